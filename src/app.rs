@@ -8,12 +8,15 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use tokio::sync::mpsc::Receiver;
+
 use crate::agent::Models;
 use crate::bus::Hub;
 use crate::config::document::ConfigIssue;
 use crate::config::{self, Env, Overrides, SessionScope, Settings};
-use crate::gateway;
-use crate::registry::Reload;
+use crate::gateway::tls::Tls;
+use crate::gateway::{self, Gateway};
+use crate::registry::{Ask, ConfigState, Reload};
 use crate::sessions::{AgentId, KeyRules};
 use crate::support::{Clock, Fingerprint, Live, SystemClock};
 
@@ -27,6 +30,7 @@ mod listen;
 mod own_beacon;
 mod pairing;
 mod periodic;
+mod phases;
 mod reload;
 mod repair;
 mod restrictions;
@@ -36,10 +40,11 @@ mod upkeep;
 mod voice;
 
 pub use catalog::models;
-use ending::Signals;
+pub use ending::Signals;
 pub use error::AppError;
 use listen::Listening;
 pub use listen::Sockets;
+use phases::Phases;
 use reload::{Control, Reloader};
 use repair::Mode;
 pub use restrictions::{Unenforced, unenforced};
@@ -66,8 +71,41 @@ pub struct Ready {
 pub enum Ended {
     /// It was told to stop.
     Stopped,
+    /// It was told so twice: nothing of it is waited for.
+    StoppedAtOnce,
     /// It was told to begin again.
     Restarts,
+}
+
+/// A gateway that listens, and serves nobody yet.
+struct Begun {
+    gateway: Arc<Gateway>,
+    listening: Listening,
+    tls: Option<Arc<Tls>>,
+    asks: Receiver<Ask>,
+    phases: Phases,
+    /// What it keeps goes with it.
+    _mode: Mode,
+}
+
+async fn begin(start: Start, env: &Env, sockets: &mut Sockets) -> Result<Begun, AppError> {
+    let Start { mut settings, repair, refused, dialects, .. } = start;
+    let mut phases = Phases::begin();
+    // The port first: whoever cannot have it should not touch the state.
+    let listening = listen::listen(&settings, sockets)?;
+    phases.end("address");
+    let tls = listen::tls(&settings, &SystemClock).await?;
+    phases.end("certificate");
+    let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
+    followed.map_err(AppError::lost)?;
+    settings.hooks.follow(&settings.secrets, env, &settings.gateway.auth).await;
+    phases.end("secrets");
+    let (hub, (reload, asks)) = (Arc::new(Hub::default()), Reload::new());
+    reload.state.set(ConfigState { trouble: refused });
+    let mode = Mode::of(repair)?;
+    let how = (&mode, dialects, &mut phases);
+    let gateway = Box::pin(build::gateway(settings, env, hub, reload, how)).await?;
+    Ok(Begun { gateway, listening, tls, asks, phases, _mode: mode })
 }
 
 /// Runs the gateway until it is told to stop, or to begin again. Where `sockets`
@@ -79,23 +117,19 @@ pub async fn run(
     start: &mut Start,
     env: &Env,
     sockets: &mut Sockets,
+    signals: &mut Signals,
     on_ready: impl FnOnce(&Start, &Ready),
 ) -> Result<Ended, AppError> {
-    let Start { mut settings, overrides, seen, repair, dialects } = start.clone();
-    let env = &settings.environment(env);
+    let env = &start.settings.environment(env);
     let began = tokio::time::Instant::now();
-    let (mut signals, mut restart) = (Signals::new()?, ending::restart_signal()?);
-    // The port first: whoever cannot have it should not touch the state.
-    let Listening { listeners, address, further } = listen::listen(&settings, sockets)?;
-    let tls = listen::tls(&settings, &SystemClock).await?;
-    let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
-    followed.map_err(AppError::lost)?;
-    settings.hooks.follow(&settings.secrets, env, &settings.gateway.auth).await;
-    let (hub, (reload, asks)) = (Arc::new(Hub::default()), Reload::new());
-    let (hub_, mode) = (Arc::clone(&hub), Mode::of(repair)?);
-    let building = Box::pin(build::gateway(settings, env, hub_, reload, (&mode, dialects)));
-    let gateway = building.await?;
-    let services = Arc::clone(&gateway.services);
+    let mut restart = ending::restart_signal()?;
+    let Begun { gateway, listening, tls, asks, mut phases, _mode } = tokio::select! {
+        gateway = Box::pin(begin(start.clone(), env, sockets)) => gateway?,
+        // A secret or a disk that lets it wait holds up no stop.
+        () = signals.next() => return Ok(Ended::Stopped),
+    };
+    let Listening { listeners, address, further } = listening;
+    let (services, hub) = (Arc::clone(&gateway.services), Arc::clone(&gateway.hub));
     let choice = services.models.default_choice();
     let ready = Ready {
         address,
@@ -110,13 +144,14 @@ pub async fn run(
     let has_socket = services.settings.now().gateway.control_socket;
     control.set(&services, has_socket && services.repair.is_none()).await;
     let kept = (Arc::clone(&control), Arc::clone(&exporter));
-    let reloader = Reloader::new(Arc::clone(&gateway), env, &overrides, kept, seen);
+    let reloader = Reloader::new(Arc::clone(&gateway), env, &start.overrides, kept, start.seen);
     services.tasks.spawn("config", reloader.keep(asks));
     if let Some(tls) = &tls {
         services.tasks.spawn("certificate", Arc::clone(tls).keep_fresh());
     }
     let mut server = services.tasks.spawn("listener", gateway::serve(listeners, tls, gateway));
     on_ready(start, &ready);
+    phases.end("services");
     ending::note_ready(began.elapsed());
     tracing::info!(%address, model = %ready.model, "ready");
     restrictions::note(&services.settings.now());
@@ -135,7 +170,7 @@ pub async fn run(
         () = ending::stop(&services, &hub, restarts) => ended,
         () = signals.next() => {
             tracing::warn!("stopped at once");
-            ended.map(|_| Ended::Stopped)
+            ended.map(|_| Ended::StoppedAtOnce)
         }
     };
     server.abort();

@@ -202,6 +202,25 @@ async fn a_message_taken_into_another_run_prints_nothing() {
 }
 
 #[tokio::test]
+async fn a_message_taken_into_a_run_that_is_named_is_answered_by_that() {
+    let gateway = Gateway::bind().await;
+    let ran = play(gateway.command(&["chat", "hi"]), async {
+        let mut peer = gateway.welcome().await;
+        let (run, _) = peer.take_message().await;
+        let other = json!("another");
+        peer.assistant(&other, "not ours", "not ours").await;
+        let taken = json!({"runId": run, "seq": 1, "state": "final", "takenInto": other});
+        peer.event("chat", taken).await;
+        peer.assistant(&other, "w1", "w1").await;
+        peer.assistant(&other, "w1 w2", " w2").await;
+        peer.final_text(&other, "not ours w1 w2").await;
+        peer.end().await;
+    })
+    .await;
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(0), "w1 w2\n", ""));
+}
+
+#[tokio::test]
 async fn a_stop_word_ends_without_a_run() {
     let gateway = Gateway::bind().await;
     let ran = play(gateway.command(&["chat", "stop"]), async {
@@ -230,6 +249,23 @@ async fn a_failed_run_goes_to_stderr_and_the_exit_code() {
         (ran.code, ran.out.as_str(), ran.err.as_str()),
         (Some(1), "w1\n", "error: Unknown model: x\n")
     );
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_answer_that_cannot_be_written_is_said() {
+    let gateway = Gateway::bind().await;
+    let mut command = gateway.command(&["chat", "hi"]);
+    command.stdout(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+    let ran = play(command, async {
+        let mut peer = gateway.welcome().await;
+        let (run, _) = peer.take_message().await;
+        peer.assistant(&run, "w1", "w1").await;
+        peer.end().await;
+    })
+    .await;
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.err.starts_with("error: cannot read or write: "), "{}", ran.err);
 }
 
 #[tokio::test]
@@ -434,6 +470,57 @@ async fn call_with_expect_final_waits_for_the_second_answer() {
     })
     .await;
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "{\"runId\":\"r\",\"status\":\"ok\"}\n"));
+}
+
+#[tokio::test]
+async fn agent_says_what_is_asked_and_tells_when_nothing_was_delivered() {
+    let gateway = Gateway::bind().await;
+    let flags = ["--to", "+1555", "--deliver", "--channel", "webhook", "--timeout", "1.5"];
+    let command =
+        gateway.command(&[&["agent", "-m", "hi", "--thinking", "low"][..], &flags].concat());
+    let ran = play(command, async {
+        let mut peer = gateway.welcome().await;
+        let request = peer.request("agent").await;
+        let key = request["params"]["idempotencyKey"].clone();
+        let expected = json!({"message": "hi", "idempotencyKey": key, "to": "+1555",
+            "thinking": "low", "channel": "webhook", "deliver": true, "timeout": 2});
+        assert_eq!(request["params"], expected);
+        peer.answer(&request, json!({"runId": key, "status": "accepted"})).await;
+        let result = json!({"payloads": [{"text": "hello"}], "deliverySucceeded": false});
+        peer.answer(&request, json!({"runId": key, "status": "ok", "result": result})).await;
+        peer.end().await;
+    })
+    .await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), "hello\n"));
+    assert!(ran.err.contains("not delivered"), "{}", ran.err);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn ctrl_c_aborts_the_run_of_agent_at_the_gateway() {
+    let gateway = Gateway::bind().await;
+    let mut command = gateway.command(&["agent", "--message", "hi", "--agent", "main"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (begun, runs) = std::sync::mpsc::channel();
+    let script = async {
+        let mut peer = gateway.welcome().await;
+        let request = peer.request("agent").await;
+        let run = request["params"]["idempotencyKey"].clone();
+        peer.answer(&request, json!({"runId": run, "status": "accepted"})).await;
+        begun.send(()).unwrap();
+        let abort = peer.request("sessions.abort").await;
+        assert_eq!(abort["params"], json!({"runId": run}));
+        peer.answer(&abort, json!({"ok": true, "abortedRunId": run, "status": "aborted"})).await;
+        while let Some(Ok(_)) = peer.0.next().await {}
+    };
+    let user = tokio::task::spawn_blocking(move || {
+        runs.recv_timeout(HANG).unwrap();
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        Ran::from(child.wait_with_output().unwrap())
+    });
+    let (ran, ()) = tokio::time::timeout(HANG, async { tokio::join!(user, script) }).await.unwrap();
+    assert_eq!(ran.unwrap().code, Some(130));
 }
 
 #[tokio::test]

@@ -5,6 +5,9 @@
 mod classes;
 #[path = "docs/config_keys.rs"]
 mod config_keys;
+#[path = "../benches/load/metric.rs"]
+#[allow(dead_code, reason = "the benchmarks use more of it")]
+mod metric;
 #[path = "docs/reliability.rs"]
 mod reliability;
 #[path = "docs/samples.rs"]

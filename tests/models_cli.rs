@@ -2,6 +2,9 @@
 //! leaves alone.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/mod.rs"]
+mod support;
+
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -9,6 +12,8 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
+
+use support::pty::Pty;
 
 /// A user's machine.
 struct Home(tempfile::TempDir);
@@ -48,14 +53,21 @@ impl Home {
         self.0.path().join(format!(".openclaw/agents/{agent}/agent/auth-profiles.json"))
     }
 
-    fn run(&self, args: &[&str], stdin: &str) -> Output {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_clawgate"))
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+        command
             .arg("models")
             .args(args)
             .env_clear()
             .env("HOME", self.0.path())
             .env("OLLAMA_HOST", "127.0.0.1:9")
-            .env("GROQ_API_KEY", "canary-groq")
+            .env("GROQ_API_KEY", "canary-groq");
+        command
+    }
+
+    fn run(&self, args: &[&str], stdin: &str) -> Output {
+        let mut child = self
+            .command(args)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -123,7 +135,7 @@ fn setting_the_model_changes_one_value_and_keeps_the_old_file() {
     assert_eq!(home.ok(&["status", "--plain"]), "mock/two\n");
 
     // What the list of allowed models does not have is added to it.
-    home.ok(&["set", "mock/three"]);
+    assert!(!home.ok(&["set", "mock/three"]).contains("restart"), "it is used at once");
     let text = fs::read_to_string(home.config()).unwrap();
     let expected = changed
         .replace("\"mock/two\", //", "\"mock/three\", //")
@@ -135,6 +147,71 @@ fn setting_the_model_changes_one_value_and_keeps_the_old_file() {
     let error = home.error(&["set", "mock"], "");
     assert!(error.contains("there is no model"), "{error}");
     assert_eq!(fs::read_to_string(home.config()).unwrap(), expected);
+}
+
+#[test]
+fn fallbacks_are_added_in_their_order_and_taken_away() {
+    let home = Home::with(CONFIG);
+    assert_eq!(home.ok(&["fallbacks", "list"]), "No fallbacks.\n");
+    home.ok(&["fallbacks", "add", "deux"]);
+    let told = home.json(&["fallbacks", "add", "mock/three", "--json"]);
+    assert_eq!(told["model"], json!(["mock/two", "mock/three"]));
+    assert_eq!(home.ok(&["fallbacks", "list"]), "mock/two\nmock/three\n");
+    let config =
+        clawgate::config::parse(&fs::read_to_string(home.config()).unwrap(), &home.config());
+    let defaults = &config.unwrap()["agents"]["defaults"];
+    assert_eq!(defaults["model"]["primary"], "mock/one");
+    assert!(defaults["models"]["mock/three"].is_object(), "it may be chosen: {defaults}");
+    assert!(fs::read_to_string(home.config()).unwrap().contains("// Do not lose me."));
+
+    assert!(home.ok(&["fallbacks", "add", "mock/two"]).ends_with(", as before\n"));
+    home.ok(&["fallbacks", "remove", "deux"]);
+    assert_eq!(home.json(&["fallbacks", "list", "--json"]), json!({"fallbacks": ["mock/three"]}));
+    assert!(home.error(&["fallbacks", "remove", "mock/two"], "").contains("is no fallback"));
+    home.ok(&["fallbacks", "clear"]);
+    assert_eq!(home.ok(&["fallbacks", "list"]), "No fallbacks.\n");
+}
+
+#[test]
+fn aliases_are_given_to_one_model_and_taken_away() {
+    let home = Home::with(CONFIG);
+    assert_eq!(home.ok(&["aliases", "list"]), "Deux  mock/two\n");
+    home.ok(&["aliases", "add", "tri", "mock/three"]);
+    let all = json!({"aliases": {"Deux": "mock/two", "tri": "mock/three"}});
+    assert_eq!(home.json(&["aliases", "list", "--json"]), all);
+    home.ok(&["set", "tri"]);
+    assert_eq!(home.ok(&["status", "--plain"]), "mock/three\n");
+    for (args, why) in [
+        (["aliases", "add", "deux", "mock/one"], "take that away first"),
+        (["aliases", "add", "a/b", "mock/one"], "is no alias"),
+    ] {
+        let error = home.error(&args, "");
+        assert!(error.contains(why), "{error}");
+    }
+    home.ok(&["aliases", "remove", "deux"]);
+    assert_eq!(home.ok(&["aliases", "list"]), "tri  mock/three\n");
+    assert!(home.error(&["aliases", "remove", "deux"], "").contains("there is no alias"));
+}
+
+#[test]
+fn an_alias_forbids_no_model_that_answers() {
+    let home = Home::with(
+        &CONFIG.replace("models: { 'mock/one': {}, 'mock/two': { alias: 'Deux' } },", ""),
+    );
+    home.ok(&["aliases", "add", "tri", "mock/three"]);
+    let config =
+        clawgate::config::parse(&fs::read_to_string(home.config()).unwrap(), &home.config());
+    let models = config.unwrap()["agents"]["defaults"]["models"].clone();
+    let mut names: Vec<_> = models.as_object().unwrap().keys().cloned().collect();
+    names.sort();
+    assert_eq!(names, ["mock/one", "mock/three", "mock/two"], "{models}");
+}
+
+#[test]
+fn who_has_the_file_unwatched_is_told_to_restart() {
+    let off = "gateway: { reload: { mode: 'off' } },";
+    let home = Home::with(&CONFIG.replace("unknown: [1, 2,],", off));
+    assert!(home.ok(&["set", "mock/two"]).ends_with("; restart the gateway to use it\n"));
 }
 
 #[test]
@@ -198,6 +275,24 @@ fn a_key_is_read_from_stdin_stored_privately_and_removed_again() {
     assert!(
         home.error(&["auth", "remove", "anthropic:default"], "").contains("there is no credential")
     );
+}
+
+#[test]
+fn a_key_is_typed_unseen_and_ctrl_c_gives_the_terminal_back() {
+    let home = Home::with(CONFIG);
+    let add = ["auth", "add", "--provider", "anthropic"];
+    let mut terminal = Pty::spawn(home.command(&add));
+    terminal.answers("Key for anthropic", "canary\x03");
+    assert_eq!(terminal.ends().code(), Some(130), "{}", terminal.all());
+    assert!(terminal.echoes() && !terminal.all().contains("canary"), "{}", terminal.all());
+    assert!(!home.profiles("main").exists());
+
+    let mut terminal = Pty::spawn(home.command(&add));
+    terminal.answers("Key for anthropic", "canary-typedx\x7f\r");
+    assert!(terminal.ends().success(), "{}", terminal.all());
+    assert!(terminal.echoes() && !terminal.all().contains("canary"), "{}", terminal.all());
+    let stored = fs::read_to_string(home.profiles("main")).unwrap();
+    assert!(stored.contains("\"canary-typed\""), "{stored}");
 }
 
 #[test]

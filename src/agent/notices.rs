@@ -9,12 +9,15 @@ use crate::sessions::SessionKey;
 
 use super::parts::RunsParts;
 
-/// Most events that wait in one session; the oldest give way.
-const MAX_WAITING: usize = 20;
+/// Most events that wait in one session and are in memory alone; the oldest of them give
+/// way. Those that the database has, which bounds them, stay.
+const MAX_PASSING: usize = 20;
 /// Most sessions in which something waits; in others it is kept only by the database.
 const MAX_SESSIONS: usize = 1000;
-/// Most characters of one event that the model gets to see.
-const MAX_CHARS: usize = 1000;
+/// Most characters of one event that is in memory alone: a hint at what may be looked up.
+const PASSING_CHARS: usize = 1000;
+/// Most characters of any other, which somebody was told is kept.
+const MAX_CHARS: usize = 8192;
 
 /// What happened outside of a conversation and should be known in it.
 #[derive(Debug, Default)]
@@ -24,16 +27,44 @@ pub struct Notices(Mutex<BTreeMap<SessionKey, Waiting>>);
 #[derive(Debug, Default)]
 pub struct Waiting {
     /// The events, the oldest first.
-    pub texts: Vec<String>,
-    /// The last of them that is in the database, too.
-    pub stored: Option<u64>,
+    texts: Vec<String>,
+    /// Of each, whether the database has it, too.
+    are_stored: Vec<bool>,
+    /// The last of those.
+    stored: Option<u64>,
 }
 
 impl Waiting {
+    /// Another event; the same text twice in a row is one.
+    fn push(&mut self, text: String, id: Option<u64>) {
+        self.stored = self.stored.max(id);
+        match (self.texts.last(), self.are_stored.last_mut()) {
+            (Some(last), Some(is_stored)) if *last == text => *is_stored |= id.is_some(),
+            _ => {
+                self.texts.push(text);
+                self.are_stored.push(id.is_some());
+            }
+        }
+        self.bound();
+    }
+
     /// More that has waited.
-    pub fn add(&mut self, later: Self) {
+    fn add(&mut self, later: Self) {
         self.texts.extend(later.texts);
+        self.are_stored.extend(later.are_stored);
         self.stored = self.stored.max(later.stored);
+    }
+
+    /// The oldest that are in memory alone give way.
+    fn bound(&mut self) {
+        let passing = self.are_stored.iter().filter(|is_stored| !**is_stored).count();
+        for _ in MAX_PASSING..passing {
+            let Some(oldest) = self.are_stored.iter().position(|is_stored| !is_stored) else {
+                return;
+            };
+            self.texts.remove(oldest);
+            self.are_stored.remove(oldest);
+        }
     }
 }
 
@@ -54,16 +85,11 @@ impl Notices {
             tracing::warn!(session = %key, "system event not kept: they wait in {MAX_SESSIONS} sessions");
             return;
         }
-        let waiting = all.entry(key.clone()).or_default();
-        waiting.stored = waiting.stored.max(id);
-        let text = shortened(text);
-        if waiting.texts.last() == Some(&text) {
-            return;
-        }
-        if waiting.texts.len() >= MAX_WAITING {
-            waiting.texts.remove(0);
-        }
-        waiting.texts.push(text);
+        let text = match id {
+            Some(_) => text.to_owned(),
+            None => text.chars().take(PASSING_CHARS).collect(),
+        };
+        all.entry(key.clone()).or_default().push(text, id);
     }
 
     /// Takes what waits for a session.
@@ -79,8 +105,7 @@ impl Notices {
         let mut all = self.0.lock();
         let waiting = all.entry(key.clone()).or_default();
         taken.add(std::mem::take(waiting));
-        let surplus = taken.texts.len().saturating_sub(MAX_WAITING);
-        taken.texts.drain(..surplus);
+        taken.bound();
         *waiting = taken;
     }
 
@@ -130,9 +155,12 @@ impl Drop for Untold<'_> {
     }
 }
 
-/// An event as it is kept.
+/// An event as it is kept: one that is too long says that it does not end here.
 pub fn shortened(text: &str) -> String {
-    text.chars().take(MAX_CHARS).collect()
+    match text.char_indices().nth(MAX_CHARS) {
+        Some((end, _)) => format!("{} […]", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -145,12 +173,32 @@ mod tests {
         let key = SessionKey::from_canonical("agent:main:main");
         for index in 0..30 {
             notices.add(&key, &format!("event {index}"));
-            notices.add_stored(&key, &format!("event {index}"), index);
+            // The same, from now on in the database.
+            if index % 2 == 0 {
+                notices.add_stored(&key, &format!("event {index}"), index);
+            }
+            notices.add_stored(&key, &format!("kept {index}"), index);
+            notices.add(&key, &format!("passing {index}"));
         }
         let taken = notices.take(&key);
-        assert_eq!((taken.texts.len(), taken.stored), (MAX_WAITING, Some(29)));
-        assert_eq!(taken.texts.last().map(String::as_str), Some("event 29"));
+        assert_eq!((taken.texts.len(), taken.stored), (45 + MAX_PASSING, Some(29)));
+        let of = |word: &str| taken.texts.iter().filter(|text| text.starts_with(word)).count();
+        assert_eq!((of("kept"), of("event 2"), taken.texts[0].as_str()), (30, 6 + 5, "event 0"));
+        assert_eq!(taken.texts.last().map(String::as_str), Some("passing 29"));
         assert!(notices.take(&key).texts.is_empty());
+    }
+
+    #[test]
+    fn what_is_kept_is_whole_or_says_that_it_is_not() {
+        let notices = Notices::default();
+        let key = SessionKey::from_canonical("agent:main:main");
+        let long = "\u{e4}".repeat(MAX_CHARS);
+        assert_eq!(shortened(&long), long);
+        assert_eq!(shortened(&format!("{long}x")), format!("{long} […]"));
+        notices.add_stored(&key, &long, 1);
+        notices.add(&key, &long);
+        let lengths = notices.take(&key).texts.into_iter().map(|text| text.chars().count());
+        assert_eq!(lengths.collect::<Vec<_>>(), [MAX_CHARS, PASSING_CHARS]);
     }
 
     #[test]
@@ -179,11 +227,15 @@ mod tests {
             (&taken.texts[..], taken.stored),
             (&["first".into(), "second".into()][..], Some(7))
         );
-        for index in 0..MAX_WAITING {
+        for index in 0..MAX_PASSING {
             notices.add(&key, &index.to_string());
         }
         notices.put_back(&key, taken);
         let taken = notices.take(&key);
-        assert_eq!((taken.texts.len(), taken.texts[0].as_str()), (MAX_WAITING, "0"));
+        // What only memory had gave way, and what the database has too did not.
+        assert_eq!(
+            (taken.texts.len(), &taken.texts[..2]),
+            (MAX_PASSING + 1, &["first".to_owned(), "0".to_owned()][..])
+        );
     }
 }

@@ -95,6 +95,11 @@ impl Runs {
         Arc::new(Self { parts, lanes, permits, asides, started_at, subagents, commands })
     }
 
+    /// Does what a run waits for, whose place another run may have meanwhile.
+    pub async fn while_lending<T>(&self, work: impl Future<Output = T>) -> T {
+        self.permits.lending(&self.parts.tasks, work).await
+    }
+
     /// What it works with.
     pub const fn parts(&self) -> &RunsParts {
         &self.parts

@@ -2,6 +2,8 @@
 
 mod calls;
 mod ending;
+mod flush;
+mod notes;
 mod room;
 
 pub use calls::CUT_CALL;
@@ -297,6 +299,7 @@ impl Turn<'_> {
         model: &Arc<ModelInfo>,
     ) -> Result<ModelRequest, Stop> {
         let mut messages = self.parts.sessions.context(&self.run.key).await?;
+        notes::leave_out(&mut messages);
         let media = self.parts.sessions.media();
         pictures::fit(&mut messages, model.accepts_images(), &media).await;
         self.share.fit(messages.iter_mut(), model.context_window);

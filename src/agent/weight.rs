@@ -44,7 +44,8 @@ impl Runs {
             Some(run) => scope.owned(run.owned.get()).limited(&run.terms.tools),
             None => scope.owned(true),
         };
-        let toolbox = parts.tools.toolbox(&parts.settings.now(), &scope).await;
+        let agent = key.agent(&parts.keys.now());
+        let toolbox = parts.tools.toolbox(&parts.settings.now(), agent.as_str(), &scope).await;
         Ok(match run {
             Some(run) => toolbox.with_clients(&run.terms.client_tools),
             None => toolbox,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::base::Base;
+use super::phases::Phases;
 use super::repair::Mode;
 use super::{AppError, catalog, own_beacon, pairing, voice};
 use crate::agent::exec::Processes;
@@ -32,11 +33,13 @@ pub(super) async fn gateway(
     env: &Env,
     hub: Arc<Hub>,
     reload: Reload,
-    (mode, dialects): (&Mode, Dialects),
+    (mode, dialects, phases): (&Mode, Dialects, &mut Phases),
 ) -> Result<Arc<Gateway>, AppError> {
     let base = Base::open(settings, env, Arc::clone(&hub), mode).await?;
+    phases.end("state");
     let runs = runs(&base)?;
     mode.recover(&runs).await?;
+    phases.end("recovery");
     let settings = base.settings.now();
     let identity = DeviceIdentity::load_or_create(&settings.paths.identity_file(), &*base.clock)?;
     let identity = Arc::new(identity);

@@ -22,21 +22,28 @@ const CHANNELS_LIMIT: Duration = Duration::from_secs(3);
 /// When clients may expect a gateway that restarts, as the original says it.
 const RESTART_EXPECTED_MS: u64 = 1500;
 
-/// SIGINT and SIGTERM, which stop it.
-pub(super) struct Signals {
+/// SIGINT and SIGTERM, which stop it. One for all that the gateway does: what comes
+/// while one runtime ends and the next one begins is heard by the next who waits.
+pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    pub(super) fn new() -> Result<Self, AppError> {
+    /// From now on they end the process no more by themselves. For use inside of a
+    /// runtime.
+    ///
+    /// # Errors
+    /// When the system does not tell of them.
+    pub fn new() -> Result<Self, AppError> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt()).map_err(AppError::Signals)?,
             terminate: signal(SignalKind::terminate()).map_err(AppError::Signals)?,
         })
     }
 
-    pub(super) async fn next(&mut self) {
+    /// Waits for the next one.
+    pub async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

@@ -91,9 +91,22 @@ pub enum AppError {
 }
 
 impl AppError {
-    /// With the key, where one is to blame: texts of errors begin with it.
-    pub(super) fn issue(&self) -> ConfigIssue {
-        let text = self.to_string();
+    /// With the key, where one is to blame: texts of most errors begin with it.
+    pub fn issue(&self) -> ConfigIssue {
+        let text = match self {
+            Self::Listen { source, .. } | Self::FurtherPort { source, .. } => {
+                format!("{self}: {source}")
+            }
+            _ => self.to_string(),
+        };
+        let key = match self {
+            Self::PortInUse { .. } => Some("gateway.port"),
+            Self::Listen { .. } => Some("gateway.bind"),
+            _ => None,
+        };
+        if let Some(key) = key {
+            return ConfigIssue { path: key.to_owned(), message: text };
+        }
         match text.split_once(": ") {
             Some((path, message)) if !path.contains(char::is_whitespace) => {
                 ConfigIssue { path: path.to_owned(), message: message.to_owned() }

@@ -33,22 +33,37 @@ pub(super) struct Listening {
     pub further: Vec<SocketAddr>,
 }
 
-/// Takes the ports, or the sockets of the last time where those fit.
+/// Takes the ports, or the sockets of the last time where those fit. When one is not
+/// to be had, the gateway of the last time can still go on: its sockets are there.
+///
+/// # Errors
+/// Which address is not to be had, and why.
 pub(super) fn listen(settings: &Settings, sockets: &mut Sockets) -> Result<Listening, AppError> {
-    let (host, port) = (settings.gateway.bind.host(), settings.gateway.port);
     let mut known = std::mem::take(&mut sockets.0);
-    let main = SocketAddr::new(host, port);
-    let main = take(main, &mut known).map_err(|source| match source.kind() {
-        io::ErrorKind::AddrInUse => AppError::PortInUse { address: main },
-        _ => AppError::Listen { address: main, source },
-    })?;
+    let before: Vec<_> = known.iter().filter_map(|known| known.local_addr().ok()).collect();
+    let listening = take_all(settings, &mut known, sockets);
+    if listening.is_err() {
+        known.append(&mut sockets.0);
+        let kept = before.into_iter().filter_map(|address| take(address, &mut known).ok());
+        sockets.0 = kept.map(|taken| taken.kept).collect();
+    }
+    listening
+}
+
+fn take_all(
+    settings: &Settings,
+    known: &mut Vec<std::net::TcpListener>,
+    sockets: &mut Sockets,
+) -> Result<Listening, AppError> {
+    let main = SocketAddr::new(settings.gateway.bind.host(), settings.gateway.port);
+    let main = take(main, known).map_err(|source| refused(main, source))?;
     let (mut listeners, address, mut further) = (vec![main.listener], main.address, Vec::new());
     sockets.0.push(main.kept);
     // The port of a flag or a variable may be one of them.
     let others = settings.gateway.dialects.ports.iter().filter(|port| **port != address.port());
     for port in others {
-        let address = SocketAddr::new(host, *port);
-        let taken = take(address, &mut known);
+        let address = SocketAddr::new(address.ip(), *port);
+        let taken = take(address, known);
         let taken = taken.map_err(|source| AppError::FurtherPort { address, source })?;
         listeners.push(taken.listener);
         further.push(taken.address);
@@ -56,6 +71,45 @@ pub(super) fn listen(settings: &Settings, sockets: &mut Sockets) -> Result<Liste
     }
     allow_many_files();
     Ok(Listening { listeners, address, further })
+}
+
+fn refused(address: SocketAddr, source: io::Error) -> AppError {
+    match source.kind() {
+        io::ErrorKind::AddrInUse => AppError::PortInUse { address },
+        _ => AppError::Listen { address, source },
+    }
+}
+
+/// Whether a gateway that listens as `now` says could listen as `next` does. An address
+/// whose port it holds itself is tried on another port. For use inside of a runtime.
+///
+/// # Errors
+/// Which address is not to be had, and why.
+pub(super) fn check(next: &Settings, now: &Settings) -> Result<(), AppError> {
+    let (before, wanted) = (addresses(now), addresses(next));
+    for (place, address) in wanted.into_iter().enumerate() {
+        if before.contains(&address) {
+            continue;
+        }
+        let is_own = before.iter().any(|own| own.port() == address.port());
+        let tried = SocketAddr::new(address.ip(), if is_own { 0 } else { address.port() });
+        if let Err(source) = bind(tried) {
+            let error = match place {
+                0 => refused(address, source),
+                _ => AppError::FurtherPort { address, source },
+            };
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// Where a gateway listens that has these settings, the first of them `gateway.port`.
+fn addresses(settings: &Settings) -> Vec<SocketAddr> {
+    let (host, port) = (settings.gateway.bind.host(), settings.gateway.port);
+    let others = settings.gateway.dialects.ports.iter().filter(|other| **other != port);
+    let ports = std::iter::once(&port).chain(others);
+    ports.map(|port| SocketAddr::new(host, *port)).collect()
 }
 
 struct Taken {
@@ -69,9 +123,12 @@ fn take(address: SocketAddr, known: &mut Vec<std::net::TcpListener>) -> io::Resu
         let known = known.local_addr().ok();
         known.is_some_and(|it| it.ip() == address.ip() && [0, it.port()].contains(&address.port()))
     };
-    let kept = match known.iter().position(fits) {
-        Some(place) => known.remove(place),
-        None => bind(address).and_then(TcpListener::into_std)?,
+    let kept = if let Some(place) = known.iter().position(fits) {
+        known.remove(place)
+    } else {
+        // On another address one's own socket holds the port as a stranger's would.
+        known.retain(|it| it.local_addr().is_ok_and(|it| it.port() != address.port()));
+        bind(address).and_then(TcpListener::into_std)?
     };
     let listener = kept.try_clone().and_then(TcpListener::from_std)?;
     let address = listener.local_addr()?;
@@ -122,4 +179,56 @@ pub(super) async fn check_tls(settings: &Settings) -> Result<(), AppError> {
         checked.map_err(|error| AppError::Serve(io::Error::other(error)))??;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{self, Env, Overrides};
+
+    fn settings(bind: &str, port: u16, others: &[u16]) -> Settings {
+        let dialects = serde_json::json!({"ports": others});
+        let gateway = serde_json::json!({"bind": bind, "dialects": dialects});
+        let text = serde_json::json!({"gateway": gateway}).to_string();
+        let env = Env::fixed([("OPENCLAW_GATEWAY_TOKEN", "token-of-a-test")], "/nowhere");
+        let given = Overrides { port: Some(port), read_only: true, ..Overrides::default() };
+        config::load_text(&text, &env, &given).unwrap()
+    }
+
+    fn begin() -> (Sockets, u16) {
+        let mut sockets = Sockets::default();
+        let first = listen(&settings("loopback", 0, &[]), &mut sockets).unwrap();
+        (sockets, first.address.port())
+    }
+
+    #[tokio::test]
+    async fn another_address_takes_over_the_port_that_was_its_own() {
+        let (mut sockets, port) = begin();
+        for (bind, host) in [("lan", "0.0.0.0"), ("loopback", "127.0.0.1")] {
+            let next = settings(bind, port, &[]);
+            let listening = listen(&next, &mut sockets).unwrap();
+            assert_eq!(listening.address.to_string(), format!("{host}:{port}"));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_not_to_be_had_is_found_and_leaves_the_sockets_as_they_were() {
+        let (mut sockets, port) = begin();
+        let before = settings("loopback", port, &[]);
+        let stranger = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let taken = stranger.local_addr().unwrap().port();
+        for (next, key) in [
+            (settings("loopback", taken, &[]), "gateway.port"),
+            (settings("loopback", port, &[taken]), "gateway.dialects.ports"),
+            (settings("lan", port, &[taken]), "gateway.dialects.ports"),
+        ] {
+            let told = check(&next, &before).unwrap_err().to_string();
+            assert!(told.contains(key) && told.contains(&taken.to_string()), "{told}");
+            let failed = listen(&next, &mut sockets).err().unwrap();
+            assert_eq!(failed.to_string(), told);
+            let [kept] = &*sockets.0 else { panic!("{sockets:?}") };
+            assert_eq!(kept.local_addr().unwrap(), SocketAddr::new([127, 0, 0, 1].into(), port));
+        }
+        assert!(listen(&before, &mut sockets).is_ok());
+    }
 }

@@ -17,6 +17,8 @@ pub struct Start {
     pub(super) seen: [u8; 32],
     /// Why these are not the settings of the file.
     pub repair: Option<Repair>,
+    /// Why it is not the config as it is now, where no gateway begins with that.
+    pub(super) refused: Option<ConfigIssue>,
     /// What may be spoken beside our own protocol.
     pub dialects: Dialects,
 }
@@ -71,12 +73,22 @@ impl Start {
         }
     }
 
+    /// This once more, as no gateway begins with what the files say now: `issue`.
+    #[must_use]
+    pub fn once_more(self, tried: Option<&Self>, issue: ConfigIssue) -> Self {
+        // What a gateway was begun with is tried again only when it has changed: whoever
+        // is connected pays for each try. Otherwise the files are looked at afresh.
+        let seen = tried.map_or_else(Default::default, |tried| tried.seen);
+        Self { seen, refused: Some(issue), ..self }
+    }
+
     fn new(
         settings: Settings,
         overrides: &Overrides,
         seen: [u8; 32],
         repair: Option<Repair>,
     ) -> Self {
-        Self { settings, overrides: overrides.clone(), seen, repair, dialects: &dialects::ALL }
+        let (overrides, dialects) = (overrides.clone(), &dialects::ALL);
+        Self { settings, overrides, seen, repair, refused: None, dialects }
     }
 }

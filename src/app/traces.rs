@@ -32,6 +32,9 @@ const ANSWER: Duration = Duration::from_secs(10);
 /// Waits before a request is made again; by then the queue may be full, and what
 /// ends is dropped.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(3)];
+/// Waits before it is looked again who is told, from the first to the longest: the vault
+/// with the secret of a header may be away for a while.
+const AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(5));
 /// How long the end of the gateway waits for the collector.
 const LAST: Duration = Duration::from_secs(2);
 
@@ -70,26 +73,13 @@ impl Exporter {
 /// Tells of what comes out of the queue, until it ends.
 async fn export(settings: Arc<Settings>, env: Env, mut queue: Receiver<Queued>) {
     let Some(otel) = &settings.otel else { return };
-    let collector = match Collector::reach(&settings, otel, &env).await {
-        Ok(collector) => Some(collector),
-        Err(why) => {
-            tracing::warn!("diagnostics.otel: no traces are sent: {why}");
-            // Whoever makes spans need not, unless others want them by now.
-            if !queue.is_closed() {
-                traces::close();
-            }
-            None
-        }
-    };
+    let Some(collector) = reached(&settings, otel, &env, &mut queue).await else { return };
     let mut has_failed = false;
     while let Some(first) = queue.recv().await {
         let (batch, waiting) = gather(first, &mut queue, otel.flush).await;
         let count = u64::try_from(batch.len()).unwrap_or(u64::MAX);
-        let told = match &collector {
-            Some(collector) if !batch.is_empty() => collector.tell(&otel.service, &batch).await,
-            Some(_) => Ok(()),
-            None => Err("there is no collector".to_owned()),
-        };
+        let told =
+            if batch.is_empty() { Ok(()) } else { collector.tell(&otel.service, &batch).await };
         match told {
             Ok(()) => {
                 NUMBERS.spans.add("exported", count);
@@ -98,7 +88,7 @@ async fn export(settings: Arc<Settings>, env: Env, mut queue: Receiver<Queued>) 
             Err(why) => {
                 NUMBERS.spans.add("failed", count);
                 // Once until it takes some again.
-                if !std::mem::replace(&mut has_failed, true) && collector.is_some() {
+                if !std::mem::replace(&mut has_failed, true) {
                     tracing::warn!(spans = count, "the collector of traces takes none: {why}");
                 }
             }
@@ -106,6 +96,47 @@ async fn export(settings: Arc<Settings>, env: Env, mut queue: Receiver<Queued>) 
         if let Some(done) = waiting {
             // Nobody may be waiting any more.
             let _ = done.send(());
+        }
+    }
+}
+
+/// Who is told, as soon as that is known; `None` when nobody wants it any more. What
+/// ends until then is given up.
+async fn reached(
+    settings: &Settings,
+    otel: &OtelSettings,
+    env: &Env,
+    queue: &mut Receiver<Queued>,
+) -> Option<Collector> {
+    let (mut pause, longest) = AGAIN;
+    let mut is_told = false;
+    loop {
+        match Collector::reach(settings, otel, env).await {
+            Ok(collector) => return Some(collector),
+            Err(why) if !std::mem::replace(&mut is_told, true) => {
+                tracing::warn!("diagnostics.otel: no traces are sent for now: {why}");
+            }
+            Err(why) => tracing::debug!("diagnostics.otel: still no traces are sent: {why}"),
+        }
+        if !give_up(queue, pause).await {
+            return None;
+        }
+        pause = longest.min(pause * 2);
+    }
+}
+
+/// Gives up what ends within `pause`; whether there may be more.
+async fn give_up(queue: &mut Receiver<Queued>, pause: Duration) -> bool {
+    let until = tokio::time::Instant::now() + pause;
+    loop {
+        match timeout_at(until, queue.recv()).await {
+            Ok(Some(Queued::Span(_))) => NUMBERS.spans.count("failed"),
+            Ok(Some(Queued::Flush(done))) => {
+                // Nobody may be waiting any more.
+                let _ = done.send(());
+            }
+            Ok(None) => return false,
+            Err(_) => return true,
         }
     }
 }

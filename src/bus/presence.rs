@@ -1,7 +1,8 @@
 //! Who is there.
 //!
-//! Owns: the presence list and the counters `stateVersion` shows. Promises:
-//! entries expire, the list is bounded, newest first.
+//! Owns: the presence list and the counters `stateVersion` shows. Promises: who is
+//! connected is there until its last connection ends; other entries expire; the list is
+//! bounded, newest first.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -170,10 +171,17 @@ impl Beacon {
     }
 }
 
+#[derive(Debug)]
+struct Entry {
+    /// Shared with the lists that were made of it: each connect has one.
+    beacon: Arc<Beacon>,
+    /// How many connections it has.
+    connections: u32,
+}
+
 #[derive(Debug, Default)]
 struct State {
-    /// Shared with the lists that were made of them: each connect has one.
-    entries: BTreeMap<String, Arc<Beacon>>,
+    entries: BTreeMap<String, Entry>,
     version: StateVersion,
 }
 
@@ -192,49 +200,48 @@ impl Presence {
 
     /// Adds or renews an entry; `true` when it says something new beside that
     /// it is still there.
-    pub fn announce(&self, key: &str, mut beacon: Beacon, now_ms: u64) -> bool {
-        let mut state = self.state.lock();
-        beacon.ts = now_ms;
-        let is_news = if let Some(entry) = state.entries.get_mut(key) {
-            let entry = Arc::make_mut(entry);
-            let before = entry.headline();
-            entry.merge(beacon);
-            before != entry.headline()
-        } else {
-            state.entries.insert(key.to_owned(), Arc::new(beacon));
-            true
-        };
-        state.version.presence += 1;
-        state.expire(now_ms);
-        is_news
+    pub fn announce(&self, key: &str, beacon: Beacon, now_ms: u64) -> bool {
+        self.state.lock().renew(key, beacon, 0, now_ms)
     }
 
-    /// Marks an entry as gone; it stays until it expires. `false` when there
-    /// is none.
+    /// The same for a connection, which stays until it departs.
+    pub fn arrive(&self, key: &str, beacon: Beacon, now_ms: u64) {
+        self.state.lock().renew(key, beacon, 1, now_ms);
+    }
+
+    /// Ends a connection. With its last one an entry is marked as gone; it stays until
+    /// it expires. Whether it was the last.
     pub fn depart(&self, key: &str, now_ms: u64) -> bool {
         let mut state = self.state.lock();
         let Some(entry) = state.entries.get_mut(key) else { return false };
-        let entry = Arc::make_mut(entry);
-        entry.reason = Some("disconnect".into());
-        entry.ts = now_ms;
+        entry.connections = entry.connections.saturating_sub(1);
+        if entry.connections > 0 {
+            return false;
+        }
+        let beacon = Arc::make_mut(&mut entry.beacon);
+        beacon.reason = Some("disconnect".into());
+        beacon.ts = now_ms;
         state.version.presence += 1;
         true
     }
 
     /// The gateway itself, then the others, newest first.
     pub fn list(&self, now_ms: u64) -> Vec<Arc<Beacon>> {
-        let mut state = self.state.lock();
-        state.expire(now_ms);
-        let mut entries: Vec<_> = state.entries.values().cloned().collect();
-        drop(state);
-        entries.sort_by_key(|entry| std::cmp::Reverse(entry.ts));
-        let own = Beacon { ts: now_ms, ..self.own.clone() };
-        std::iter::once(Arc::new(own)).chain(entries).collect()
+        self.snapshot(now_ms).0
     }
 
-    /// The counters now.
-    pub fn version(&self) -> StateVersion {
-        self.state.lock().version
+    /// The same, and the counters that belong to it.
+    pub fn snapshot(&self, now_ms: u64) -> (Vec<Arc<Beacon>>, StateVersion) {
+        let mut state = self.state.lock();
+        if state.expire(now_ms) {
+            state.version.presence += 1;
+        }
+        let beacons = state.entries.values().map(|entry| Arc::clone(&entry.beacon));
+        let (mut others, version): (Vec<_>, _) = (beacons.collect(), state.version);
+        drop(state);
+        others.sort_by_key(|beacon| std::cmp::Reverse(beacon.ts));
+        let own = Beacon { ts: now_ms, ..self.own.clone() };
+        (std::iter::once(Arc::new(own)).chain(others).collect(), version)
     }
 
     /// Counts a new health snapshot.
@@ -246,13 +253,37 @@ impl Presence {
 }
 
 impl State {
-    fn expire(&mut self, now_ms: u64) {
-        self.entries.retain(|_, entry| entry.ts + EXPIRES_AFTER_MS > now_ms);
+    fn renew(&mut self, key: &str, mut beacon: Beacon, arrives: u32, now_ms: u64) -> bool {
+        beacon.ts = now_ms;
+        let is_news = if let Some(entry) = self.entries.get_mut(key) {
+            entry.connections += arrives;
+            let known = Arc::make_mut(&mut entry.beacon);
+            let before = known.headline();
+            known.merge(beacon);
+            before != known.headline()
+        } else {
+            let entry = Entry { beacon: Arc::new(beacon), connections: arrives };
+            self.entries.insert(key.to_owned(), entry);
+            true
+        };
+        self.version.presence += 1;
+        self.expire(now_ms);
+        is_news
+    }
+
+    /// Takes out who is gone for long, and who is too many; whether there was one.
+    fn expire(&mut self, now_ms: u64) -> bool {
+        let before = self.entries.len();
+        let is_there = |entry: &Entry| entry.beacon.ts + EXPIRES_AFTER_MS > now_ms;
+        self.entries.retain(|_, entry| entry.connections > 0 || is_there(entry));
         while self.entries.len() > MAX_ENTRIES {
-            let oldest = self.entries.iter().min_by_key(|(_, entry)| entry.ts);
-            let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { return };
+            // Who is gone goes first, then the oldest.
+            let age = |(_, entry): &(&String, &Entry)| (entry.connections > 0, entry.beacon.ts);
+            let oldest = self.entries.iter().min_by_key(age).map(|(key, _)| key.clone());
+            let Some(oldest) = oldest else { break };
             self.entries.remove(&oldest);
         }
+        self.entries.len() < before
     }
 }
 
@@ -288,10 +319,68 @@ mod tests {
         presence.announce("a", beacon("a", &["y"]), 2);
         assert!(presence.depart("a", 3));
         assert!(!presence.depart("nobody", 3));
-        let entry = presence.list(3).pop().unwrap();
+        let (mut list, version) = presence.snapshot(3);
+        let entry = list.pop().unwrap();
         assert_eq!(entry.scopes, ["x", "y"]);
         assert_eq!(entry.reason.as_deref(), Some("disconnect"));
-        assert_eq!(presence.version().presence, 3);
+        assert_eq!(version.presence, 3);
+    }
+
+    #[test]
+    fn who_is_connected_stays_until_the_last_of_its_connections_ends() {
+        let presence = Presence::new(Beacon::default());
+        let client = || Beacon { reason: Some("connect".into()), ..beacon("a", &[]) };
+        presence.arrive("a", client(), 1);
+        presence.arrive("a", client(), 2);
+        // A beacon of its own is no connection.
+        presence.announce("a", beacon("a", &[]), 3);
+        let reason = |now| presence.list(now).get(1).and_then(|entry| entry.reason.clone());
+        let long_after = 3 + 10 * EXPIRES_AFTER_MS;
+        assert_eq!(reason(long_after).as_deref(), Some("connect"));
+        assert!(!presence.depart("a", long_after));
+        assert_eq!(reason(long_after).as_deref(), Some("connect"));
+        assert!(presence.depart("a", long_after));
+        assert_eq!(reason(long_after).as_deref(), Some("disconnect"));
+        assert_eq!(reason(long_after + EXPIRES_AFTER_MS), None);
+    }
+
+    #[test]
+    fn lists_of_one_version_are_one_list_whoever_comes_and_goes_meanwhile() {
+        let presence = Presence::new(Beacon::default());
+        let seen = std::thread::scope(|scope| {
+            for client in 0..3_u32 {
+                let presence = &presence;
+                scope.spawn(move || {
+                    for turn in 0..500 {
+                        let key = format!("{client}-{}", turn % 20);
+                        presence.arrive(&key, beacon(&key, &[]), turn);
+                        presence.depart(&key, turn);
+                    }
+                });
+            }
+            let look = || {
+                let look = |_| presence.snapshot(500);
+                (0..1000).map(look).collect::<Vec<_>>()
+            };
+            let others = scope.spawn(look);
+            let own = look();
+            own.into_iter().chain(others.join().unwrap()).collect::<Vec<_>>()
+        });
+        let mut known = BTreeMap::new();
+        for (list, version) in seen {
+            assert_eq!(*known.entry(version.presence).or_insert_with(|| list.clone()), list);
+        }
+    }
+
+    #[test]
+    fn who_is_gone_makes_room_for_who_is_connected() {
+        let presence = Presence::new(Beacon::default());
+        presence.arrive("first", beacon("first", &[]), 1);
+        for index in 2..500_u64 {
+            presence.announce(&index.to_string(), beacon("x", &[]), index);
+        }
+        let hosts = hosts(&presence, 500);
+        assert!(hosts.len() == MAX_ENTRIES && hosts.contains(&"first".to_owned()), "{hosts:?}");
     }
 
     #[test]

@@ -63,6 +63,12 @@ impl ConnectArgs {
         Ok(Target::resolve(self, |name| around.env.get(name), &around.local)?)
     }
 
+    /// Whether that is another one than the gateway that runs on this machine's state.
+    pub fn is_elsewhere(&self, around: &Surroundings) -> bool {
+        let env = |name: &str| around.env.get(name);
+        Target::is_elsewhere(self, env, &around.local, around.running)
+    }
+
     /// Connects to the gateway that is meant.
     pub async fn connect(&self, around: &Surroundings) -> Result<Client, CliError> {
         Ok(Client::connect(&self.target(around)?, self.limit()).await?)

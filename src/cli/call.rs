@@ -1,6 +1,7 @@
 //! `clawgate call`: any method, as it is.
 
 use std::io::Read;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -34,7 +35,7 @@ pub async fn run(
     let params = params(args.params.as_deref())?;
     let mut client = args.connect.connect(around).await?;
     let payload = if args.expect_final {
-        final_answer(&mut client, &args, params).await?
+        final_answer(&mut client, &args.method, params, args.connect.timeout).await?
     } else {
         client.request(&args.method, params).await?
     };
@@ -60,13 +61,15 @@ fn params(given: Option<&str>) -> Result<Value, CliError> {
     })
 }
 
-/// A run may take long, so only a limit that the user asked for holds.
-async fn final_answer(
+/// The last answer of a method that first says "accepted". A run may take long, so only a
+/// limit that the user asked for holds.
+pub(super) async fn final_answer(
     client: &mut Client,
-    args: &CallArgs,
+    method: &str,
     params: Value,
+    limit: Option<Duration>,
 ) -> Result<Value, ClientError> {
-    let wanted = client.start(&args.method, params).await?;
+    let wanted = client.start(method, params).await?;
     let answer = async {
         loop {
             if let Incoming::Answer { id, result } = client.next().await?
@@ -79,10 +82,10 @@ async fn final_answer(
             }
         }
     };
-    match args.connect.timeout {
+    match limit {
         None => answer.await,
         Some(limit) => tokio::time::timeout(limit, answer)
             .await
-            .map_err(|_| ClientError::Timeout { what: args.method.clone(), limit })?,
+            .map_err(|_| ClientError::Timeout { what: method.to_owned(), limit })?,
     }
 }

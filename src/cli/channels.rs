@@ -19,6 +19,7 @@ pub struct ChannelsArgs {
 #[derive(Debug, Subcommand)]
 enum ChannelsCommand {
     /// Show what is configured and how it is
+    #[command(visible_alias = "list")]
     Status {
         /// Ask the services as well
         #[arg(long)]

@@ -1,21 +1,25 @@
-//! `clawgate gateway`: runs the gateway.
+//! `clawgate gateway`: runs the gateway, and what else can be done with one.
 
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use clap::Args;
+use clap::{Args, Subcommand};
+use tokio::runtime::{Builder, Runtime};
 
-use super::{banner, output};
-use crate::app::{self, Ended, Ready, Sockets, Start};
+use super::service::ServiceCommand;
+use super::{CallArgs, HealthArgs, banner, output};
+use crate::app::{self, AppError, Ended, Ready, Signals, Sockets, Start};
+use crate::config::document::ConfigIssue;
 use crate::config::{AuthMode, BindChoice, Env, GatewayMode, Overrides};
+use crate::registry::ConfigState;
 use crate::store::atomic::create_private_dir;
 use crate::store::instance::{InstanceLock, Running};
-use crate::support::{Secret, trouble};
+use crate::support::{Secret, blocking, trouble};
 use crate::telemetry::{self, LogOptions, filter_for_level};
 
-/// How long work that cannot be stopped may go on when the gateway restarts.
+/// How long work that cannot be stopped may go on when the gateway restarts or ends.
 const LEFT_MAX: Duration = Duration::from_secs(5);
 /// Turns of tasks between two looks at the sockets by a thread that always has something
 /// to do. With tokio's 61, each of which may begin a run, who asks for little waits long.
@@ -41,14 +45,29 @@ pub struct GatewayArgs {
 }
 
 /// The command `gateway`.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct GatewayCommand {
+    /// What to do with it; without that it is run.
+    #[command(subcommand)]
+    pub command: Option<GatewaySubcommand>,
     /// How the gateway runs.
     #[command(flatten)]
     pub args: GatewayArgs,
-    /// `openclaw gateway run` says the same with a word more.
-    #[arg(hide = true, value_parser = ["run"])]
-    run: Option<String>,
+}
+
+/// What can be done with a gateway.
+#[derive(Debug, Subcommand)]
+pub enum GatewaySubcommand {
+    /// Run it in this terminal (the default)
+    Run(Box<GatewayArgs>),
+    /// What is done with the service, and with a gateway that runs.
+    #[command(flatten)]
+    Service(ServiceCommand),
+    /// Call any method of it, as `clawgate call` does
+    Call(CallArgs),
+    /// Ask whether it is well, as `clawgate health` does
+    Health(HealthArgs),
 }
 
 /// Flags that beat the environment and the config file.
@@ -116,74 +135,151 @@ pub fn run(args: &GatewayArgs, env: &Env) -> anyhow::Result<ExitCode> {
 /// Runs the gateway, each time with the configuration as it is then, until it is
 /// told to stop.
 fn run_again_and_again(
-    mut start: Start,
+    start: Start,
     env: &Env,
-    mut lock: InstanceLock,
+    lock: InstanceLock,
     is_strict: bool,
 ) -> anyhow::Result<()> {
-    let mut sockets = Sockets::default();
+    let mut runtime = threads()?;
+    let (sockets, signals) = (Sockets::default(), runtime.block_on(async { Signals::new() })?);
+    let mut rounds = Rounds { start, before: None, env, lock, sockets, signals, is_strict };
     loop {
-        telemetry::configure(&start.settings.logging);
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .event_interval(TASKS_BETWEEN_LOOKS)
-            .build()
-            .context("cannot start the threads of the gateway")?;
-        let on_ready = |start: &Start, ready: &Ready| {
-            let address = banner::reachable(ready.address).0;
-            if let Err(error) = lock.publish(Running { address, is_tls: ready.tls.is_some() }) {
-                tracing::warn!(%error, "clients on this machine have to be told the address");
-            }
-            let text = match &start.repair {
-                Some(repair) => banner::repair_text(repair, ready),
-                None => banner::start_text(&start.settings, ready),
-            };
-            if let Err(error) = output::say(&text) {
-                tracing::warn!(%error, "cannot print the start-up text");
-            }
-        };
-        if let Some(repair) = &start.repair {
-            tracing::error!("{repair}");
-        }
-        let ended = match runtime.block_on(app::run(&mut start, env, &mut sockets, on_ready)) {
-            Ok(ended) => ended,
-            Err(error) => {
-                let issue = error.of_config().filter(|_| !is_strict && start.repair.is_none());
-                let mending = issue.and_then(|issue| Start::mend(env, &start.overrides, issue));
-                start = mending.ok_or(error)?;
-                continue;
-            }
-        };
-        if ended == Ended::Stopped {
+        telemetry::configure(&rounds.start.settings.logging);
+        let after = runtime.block_on(rounds.next());
+        // Files and database are closed before they are opened again. What a disk holds
+        // up is left behind.
+        let is_hurried = matches!(after, Ok(After::EndAtOnce));
+        runtime.shutdown_timeout(if is_hurried { Duration::ZERO } else { LEFT_MAX });
+        if !matches!(after?, After::Again) {
             return Ok(());
         }
-        start = runtime.block_on(again(start, env));
-        // Files and database are closed before they are opened again.
-        runtime.shutdown_timeout(LEFT_MAX);
+        runtime = threads()?;
     }
 }
 
-/// The configuration as it is now; the one before, where no gateway would start
-/// with it.
-async fn again(before: Start, env: &Env) -> Start {
-    let now = async {
-        let start = Start::load(env, &before.overrides)?;
-        if start.settings.paths != before.settings.paths {
-            bail!("the state directory is another one; stop and start the gateway for that");
+fn threads() -> anyhow::Result<Runtime> {
+    let mut threads = Builder::new_multi_thread();
+    let threads = threads.enable_all().event_interval(TASKS_BETWEEN_LOOKS);
+    threads.build().context("cannot start the threads of the gateway")
+}
+
+/// What comes after a gateway.
+enum After {
+    /// The next one, in the same process.
+    Again,
+    /// Nothing.
+    End,
+    /// Nothing, and at once.
+    EndAtOnce,
+}
+
+/// Gateways, one after the other.
+struct Rounds<'a> {
+    /// What the next one begins with.
+    start: Start,
+    /// What the one before it ran with, until it is ready itself.
+    before: Option<Start>,
+    env: &'a Env,
+    lock: InstanceLock,
+    sockets: Sockets,
+    signals: Signals,
+    is_strict: bool,
+}
+
+impl Rounds<'_> {
+    /// Runs one from its beginning to its end.
+    async fn next(&mut self) -> anyhow::Result<After> {
+        if let Some(repair) = &self.start.repair {
+            tracing::error!("{repair}");
         }
-        app::check(&start.settings, env).await?;
-        Ok(start)
+        let Self { start, before, env, lock, sockets, signals, .. } = self;
+        let on_ready = |start: &Start, ready: &Ready| {
+            *before = None;
+            announce(start, ready, lock);
+        };
+        let ended = Box::pin(app::run(start, env, sockets, signals, on_ready)).await;
+        match ended {
+            Ok(Ended::Restarts) => Ok(self.look_again().await),
+            Ok(Ended::Stopped) => Ok(After::End),
+            Ok(Ended::StoppedAtOnce) => Ok(After::EndAtOnce),
+            Err(error) => {
+                self.start = self.instead(error)?;
+                Ok(After::Again)
+            }
+        }
+    }
+
+    /// The next one has the configuration as it is now; that of before, where no
+    /// gateway would start with it.
+    async fn look_again(&mut self) -> After {
+        let now = tokio::select! {
+            now = Box::pin(load(&self.start, self.env)) => now,
+            () = self.signals.next() => return After::End,
+        };
+        match now {
+            Ok(start) => {
+                trouble::tell("config", None);
+                self.before = Some(std::mem::replace(&mut self.start, start));
+            }
+            Err(issue) => {
+                tell(&issue);
+                self.start = self.start.clone().once_more(None, issue);
+            }
+        }
+        After::Again
+    }
+
+    /// What is begun with after a gateway that could not begin, or not go on: what ran
+    /// before it, or what helps to mend the config file.
+    fn instead(&mut self, error: AppError) -> anyhow::Result<Start> {
+        if let Some(before) = self.before.take() {
+            let issue = error.issue();
+            tell(&issue);
+            return Ok(before.once_more(Some(&self.start), issue));
+        }
+        let issue = error.of_config().filter(|_| !self.is_strict && self.start.repair.is_none());
+        let mending = issue.and_then(|issue| Start::mend(self.env, &self.start.overrides, issue));
+        Ok(mending.ok_or(error)?)
+    }
+}
+
+/// Tells people and the commands of this machine that a gateway listens.
+fn announce(start: &Start, ready: &Ready, lock: &mut InstanceLock) {
+    let address = banner::reachable(ready.address).0;
+    if let Err(error) = lock.publish(Running { address, is_tls: ready.tls.is_some() }) {
+        tracing::warn!(%error, "clients on this machine have to be told the address");
+    }
+    let text = match &start.repair {
+        Some(repair) => banner::repair_text(repair, ready),
+        None => banner::start_text(&start.settings, ready),
     };
-    let now = now.await;
-    let wrong = now
-        .as_ref()
-        .err()
-        .map(|error| telemetry::without_secrets(&format!("{error:#}")).into_owned());
-    trouble::tell("config", wrong);
-    now.unwrap_or_else(|error| {
-        tracing::error!("going on with the config as it was: {error:#}");
-        before
-    })
+    if let Err(error) = output::say(&text) {
+        tracing::warn!(%error, "cannot print the start-up text");
+    }
+}
+
+/// The configuration as it is now.
+async fn load(before: &Start, env: &Env) -> Result<Start, ConfigIssue> {
+    let wrong = |message: String| ConfigIssue { path: String::new(), message };
+    let (around, given) = (env.clone(), before.overrides.clone());
+    let loaded = blocking(move || Start::load(&around, &given)).await;
+    let loaded = loaded.map_err(|error| wrong(error.to_string()))?;
+    let start = loaded.map_err(|error| ConfigIssue::from(&error))?;
+    if start.settings.paths != before.settings.paths {
+        let text = "the state directory is another one; stop and start the gateway for that";
+        return Err(wrong(text.to_owned()));
+    }
+    app::check(&start.settings, env).await.map_err(|error| error.issue())?;
+    Ok(start)
+}
+
+/// Says why the configuration is not in use.
+fn tell(issue: &ConfigIssue) {
+    let said = ConfigState { trouble: Some(issue.clone()) }.said();
+    let said = said.map(|said| telemetry::without_secrets(&said).into_owned());
+    let (path, why) = (&issue.path, &issue.message);
+    tracing::error!(path, why, "going on with the config as it was");
+    trouble::tell("config", said);
 }
 
 /// `RUST_LOG`, which can say most, then `OPENCLAW_LOG_LEVEL`, then the config

@@ -1,7 +1,8 @@
 //! `clawgate logs`: the log of the gateway.
 //!
-//! Owns: how lines are shown. Promises: each line once while it follows; a
-//! gateway of this machine that does not run has its file read instead.
+//! Owns: how lines are shown. Promises: each line once while it follows, over a
+//! restart of the gateway as well; a gateway of this machine that does not run
+//! has its file read instead.
 
 use std::time::Duration;
 
@@ -52,30 +53,49 @@ pub async fn run(
     around: &Surroundings,
     screen: &mut Screen,
 ) -> Result<u8, CliError> {
-    let mut client = match args.connect.connect(around).await {
+    let (target, limit) = (args.connect.target(around)?, args.connect.limit());
+    let mut client = match Client::connect(&target, limit).await {
         Ok(client) => client,
-        Err(error) => return without_gateway(&args, around, screen, error),
+        Err(error) => return without_gateway(&args, around, screen, error.into()),
     };
     let mut asked = json!({"limit": args.limit, "maxBytes": BYTES_MAX});
     loop {
-        let answer = client.request("logs.tail", asked).await?;
-        if answer["reset"] == true {
-            screen.note("lines are missing: the files they were in are gone")?;
-        }
-        let lines = answer["lines"].as_array().map_or(&[][..], Vec::as_slice);
-        for line in lines.iter().filter_map(Value::as_str) {
-            show(line, &args, screen)?;
-        }
-        if !args.follow {
-            break;
-        }
-        asked = json!({"cursor": answer["cursor"], "limit": LIMIT_MAX, "maxBytes": BYTES_MAX});
-        if answer["cursor"] == answer["size"] {
-            rest(&mut client).await?;
+        match page(&mut client, &mut asked, &args, screen).await {
+            Ok(()) if args.follow => {}
+            Ok(()) => break,
+            // The cursor outlasts the gateway.
+            Err(CliError::Client(error)) if args.follow && error.is_lost() => {
+                screen.note(&format!("{error}; reconnecting …"))?;
+                client = Client::renew(&target, limit).await?;
+            }
+            Err(error) => return Err(error),
         }
     }
     client.close().await;
     Ok(0)
+}
+
+/// Shows what is asked for. When more is to follow, `asked` is what comes next, and the
+/// time for it has come.
+async fn page(
+    client: &mut Client,
+    asked: &mut Value,
+    args: &LogsArgs,
+    screen: &mut Screen,
+) -> Result<(), CliError> {
+    let answer = client.request("logs.tail", asked.clone()).await?;
+    if answer["reset"] == true {
+        screen.note("lines are missing: the files they were in are gone")?;
+    }
+    let lines = answer["lines"].as_array().map_or(&[][..], Vec::as_slice);
+    for line in lines.iter().filter_map(Value::as_str) {
+        show(line, args, screen)?;
+    }
+    *asked = json!({"cursor": answer["cursor"], "limit": LIMIT_MAX, "maxBytes": BYTES_MAX});
+    if args.follow && answer["cursor"] == answer["size"] {
+        rest(client).await?;
+    }
+    Ok(())
 }
 
 /// Waits until it is time to ask again, or the gateway is gone. Events are of no
@@ -104,13 +124,14 @@ fn without_gateway(
     let is_unreachable = matches!(error, CliError::Client(ClientError::Refused { .. }));
     let looking = Overrides { read_only: true, ..Overrides::default() };
     let settings = config::load(&around.env, &looking).ok();
-    let is_other = args.follow || args.connect.url.is_some() || around.local.remote.is_some();
+    let is_other = args.follow || args.connect.is_elsewhere(around);
     let Some(settings) = settings.filter(|_| is_unreachable && !is_other) else {
         return Err(error);
     };
-    let place = LogPlace::of(&settings.logging);
+    let now = SystemClock.now_ms();
+    let place = LogPlace::last_used(&settings.logging, &settings.paths.state_dir, now);
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
-    let read = tail(&place, None, limit, BYTES_MAX, SystemClock.now_ms());
+    let read = tail(&place, None, limit, BYTES_MAX, now);
     let read = read.map_err(|error| CliError::Io(std::io::Error::other(error)))?;
     screen.note(&format!("no gateway runs here; from {}:", read.file.display()))?;
     read.lines.iter().try_for_each(|line| show(line, args, screen))?;

@@ -6,7 +6,9 @@
 //! Must not: do what a library module can do, or reach into a running gateway
 //! but through its WebSocket and its control socket.
 
+mod agent;
 mod agents;
+mod approvals;
 mod args;
 mod banner;
 mod call;
@@ -34,6 +36,7 @@ mod output;
 mod pairing;
 mod screen;
 mod security;
+mod service;
 mod sessions;
 mod skills;
 mod status;
@@ -51,7 +54,9 @@ use crate::agent::exec::launcher::run_step;
 use crate::config::{Env, Settings};
 use crate::support::Secret;
 
+pub use agent::AgentArgs;
 pub use agents::AgentsArgs;
+pub use approvals::ApprovalsArgs;
 pub use args::ConnectArgs;
 pub use banner::start_text;
 pub use call::CallArgs;
@@ -64,7 +69,7 @@ pub use dashboard::DashboardArgs;
 pub use devices::{DevicesArgs, QrArgs};
 pub use doctor::DoctorArgs;
 pub use error::CliError;
-pub use gateway::{GatewayArgs, GatewayCommand, OverrideArgs};
+pub use gateway::{GatewayArgs, GatewayCommand, GatewaySubcommand, OverrideArgs};
 pub use import::ImportArgs;
 pub use logs::LogsArgs;
 pub use message::MessageArgs;
@@ -75,6 +80,7 @@ pub use output::say;
 pub use pairing::PairingArgs;
 pub use screen::Screen;
 pub use security::SecurityArgs;
+pub use service::ServiceCommand;
 pub use sessions::SessionsArgs;
 pub use skills::SkillsArgs;
 pub use status::{HealthArgs, StatusArgs};
@@ -97,12 +103,17 @@ pub struct Cli {
 /// What the command can do.
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the gateway (the default).
-    Gateway(GatewayCommand),
+    /// Run the gateway (the default), or look after the one that runs.
+    Gateway(Box<GatewayCommand>),
     /// Talk with the agent: one message, or a conversation without one.
     Chat(ChatArgs),
     /// Talk with the agent on a full screen.
     Tui(TuiArgs),
+    /// Have an agent answer one message, as a program asks.
+    Agent(Box<AgentArgs>),
+    /// Show and decide what waits for a person.
+    #[command(alias = "exec-approvals")]
+    Approvals(ApprovalsArgs),
     /// Call any method of the gateway.
     Call(CallArgs),
     /// Ask whether the gateway is well.
@@ -129,8 +140,8 @@ enum Command {
     Ui(UiArgs),
     /// Take over the sessions and devices of an OpenClaw state directory.
     Import(ImportArgs),
-    /// Write sessions down in other formats.
-    Sessions(SessionsArgs),
+    /// Show sessions, and write them down in other formats.
+    Sessions(Box<SessionsArgs>),
     /// Show, add and remove agents, and say which accounts they answer.
     Agents(AgentsArgs),
     /// Show models and credentials, choose the default model.
@@ -166,7 +177,7 @@ pub fn main() -> ExitCode {
 fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
     match cli.command {
         None => gateway::run(&cli.gateway, &env),
-        Some(Command::Gateway(command)) => gateway::run(&command.args, &env),
+        Some(Command::Gateway(command)) => of_gateway(*command, env),
         Some(Command::Token(args)) => token::run(&args, &env),
         Some(Command::Config(args)) => config::run(&args, &env),
         Some(Command::Doctor(args)) => doctor::run(&args, &env),
@@ -175,7 +186,7 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         Some(Command::Configure(args)) => onboard::configure(&args, &env),
         Some(Command::Ui(args)) => ui::run(&args, &env),
         Some(Command::Import(args)) => import::run(&args, &env),
-        Some(Command::Sessions(args)) => sessions::run(&args, &env),
+        Some(Command::Sessions(args)) => sessions::run(*args, env),
         Some(Command::Agents(args)) => agents::run(args, &env),
         Some(Command::Models(args)) => models::run(&args, &env),
         Some(Command::Chat(args)) => {
@@ -212,6 +223,12 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         Some(Command::Logs(args)) => {
             client(env, async |around, screen| logs::run(args, around, screen).await)
         }
+        Some(Command::Agent(args)) => {
+            client(env, async |around, screen| agent::run(*args, around, screen).await)
+        }
+        Some(Command::Approvals(args)) => {
+            client(env, async |around, screen| approvals::run(args, around, screen).await)
+        }
         Some(Command::Call(args)) => {
             client(env, async |around, screen| call::run(args, around, screen).await)
         }
@@ -220,6 +237,23 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         }
         Some(Command::Status(args)) => {
             client(env, async |around, screen| status::status(args, around, screen).await)
+        }
+    }
+}
+
+/// Runs the gateway, or what else is to be done with one.
+fn of_gateway(command: GatewayCommand, env: Env) -> anyhow::Result<ExitCode> {
+    match command.command {
+        None => gateway::run(&command.args, &env),
+        Some(GatewaySubcommand::Run(args)) => gateway::run(&args, &env),
+        Some(GatewaySubcommand::Service(service)) => {
+            client(env, async |around, screen| service::run(service, around, screen).await)
+        }
+        Some(GatewaySubcommand::Call(args)) => {
+            client(env, async |around, screen| call::run(args, around, screen).await)
+        }
+        Some(GatewaySubcommand::Health(args)) => {
+            client(env, async |around, screen| status::health(args, around, screen).await)
         }
     }
 }
@@ -282,7 +316,11 @@ mod tests {
         ] {
             let cli = Cli::try_parse_from(line).unwrap();
             let args = match cli.command {
-                Some(Command::Gateway(command)) => command.args,
+                Some(Command::Gateway(command)) => match command.command {
+                    Some(GatewaySubcommand::Run(args)) => *args,
+                    None => command.args,
+                    other => panic!("{other:?}"),
+                },
                 None => cli.gateway,
                 other => panic!("{other:?}"),
             };
@@ -298,6 +336,7 @@ mod tests {
             &["clawgate", "--bind", "everywhere"],
             &["clawgate", "--port", "7", "token"],
             &["clawgate", "gateway", "walk"],
+            &["clawgate", "gateway", "--port", "7", "status"],
         ] {
             assert_eq!(Cli::try_parse_from(line).unwrap_err().exit_code(), 2, "{line:?}");
         }

@@ -3,11 +3,20 @@
 //! Owns: what the commands show and ask for. Must not: decide which node may do
 //! what; the gateway does.
 
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::client::Client;
 use super::{CliError, ConnectArgs, Screen, Surroundings, format};
+
+/// What the gateway gives a node when nobody says so …
+const NODE_LIMIT: Duration = Duration::from_secs(30);
+/// … and at most.
+const NODE_LIMIT_MAX: Duration = Duration::from_hours(1);
+/// So that the gateway says that the time is over, not this program.
+const ON_THE_WAY: Duration = Duration::from_secs(5);
 
 /// Arguments of `clawgate nodes`.
 #[derive(Debug, Args)]
@@ -75,7 +84,7 @@ enum NodesCommand {
         /// Its params, as JSON
         #[arg(long, value_name = "JSON")]
         params: Option<String>,
-        /// How long the node may take [default: 30000]
+        /// How long the node may take, whatever --timeout says [default: 30000]
         #[arg(long, value_name = "MS")]
         timeout_ms: Option<u64>,
         /// The same key is the same invocation [default: a new one]
@@ -93,7 +102,10 @@ pub async fn run(
     around: &Surroundings,
     screen: &mut Screen,
 ) -> Result<u8, CliError> {
-    let (connect, asked) = parts(args.command);
+    let (mut connect, asked) = parts(args.command);
+    if let Asked::Invoke { more, .. } = &asked {
+        connect.timeout = Some(patience(connect.limit(), more["timeoutMs"].as_u64()));
+    }
     let mut client = connect.connect(around).await?;
     let (answer, text) = ask(&mut client, asked).await?;
     if connect.json {
@@ -103,6 +115,12 @@ pub async fn run(
     }
     client.close().await;
     Ok(0)
+}
+
+/// How long the answer of a node is waited for that has so many milliseconds.
+fn patience(limit: Duration, timeout_ms: Option<u64>) -> Duration {
+    let of_node = timeout_ms.map_or(NODE_LIMIT, Duration::from_millis).min(NODE_LIMIT_MAX);
+    limit.max(of_node + ON_THE_WAY)
 }
 
 /// What a command asks for.
@@ -296,6 +314,15 @@ fn node_text(node: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_node_has_its_time_and_the_answer_a_moment_more() {
+        let seconds = Duration::from_secs;
+        assert_eq!(patience(seconds(30), None), seconds(35));
+        assert_eq!(patience(seconds(30), Some(120_000)), seconds(125));
+        assert_eq!(patience(seconds(600), Some(120_000)), seconds(600));
+        assert_eq!(patience(seconds(1), Some(u64::MAX)), seconds(3605));
+    }
 
     #[test]
     fn a_node_is_found_by_its_id_its_name_or_how_its_id_begins() {

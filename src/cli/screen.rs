@@ -87,6 +87,11 @@ impl Screen {
         if self.is_mid_line { self.text("\n") } else { Ok(()) }
     }
 
+    /// The same before a line on stderr, which a stdout that is full or gone does not hide.
+    fn leave_line(&mut self) {
+        let _ = self.end_line();
+    }
+
     /// A line on stdout.
     pub fn line(&mut self, text: &str) -> io::Result<()> {
         self.end_line()?;
@@ -101,13 +106,13 @@ impl Screen {
 
     /// A line on stderr.
     pub fn note(&mut self, text: &str) -> io::Result<()> {
-        self.end_line()?;
+        self.leave_line();
         self.err.line(text, DIM)
     }
 
     /// An error on stderr.
     pub fn error(&mut self, text: &str) -> io::Result<()> {
-        self.end_line()?;
+        self.leave_line();
         self.err.write("error: ", RED)?;
         self.err.line(text, "")
     }
@@ -169,6 +174,27 @@ mod tests {
         screen.error("bad").unwrap();
         assert_eq!(out.text(), "ab\ntool\nc\nd\n");
         assert_eq!(err.text(), "error: bad\n");
+    }
+
+    struct Full;
+
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_also_where_stdout_takes_nothing() {
+        let err = Shared::default();
+        let mut screen = Screen::captured(Full, err.clone());
+        screen.is_mid_line = true;
+        screen.note("a").unwrap();
+        screen.error("b").unwrap();
+        assert_eq!(err.text(), "a\nerror: b\n");
     }
 
     #[test]

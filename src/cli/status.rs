@@ -188,7 +188,8 @@ fn session_row(session: &Value, now_ms: u64) -> [String; 4] {
     ]
 }
 
-fn tokens(session: &Value) -> String {
+/// How many tokens a session has, and of how many it may have.
+pub(super) fn tokens(session: &Value) -> String {
     let Some(total) = number(session, "/totalTokens") else { return "-".to_owned() };
     let room = number(session, "/contextTokens").map(|room| format!("/{}", count(room)));
     let percent = number(session, "/percentUsed").map(|percent| format!(" ({percent}%)"));

@@ -8,8 +8,8 @@ use crate::gateway::tls::fingerprint_of_file;
 use crate::store::instance::{Running, running_at};
 use crate::support::is_own_address;
 
-use super::client::RemoteGateway;
-use super::{LocalGateway, Screen};
+use super::client::{RemoteGateway, Target};
+use super::{CliError, LocalGateway, Screen};
 
 /// The machine a client command runs on.
 pub struct Surroundings {
@@ -23,6 +23,8 @@ pub struct Surroundings {
     pub control: Option<(PathBuf, PathBuf)>,
     /// Where its gateway listens, if it runs.
     pub running: Option<Running>,
+    /// Whether its gateway listens on every address, as far as the configuration says.
+    pub is_on_every_address: bool,
     /// Whether its gateway lets users of a tailnet in.
     pub allows_tailscale: bool,
 }
@@ -41,6 +43,18 @@ impl Surroundings {
             Some(settings) => Self::of(settings, env, screen),
             None => Self::of_place(env),
         }
+    }
+
+    /// The gateway that runs on this machine's state, whatever the environment and the
+    /// configuration say of others.
+    pub fn own(&self) -> Result<Target, CliError> {
+        let running = near(self.running).ok_or_else(|| {
+            CliError::Usage(
+                "the gateway of this state directory has no address of this machine; run this where it runs"
+                    .into(),
+            )
+        })?;
+        Ok(Target::own(running, &self.local)?)
     }
 
     /// What the settings say, which may be those of a gateway that only waits.
@@ -62,6 +76,7 @@ impl Surroundings {
             },
             history: Some(history(&settings.paths)),
             running,
+            is_on_every_address: settings.gateway.bind.host().is_unspecified(),
             allows_tailscale: settings.gateway.proxies.allow_tailscale,
             control: Some(control(&settings.paths)),
             env,
@@ -80,6 +95,7 @@ impl Surroundings {
             local,
             history: paths.as_ref().map(history),
             running,
+            is_on_every_address: false,
             allows_tailscale: false,
             control: paths.as_ref().map(control),
             env,

@@ -1,4 +1,4 @@
-//! `/approve`: decides whether a command of the agent may run.
+//! `/approve`: decides whether a command of the agent may run, or whether a tool may be used.
 
 use serde_json::json;
 
@@ -6,11 +6,13 @@ use crate::registry::Ctx;
 
 const USAGE: &str = "Usage: /approve <id> <decision> (see the pending approval message for \
     available decisions)";
-const METHOD: &str = "exec.approval.resolve";
+const COMMANDS: &str = "exec.approval.resolve";
+/// Guardrails ask as plugins do, and the ids of these questions say so.
+const PLUGINS: (&str, &str) = ("plugin:", "plugin.approval.resolve");
 
 /// Does it, by the method and with the sender's right to it.
 pub async fn run(words: &str, cx: &Ctx) -> String {
-    if !cx.services.registry.has(METHOD) {
+    if !cx.services.registry.has(COMMANDS) {
         return "⚠️ /approve: this gateway has nothing that needs an approval.".to_owned();
     }
     let words: Vec<_> = words.split_whitespace().collect();
@@ -19,7 +21,9 @@ pub async fn run(words: &str, cx: &Ctx) -> String {
     // The original takes them in either order.
     let decided = decided.or_else(|| decision(one).map(|decision| (other, decision)));
     let Some((id, decision)) = decided else { return USAGE.to_owned() };
-    match cx.call(METHOD, &json!({"id": id, "decision": decision})).await {
+    let (prefix, of_plugins) = PLUGINS;
+    let method = if id.starts_with(prefix) { of_plugins } else { COMMANDS };
+    match cx.call(method, &json!({"id": id, "decision": decision})).await {
         Ok(_) => format!("✅ Approval {decision} submitted for {id}."),
         Err(error) => format!("❌ Failed to submit approval: {}", error.message),
     }

@@ -153,8 +153,9 @@ impl Command {
 
     /// What is to be done. `cx` is in the lane of the session.
     pub fn work(self, cx: &Ctx, key: &SessionKey) -> Work {
-        // What is done later is no longer in the lane.
-        let (later, cx, key) = (cx.clone(), cx.within_lane(key), key.clone());
+        // What is done later is no longer in the lane, and keeps nothing of this request,
+        // which keeps it until that is answered.
+        let (later, cx, key) = (cx.apart(), cx.within_lane(key), key.clone());
         let (action, args) = match self {
             Self::Settings(all) => {
                 return soon(async move { settings::change(&all, &cx, &key).await });

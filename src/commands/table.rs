@@ -154,8 +154,8 @@ commands! {
     "status" ["/status"] Status, false, NONE, Some(Action::Status), [], "Show current status.";
     "tasks" ["/tasks"] Status, false, NONE, Some(Action::Tasks), [],
         "List background tasks for this session.";
-    "approve" ["/approve"] Management, true, NONE, Some(Action::Approve), ["exec.approval.resolve"],
-        "Approve or deny exec requests.";
+    "approve" ["/approve"] Management, true, NONE, Some(Action::Approve),
+        ["exec.approval.resolve", "plugin.approval.resolve"], "Approve or deny exec requests.";
     "context" ["/context"] Status, true, NONE, Some(Action::Context), [],
         "Explain how context is built and used.";
     "btw" ["/btw", "/side"] Tools, true, NONE, Some(Action::Btw), [],

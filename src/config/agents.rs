@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use super::explain::{Choice, Ledger};
+use super::memory_flush::{self, MemoryFlush};
 use super::memory_search::{self, MemorySearchConfig};
 use super::pruning::{self, PruningSettings};
 use super::schema::Node;
@@ -160,6 +161,8 @@ pub struct AgentDefaults {
     pub compaction_keep_recent_tokens: u64,
     /// A conversation is compacted when less than this is left for an answer.
     pub compaction_reserve_tokens: u64,
+    /// What an agent writes down before that.
+    pub memory_flush: MemoryFlush,
     /// What the model no longer reads of old results of tools.
     pub pruning: Option<PruningSettings>,
     /// Bounds on sessions that agents begin themselves.
@@ -275,6 +278,7 @@ fn defaults(
             reserve,
             DEFAULT_RESERVE_TOKENS,
         ),
+        memory_flush: memory_flush::read(&node.at("compaction.memoryFlush")?, file, ledger)?,
         pruning: pruning::read(&node.member("contextPruning")?, file, ledger)?,
         subagent_limits: subagents::limits(&of_subagents, file, ledger)?,
         subagents: subagents::choice(&of_subagents)?,

@@ -14,6 +14,12 @@ const BODY_BYTES: u64 = 20 * 1024 * 1024;
 /// More is held in memory by nobody's leave.
 const BODY_BYTES_MAX: u64 = 100 * 1024 * 1024;
 
+/// Most pictures and files of a message that are addresses, as in the original: there
+/// may be no more of them in any case.
+const URL_PARTS: usize = 8;
+/// What may be written there; the original has no bound.
+const URL_PARTS_MAX: u64 = 1_000_000;
+
 /// Of a file that is uploaded for a message: a longer film of a phone or a scanned
 /// book; three times what a message itself takes.
 const UPLOAD_BYTES: u64 = 64 * 1024 * 1024;
@@ -21,7 +27,7 @@ const UPLOAD_BYTES: u64 = 64 * 1024 * 1024;
 const UPLOAD_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
 
 /// `gateway.http`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpSettings {
     /// `endpoints.chatCompletions`.
     pub chat_completions: EndpointSettings,
@@ -32,7 +38,7 @@ pub struct HttpSettings {
 }
 
 /// One API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointSettings {
     /// Whether it is there.
     pub enabled: bool,
@@ -40,8 +46,51 @@ pub struct EndpointSettings {
     pub max_body_bytes: u64,
     /// Whether a picture may be an address, from which it is fetched.
     pub fetches_images: bool,
+    /// From where.
+    pub image_hosts: Hosts,
     /// The same of a file, where the API has files.
     pub fetches_files: bool,
+    /// From where.
+    pub file_hosts: Hosts,
+    /// Most pictures and files of a message that are addresses.
+    pub max_url_parts: usize,
+}
+
+/// Hosts from which something may be fetched: `example.com`, or `*.example.com` for all
+/// below it. As in the original, an empty list is about nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Hosts(Vec<String>);
+
+impl Hosts {
+    fn new(written: &[String]) -> Self {
+        let names = written.iter().map(|name| bare_host(name));
+        Self(names.filter(|name| !["", "*", "*."].contains(&name.as_str())).collect())
+    }
+
+    /// Whether every host will do.
+    pub const fn is_any(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether this one will, as an address has it.
+    pub fn has(&self, host: &str) -> bool {
+        let host = bare_host(host);
+        let is_below = |name: &str| {
+            let below = host.strip_suffix(name).and_then(|rest| rest.strip_suffix('.'));
+            below.is_some_and(|below| !below.is_empty())
+        };
+        let is_meant = |name: &String| match name.strip_prefix("*.") {
+            Some(name) => is_below(name),
+            None => *name == host,
+        };
+        self.is_any() || self.0.iter().any(is_meant)
+    }
+}
+
+/// A host as it is compared.
+fn bare_host(host: &str) -> String {
+    let host = host.trim().trim_end_matches('.');
+    host.trim_start_matches('[').trim_end_matches(']').to_lowercase()
 }
 
 impl HttpSettings {
@@ -68,6 +117,14 @@ pub(super) fn read(
         let bytes = node.member("maxBodyBytes")?.integer(BODY_BYTES_MAX)?;
         let images = node.member("images")?.member("allowUrl")?.boolean()?;
         let files = if has_files { node.at("files.allowUrl")?.boolean()? } else { None };
+        let mut hosts = |key: &str| -> Result<Hosts, ConfigError> {
+            let names = Choice::file(file, node.at(key)?.texts()?);
+            Ok(Hosts::new(&ledger.settle_list(&path(key), names, Vec::new())))
+        };
+        let image_hosts = hosts("images.urlAllowlist")?;
+        let file_hosts = if has_files { hosts("files.urlAllowlist")? } else { Hosts::default() };
+        let parts = node.member("maxUrlParts")?;
+        let parts = if has_files { parts.integer_or_zero(URL_PARTS_MAX)? } else { None };
         Ok(EndpointSettings {
             enabled: ledger.settle(&path("enabled"), enabled, false),
             max_body_bytes: ledger.settle(
@@ -80,8 +137,15 @@ pub(super) fn read(
                 Choice::file(file, images),
                 has_files,
             ),
+            image_hosts,
             fetches_files: has_files
                 && ledger.settle(&path("files.allowUrl"), Choice::file(file, files), true),
+            file_hosts,
+            max_url_parts: if has_files {
+                ledger.settle(&path("maxUrlParts"), Choice::file(file, parts), URL_PARTS)
+            } else {
+                URL_PARTS
+            },
         })
     };
     // As in the original: of the two only the second fetches unasked.
@@ -141,6 +205,34 @@ fn is_transport_policy(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_of_hosts_means_those_and_what_is_below_one_with_a_star() {
+        let hosts = |names: &[&str]| {
+            Hosts::new(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>())
+        };
+        let some = hosts(&[" CDN.example.com. ", "*.example.org", "::1", "*"]);
+        for host in
+            ["cdn.example.com", "cdn.example.com.", "a.example.org", "a.b.example.org", "[::1]"]
+        {
+            assert!(some.has(host), "{host}");
+        }
+        for host in [
+            "",
+            "example.com",
+            "x.cdn.example.com",
+            "example.org",
+            "badexample.org",
+            ".example.org",
+        ] {
+            assert!(!some.has(host), "{host}");
+        }
+        for none in [&[][..], &["*"], &["", "*."]] {
+            assert!(hosts(none).is_any() && hosts(none).has("example.net"), "{none:?}");
+        }
+        // What is no host is none, and lets nobody through.
+        assert!(!hosts(&["https://example.com/"]).has("example.com"));
+    }
 
     #[test]
     fn a_transport_policy_has_one_age_and_nothing_that_ends_a_header() {

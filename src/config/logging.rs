@@ -12,6 +12,8 @@ use super::{ConfigError, Env, Paths};
 const MAX_FILE_BYTES: u64 = 20 * 1024 * 1024;
 /// Less than this and lines are put away while somebody reads them.
 const MAX_FILE_BYTES_LEAST: u64 = 64 * 1024;
+/// Says where the files of days are.
+const LOG_DIR: &str = "OPENCLAW_LOG_DIR";
 
 /// How much is logged, in the words of OpenClaw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,8 +113,12 @@ pub(super) fn read(
 }
 
 /// OpenClaw's place for the usual state directory. A gateway with another one
-/// is a second gateway, and its log is its own.
+/// is a second gateway, and its log is its own. A service whose temporary files
+/// nobody else sees names another place.
 fn default_dir(env: &Env, paths: &Paths) -> PathBuf {
+    if let Some(dir) = env.get(LOG_DIR).and_then(|dir| paths.expand(&dir).ok()) {
+        return dir;
+    }
     let usual = env.home().map(|home| home.join(".openclaw"));
     if usual.as_ref() == Some(&paths.state_dir) {
         PathBuf::from(env.get("TMPDIR").unwrap_or_else(|| "/tmp".into())).join("openclaw")
@@ -136,6 +142,8 @@ mod tests {
         assert_eq!(dir([("TMPDIR", "/var/tmp")]), Path::new("/var/tmp/openclaw"));
         assert_eq!(dir([("OPENCLAW_STATE_DIR", "/srv/x")]), Path::new("/srv/x/logs"));
         assert_eq!(dir([("OPENCLAW_HOME", "/srv")]), Path::new("/srv/.openclaw/logs"));
+        assert_eq!(dir([("OPENCLAW_LOG_DIR", "/var/log/x")]), Path::new("/var/log/x"));
+        assert_eq!(dir([("OPENCLAW_LOG_DIR", "logs")]), Path::new("/home/u/.openclaw/logs"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::agent::approvals::ExecWords;
 use crate::agent::{AbortReason, Family, RunEnd, RunReport, RunTerms, SendRequest};
 use crate::auth::Owner;
 use crate::protocol::message::UserMessage;
@@ -256,18 +257,33 @@ impl Worker {
         let base = SessionKey::job(&agent, &job.id);
         let key = SessionKey::job_run(&agent, &job.id, run_id);
         let workspace = parts.agent_of(&key).workspace;
-        let limits = terms.tools.clone();
+        let (limits, commands) = (terms.tools.clone(), self.commands(ticket));
         let name = format!("Cron: {}", job.name);
         let of_run = name.clone();
         let begun = parts.sessions.begin_as(&key, run_id, &workspace, move |entry| {
             // Sub-agents have no tool that this run has not.
             entry.tool_limits = limits;
+            commands.write(entry);
             entry.display_name = Some(of_run);
         });
         let begun = begun.await?;
         let shown = parts.sessions.follow(&base, &begun, &name).await?;
         parts.events.reason(&base, Some(&shown), "create", true);
         Ok(Room { key, base: Some(base) })
+    }
+
+    /// What binds the commands of a run: what bound those of the session that made
+    /// its job, and another agent's rules where that is of another one.
+    fn commands(&self, ticket: &Ticket) -> ExecWords {
+        let Some(origin) = &ticket.origin else { return ExecWords::default() };
+        let parts = self.runs.parts();
+        let maker = SessionKey::from_canonical(origin.session_key.as_str());
+        let maker = maker.agent(&parts.keys.now());
+        let words = origin.commands.clone();
+        if maker == self.cron.agent_of(&ticket.job) {
+            return words;
+        }
+        words.and(ExecWords::of_agent(&parts.settings.now(), maker.as_str()))
     }
 
     /// Lists show how the run ended; answers the session's id.

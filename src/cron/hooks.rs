@@ -31,6 +31,9 @@ use super::service::{Cron, Ticket};
 use super::target::Wanted;
 use super::texts;
 
+/// Most characters of what the main session is told: with the mark before it, an event is
+/// kept whole.
+const TELL_MAX: usize = 8000;
 /// What is told of a run that the gateway's end cut off.
 const INTERRUPTED: &str = "interrupted by a stop of the gateway; it is not run again";
 /// What is told of one of which only the news were lost.
@@ -72,6 +75,9 @@ pub enum HookError {
     /// There are too many.
     #[error("too many hooks wait; send it again later")]
     Busy,
+    /// It has more characters than an event may have.
+    #[error("text must have at most {0} characters; what is longer is for an agent")]
+    TooLong(usize),
     /// The gateway stops.
     #[error("the gateway is stopping; send it again after that")]
     Stopping,
@@ -95,16 +101,20 @@ impl Cron {
         if self.is_stopped() {
             return Err(HookError::Stopping);
         }
+        if text.chars().count() > TELL_MAX {
+            return Err(HookError::TooLong(TELL_MAX));
+        }
         let keys = &self.parts.keys.now();
         let (agent, main) = (&keys.default_agent, SessionKey::main(&keys.default_agent, keys));
-        let text = shortened(&texts::untrusted_event(text));
+        let text = texts::untrusted_event(text);
         if claim.is_none() {
-            runs.parts().notice(&main, &text).await?;
+            runs.parts().notice(&main, &text).await.map_err(unkept)?;
         } else {
             let row = HookRow { id: self.parts.ids.uuid(), claim, ask: String::new() };
             let event = HookNews { session_key: main.to_string(), text: text.clone() };
             let store = &self.parts.store;
-            match store.accept_hook(row, Some(event), self.now_ms()).await? {
+            let accepted = store.accept_hook(row, Some(event), self.now_ms()).await;
+            match accepted.map_err(unkept)? {
                 HookAccepted::Told(id) => runs.parts().noted(&main, &text, id),
                 HookAccepted::Known(_) => return Ok(()),
                 HookAccepted::New | HookAccepted::Full => return Err(HookError::Busy),
@@ -149,6 +159,11 @@ impl Cron {
         self.state.lock().hooks.remove(&id);
         known
     }
+}
+
+/// Why an event is not kept.
+fn unkept(error: StoreError) -> HookError {
+    if error.is_crowded() { HookError::Busy } else { error.into() }
 }
 
 impl Worker {
@@ -231,12 +246,19 @@ impl Worker {
         let main = SessionKey::main(&agent, keys);
         let text = news.map(|news| shortened(&texts::untrusted_event(news)));
         let event = text.clone().map(|text| HookNews { session_key: main.to_string(), text });
-        let told = self.cron.parts.store.end_hook(id, event).await?;
-        if let Some((told, text)) = told.zip(text) {
-            parts.noted(&main, &text, told);
-            if ask.wake_mode == WakeMode::Now {
-                self.cron.heartbeats.wake(agent.as_str());
+        let store = &self.cron.parts.store;
+        match (store.end_hook(id, event).await, text) {
+            (Ok(Some(told)), Some(text)) => parts.noted(&main, &text, told),
+            // Nobody waits for an answer who could send it again.
+            (Err(error), Some(text)) if error.is_crowded() => {
+                store.end_hook(id, None).await?;
+                tracing::warn!(run = id, session = %main, "news of a hook are kept until a stop only");
+                parts.notices.add(&main, &text);
             }
+            (ended, _) => return ended.map(drop),
+        }
+        if ask.wake_mode == WakeMode::Now {
+            self.cron.heartbeats.wake(agent.as_str());
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::agent::approvals::ExecWords;
 use crate::protocol::decode::Setting;
 use crate::protocol::methods::cron::{
     AgentTurn, Delivery, DeliveryMode, FailureAlert, JobPatch, NewJob, Payload, PayloadPatch,
@@ -131,6 +132,9 @@ pub struct Origin {
     /// The tools that it had, when those are fewer than its agent's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
+    /// What bound its commands.
+    #[serde(skip_serializing_if = "ExecWords::is_empty")]
+    pub commands: ExecWords,
 }
 
 impl Job {

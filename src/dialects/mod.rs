@@ -7,6 +7,7 @@
 
 pub mod chat;
 pub mod claude;
+mod question;
 
 use std::fmt;
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::auth::{Admission, Auth, DeviceGrant, Peer, Principal};
 use crate::bus::{Beacon, Event, EventKind, Subscriber};
+use crate::config::AuthMode;
 use crate::nodes::Joining;
 use crate::protocol::connect::{Connect, StandardConnect, parse_connect};
 use crate::protocol::hello::{
@@ -209,7 +210,12 @@ impl Attempt<'_> {
                 let admission = auth
                     .admit_standard(connect, peer, &self.conn_id, &self.nonce, now_ms)
                     .await
-                    .map_err(Refused::standard)?;
+                    .map_err(|error| {
+                        let is_for_devices = error.code == ErrorCode::NotPaired;
+                        let is_by_token = auth.mode() == AuthMode::Token;
+                        let told = connect.lacks_token().filter(|_| is_for_devices && is_by_token);
+                        Refused::standard(told.unwrap_or(error))
+                    })?;
                 (Profile::Standard(version), admission)
             }
             Connect::Simple(connect) => {
@@ -358,14 +364,14 @@ impl Attempt<'_> {
         let beacon = Beacon { ip: ip.map(|ip| ip.to_string()), ..beacon };
         let services = &self.gateway.services;
         let key = beacon.instance_id.clone().unwrap_or_else(|| self.conn_id.to_string());
-        services.presence.announce(&key, beacon, services.clock.now_ms());
+        services.presence.arrive(&key, beacon, services.clock.now_ms());
         Some(key)
     }
 
     fn hello(&self, profile: Profile, principal: &Principal, auth: Granted) -> HelloOk<'_> {
         let services = &self.gateway.services;
         let settings = &services.settings.now();
-        let now_ms = services.clock.now_ms();
+        let (presence, state_version) = services.presence.snapshot(services.clock.now_ms());
         let keys = &services.keys.now();
         let is_admin = principal.allows(Scope::Admin);
         let shown = |path: &std::path::Path| is_admin.then(|| path.display().to_string());
@@ -378,9 +384,9 @@ impl Attempt<'_> {
             server: ServerInfo { version: crate::handlers::SERVER_VERSION, conn_id: &self.conn_id },
             features: Features { methods, events: EventKind::names_for(principal) },
             snapshot: Snapshot {
-                presence: to_raw_value(&services.presence.list(now_ms)).unwrap_or_default(),
+                presence: to_raw_value(&presence).unwrap_or_default(),
                 health: services.health.last().map_or_else(empty_object, |it| Box::clone(&it)),
-                state_version: services.presence.version(),
+                state_version,
                 uptime_ms: services.uptime_ms(),
                 session_defaults: SessionDefaults {
                     default_agent_id: keys.default_agent.to_string(),

@@ -91,6 +91,15 @@ impl View {
             (Style::Appending, Some(increment)) => {
                 self.rewrite(event, |payload| set_text(payload, increment))
             }
+            (Style::Appending, None)
+                if event.kind == EventKind::Chat && event.payload().contains(r#""usage""#) =>
+            {
+                self.rewrite(event, |payload| {
+                    if let Some(usage) = payload.get_mut("usage") {
+                        simple::add_counts(usage);
+                    }
+                })
+            }
             (Style::Appending | Style::Simple, None)
                 if event.kind == EventKind::ExecApprovalRequested =>
             {
@@ -256,6 +265,22 @@ mod tests {
         let anew = (0..runs).filter(|run| show(*run, "ab", false)).count();
         assert!(anew >= 3, "what was forgotten is shown anew");
         assert!(!show(runs - 1, "abc", false), "the last one is known");
+    }
+
+    #[test]
+    fn dashboards_read_what_a_run_has_used_in_their_own_words() {
+        let usage = json!({"input": 5, "output": 7, "cost": {"total": 0.5}});
+        let payload = json!({"runId": "r", "state": "final", "usage": usage});
+        let mark = ChatMark { run_id: "r".into(), text: None, begins: false };
+        let end = Event::new(EventKind::Chat, &payload).chat(mark);
+        let standard = Profile::Standard(Version::V3);
+        let told = rendered(&mut view(standard, "openclaw-dashboard/1.0"), &end);
+        let mut expected = usage.clone();
+        expected["inputTokens"] = json!(5);
+        expected["outputTokens"] = json!(7);
+        expected["totalCost"] = json!(0.5);
+        assert_eq!(told["payload"]["usage"], expected);
+        assert_eq!(rendered(&mut view(standard, "ref/1"), &end)["payload"]["usage"], usage);
     }
 
     #[test]

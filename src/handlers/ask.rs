@@ -41,7 +41,7 @@ pub struct Question {
 /// begins when `cx` is dropped.
 ///
 /// # Errors
-/// Those of `agent`.
+/// Those of `agent`, and when the connection of `cx` was told to close meanwhile.
 pub async fn ask(cx: &Ctx, question: Question) -> Reply<Follower> {
     cx.check("agent")?;
     check_model(cx, &question)?;
@@ -73,6 +73,10 @@ pub async fn ask(cx: &Ctx, question: Question) -> Reply<Follower> {
         terms,
     };
     let refused = |why: &str| ErrorShape::unavailable(why);
+    // It may have waited long for its turn; what let the caller in may be gone.
+    if cx.caller.subscriber.outbox.is_closing() {
+        return Err(refused("whoever asks is let in no more"));
+    }
     let sent = cx.services.runs.send(request).await;
     let (accepted, start) = sent.map_err(|error| refused(&error.to_string()))?;
     if accepted != Accepted::Started {

@@ -170,7 +170,7 @@ fn known(cx: &Ctx, method: &str, p: &ChannelParams) -> Reply<ChannelKind> {
 #[allow(clippy::needless_pass_by_value)] // used as a plain function in map_err
 fn refused(error: ControlError) -> ErrorShape {
     match error {
-        ControlError::UnknownAccount(_) => ErrorShape::invalid(error.to_string()),
+        ControlError::UnknownAccount(_) => ErrorShape::not_found(error.to_string()),
         ControlError::Unusable { .. } => ErrorShape::unavailable(error.to_string()),
     }
 }
@@ -262,7 +262,7 @@ pub async fn remove(cx: Ctx, p: PairingRemoveParams) -> Reply<Value> {
     let kind = known(&cx, "channels.pairing.remove", &channel)?;
     let settings = &cx.services.settings.now().channels;
     let account = settings.account(kind, channel.account_id.as_deref());
-    let account = account.ok_or_else(|| ErrorShape::invalid("unknown account"))?;
+    let account = account.ok_or_else(|| ErrorShape::not_found("unknown account"))?;
     let removed = channels_of(&cx).unpair(kind, &account.id, &p.person).await;
     Ok(json!({"removed": removed.map_err(unavailable)?}))
 }

@@ -26,7 +26,7 @@ pub async fn cleanup(cx: Ctx, p: SessionsCleanupParams) -> Reply<Value> {
         (Some(written), _) => {
             let agent = AgentId::normalize(written);
             if !known.contains(&agent) {
-                return Err(ErrorShape::invalid(format!("unknown agent id \"{written}\"")));
+                return Err(ErrorShape::not_found(format!("unknown agent id \"{written}\"")));
             }
             vec![agent]
         }

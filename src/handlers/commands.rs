@@ -15,7 +15,7 @@ pub async fn list(cx: Ctx, p: CommandsListParams) -> Reply<Value> {
     if let Some(agent) = agent
         && !agents.has(agent)
     {
-        return Err(ErrorShape::invalid(format!("unknown agent id \"{agent}\"")));
+        return Err(ErrorShape::not_found(format!("unknown agent id \"{agent}\"")));
     }
     let agent =
         agents.agent_or_default(agent.unwrap_or(cx.services.keys.now().default_agent.as_str()));

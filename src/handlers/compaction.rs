@@ -135,12 +135,12 @@ pub async fn restore(cx: Ctx, p: SessionsCheckpointParams) -> Reply<Value> {
 
 fn refused(error: SessionError, p: &SessionsCheckpointParams, failure: &str) -> ErrorShape {
     match error {
-        SessionError::NotFound(_) => ErrorShape::invalid(format!("session not found: {}", p.key)),
+        SessionError::NotFound(_) => ErrorShape::not_found(format!("session not found: {}", p.key)),
         SessionError::NoCheckpoint(id) => no_checkpoint(&id),
         error => ErrorShape::unavailable(format!("{failure}: {error}")),
     }
 }
 
 fn no_checkpoint(id: &str) -> ErrorShape {
-    ErrorShape::invalid(format!("checkpoint not found: {id}"))
+    ErrorShape::not_found(format!("checkpoint not found: {id}"))
 }

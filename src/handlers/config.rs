@@ -71,7 +71,7 @@ pub async fn schema(cx: Ctx, _: NoParams) -> Reply<Value> {
 
 /// `config.schema.lookup`: one place of it, and what is directly below.
 pub async fn schema_lookup(_: Ctx, p: ConfigLookupParams) -> Reply<Value> {
-    let unknown = || ErrorShape::invalid("config schema path not found");
+    let unknown = || ErrorShape::not_found("config schema path not found");
     let found = keys::lookup(&p.path).ok_or_else(unknown)?;
     let children: Vec<_> = found.children.into_iter().map(child).collect();
     let answer = json!({"path": found.path, "schema": found.schema, "children": children});
@@ -211,7 +211,7 @@ pub(super) fn would_work(
 /// Has the gateway take the config file up as it is now; `anew` where something
 /// that it refers to has changed. What that means for the caller comes after its
 /// answer.
-pub(super) async fn take_up(cx: &Ctx, anew: bool) -> Result<TakenUp, ConfigIssue> {
+pub(crate) async fn take_up(cx: &Ctx, anew: bool) -> Result<TakenUp, ConfigIssue> {
     let services = &cx.services;
     let caller = Arc::clone(&cx.caller.subscriber.conn_id);
     let taken = services.reload.take_up(Some(caller), anew).await?;

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::cron::{Asked, CronError, Job};
-use crate::protocol::ErrorShape;
 use crate::protocol::methods::cron::{
     CronIdParams, CronListParams, CronPreviewParams, CronRunParams, CronRunsParams,
     CronUpdateParams, NewJob, SetHeartbeatsParams, WakeMode, WakeParams,
 };
 use crate::protocol::methods::{AnyParams, NoParams};
+use crate::protocol::{ErrorKind, ErrorShape};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::SessionKey;
 use crate::store::StoreError;
@@ -16,6 +16,9 @@ use crate::store::StoreError;
 fn told(error: CronError) -> ErrorShape {
     match error {
         CronError::Invalid(text) => ErrorShape::invalid(text),
+        CronError::Unknown(_) => {
+            ErrorShape::unavailable(format!("Error: {error}")).kind(ErrorKind::NotFound)
+        }
         error => ErrorShape::unavailable(format!("Error: {error}")),
     }
 }

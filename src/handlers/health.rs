@@ -109,8 +109,9 @@ pub fn publish_presence(services: &Services) {
         return;
     }
     // Written as it is: a tree of 200 entries would be most of the work.
-    let payload = BTreeMap::from([("presence", services.presence.list(services.clock.now_ms()))]);
-    let event = Event::new(EventKind::Presence, &payload).versioned(services.presence.version());
+    let (list, version) = services.presence.snapshot(services.clock.now_ms());
+    let payload = BTreeMap::from([("presence", list)]);
+    let event = Event::new(EventKind::Presence, &payload).versioned(version);
     services.bus.deliver(event, &Audience::Everyone);
 }
 

@@ -3,19 +3,14 @@
 //! A node may wake the agent and follow a conversation. What it says of commands
 //! counts only for one that it was asked to run and has not answered yet.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
-use super::chat::{check_session, clean};
+use super::node_asks::{ask, said};
 use super::nodes::{own_id, unrecorded};
 use super::sessions::unavailable;
-use crate::agent::{Family, RunTerms, SendRequest};
-use crate::nodes::{AgentRequest, NodeReport};
-use crate::protocol::message::UserMessage;
+use crate::nodes::NodeReport;
+use crate::protocol::ErrorShape;
 use crate::protocol::methods::nodes::NodeEventParams;
-use crate::protocol::{ErrorShape, simple};
-use crate::providers::ThinkingLevel;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::SessionKey;
 
@@ -48,16 +43,9 @@ pub async fn event(cx: Ctx, p: NodeEventParams) -> Reply<Value> {
         NodeReport::Unsubscribe(session) => {
             cx.caller.subscriber.watch_messages(cx.session_key(&session), false);
         }
-        NodeReport::Said { text, session } => {
+        NodeReport::Said { text, session, print } => {
             let key = session.map_or_else(|| main_session(&cx), |it| cx.session_key(&it));
-            let run_id = format!("voice-{}", cx.services.ids.uuid());
-            let request = AgentRequest {
-                message: text,
-                session: None,
-                thinking: None,
-                timeout_seconds: None,
-            };
-            ask(&cx, key, run_id, request).await?;
+            said(&cx, &node_id, key, text, print).await?;
         }
         NodeReport::Request(request) => {
             let key = match &request.session {
@@ -93,35 +81,4 @@ pub async fn event(cx: Ctx, p: NodeEventParams) -> Reply<Value> {
 fn main_session(cx: &Ctx) -> SessionKey {
     let keys = &cx.services.keys.now();
     SessionKey::main(&keys.default_agent, keys)
-}
-
-/// Starts a run with what a node says; it answers to whoever follows the session.
-async fn ask(cx: &Ctx, key: SessionKey, run_id: String, p: AgentRequest) -> Reply<()> {
-    let text = clean(&p.message)?;
-    cx.enter_lane(&key).await;
-    check_session(cx, &key).await?;
-    let thinking = p.thinking.as_deref().map(simple::thinking_in).and_then(ThinkingLevel::parse);
-    let request = SendRequest {
-        family: Family::Agent,
-        written_key: key.to_string(),
-        key,
-        idempotency_key: run_id,
-        message: UserMessage::text(text, cx.now_ms()),
-        media: None,
-        thinking,
-        owner: cx.caller.principal.owner().clone(),
-        dedupe_text: None,
-        limit: p.timeout_seconds.map(Duration::from_secs),
-        terms: RunTerms::default(),
-    };
-    let (_, start) = cx
-        .services
-        .runs
-        .send(request)
-        .await
-        .map_err(|error| ErrorShape::unavailable(error.to_string()))?;
-    if let Some(start) = start {
-        cx.after_answer(start);
-    }
-    Ok(())
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::agent::approvals::NodeRunError;
 use crate::auth::Owner;
@@ -15,6 +16,7 @@ use crate::protocol::methods::nodes::{
 use crate::protocol::{ErrorKind, ErrorShape, Scope};
 use crate::registry::{Ctx, Reply, Shared};
 use crate::store::StoreError;
+use crate::support::hex;
 
 use super::shared::{Asked, shared};
 
@@ -86,22 +88,32 @@ pub async fn invoke(cx: Ctx, p: NodeInvokeParams) -> Reply<Value> {
         return Err(ErrorShape::denied(text).details(json!({"command": command})));
     }
     let key = format!("{node_id} {command} {}", p.idempotency_key);
+    let print = print_of(p.params.as_ref());
     let large = Arc::new(OnceLock::new());
     let work = {
-        let (cx, large) = (cx.clone(), Arc::clone(&large));
+        let (cx, large, print) = (cx.clone(), Arc::clone(&large), print.clone());
         async move {
+            cx.services.nodes.follow_settings().await;
             // Only what is to be done needs its node, and the yes of a person.
             let (call, is_ios) = call_of(&cx, &node_id, command, p)?;
             let answer = invoke_once(&cx, &node_id, call, is_ios).await?;
             if answer.to_string().len() <= MAX_KEPT_ANSWER {
-                return Ok(answer);
+                return Ok(json!({"params": print, "answer": answer}));
             }
             // Set once, since this is done once.
             let _ = large.set(answer);
-            Ok(Value::Null)
+            Ok(json!({"params": print, "answer": null}))
         }
     };
-    let answer = cx.once("node.invoke", Some(key), work).await?;
+    let mut kept = cx.once("node.invoke", Some(key), work).await?;
+    if kept.get("params").is_some_and(|known| *known != print) {
+        return Err(ErrorShape::invalid("idempotencyKey was used for other params"));
+    }
+    // An earlier release has kept nothing but the answer.
+    let answer = match kept.get_mut("answer") {
+        Some(answer) => answer.take(),
+        None => kept,
+    };
     let answer = if answer.is_null() { large.get().cloned() } else { Some(answer) };
     answer.ok_or_else(|| {
         ErrorShape::unavailable(
@@ -109,6 +121,13 @@ pub async fn invoke(cx: Ctx, p: NodeInvokeParams) -> Reply<Value> {
              idempotencyKey if it is to be done again",
         )
     })
+}
+
+/// Tells params apart, in whatever order their members come.
+fn print_of(params: Option<&Value>) -> String {
+    let mut params = params.cloned().unwrap_or_default();
+    params.sort_all_objects();
+    hex(Sha256::digest(params.to_string()))
 }
 
 /// What is asked of a node that is there and does such a thing, and whether it is a
@@ -142,8 +161,13 @@ async fn invoke_once(cx: &Ctx, node_id: &str, call: NodeCall, is_ios: bool) -> R
     let (command, params) = (call.command.clone(), call.params.clone());
     let key = call.idempotency_key.clone().unwrap_or_default();
     match nodes.invoke(node_id, call).await {
-        Ok(NodeAnswer { payload, payload_json }) => Ok(json!({"ok": true, "nodeId": node_id,
-            "command": command, "payload": payload, "payloadJSON": payload_json})),
+        Ok(NodeAnswer { payload, payload_json }) => {
+            if is_ios && policy::needs_foreground(&command) {
+                nodes.was_done(node_id, &command, &key).await;
+            }
+            Ok(json!({"ok": true, "nodeId": node_id, "command": command, "payload": payload,
+                "payloadJSON": payload_json}))
+        }
         Err(InvokeError::Refused { code, message })
             if code == "NODE_BACKGROUND_UNAVAILABLE"
                 && is_ios
@@ -240,4 +264,18 @@ pub async fn result(cx: Ctx, p: NodeInvokeResultParams) -> Reply<Value> {
     };
     let is_awaited = cx.services.nodes.answered(&own, &p.id, reply);
     Ok(if is_awaited { json!({"ok": true}) } else { json!({"ok": true, "ignored": true}) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn params_are_the_same_in_any_order_of_their_members() {
+        let print = |params: Value| print_of(Some(&params));
+        let one = print(json!({"a": 1, "b": [{"c": 2, "d": 3}]}));
+        assert_eq!(print(json!({"b": [{"d": 3, "c": 2}], "a": 1})), one);
+        assert_ne!(print(json!({"a": 1, "b": [{"c": 2, "d": 4}]})), one);
+        assert_eq!(print(Value::Null), print_of(None));
+    }
 }

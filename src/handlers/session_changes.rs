@@ -30,7 +30,7 @@ pub async fn steer(cx: Ctx, p: SessionsSendParams) -> Reply<Value> {
 
 async fn existing(cx: &Ctx, key: &SessionKey, written: &str) -> Reply<SessionEntry> {
     let entry = cx.services.sessions.entry(key).await.map_err(unavailable)?;
-    entry.ok_or_else(|| ErrorShape::invalid(format!("session not found: {written}")))
+    entry.ok_or_else(|| ErrorShape::not_found(format!("session not found: {written}")))
 }
 
 /// How something is said in a session.

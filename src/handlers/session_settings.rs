@@ -75,7 +75,7 @@ async fn begin(cx: &Ctx, key: &SessionKey, message: String, answer: &mut Value) 
 pub async fn spawn(cx: Ctx, p: SessionsSpawnParams) -> Reply<Value> {
     let agent = AgentId::normalize(&p.agent_id);
     if !cx.services.settings.now().agents.has(agent.as_str()) {
-        return Err(ErrorShape::invalid(format!("unknown agent id \"{}\"", p.agent_id)));
+        return Err(ErrorShape::not_found(format!("unknown agent id \"{}\"", p.agent_id)));
     }
     let key = key_of(&cx, "sessions.spawn", p.session_key.as_deref(), Some(&agent))?;
     cx.enter_lane(&key).await;
@@ -182,7 +182,7 @@ async fn existing_parent(cx: &Ctx, written: &str) -> Reply<SessionKey> {
     let entry = cx.services.sessions.entry(&key).await.map_err(unavailable)?;
     entry
         .map(|_| key)
-        .ok_or_else(|| ErrorShape::invalid(format!("unknown parent session: {written}")))
+        .ok_or_else(|| ErrorShape::not_found(format!("unknown parent session: {written}")))
 }
 
 async fn edit(

@@ -222,7 +222,7 @@ pub async fn resolve(cx: Ctx, p: SessionsResolveParams) -> Reply<Value> {
             ));
         }
     };
-    let key = found.map_err(ErrorShape::invalid)?;
+    let key = found.map_err(ErrorShape::not_found)?;
     Ok(json!({"ok": true, "key": key}))
 }
 
@@ -267,12 +267,15 @@ pub async fn preview(cx: Ctx, p: SessionsPreviewParams) -> Reply<Value> {
         && let Some(written) = p.keys.first()
     {
         let found = cx.services.sessions.entry(&cx.session_key(written)).await;
-        let entry = found.map_err(unavailable)?.unwrap_or_default();
-        let facts = entry.transcript;
+        let entry = found.map_err(unavailable)?;
+        let changed_at = entry.as_ref().map(|entry| entry.updated_at);
+        let facts = entry.unwrap_or_default().transcript;
         answer["key"] = json!(written);
         answer["summary"] = json!(facts.last_message.unwrap_or_default());
         answer["messageCount"] = json!(facts.message_count);
-        answer["lastMessageAt"] = json!(iso_time(entry.updated_at));
+        if let Some(changed_at) = changed_at {
+            answer["lastMessageAt"] = json!(iso_time(changed_at));
+        }
     }
     Ok(answer)
 }

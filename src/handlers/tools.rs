@@ -52,17 +52,17 @@ pub async fn effective(cx: Ctx, p: ToolsEffectiveParams) -> Reply<Value> {
     let is_main = || key == SessionKey::main(&agent, &services.keys.now());
     if entry.is_none() && !(is_main() && services.settings.now().agents.has(agent.as_str())) {
         let text = format!("unknown session key \"{}\"", p.session_key);
-        return Err(ErrorShape::invalid(text));
+        return Err(ErrorShape::not_found(text));
     }
     if let Some(written) = &p.agent_id
         && AgentId::normalize(written) != agent
     {
-        return Err(ErrorShape::invalid(format!("unknown agent id \"{written}\"")));
+        return Err(ErrorShape::not_found(format!("unknown agent id \"{written}\"")));
     }
     let parts = services.runs.parts();
     let scope = ToolScope::of_session(parts, &key, entry.as_ref()).await.map_err(unavailable)?;
     let scope = scope.owned(cx.caller.principal.allows(Scope::Admin));
-    let toolbox = parts.tools.toolbox(&services.settings.now(), &scope).await;
+    let toolbox = parts.tools.toolbox(&services.settings.now(), agent.as_str(), &scope).await;
     let mut tools: Vec<_> = toolbox.iter().collect();
     tools.sort_by(|a, b| a.name().cmp(b.name()));
     let groups = [("core", "Built-in tools"), ("plugin", "Connected tools")];
@@ -128,7 +128,8 @@ pub async fn invoke(cx: Ctx, p: ToolsInvokeParams) -> Reply<Value> {
         let entry = parts.sessions.entry(&key).await.map_err(unavailable)?;
         let scope = ToolScope::of_session(parts, &key, entry.as_ref()).await;
         let scope = scope.map_err(unavailable)?.by_client().owned(is_owner);
-        let toolbox = parts.tools.toolbox(&parts.settings.now(), &scope).await;
+        let agent = key.agent(&parts.keys.now());
+        let toolbox = parts.tools.toolbox(&parts.settings.now(), agent.as_str(), &scope).await;
         if let Some(action) = action {
             let tool = toolbox.find(&call.name);
             add_action(&mut call.arguments, tool, &action);
@@ -191,6 +192,6 @@ fn configured(cx: &Ctx, written: Option<&str>) -> Reply<AgentId> {
         Ok(agent)
     } else {
         let written = written.unwrap_or_default();
-        Err(ErrorShape::invalid(format!("unknown agent id \"{written}\"")))
+        Err(ErrorShape::not_found(format!("unknown agent id \"{written}\"")))
     }
 }

@@ -30,8 +30,8 @@ pub async fn run(cx: Ctx, p: UpdateRunParams) -> Reply<Value> {
     let reason = if found.is_replaced {
         "another program is in place already: stop the gateway and start it".to_owned()
     } else {
-        let advice = found.origin.advice();
-        format!("clawgate does not update itself: {advice}, then stop the gateway and start it")
+        let (advice, then) = (found.origin.advice(), found.origin.then());
+        format!("clawgate does not update itself: {advice}{then}")
     };
     let result = json!({
         "status": "skipped",

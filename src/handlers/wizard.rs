@@ -68,7 +68,7 @@ pub async fn status(cx: Ctx, p: WizardSessionParams) -> Reply<Value> {
 
 fn find(cx: &Ctx, id: &str) -> Reply<Arc<WizardSession>> {
     let found = cx.services.wizards.find(id);
-    found.ok_or_else(|| ErrorShape::invalid("wizard not found"))
+    found.ok_or_else(|| ErrorShape::not_found("wizard not found"))
 }
 
 #[allow(clippy::needless_pass_by_value)] // the form that `map_err` asks for

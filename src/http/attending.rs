@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use axum::response::Response;
+use futures_util::FutureExt;
 
 use crate::bus::Subscriber;
 use crate::gateway::Gateway;
@@ -43,6 +44,11 @@ impl Attending {
     /// What `work` comes to; `None` when whoever asks is let in no more.
     pub async fn unless_cut<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         self.subscriber.outbox.unless_cut(work).await
+    }
+
+    /// Whether whoever asks is let in no more. Nothing else is to be awaited then.
+    pub fn is_cut(&self) -> bool {
+        self.unless_cut(std::future::pending::<()>()).now_or_never().is_some()
     }
 
     /// The answer to somebody who is let in no more.

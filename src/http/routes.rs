@@ -407,6 +407,29 @@ mod tests {
     }
 
     #[test]
+    fn no_path_of_hooks_takes_a_path_of_the_gateway_away() {
+        let own = all_routes().filter_map(|route| match route.place {
+            Place::Path(path)
+            | Place::Api(path)
+            | Place::Like(path)
+            | Place::PagePath(path)
+            | Place::UiPath(path)
+            | Place::UiFolder(path)
+            | Place::Folder(path) => path.split('/').nth(1).filter(|first| !first.is_empty()),
+            Place::Page | Place::Hooks | Place::Webhooks | Place::Ui => None,
+        });
+        let refusal = |first: &str| {
+            let hooks = serde_json::json!({"hooks": {"path": format!("/{first}/x")}});
+            crate::config::preview(&hooks.to_string(), &crate::config::Env::fixed([], "/h")).err()
+        };
+        for first in own.collect::<std::collections::BTreeSet<_>>() {
+            let said = refusal(first).map(|error| error.to_string()).unwrap_or_default();
+            assert!(said.contains("something else"), "/{first}: {said}");
+        }
+        assert!(refusal("in").is_none());
+    }
+
+    #[test]
     fn a_word_comes_before_a_name_whatever_the_method() {
         assert_eq!(told(&Method::POST, "/api/s/all"), "/api/s/all ");
         assert_eq!(told(&Method::GET, "/api/s/all"), "POST");

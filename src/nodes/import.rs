@@ -55,6 +55,7 @@ fn read(folder: &Path) -> io::Result<(Vec<(NodePair, String)>, usize)> {
         let pair = NodePair {
             node_id,
             facts: known.facts,
+            label: None,
             created_at_ms: known.created_at_ms,
             approved_at_ms: known.approved_at_ms,
             last_seen_at_ms: known.last_seen_at_ms,

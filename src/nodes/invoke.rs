@@ -9,9 +9,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+use super::live::is_listed;
 use super::{LiveNode, Nodes, policy};
 use crate::bus::{Audience, EventKind};
 use crate::sessions::SessionKey;
+use crate::support::millis;
 
 /// How long a node has when nobody says so, as in the original.
 const DEFAULT_LIMIT: Duration = Duration::from_secs(30);
@@ -176,10 +178,8 @@ impl Nodes {
     /// # Errors
     /// When not.
     pub fn check(&self, node: &LiveNode, command: &str) -> Result<(), InvokeError> {
-        let facts = &node.joined.facts;
-        let (platform, family) = (facts.platform.as_deref(), facts.device_family.as_deref());
         let (command_, platform_) = (command.to_owned(), node.platform().to_owned());
-        if !policy::allows(&self.parts.settings.now().nodes, platform, family, command) {
+        if !is_listed(&self.parts.settings.now().nodes, &node.joined.facts, command) {
             return Err(InvokeError::NotListed { command: command_, platform: platform_ });
         }
         if !node.has(command) {
@@ -197,7 +197,8 @@ impl Nodes {
         let id = self.parts.ids.uuid();
         let (sender, answer) = oneshot::channel();
         let mut state = self.state.lock();
-        let node = state.nodes.get(node_id).ok_or(InvokeError::NotConnected)?;
+        let node = state.nodes.get(node_id).and_then(|all| all.last());
+        let node = node.ok_or(InvokeError::NotConnected)?;
         let conn_id = Arc::clone(&node.joined.conn_id);
         if state.waiting.values().filter(|it| it.node_id == node_id).count() >= MAX_WAITING {
             return Err(InvokeError::Busy);
@@ -213,15 +214,17 @@ impl Nodes {
         drop(state);
         let mut payload = json!({"id": id, "nodeId": node_id, "command": call.command,
             "paramsJSON": call.params.as_ref().map(Value::to_string)});
-        if let Some(limit) = call.timeout_ms {
-            payload["timeoutMs"] = json!(limit);
+        let limit = call.timeout_ms.map(|limit| Duration::from_millis(limit).min(MAX_LIMIT));
+        if let Some(limit) = limit {
+            // Who asks waits no longer, whatever it said.
+            payload["timeoutMs"] = json!(millis(limit));
         }
         if let Some(key) = call.idempotency_key {
             payload["idempotencyKey"] = json!(key);
         }
         let to = Audience::Connection(conn_id);
         self.parts.bus.publish(EventKind::NodeInvokeRequest, &to, &payload);
-        let limit = call.timeout_ms.map_or(DEFAULT_LIMIT, Duration::from_millis).min(MAX_LIMIT);
+        let limit = limit.unwrap_or(DEFAULT_LIMIT);
         Ok(NodeInvocation { nodes: self, id, command: call.command, limit, answer })
     }
 

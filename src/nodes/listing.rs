@@ -50,9 +50,11 @@ fn in_brackets(names: &[String]) -> String {
 }
 
 impl NodeRow {
-    /// Name for people: as it connects, else as it was approved.
+    /// Name for people: the one that a person gave it, else as it connects or was
+    /// approved.
     pub fn name(&self) -> Option<&str> {
-        self.facts(|facts| facts.display_name.as_deref())
+        let given = self.pair.as_ref().and_then(|pair| pair.label.as_deref());
+        given.or_else(|| self.facts(|facts| facts.display_name.as_deref()))
     }
 
     /// Its system, in its own words.
@@ -68,7 +70,7 @@ impl NodeRow {
     /// The commands that it may be asked for, or might when it was last there.
     pub fn commands(&self) -> BTreeSet<&str> {
         if let Some(live) = &self.live {
-            return live.commands().collect();
+            return live.commands().into_iter().collect();
         }
         let of = self.pair.as_ref().map(|pair| &pair.facts);
         let of = of.or_else(|| self.known.as_ref().map(|known| &known.facts));
@@ -87,12 +89,14 @@ impl NodeRow {
     pub fn to_wire(&self) -> Value {
         let mut row = Map::new();
         row.insert("nodeId".into(), json!(self.node_id));
+        if let Some(name) = self.name() {
+            row.insert("displayName".into(), json!(name));
+        }
         let mut text = |name: &str, pick: fn(&NodeFacts) -> Option<&String>| {
             if let Some(text) = self.facts(pick) {
                 row.insert(name.into(), json!(text));
             }
         };
-        text("displayName", |facts| facts.display_name.as_ref());
         text("platform", |facts| facts.platform.as_ref());
         text("version", |facts| facts.version.as_ref());
         text("coreVersion", |facts| facts.core_version.as_ref());

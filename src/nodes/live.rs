@@ -1,12 +1,17 @@
 //! Which nodes are connected, and what each may be asked for.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
+use super::heard::Heard;
 use super::invoke::Waiting;
 use super::{Nodes, policy};
 use crate::bus::{Audience, EventKind};
+use crate::config::{NodesSettings, Settings};
+use crate::sessions::SessionKey;
 use crate::store::{NodeFacts, NodePairRequest, StoreError};
+use crate::support::Live;
 
 /// Names that a node may declare, of commands or of what it is good for: far
 /// more than any has.
@@ -14,12 +19,23 @@ const MAX_DECLARED: usize = 256;
 
 #[derive(Default)]
 pub(super) struct State {
-    /// By id; of several connections of a node the newest.
-    pub nodes: HashMap<String, Arc<LiveNode>>,
+    /// By id: the connections of a node, the newest last. That one is asked.
+    pub nodes: HashMap<String, Vec<Arc<LiveNode>>>,
     /// The invocations under way, by id.
     pub waiting: HashMap<String, Waiting>,
     /// How often a grant has changed, also of nodes that are not here.
     grants: u64,
+    /// What people said last, for nodes that report it twice.
+    pub heard: Heard,
+    /// The settings by which requests for approvals were filed.
+    rules: NodesSettings,
+}
+
+impl State {
+    /// Nobody is connected yet, under these settings.
+    pub fn new(rules: NodesSettings) -> Self {
+        Self { rules, ..Self::default() }
+    }
 }
 
 /// A node that connects.
@@ -38,26 +54,73 @@ pub struct Joining {
 }
 
 /// A node that is connected.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct LiveNode {
-    /// Who it is. Its commands are those that its platform has.
+    /// Who it is, with all the commands that it declares.
     pub joined: Joining,
     /// When it connected, in milliseconds since the epoch.
     pub connected_at: u64,
     /// What it was granted of them.
     granted: Vec<String>,
+    /// Which of them count may change while it is there.
+    settings: Live<Settings>,
+}
+
+impl fmt::Debug for LiveNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LiveNode").field("joined", &self.joined).finish_non_exhaustive()
+    }
+}
+
+/// Whether its platform has a command, or the config allows it, and does not deny it.
+pub(super) fn is_listed(settings: &NodesSettings, facts: &NodeFacts, command: &str) -> bool {
+    let (platform, family) = (facts.platform.as_deref(), facts.device_family.as_deref());
+    policy::allows(settings, platform, family, command)
+}
+
+/// What a node says of itself, with the commands that count under these settings.
+fn listed(settings: &NodesSettings, facts: &NodeFacts) -> NodeFacts {
+    let mut counting = facts.clone();
+    if let Some(commands) = &mut counting.commands {
+        commands.retain(|command| is_listed(settings, facts, command));
+    }
+    counting
+}
+
+/// Bounds what a node says of itself.
+fn bound(facts: &mut NodeFacts) {
+    if let Some(commands) = &mut facts.commands {
+        let mut kept: Vec<String> = Vec::new();
+        for command in commands.drain(..).take(MAX_DECLARED) {
+            let command = command.trim().to_owned();
+            if !kept.contains(&command) {
+                kept.push(command);
+            }
+        }
+        *commands = kept;
+    }
+    if let Some(caps) = &mut facts.caps {
+        caps.truncate(MAX_DECLARED);
+    }
 }
 
 impl LiveNode {
     /// The commands that it may be asked for.
-    pub fn commands(&self) -> impl Iterator<Item = &str> {
-        let declared = self.joined.facts.commands().iter();
-        declared.filter(|command| self.granted.contains(command)).map(String::as_str)
+    pub fn commands(&self) -> Vec<&str> {
+        let (settings, facts) = (self.settings.now(), &self.joined.facts);
+        let declared = facts.commands().iter().map(String::as_str);
+        let may =
+            |command: &&str| self.is_granted(command) && is_listed(&settings.nodes, facts, command);
+        declared.filter(may).collect()
     }
 
-    /// Whether it may be asked for this one.
+    /// Whether it declares this command and was granted it.
     pub fn has(&self, command: &str) -> bool {
-        self.commands().any(|own| own == command)
+        self.joined.facts.commands().iter().any(|own| own == command) && self.is_granted(command)
+    }
+
+    fn is_granted(&self, command: &str) -> bool {
+        self.granted.iter().any(|granted| granted == command)
     }
 
     /// Its system, in its own words.
@@ -73,27 +136,11 @@ impl Nodes {
     pub async fn join(&self, mut node: Joining) {
         self.imported().await;
         let now_ms = self.parts.clock.now_ms();
-        let settings = &self.parts.settings.now().nodes;
-        let facts = &mut node.facts;
-        let (platform, family) = (facts.platform.clone(), facts.device_family.clone());
-        if let Some(commands) = &mut facts.commands {
-            let mut kept: Vec<String> = Vec::new();
-            for command in commands.drain(..).take(MAX_DECLARED) {
-                let command = command.trim().to_owned();
-                let may =
-                    policy::allows(settings, platform.as_deref(), family.as_deref(), &command);
-                if may && !kept.contains(&command) {
-                    kept.push(command);
-                }
-            }
-            *commands = kept;
-        }
-        if let Some(caps) = &mut facts.caps {
-            caps.truncate(MAX_DECLARED);
-        }
+        bound(&mut node.facts);
         let mut grants = self.state.lock().grants;
         let granted = self.admit(&node, now_ms).await;
-        let mut live = LiveNode { joined: node, connected_at: now_ms, granted };
+        let settings = self.parts.settings.clone();
+        let mut live = LiveNode { joined: node, connected_at: now_ms, granted, settings };
         while let Some((newer, back)) = self.take_in(live, grants) {
             (grants, live) = (newer, back);
             live.granted = self.granted_now(&live.joined.node_id).await;
@@ -104,7 +151,8 @@ impl Nodes {
     async fn admit(&self, node: &Joining, now_ms: u64) -> Vec<String> {
         let id = self.parts.ids.uuid();
         let (of, live) = (node.node_id.clone(), self.live_ids_with(&node.node_id));
-        let admitted = self.parts.store.admit_node(of, node.facts.clone(), id, live, now_ms).await;
+        let facts = listed(&self.parts.settings.now().nodes, &node.facts);
+        let admitted = self.parts.store.admit_node(of, facts, id, live, now_ms).await;
         match admitted {
             Ok(admitted) => {
                 if let Some((request, true)) = &admitted.request {
@@ -119,6 +167,36 @@ impl Nodes {
         }
     }
 
+    /// Files requests for the approval of commands of connected nodes that count
+    /// since the settings have changed.
+    pub async fn follow_settings(&self) {
+        let now = self.parts.settings.now();
+        let before = {
+            let mut state = self.state.lock();
+            if state.rules == now.nodes {
+                return;
+            }
+            std::mem::replace(&mut state.rules, now.nodes.clone())
+        };
+        for node in self.all_live() {
+            let facts = &node.joined.facts;
+            let is_new = |command: &String| {
+                is_listed(&now.nodes, facts, command)
+                    && !is_listed(&before, facts, command)
+                    && !node.is_granted(command)
+            };
+            if !facts.commands().iter().any(is_new) {
+                continue;
+            }
+            let shown =
+                NodeFacts { client_id: None, client_mode: None, ..listed(&now.nodes, facts) };
+            let node_id = &node.joined.node_id;
+            if let Err(error) = self.request_pairing(node_id.clone(), shown, false).await {
+                tracing::error!(node = %node_id, %error, "what the config allows a node is not asked for; it has to connect again");
+            }
+        }
+    }
+
     /// Has a node among those that are connected, unless a grant has changed
     /// since there were `grants` of them: that one found nobody to be told. Then
     /// the node comes back, with how many there are now.
@@ -128,10 +206,9 @@ impl Nodes {
             return Some((state.grants, live));
         }
         // The store may have kept an older connection waiting for longer.
-        let known = state.nodes.get(&live.joined.node_id);
-        if known.is_none_or(|known| known.connected_at <= live.connected_at) {
-            state.nodes.insert(live.joined.node_id.clone(), Arc::new(live));
-        }
+        let all = state.nodes.entry(live.joined.node_id.clone()).or_default();
+        let place = all.partition_point(|known| known.connected_at <= live.connected_at);
+        all.insert(place, Arc::new(live));
         None
     }
 
@@ -155,7 +232,10 @@ impl Nodes {
     /// A connection of a node is gone: what it was asked for it does not answer.
     pub fn leave(&self, conn_id: &str) {
         let mut state = self.state.lock();
-        state.nodes.retain(|_, node| &*node.joined.conn_id != conn_id);
+        state.nodes.retain(|_, all| {
+            all.retain(|node| &*node.joined.conn_id != conn_id);
+            !all.is_empty()
+        });
         let gone: Vec<_> = state.waiting.extract_if(|_, it| &*it.conn_id == conn_id).collect();
         drop(state);
         for (_, waiting) in gone {
@@ -163,9 +243,20 @@ impl Nodes {
         }
     }
 
+    /// Notes what was said to a session; `false` when it was heard already.
+    pub fn hear(&self, session: &SessionKey, print: &str) -> bool {
+        let now_ms = self.parts.clock.now_ms();
+        self.state.lock().heard.note(session.as_str(), print, now_ms)
+    }
+
+    /// What was said to a session was not taken, so that it may be said again.
+    pub fn hear_again(&self, session: &SessionKey) {
+        self.state.lock().heard.forget(session.as_str());
+    }
+
     /// The node with this id, if it is connected.
     pub fn live(&self, node_id: &str) -> Option<Arc<LiveNode>> {
-        self.state.lock().nodes.get(node_id).cloned()
+        self.state.lock().nodes.get(node_id)?.last().cloned()
     }
 
     /// How many are connected.
@@ -174,13 +265,13 @@ impl Nodes {
     }
 
     pub(super) fn all_live(&self) -> Vec<Arc<LiveNode>> {
-        self.state.lock().nodes.values().cloned().collect()
+        self.state.lock().nodes.values().filter_map(|all| all.last().cloned()).collect()
     }
 
     /// Whether a node is connected with which somebody can talk.
     pub fn has_talking(&self) -> bool {
-        let talks = |command: &str| command.starts_with("talk.");
-        self.state.lock().nodes.values().any(|node| node.commands().any(talks))
+        let talks = |command: &&str| command.starts_with("talk.");
+        self.all_live().iter().any(|node| node.commands().iter().any(talks))
     }
 
     /// Ids of the nodes that are connected.
@@ -198,7 +289,7 @@ impl Nodes {
     pub(super) fn grant(&self, node_id: &str, granted: &[String]) {
         let mut state = self.state.lock();
         state.grants += 1;
-        if let Some(node) = state.nodes.get_mut(node_id) {
+        for node in state.nodes.get_mut(node_id).into_iter().flatten() {
             Arc::make_mut(node).granted = granted.to_vec();
         }
     }

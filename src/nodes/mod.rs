@@ -7,6 +7,7 @@
 //! its answer, its time or the end of its connection; only the node that was
 //! asked can answer. Must not: know about sockets or methods.
 
+mod heard;
 mod import;
 mod invoke;
 mod listing;
@@ -21,14 +22,14 @@ pub use invoke::{InvokeError, NodeAnswer, NodeCall, NodeInvocation, NodeReply};
 pub use listing::{FindNodeError, NodeRow};
 pub use live::{Joining, LiveNode};
 pub use pairing::{ApproveError, required_scopes};
-pub use reports::{AgentRequest, ExecReport, NodeReport};
+pub use reports::{AgentRequest, ExecReport, NodeReport, SpeechPrint};
 pub use system_run::{NodePlan, RunResult, forwarded, shell_argv};
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex as AsyncMutex, OnceCell};
 
 use crate::bus::Bus;
 use crate::config::Settings;
@@ -56,6 +57,8 @@ pub struct Nodes {
     parts: NodesParts,
     // Never held across an await; see docs/locks.md.
     state: Mutex<live::State>,
+    /// Held from a decision on a node until that counts, so that the last one does.
+    deciding: AsyncMutex<()>,
     /// Whether OpenClaw's nodes were looked for.
     imported: OnceCell<()>,
 }
@@ -63,7 +66,8 @@ pub struct Nodes {
 impl Nodes {
     /// Nobody is connected yet.
     pub fn new(parts: NodesParts) -> Self {
-        Self { parts, state: Mutex::default(), imported: OnceCell::new() }
+        let state = Mutex::new(live::State::new(parts.settings.now().nodes.clone()));
+        Self { parts, state, deciding: AsyncMutex::default(), imported: OnceCell::new() }
     }
 
     /// The effective configuration.

@@ -72,6 +72,7 @@ impl Nodes {
     /// When they cannot be read.
     pub async fn pairings(&self) -> Result<NodePairings, StoreError> {
         self.imported().await;
+        self.follow_settings().await;
         self.parts.store.node_pairings(self.live_ids(), self.parts.clock.now_ms()).await
     }
 
@@ -96,6 +97,7 @@ impl Nodes {
         });
         let (now_ms, live) = (self.parts.clock.now_ms(), self.live_ids());
         let store = &self.parts.store;
+        let _turn = self.deciding.lock().await;
         match store.approve_node(request_id, hash(&token), check, live, now_ms).await? {
             NodeApproval::Unknown => Err(ApproveError::Unknown),
             NodeApproval::Refused(text) => Err(ApproveError::Refused(text)),
@@ -116,14 +118,14 @@ impl Nodes {
     /// When it cannot be recorded.
     pub async fn reject(&self, request_id: &str) -> Result<Option<String>, StoreError> {
         let (live, now_ms) = (self.live_ids(), self.parts.clock.now_ms());
+        let _turn = self.deciding.lock().await;
         let rejected = self.parts.store.reject_node(request_id, live, now_ms).await?;
-        if let Some(node_id) = &rejected {
-            if self.parts.store.node_pair(node_id).await?.is_none() {
-                self.grant(node_id, &[]);
-            }
-            self.tell_resolved(request_id, node_id, "rejected");
+        let Some((node_id, is_paired)) = rejected else { return Ok(None) };
+        if !is_paired {
+            self.grant(&node_id, &[]);
         }
-        Ok(rejected)
+        self.tell_resolved(request_id, &node_id, "rejected");
+        Ok(Some(node_id))
     }
 
     /// Takes an approval back; answers whether there was one.
@@ -132,6 +134,7 @@ impl Nodes {
     /// When it cannot be recorded.
     pub async fn remove(&self, node_id: &str) -> Result<bool, StoreError> {
         self.imported().await;
+        let _turn = self.deciding.lock().await;
         let removed = self.parts.store.remove_node(node_id).await?;
         if removed {
             self.grant(node_id, &[]);

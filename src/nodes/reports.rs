@@ -5,6 +5,9 @@
 //! on them.
 
 use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::support::hex;
 
 /// Longest text that a node may say to an agent, in characters; as in the
 /// original.
@@ -13,6 +16,8 @@ const MAX_SAID: usize = 20_000;
 const MAX_NAME: usize = 256;
 /// Longest text of a notification or of a command's output, in characters.
 const MAX_TEXT: usize = 400;
+/// What is said at once to whom an answer goes, as in the original.
+const RECEIPT: &str = "Just received your iOS share + request, working on it.";
 /// Why a node may say that it is there.
 const ALIVE: [&str; 6] =
     ["background", "silent_push", "bg_app_refresh", "significant_location", "manual", "connect"];
@@ -32,6 +37,8 @@ pub enum NodeReport {
         text: String,
         /// Which session is meant, if one is.
         session: Option<String>,
+        /// Whether another report is the same one.
+        print: SpeechPrint,
     },
     /// It asks the agent something.
     Request(AgentRequest),
@@ -51,14 +58,57 @@ pub enum NodeReport {
 /// What a node asks an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentRequest {
-    /// The message.
+    /// The message; empty when all of it is in the attachments.
     pub message: String,
+    /// Pictures and files, as they came.
+    pub attachments: Vec<Value>,
     /// Which session is meant, if one is.
     pub session: Option<String>,
+    /// Whether the answer is to go to a channel as well.
+    pub deliver: bool,
+    /// Which, when it is not the session's.
+    pub channel: Option<String>,
+    /// To whom there.
+    pub to: Option<String>,
+    /// What is to be said there at once, so that nobody wonders.
+    pub receipt: Option<String>,
     /// How hard to think.
     pub thinking: Option<String>,
     /// Its run is stopped after so many seconds.
     pub timeout_seconds: Option<u64>,
+}
+
+/// Tells apart what was said to a node: a digest, since ids of others may be long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SpeechPrint {
+    /// By the id of its event, which nothing else has.
+    Event(String),
+    /// By whatever else is known of it, which something else may have as well.
+    Likely(String),
+}
+
+impl SpeechPrint {
+    /// By the same members as in the original.
+    fn of(payload: &Value, said: &str) -> Self {
+        let text = |names: &[&str]| {
+            let found = names.iter().filter_map(|name| payload[name].as_str());
+            found.map(str::trim).find(|text| !text.is_empty())
+        };
+        let number =
+            |names: &[&str]| names.iter().find_map(|name| payload[name].as_f64()).map(f64::trunc);
+        if let Some(id) = text(&["eventId", "providerEventId", "transcriptId"]) {
+            return Self::Event(hex(Sha256::digest(id)));
+        }
+        let call = text(&["providerCallId", "callId"]);
+        let at = number(&["timestamp", "ts", "eventTimestamp"]);
+        let known = match (call, number(&["sequence", "seq"]), at) {
+            (Some(call), Some(place), _) => format!("call {call} place {place}"),
+            (Some(call), None, Some(at)) => format!("call {call} at {at}"),
+            (_, _, Some(at)) => format!("at {at} {said}"),
+            _ => said.to_owned(),
+        };
+        Self::Likely(hex(Sha256::digest(known)))
+    }
 }
 
 /// What a node says of a command.
@@ -85,17 +135,11 @@ impl NodeReport {
             }
             "chat.subscribe" => session().map_or(Self::Unknown, Self::Subscribe),
             "chat.unsubscribe" => session().map_or(Self::Unknown, Self::Unsubscribe),
-            "voice.transcript" => {
-                said("text").map_or(Self::Unknown, |text| Self::Said { text, session: session() })
-            }
-            "agent.request" => said("message").map_or(Self::Unknown, |message| {
-                Self::Request(AgentRequest {
-                    message,
-                    session: session(),
-                    thinking: text("thinking").map(str::to_owned),
-                    timeout_seconds: payload["timeoutSeconds"].as_u64().filter(|it| *it > 0),
-                })
+            "voice.transcript" => said("text").map_or(Self::Unknown, |text| {
+                let print = SpeechPrint::of(payload, &text);
+                Self::Said { text, session: session(), print }
             }),
+            "agent.request" => AgentRequest::read(payload).map_or(Self::Unknown, Self::Request),
             "exec.started" | "exec.finished" | "exec.denied" => {
                 let run_id = text("runId");
                 run_id.map_or(Self::Unknown, |run_id| {
@@ -109,6 +153,33 @@ impl NodeReport {
             }
             _ => Self::Unknown,
         }
+    }
+}
+
+impl AgentRequest {
+    /// `None` when it says nothing, or too much.
+    fn read(payload: &Value) -> Option<Self> {
+        let text = |name: &str| payload[name].as_str().map(str::trim).filter(|it| !it.is_empty());
+        let name = |name: &str| text(name).map(|text| cut(text, MAX_NAME));
+        let message = text("message").unwrap_or_default();
+        let attachments = payload["attachments"].as_array().cloned().unwrap_or_default();
+        let is_empty = message.is_empty() && attachments.is_empty();
+        if is_empty || message.chars().count() > MAX_SAID {
+            return None;
+        }
+        let wants_receipt = payload["receipt"].as_bool().unwrap_or_default();
+        let receipt = wants_receipt.then(|| cut(text("receiptText").unwrap_or(RECEIPT), MAX_TEXT));
+        Some(Self {
+            message: message.to_owned(),
+            attachments,
+            session: name("sessionKey"),
+            deliver: payload["deliver"].as_bool().unwrap_or_default(),
+            channel: name("channel"),
+            to: name("to"),
+            receipt,
+            thinking: text("thinking").map(str::to_owned),
+            timeout_seconds: payload["timeoutSeconds"].as_u64().filter(|it| *it > 0),
+        })
     }
 }
 
@@ -184,12 +255,17 @@ mod tests {
             NodeReport::Alive(Some("silent_push"))
         );
         assert_eq!(read("node.presence.alive", json!({})), NodeReport::Alive(None));
-        let said = NodeReport::Said { text: "hi".into(), session: Some("main".into()) };
+        let said = NodeReport::Said {
+            text: "hi".into(),
+            session: Some("main".into()),
+            print: SpeechPrint::of(&Value::Null, "hi"),
+        };
         assert_eq!(read("voice.transcript", json!({"text": " hi ", "sessionKey": "main"})), said);
         for (event, payload) in [
             ("voice.transcript", json!({"text": " "})),
             ("voice.transcript", json!({"text": "x".repeat(MAX_SAID + 1)})),
-            ("agent.request", json!({"message": 5})),
+            ("agent.request", json!({"message": 5, "attachments": []})),
+            ("agent.request", json!({"message": "x".repeat(MAX_SAID + 1), "attachments": [{}]})),
             ("chat.subscribe", json!({})),
             ("exec.finished", json!({"exitCode": 0})),
             ("notifications.changed", json!({"change": "eaten", "key": "k"})),
@@ -198,6 +274,47 @@ mod tests {
         ] {
             assert_eq!(read(event, payload), NodeReport::Unknown, "{event}");
         }
+    }
+
+    #[test]
+    fn a_request_has_its_attachments_and_says_where_its_answer_goes() {
+        let payload = json!({"attachments": [{"content": "iVBORw0KGgo="}], "deliver": true,
+            "channel": " webhook ", "to": "ann", "receipt": true, "sessionKey": "main"});
+        let read = NodeReport::read("agent.request", &payload, "Phone");
+        let expected = AgentRequest {
+            message: String::new(),
+            attachments: vec![json!({"content": "iVBORw0KGgo="})],
+            session: Some("main".into()),
+            deliver: true,
+            channel: Some("webhook".into()),
+            to: Some("ann".into()),
+            receipt: Some(RECEIPT.into()),
+            thinking: None,
+            timeout_seconds: None,
+        };
+        assert_eq!(read, NodeReport::Request(expected));
+    }
+
+    #[test]
+    fn what_is_said_twice_is_known_by_its_event_its_place_its_time_or_its_words() {
+        let print = |payload: Value, text: &str| SpeechPrint::of(&payload, text);
+        let event = print(json!({"eventId": " e1 ", "callId": "c", "seq": 1}), "a");
+        assert!(matches!(event, SpeechPrint::Event(_)));
+        assert_eq!(print(json!({"transcriptId": "e1"}), "b"), event);
+        for (one, other, is_same) in [
+            (
+                json!({"callId": "c", "seq": 1}),
+                json!({"providerCallId": "c", "sequence": 1.5}),
+                true,
+            ),
+            (json!({"callId": "c", "seq": 1}), json!({"callId": "c", "seq": 2}), false),
+            (json!({"callId": "c", "ts": 5}), json!({"callId": "c", "timestamp": 5}), true),
+            (json!({"ts": 5}), json!({"ts": 6}), false),
+            (json!({}), json!({"seq": 1}), true),
+        ] {
+            assert_eq!(print(one.clone(), "a") == print(other, "a"), is_same, "{one}");
+        }
+        assert_ne!(print(json!({"ts": 5}), "a"), print(json!({"ts": 5}), "b"));
     }
 
     #[test]

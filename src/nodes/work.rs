@@ -83,6 +83,14 @@ impl Nodes {
         Ok(kept.map(|action| action.id))
     }
 
+    /// A command was done after all, so that a node need not do it again when it
+    /// is back in the foreground.
+    pub async fn was_done(&self, node_id: &str, command: &str, key: &str) {
+        if let Err(error) = self.parts.store.drop_node_action(node_id, command, key).await {
+            tracing::error!(node = %node_id, command, %error, "a command that was done still waits for its node");
+        }
+    }
+
     /// The commands that wait for a node, as far as it may still be asked for
     /// them.
     ///

@@ -1,5 +1,6 @@
 //! Params of `connect`, in both profiles.
 
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::ErrorShape;
@@ -7,6 +8,7 @@ use super::decode::{
     self, Fields, Params, Unknown, boolean, dictionary, integer_from, list, non_empty, object,
     one_of, text,
 };
+use super::profile::is_dashboard;
 
 /// Ids that a standard client may have.
 pub const CLIENT_IDS: [&str; 13] = [
@@ -25,8 +27,10 @@ pub const CLIENT_IDS: [&str; 13] = [
     "openclaw-probe",
 ];
 
-/// Modes that a standard client may have.
-pub const CLIENT_MODES: [&str; 7] = ["webchat", "cli", "ui", "backend", "node", "probe", "test"];
+/// Modes that a standard client may have; `interactive` is that of dashboards, and is worth
+/// as much as `ui`.
+pub const CLIENT_MODES: [&str; 8] =
+    ["webchat", "cli", "ui", "backend", "node", "probe", "test", "interactive"];
 
 /// What a client says of itself.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -164,6 +168,26 @@ pub struct StandardConnect {
     pub user_agent: Option<String>,
 }
 
+impl StandardConnect {
+    /// Why a dashboard is refused that shows nothing to be let in by, where that is done by
+    /// a token. It knows so by the words `no token`.
+    pub fn lacks_token(&self) -> Option<ErrorShape> {
+        let auth = &self.auth;
+        let credentials = [&auth.token, &auth.bootstrap_token, &auth.device_token, &auth.password];
+        let is_bare = self.device.is_none() && credentials.into_iter().all(Option::is_none);
+        let is_known = self.user_agent.as_deref().is_some_and(is_dashboard);
+        (is_bare && is_known).then(|| {
+            let text = "unauthorized: gateway token missing (no token provided)";
+            ErrorShape::denied(text).details(json!({
+                "code": "AUTH_TOKEN_MISSING",
+                "authReason": "token_missing",
+                "canRetryWithDeviceToken": false,
+                "recommendedNextStep": "update_auth_configuration",
+            }))
+        })
+    }
+}
+
 impl Params for StandardConnect {
     fn read(f: &mut Fields) -> Self {
         let connect = Self {
@@ -272,8 +296,8 @@ pub fn parse_connect(raw: Option<&RawValue>) -> Result<Connect, ErrorShape> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
     use serde_json::value::to_raw_value;
-    use serde_json::{Value, json};
 
     fn parse(value: &Value) -> Result<Connect, ErrorShape> {
         parse_connect(Some(&to_raw_value(value).unwrap()))

@@ -9,6 +9,9 @@ pub use extra::Extra;
 
 mod extra;
 
+/// The provider of what the gateway itself says.
+const GATEWAY: &str = "openclaw";
+
 /// One message of a conversation, told apart by `role`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "camelCase")]
@@ -121,7 +124,7 @@ impl AssistantMessage {
         Self {
             content: vec![ContentBlock::text(text)],
             api: "openai-responses".into(),
-            provider: "openclaw".into(),
+            provider: GATEWAY.into(),
             model: "gateway-injected".into(),
             usage: Usage::default(),
             stop_reason: StopReason::Stop,
@@ -130,6 +133,11 @@ impl AssistantMessage {
             response_id: None,
             extra: Map::new(),
         }
+    }
+
+    /// Whether the gateway itself has said it, and no model.
+    pub fn is_from_gateway(&self) -> bool {
+        self.provider == GATEWAY
     }
 
     /// The tool calls in it, in order.

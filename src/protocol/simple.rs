@@ -93,6 +93,17 @@ pub fn usage_out(usage: &Value) -> Value {
     json!({"inputTokens": count("input"), "outputTokens": count("output")})
 }
 
+/// Adds to `usage` what dashboards read of it, beside what it has.
+pub fn add_counts(usage: &mut Value) {
+    let Value::Object(counts) = usage_out(usage) else { return };
+    let cost = usage["cost"]["total"].clone();
+    let Value::Object(members) = usage else { return };
+    members.extend(counts);
+    if !cost.is_null() {
+        members.insert("totalCost".into(), cost);
+    }
+}
+
 /// The simple profile's name for a standard stop reason.
 pub fn stop_reason_out(reason: &str) -> &str {
     match reason {

@@ -94,9 +94,12 @@ fn usage(request: &ModelRequest, said: &str) -> Usage {
 fn reply(messages: &[AgentMessage]) -> Reply {
     match messages.last() {
         Some(AgentMessage::ToolResult(result)) => {
-            let what = if result.is_error { "failed" } else { "answered" };
             let text = messages.last().map(AgentMessage::text).unwrap_or_default();
-            Reply::Say(format!("The tool {} {what}: {}", result.tool_name, first_line(&text)))
+            let failure = failure(&text);
+            let has_failed = result.is_error || failure.is_some();
+            let what = if has_failed { "failed" } else { "answered" };
+            let said = first_line(failure.as_deref().unwrap_or(&text));
+            Reply::Say(format!("The tool {} {what}: {said}", result.tool_name))
         }
         Some(message) => {
             let text = message.text();
@@ -110,6 +113,14 @@ fn reply(messages: &[AgentMessage]) -> Reply {
         }
         None => Reply::Say(GUIDE.to_owned()),
     }
+}
+
+/// The error of a result that is told as an object, as those of our own tools are.
+fn failure(text: &str) -> Option<String> {
+    let told: Value = serde_json::from_str(text).ok()?;
+    let is_error = told.get("status").and_then(Value::as_str) == Some("error");
+    let error = told.get("error").and_then(Value::as_str).filter(|_| is_error);
+    error.map(str::to_owned)
 }
 
 fn tool(call: &str) -> Reply {
@@ -206,6 +217,23 @@ mod tests {
         let (answer, _) = ask(vec![asked, AgentMessage::Assistant(called), result]).await;
         assert_eq!(text(&answer), "The tool read answered: alpha");
         assert_eq!(answer.stop_reason, StopReason::Stop);
+    }
+
+    #[test]
+    fn the_error_of_a_tool_is_told_as_one() {
+        let said = |is_error: bool, text: &str| {
+            let result = message(json!({
+                "role": "toolResult", "toolCallId": "c", "toolName": "read", "isError": is_error,
+                "content": [{"type": "text", "text": text}],
+            }));
+            reply(&[result])
+        };
+        let expected = |text: &str| Reply::Say(format!("The tool read {text}"));
+        let refused =
+            "{\n  \"status\": \"error\",\n  \"tool\": \"read\",\n  \"error\": \"outside\"\n}";
+        assert_eq!(said(false, refused), expected("failed: outside"));
+        assert_eq!(said(true, "no\nsuch"), expected("failed: no"));
+        assert_eq!(said(false, "{\"status\": \"ok\"}"), expected("answered: {\"status\": \"ok\"}"));
     }
 
     #[test]

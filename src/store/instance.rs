@@ -3,7 +3,8 @@
 //! Owns: the advisory lock on `clawgate.lock`. Promises: while a lock is held
 //! no second one is given out, and the kernel takes it back from a process that
 //! dies, however it dies. Must not: rely on what the file says to decide who may
-//! run; pid and address in it are for people and for clients on this machine.
+//! run, or who does; pid and address in it are for people and for clients on this
+//! machine.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -15,7 +16,6 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use rustix::process::{Pid, test_kill_process};
 use tokio::time::Instant;
 
 use super::atomic::{FileError, OnPath, create_private_dir};
@@ -107,14 +107,25 @@ impl InstanceLock {
     }
 }
 
+impl Drop for InstanceLock {
+    fn drop(&mut self) {
+        // Whoever gets the lock next writes its own.
+        let _ = self.file.set_len(0);
+    }
+}
+
 /// How the gateway of a state directory is reached, if one runs.
 pub fn running_at(path: &Path) -> Option<Running> {
-    let text = read_start(&File::open(path).ok()?)?;
-    let mut lines = text.lines();
-    let pid = Pid::from_raw(lines.next()?.trim().parse().ok()?)?;
+    let file = File::open(path).ok()?;
+    // Of a gateway that was killed the file still tells, and its pid may be another
+    // program's by now. One that starts meanwhile waits longer than this lock is held.
+    if flock(&file, FlockOperation::NonBlockingLockShared) != Err(Errno::WOULDBLOCK) {
+        return None;
+    }
+    let text = read_start(&file)?;
+    let mut lines = text.lines().skip(1);
     let address = lines.next()?.trim().parse().ok()?;
     let is_tls = lines.next().is_some_and(|scheme| scheme.trim() == TLS);
-    test_kill_process(pid).ok()?;
     Some(Running { address, is_tls })
 }
 
@@ -140,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_is_told_while_the_process_lives() {
+    fn the_address_is_told_while_the_lock_is_held() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("clawgate.lock");
         let address = "[::1]:18790".parse().unwrap();
@@ -154,8 +165,18 @@ mod tests {
         assert_eq!(running_at(&path), Some(plain), "of an earlier version");
         lock.publish(tls).unwrap();
         assert_eq!(running_at(&path), Some(tls));
-        std::fs::write(&path, "2147483647\n[::1]:18790\n").unwrap();
-        assert_eq!(running_at(&path), None, "no such process");
+        drop(lock);
+        assert_eq!(running_at(&path), None);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "");
+    }
+
+    #[test]
+    fn what_a_killed_gateway_left_names_no_gateway_though_its_pid_lives_again() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("clawgate.lock");
+        std::fs::write(&path, format!("{}\n127.0.0.1:18790\nws\n", std::process::id())).unwrap();
+        assert_eq!(running_at(&path), None);
+        InstanceLock::acquire(&path).unwrap();
     }
 
     #[test]

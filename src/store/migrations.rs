@@ -335,6 +335,8 @@ const STEPS: &[&str] = &[
         at INTEGER NOT NULL
     ) STRICT;
     CREATE INDEX hooks_open ON hooks (at) WHERE is_open = 1;",
+    // The names that people gave to nodes, apart from what those call themselves.
+    "ALTER TABLE node_pairs ADD COLUMN label TEXT;",
 ];
 
 /// Brings the schema up to date.

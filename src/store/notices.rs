@@ -1,13 +1,16 @@
 //! System events that wait for a session's next turn, so that a stop does not
 //! lose what was acknowledged.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Error, params};
 
 use super::column::{signed, unsigned};
-use super::error::Fault;
+use super::error::{Fault, StoreError};
 
-/// Most events that wait in one session, as in memory.
-const WAITING_MAX: u32 = 20;
+/// Most events that wait in one session: nothing that was acknowledged gives way, so
+/// one that comes then is refused.
+const WAITING_MAX: i64 = 100;
+/// Most characters of them together: they all stand in the prompt of the next turn.
+const CHARS_MAX: i64 = 100_000;
 
 /// An event that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,20 +23,34 @@ pub struct NoticeRow {
     pub text: String,
 }
 
-/// Adds an event; the oldest of its session give way. Answers its id.
+/// Too many of them wait in the session.
+#[derive(Debug, thiserror::Error)]
+#[error("too many system events wait in the session; send it again after its next turn")]
+struct Crowded;
+
+impl StoreError {
+    /// Whether a system event was refused because too many wait in its session.
+    pub fn is_crowded(&self) -> bool {
+        let Self::Database { source, .. } = self else { return false };
+        matches!(&**source, Error::ToSqlConversionFailure(why) if why.is::<Crowded>())
+    }
+}
+
+/// Adds an event, if there is room for it. Answers its id.
 pub(super) fn add(connection: &Connection, key: &str, text: &str) -> Result<u64, Fault> {
+    let (count, chars): (i64, i64) = connection
+        .prepare_cached(
+            "SELECT COUNT(*), COALESCE(SUM(LENGTH(text)), 0) FROM notices WHERE session_key = ?1",
+        )?
+        .query_row([key], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let more = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+    if count >= WAITING_MAX || chars.saturating_add(more) > CHARS_MAX {
+        return Err(Error::ToSqlConversionFailure(Box::new(Crowded)).into());
+    }
     connection
         .prepare_cached("INSERT INTO notices (session_key, text) VALUES (?1, ?2)")?
         .execute([key, text])?;
-    let id = connection.last_insert_rowid();
-    connection
-        .prepare_cached(
-            "DELETE FROM notices WHERE id IN (
-                SELECT id FROM notices WHERE session_key = ?1
-                ORDER BY id DESC LIMIT -1 OFFSET ?2)",
-        )?
-        .execute(params![key, WAITING_MAX])?;
-    Ok(unsigned(id))
+    Ok(unsigned(connection.last_insert_rowid()))
 }
 
 /// Forgets the events of a session up to one.
@@ -68,17 +85,46 @@ mod tests {
     use super::super::migrations::migrate;
     use super::*;
 
-    #[test]
-    fn events_are_bounded_by_session_and_forgotten_up_to_one() {
+    fn database() -> Connection {
         let mut connection = Connection::open_in_memory().unwrap();
         migrate(&mut connection, Path::new("x")).unwrap();
-        let ids: Vec<_> =
-            (0..25).map(|n| add(&connection, "a", &format!("event {n}")).unwrap()).collect();
+        connection
+    }
+
+    fn is_refused(added: Result<u64, Fault>) -> bool {
+        added.is_err_and(|fault| fault.at("add", Path::new("x")).is_crowded())
+    }
+
+    #[test]
+    fn an_event_without_room_is_refused_and_none_gives_way() {
+        let connection = database();
+        let ids: Vec<_> = (0..WAITING_MAX)
+            .map(|n| add(&connection, "a", &format!("event {n}")).unwrap())
+            .collect();
+        assert!(is_refused(add(&connection, "a", "one more")));
         add(&connection, "b", "other").unwrap();
         let all = list(&connection).unwrap();
-        assert_eq!((all.len(), all[0].text.as_str()), (21, "event 5"));
-        forget(&connection, "a", ids[23]).unwrap();
+        assert_eq!((all.len(), all[0].text.as_str()), (ids.len() + 1, "event 0"));
+        forget(&connection, "a", ids[ids.len() - 2]).unwrap();
         let left: Vec<_> = list(&connection).unwrap().into_iter().map(|row| row.text).collect();
-        assert_eq!(left, ["event 24", "other"]);
+        assert_eq!(left, ["event 99", "other"]);
+        add(&connection, "a", "one more").unwrap();
+    }
+
+    #[test]
+    fn long_events_have_less_room() {
+        let connection = database();
+        let half = "\u{e4}".repeat(50_000);
+        add(&connection, "a", &half).unwrap();
+        add(&connection, "a", &half).unwrap();
+        assert!(is_refused(add(&connection, "a", "x")));
+        add(&connection, "b", "x").unwrap();
+    }
+
+    #[test]
+    fn another_failure_is_no_lack_of_room() {
+        let fault = Connection::open_in_memory().unwrap();
+        let error = add(&fault, "a", "x").unwrap_err().at("add", Path::new("x"));
+        assert!(!error.is_crowded(), "{error}");
     }
 }

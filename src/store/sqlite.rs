@@ -270,6 +270,16 @@ impl Store for SqliteStore {
         Box::pin(self.database.write("update a sub-agent", advance))
     }
 
+    fn tell_waiting_subagent<'a>(
+        &'a self,
+        run_id: &'a str,
+        text: &'a str,
+    ) -> StoreFuture<'a, bool> {
+        let (run_id, text) = (run_id.to_owned(), text.to_owned());
+        let tell = move |c: &_| subagents::tell_waiting(c, &run_id, &text);
+        Box::pin(self.database.write("update a sub-agent", tell))
+    }
+
     fn forget_subagent<'a>(&'a self, child_key: &'a str) -> StoreFuture<'a, ()> {
         let key = child_key.to_owned();
         Box::pin(self.database.write("forget a sub-agent", move |c| subagents::forget(c, &key)))

@@ -192,6 +192,21 @@ pub(super) fn advance(
     Ok(changed > 0)
 }
 
+/// Adds to what a sub-agent is told that waits; answers whether it still did.
+pub(super) fn tell_waiting(
+    connection: &Connection,
+    run_id: &str,
+    text: &str,
+) -> Result<bool, Fault> {
+    let changed = connection
+        .prepare_cached(
+            "UPDATE subagents SET message = message || char(10, 10) || ?2
+             WHERE run_id = ?1 AND state = 'waiting'",
+        )?
+        .execute([run_id, text])?;
+    Ok(changed > 0)
+}
+
 /// Forgets the runs of a sub-agent whose session is gone, those in which
 /// something is still to be done excepted.
 pub(super) fn forget(connection: &Connection, child_key: &str) -> Result<(), Fault> {
@@ -274,6 +289,17 @@ mod tests {
         assert_eq!((found[0].state, found[0].ended_at), (SubagentState::Stopped, Some(7)));
         assert_eq!(list(&database, &SubagentQuery::SettledBefore(7)).unwrap(), []);
         assert_eq!(list(&database, &SubagentQuery::SettledBefore(8)).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn what_waits_is_told_more_and_what_has_begun_is_not() {
+        let database = database();
+        add(&database, &row("a"), 1).unwrap();
+        assert!(tell_waiting(&database, "a", "more").unwrap());
+        advance(&database, "a", &[SubagentState::Waiting], SubagentState::Active, None, 7).unwrap();
+        assert!(!tell_waiting(&database, "a", "too late").unwrap());
+        let found = list(&database, &SubagentQuery::Run("a".into())).unwrap();
+        assert_eq!(found[0].message, "m\n\nmore");
     }
 
     #[test]

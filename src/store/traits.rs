@@ -217,6 +217,10 @@ pub trait Store: ChannelStore + DeviceStore + HookStore + MarkStore + NodeStore 
         now_ms: u64,
     ) -> StoreFuture<'a, bool>;
 
+    /// Adds to what a sub-agent is told that waits; answers whether it still did.
+    fn tell_waiting_subagent<'a>(&'a self, run_id: &'a str, text: &'a str)
+    -> StoreFuture<'a, bool>;
+
     /// Forgets the runs that are over of a sub-agent whose session is gone.
     fn forget_subagent<'a>(&'a self, child_key: &'a str) -> StoreFuture<'a, ()>;
 

@@ -51,6 +51,14 @@ impl Origin {
         }
     }
 
+    /// How the new one comes to run then; a new container runs it already.
+    pub const fn then(self) -> &'static str {
+        match self {
+            Self::Container => "",
+            _ => ", then stop the gateway and start it",
+        }
+    }
+
     fn of(program: &Path, is_contained: bool) -> Self {
         let text = program.to_string_lossy();
         let has = |part: &str| text.contains(part);
@@ -116,5 +124,11 @@ mod tests {
             assert_eq!(Origin::of(Path::new(path), false), origin, "{path}");
         }
         assert_eq!(Origin::of(Path::new("/usr/bin/clawgate"), true), Origin::Container);
+    }
+
+    #[test]
+    fn only_a_program_that_was_replaced_has_to_be_started_again() {
+        assert_eq!(Origin::Container.then(), "");
+        assert!(Origin::Binary.then().contains("stop the gateway and start it"));
     }
 }

@@ -33,16 +33,55 @@ impl Permits {
         let size = size.max(1);
         let before = self.size.swap(size, Ordering::AcqRel);
         self.places.add_permits(size.saturating_sub(before));
-        let less = before.saturating_sub(size);
-        let owed = less.saturating_sub(self.places.forget_permits(less));
-        if let Some(owed) = u32::try_from(owed).ok().filter(|owed| *owed > 0) {
-            let places = Arc::clone(&self.places);
-            tasks.spawn("fewer places", async move {
-                if let Ok(owed) = places.acquire_many(owed).await {
-                    owed.forget();
-                }
-            });
+        take_away(&self.places, before.saturating_sub(size), tasks);
+    }
+
+    /// Does `work`, meanwhile lending to somebody else the place of whoever calls, who
+    /// waits for it: without that, work that waits for a place itself would not end.
+    pub async fn lending<T>(&self, tasks: &Tasks, work: impl Future<Output = T>) -> T {
+        self.places.add_permits(1);
+        let lent = Lent { places: &self.places, tasks, is_back: false };
+        let done = work.await;
+        lent.take_back().await;
+        done
+    }
+}
+
+/// A place that somebody else may use.
+struct Lent<'a> {
+    places: &'a Arc<Semaphore>,
+    tasks: &'a Tasks,
+    is_back: bool,
+}
+
+impl Lent<'_> {
+    async fn take_back(mut self) {
+        if let Ok(place) = self.places.acquire().await {
+            place.forget();
+            self.is_back = true;
         }
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        // Whoever lent it does not wait for it any more.
+        if !self.is_back {
+            take_away(self.places, 1, self.tasks);
+        }
+    }
+}
+
+/// Takes places away as they become free.
+fn take_away(places: &Arc<Semaphore>, count: usize, tasks: &Tasks) {
+    let owed = count.saturating_sub(places.forget_permits(count));
+    if let Some(owed) = u32::try_from(owed).ok().filter(|owed| *owed > 0) {
+        let places = Arc::clone(places);
+        tasks.spawn("fewer places", async move {
+            if let Ok(owed) = places.acquire_many(owed).await {
+                owed.forget();
+            }
+        });
     }
 }
 
@@ -68,5 +107,26 @@ mod tests {
         assert!(futures_util::poll!(&mut other).is_pending());
         permits.resize(2, &tasks);
         assert!(futures_util::poll!(&mut other).is_ready());
+    }
+
+    #[tokio::test]
+    async fn a_place_that_is_lent_comes_back_also_when_nobody_waits_for_it() {
+        let (permits, tasks) = (Permits::new(1), Tasks::default());
+        let _own = permits.acquire().await;
+        let other = async { drop(permits.acquire().await) };
+        permits.lending(&tasks, other).await;
+        let mut third = Box::pin(permits.acquire());
+        assert!(futures_util::poll!(&mut third).is_pending(), "it is the caller's again");
+        drop(third);
+
+        let mut given_up = Box::pin(permits.lending(&tasks, std::future::pending::<()>()));
+        assert!(futures_util::poll!(&mut given_up).is_pending());
+        let held = permits.acquire().await;
+        drop(given_up);
+        tokio::task::yield_now().await;
+        drop(held);
+        tokio::task::yield_now().await;
+        let mut fourth = Box::pin(permits.acquire());
+        assert!(futures_util::poll!(&mut fourth).is_pending(), "it was taken away");
     }
 }

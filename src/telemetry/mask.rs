@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 use tracing_subscriber::fmt::MakeWriter;
@@ -15,7 +16,8 @@ use crate::support::Secret;
 
 /// Shorter values occur in ordinary words.
 const MIN_SECRET: usize = 6;
-/// More credentials than any configuration has; each line is searched for all.
+/// More credentials than any configuration has; each line is searched for all. Of more
+/// that come one after the other, as tokens that are renewed do, the oldest goes.
 const MAX_HIDDEN: usize = 1000;
 /// What stands in the place of one.
 const MASK: &str = "***";
@@ -30,12 +32,17 @@ const STRONG_WITH_DIGIT: usize = 8;
 /// What is hidden.
 struct Hidden {
     text: String,
+    /// When it was hidden last, as a number that grows.
+    last: AtomicU64,
     /// Whether it is taken out of what tools answer, too.
     is_strong: bool,
 }
 
 /// One log per process, and so one list of what is not in it.
 static HIDDEN: RwLock<Vec<Hidden>> = RwLock::new(Vec::new());
+
+/// How often something was to be hidden.
+static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// From now on the log does not show it; nor do results of tools, unless it may
 /// be an ordinary word.
@@ -68,18 +75,34 @@ fn hide_written(secret: &Secret, is_strong: fn(&str) -> bool) {
 }
 
 fn hide_text(text: &str, is_strong: bool) {
-    let is_known = |known: &Hidden| known.text == text && (known.is_strong || !is_strong);
-    if text.len() < MIN_SECRET || HIDDEN.read().iter().any(is_known) {
+    if text.len() < MIN_SECRET {
         return;
     }
-    let mut hidden = HIDDEN.write();
+    let now = COUNT.fetch_add(1, Ordering::Relaxed);
+    let is_known = |known: &&Hidden| known.text == text && (known.is_strong || !is_strong);
+    if let Some(known) = HIDDEN.read().iter().find(is_known) {
+        known.last.store(now, Ordering::Relaxed);
+        return;
+    }
+    add(&mut HIDDEN.write(), text, is_strong, now);
+}
+
+fn add(hidden: &mut Vec<Hidden>, text: &str, is_strong: bool, now: u64) {
+    let last = AtomicU64::new(now);
     if let Some(known) = hidden.iter_mut().find(|known| known.text == text) {
         known.is_strong |= is_strong;
-    } else if hidden.len() < MAX_HIDDEN {
-        hidden.push(Hidden { text: text.to_owned(), is_strong });
-        // A secret that contains another one goes first.
-        hidden.sort_by_key(|hidden| std::cmp::Reverse(hidden.text.len()));
+        known.last = last;
+        return;
     }
+    if hidden.len() >= MAX_HIDDEN {
+        let age = |(_, hidden): &(usize, &Hidden)| hidden.last.load(Ordering::Relaxed);
+        if let Some((oldest, _)) = hidden.iter().enumerate().min_by_key(age) {
+            hidden.remove(oldest);
+        }
+    }
+    hidden.push(Hidden { text: text.to_owned(), last, is_strong });
+    // A secret that contains another one goes first.
+    hidden.sort_by_key(|hidden| std::cmp::Reverse(hidden.text.len()));
 }
 
 /// `text` without credentials: some servers repeat in an error what they refuse.
@@ -166,6 +189,19 @@ mod tests {
         ] {
             assert_eq!(masked(line, false), shown);
         }
+    }
+
+    #[test]
+    fn of_more_than_there_is_room_for_the_one_that_was_hidden_longest_ago_goes() {
+        let mut hidden = Vec::new();
+        for now in 0..1000 {
+            add(&mut hidden, &format!("renewed-{now}"), false, now);
+        }
+        add(&mut hidden, "renewed-0", true, 1000);
+        add(&mut hidden, "renewed-1000", false, 1001);
+        let has = |text: &str| hidden.iter().any(|known| known.text == text);
+        assert_eq!(hidden.len(), MAX_HIDDEN);
+        assert!(has("renewed-0") && has("renewed-1000") && !has("renewed-1"));
     }
 
     #[test]

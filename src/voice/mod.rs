@@ -53,6 +53,7 @@ pub struct Voice {
 impl Voice {
     /// Nothing is read yet.
     pub fn new(parts: VoiceParts) -> Self {
+        tts::tidy(&parts);
         // Where OpenClaw keeps what people choose while it runs.
         let dir = parts.settings.now().paths.state_dir.join("settings");
         let file = |name: &str| JsonFile::new(dir.join(name));

@@ -15,6 +15,10 @@ const BINDS: [(&str, &str, &str); 3] = [
     ("lan", "Every address of this machine", "everybody in the network can knock"),
 ];
 
+/// Modes of letting clients in that only need a secret, and the keys of those.
+const TOKEN: &str = "token";
+const PASSWORD: &str = "password";
+
 /// Shows how things are and asks whether to change them.
 ///
 /// # Errors
@@ -54,25 +58,42 @@ async fn asked(talk: &mut Talk<'_>, draft: &Draft) -> Result<Vec<Change>, Stoppe
         binds.insert(0, StepOption::new(written, format!("As it is: {written}")));
     }
     let bind = talk.select("bind", "Who can reach it?", binds, Some(written)).await?;
-    let auths = vec![
-        StepOption::new("token", "A token").hint("made at the first start"),
-        StepOption::new("password", "A password").hint("of your own"),
-    ];
-    let usual = current.auth.mode.to_string();
-    let auth = talk.select("auth", "What lets clients in?", auths, Some(&usual)).await?;
     let mut values: Vec<Change> = vec![
         (vec!["gateway", "port"], json!(port.parse::<u16>().unwrap_or(current.port))),
         (vec!["gateway", "bind"], json!(bind)),
-        (vec!["gateway", "auth", "mode"], json!(auth)),
     ];
-    let (name, question) = if auth == "token" {
-        ("gatewayToken", "The token; nothing to keep the one that is there or have one made")
-    } else {
-        ("gatewayPassword", "The password; nothing to keep the one that is there")
+    values.extend(auth(talk, current.auth.mode).await?);
+    Ok(values)
+}
+
+/// What lets clients in; a mode that needs more than a secret is kept, not offered.
+async fn auth(talk: &mut Talk<'_>, current: AuthMode) -> Result<Vec<Change>, Stopped> {
+    let mut auths = vec![
+        StepOption::new(TOKEN, "A token").hint("made at the first start"),
+        StepOption::new(PASSWORD, "A password").hint("of your own"),
+    ];
+    let usual = current.to_string();
+    if auths.iter().all(|option| option.value != usual) {
+        auths.insert(0, StepOption::new(&usual, format!("As it is: {usual}")));
+    }
+    let auth = talk.select("auth", "What lets clients in?", auths, Some(&usual)).await?;
+    let mut values: Vec<Change> = Vec::new();
+    if auth != usual {
+        values.push((vec!["gateway", "auth", "mode"], json!(auth)));
+    }
+    let (key, name, question) = match auth.as_str() {
+        TOKEN => (
+            TOKEN,
+            "gatewayToken",
+            "The token; nothing to keep the one that is there or have one made",
+        ),
+        PASSWORD => {
+            (PASSWORD, "gatewayPassword", "The password; nothing to keep the one that is there")
+        }
+        _ => return Ok(values),
     };
     let secret = talk.secret(name, question, Line::checked(check_secret)).await?;
     if !secret.is_empty() {
-        let key = if auth == "token" { "token" } else { "password" };
         values.push((vec!["gateway", "auth", key], json!(secret.expose())));
     }
     Ok(values)

@@ -29,6 +29,7 @@ pub use asker::{Asker, Stopped};
 pub use changes::{ConfigWriter, FileWriter, WriteRefused, Written};
 pub use ending::{Outcome, next_steps};
 pub use model::{CUSTOM, KEEP, OFFLINE, OLLAMA, OTHER_MODEL, SKIP, key_name};
+pub use own::CUSTOM_KEY;
 pub use script::{Mode, Section, Setup, run};
 pub use session::{NextError, WizardSession};
 pub use sessions::{AlreadyRunning, Wizards};

@@ -11,6 +11,8 @@ use super::step::StepOption;
 use super::talk::{Line, Talk};
 use crate::providers::{ModelRef, known_provider};
 
+/// Has the key of a server of one's own.
+pub const CUSTOM_KEY: &str = "CUSTOM_API_KEY";
 /// Longest id of a provider; it stands in the name of each model.
 const PROVIDER_ID_MAX: usize = 64;
 /// APIs that servers of models speak, and what people call them.
@@ -73,15 +75,14 @@ pub async fn custom(talk: &mut Talk<'_>, draft: &mut Draft) -> Result<Chosen, St
 }
 
 async fn key(talk: &mut Talk<'_>, draft: &Draft) -> Result<Option<Access>, Stopped> {
-    const VARIABLE: &str = "CUSTOM_API_KEY";
-    if draft.env.get(VARIABLE).is_some() {
+    if draft.env.get(CUSTOM_KEY).is_some() {
         let options = vec![
-            StepOption::new("variable", format!("The key in {VARIABLE}")),
+            StepOption::new("variable", format!("The key in {CUSTOM_KEY}")),
             StepOption::new("enter", "Enter a key, or none"),
         ];
         let source = talk.select("keySource", "Which key does it want?", options, None).await?;
         if source == "variable" {
-            return Ok(Some(Access::Variable(VARIABLE.into())));
+            return Ok(Some(Access::Variable(CUSTOM_KEY.into())));
         }
     }
     let line = Line::checked(|text| if text.is_empty() { Ok(()) } else { check_key(text) });

@@ -11,7 +11,9 @@ use tempfile::TempDir;
 use crate::seen::{health, readiness};
 use crate::stage::{Api, admin, ask, call, config, end_of, ends_of, history, text_of, until};
 use crate::support::guest::Guest;
-use crate::support::{Gateway, GatewayOptions, MockProvider, NodeClient, SECRET, WsClient};
+use crate::support::{
+    Gateway, GatewayOptions, MockProvider, NodeClient, SECRET, WsClient, not_run,
+};
 
 /// Room for the database and its log, and little more.
 const SIZE: &str = "24m";
@@ -160,12 +162,10 @@ async fn send_file(client: &mut WsClient) -> Value {
 #[tokio::test]
 async fn on_a_full_disk_nothing_is_taken_by_half_and_what_is_stored_can_be_read() {
     let Some(namespace) = namespace() else {
-        eprintln!(
-            "NOT RUN: a full disk needs a mount namespace, and this process may make none; run \
-             it as root with CAP_SYS_ADMIN, or allow user namespaces (kernel.\
-             unprivileged_userns_clone=1)"
+        return not_run(
+            "a full disk needs a mount namespace, and this process may make none; run it as root \
+             with CAP_SYS_ADMIN, or allow user namespaces (kernel.unprivileged_userns_clone=1)",
         );
-        return;
     };
     let disk = SmallDisk::start(namespace).await;
     let mut client = admin(&disk.gateway).await;

@@ -10,7 +10,7 @@ use crate::stage::{
 };
 use crate::strace::Injection;
 use crate::support::guest::Guest;
-use crate::support::{Gateway, WsClient};
+use crate::support::{Gateway, WsClient, not_run};
 
 /// Messages that come before anybody knows that the disk hangs.
 const EARLY: usize = 8;
@@ -25,7 +25,7 @@ fn hang(gateway: &Gateway) -> Option<Injection> {
     let args = [format!("trace={calls}"), format!("inject={calls}:delay_enter=1000000000")];
     let args = args.into_iter().flat_map(|arg| ["-e".to_owned(), arg]);
     let held = Injection::with(gateway.pid().unwrap(), &args.collect::<Vec<_>>());
-    held.inspect_err(|why| eprintln!("NOT RUN: a disk that hangs needs strace: {why}")).ok()
+    held.inspect_err(|why| not_run(&format!("a disk that hangs needs strace: {why}"))).ok()
 }
 
 /// Asks for something and does not wait for the answer.

@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::dice::Dice;
 use crate::seen::{health, number, records};
 use crate::stage::{Api, admin, ask, config, history};
-use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
+use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient, not_run};
 use crate::traveller::{
     Journey, Seen, Traveller, Way, check_asked, check_counted, converse, shown,
 };
@@ -88,11 +88,10 @@ fn apart<F: Future<Output = ()>>(name: &str, test: impl FnOnce() -> F) {
     let way = match way_out() {
         Ok(way) => way,
         Err(why) => {
-            eprintln!(
-                "NOT RUN: {name} needs network namespaces, /dev/net/tun, `ip` (iproute2) and \
-                 python3; run it as root with CAP_NET_ADMIN and CAP_SYS_ADMIN ({why})"
-            );
-            return;
+            return not_run(&format!(
+                "{name} needs network namespaces, /dev/net/tun, `ip` (iproute2) and python3; \
+                 run it as root with CAP_NET_ADMIN and CAP_SYS_ADMIN ({why})"
+            ));
         }
     };
     let mut again = isolated(way);

@@ -163,3 +163,17 @@ fn marks_of_unfinished_work_are_found_in_comments_too() {
     }
     assert!(rules::unfinished("a.md", "a todo list, mastodons, METODOS").is_empty());
 }
+
+#[test]
+fn tests_that_give_up_by_themselves_are_found() {
+    for text in [
+        "fine();\nprintln!(\"NOT RUN: no strace\");",
+        "fine();\neprintln!(\"NOT TESTED\")",
+        "fine();\neprintln!(\"{why}\");\n        return;",
+    ] {
+        let wrong = rules::given_up("a.rs", text);
+        assert_eq!(wrong.len(), 1, "{text}: {wrong:?}");
+        assert!(wrong[0].starts_with("a.rs:2: "), "{wrong:?}");
+    }
+    assert!(rules::given_up("a.rs", "eprintln!(\"told\");\ngo_on();\nreturn;").is_empty());
+}

@@ -31,10 +31,11 @@ use ledger::{Ledger, Sent};
 const ROUNDS: u64 = 25;
 const CLIENTS: u64 = 4;
 const SESSIONS: u64 = 5;
-/// From the kill until every session has accepted a message again, most of the
-/// times. The demand is one second; a debug build on a busy machine gets some
-/// more.
+/// From the kill until every session has accepted a message again: three of four times,
+/// and always. The demand is one second, a debug build takes some tenths of one; a busy
+/// machine gets more.
 const BACK_LIMIT: Duration = Duration::from_secs(3);
+const LATEST: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_is_acknowledged_survives_being_killed_at_any_moment() {
@@ -63,7 +64,9 @@ async fn whatever_is_acknowledged_survives_being_killed_at_any_moment() {
     assert!(gateway.terminate().await.unwrap().success());
     ledger.check_store(&gateway.state_dir()).await;
     absences.sort_unstable();
-    assert!(absences[absences.len() / 2] < BACK_LIMIT, "{absences:?}");
+    println!("back after {:?} at most", absences[absences.len() - 1]);
+    assert!(absences[(absences.len() - 1) * 3 / 4] < BACK_LIMIT, "{absences:?}");
+    assert!(absences.iter().all(|absence| *absence < LATEST), "{absences:?}");
     println!("{} acknowledged messages", ledger.acknowledged().len());
     assert!(ledger.acknowledged().len() as u64 > rounds, "the clients got nothing done");
 }

@@ -28,8 +28,8 @@ const ROUNDS: u64 = 6;
 const CLIENTS: u64 = 5;
 /// How long a turn is left alone at most, in milliseconds.
 const SPAN: u64 = 350;
-/// From the call until the `aborted` event, on a machine that has time.
-const ABORT_LIMIT: Duration = Duration::from_millis(250);
+/// From the call until the `aborted` event, among so many others in a debug build.
+const ABORT_LIMIT: Duration = Duration::from_millis(500);
 /// From the end of a run, or of the gateway, until no process of it is there, on
 /// a machine that has time.
 const DEAD_LIMIT: Duration = Duration::from_secs(2);
@@ -343,8 +343,8 @@ fn check_files(gateway: &Gateway) {
     }
 }
 
-/// Prints how long things took. A busy machine is late often, a gateway that
-/// waits is late each time.
+/// Prints how long things took: most of them within the limit, and each within ten of
+/// it, as a busy machine is late now and then.
 fn distribution(what: &str, limit: Duration, times: &Mutex<Vec<Duration>>) {
     let mut times = times.lock().clone();
     times.sort_unstable();
@@ -358,7 +358,8 @@ fn distribution(what: &str, limit: Duration, times: &Mutex<Vec<Duration>>) {
         at(90),
         at(100),
     );
-    assert!(at(25) < limit, "{what}: {times:?}");
+    assert!(at(50) < limit, "{what}: {times:?}");
+    assert!(at(100) < limit * 10, "{what}: {times:?}");
 }
 
 /// A connection that may do everything; `None` when the gateway is gone.

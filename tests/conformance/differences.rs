@@ -207,6 +207,7 @@ const NOT_NAMED: &str =
 const TOKEN_ONCE: &str =
     "The token of a node is told when it is approved, and only its hash is kept.";
 const OTHER_SESSIONS: &str = "Sessions of earlier recordings.";
+const GIVEN_NAME: &str = "A node is called what a person has named it, also while it is connected.";
 const OTHER_NODE: &str = "A node of an earlier recording still waits.";
 const FOLLOWS: &str = "A node that follows a session by another spelling of its key is told what is said there; \
      one that goes is asked up to that moment.";
@@ -873,6 +874,8 @@ pub const DIFFERENCES: &[Difference] = &[
         "/payload/pending/*",
         OTHER_NODE,
     ),
+    allow(Kind::Value, "nodes/invoke", "* res node.describe", "*/displayName", GIVEN_NAME),
+    allow(Kind::Value, "nodes/invoke", "* res node.list", "*/displayName", GIVEN_NAME),
     allow(Kind::Value, "methods/nodes-by-node", "* res health", "*/sessions/*", OTHER_SESSIONS),
     allow(Kind::Absent, "methods/nodes-by-node", "* res health", "*/sessions/*", OTHER_SESSIONS),
     allow(Kind::Value, "*", "n res node.canvas.capability.refresh", "/ok", CANVAS),

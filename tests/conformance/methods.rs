@@ -24,6 +24,10 @@ const NAMES: &str = include_str!("methods.txt");
 /// Known to the gateway, which answers that it does not do this, and why.
 const NOT_OFFERED: &[(&str, &str)] = &[
     ("browser.request", "There is no browser plugin here; nodes and MCP servers bring browsers."),
+    (
+        "node.canvas.capability.refresh",
+        "There is no canvas host, so a node is told that there is no address of one.",
+    ),
     ("nativeHook.invoke", "Hooks of native CLIs of the original; no CLI here calls them."),
     (
         "push.test",

@@ -2,6 +2,7 @@
 //! they claim about the gateway's settings.
 
 use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
@@ -55,7 +56,11 @@ fn nginx_passes_upgrades_on_and_believes_no_header_of_a_client() {
     ] {
         assert_eq!(set(name).as_deref(), Some(value), "{name}");
     }
-    assert!(text.contains("proxy_http_version 1.1;"));
+    for line in
+        ["proxy_http_version 1.1;", "client_max_body_size 0;", "proxy_request_buffering off;"]
+    {
+        assert!(text.contains(line), "{line}");
+    }
 }
 
 #[test]
@@ -72,6 +77,76 @@ fn caddy_forwards_to_the_port_of_the_gateway() {
             "}",
         ]
     );
+}
+
+/// What of the sources the container is built of.
+fn copied() -> Vec<String> {
+    let text = read("config/Dockerfile").replace("\\\n", "");
+    let lines = text.lines().filter_map(|line| line.strip_prefix("COPY "));
+    let mut all = Vec::new();
+    for line in lines.filter(|line| !line.starts_with("--from")) {
+        let mut files: Vec<_> = line.split(' ').map(str::to_owned).collect();
+        let _into = files.pop();
+        all.extend(files);
+    }
+    all
+}
+
+/// The files that a source takes in, by the path that it writes. Some are named by a
+/// macro, and stand beside the source.
+fn taken_in(source: &str) -> impl Iterator<Item = &str> {
+    let calls = ["include_str!(\"", "include_bytes!(\"", "include!(\""];
+    let after = calls.into_iter().flat_map(move |call| source.split(call).skip(1));
+    after.filter_map(|rest| rest.split('"').next())
+}
+
+/// A path without the `..` in it.
+fn straight(path: &Path) -> PathBuf {
+    let mut straight = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                straight.pop();
+            }
+            part => straight.push(part),
+        }
+    }
+    straight
+}
+
+/// The sources below a folder.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn the_container_is_built_of_all_that_the_sources_and_the_manifest_name() {
+    let copied = copied();
+    let mut named: BTreeSet<PathBuf> = BTreeSet::new();
+    for line in read("Cargo.toml").lines() {
+        let values = ["path = \"", "build = \""].into_iter();
+        let value = values.filter_map(|key| line.strip_prefix(key)).next();
+        named.extend(value.map(|value| PathBuf::from(value.trim_end_matches('"'))));
+    }
+    assert!(named.contains(Path::new("src/build.rs")) && named.len() > 3, "{named:?}");
+    let mut all = Vec::new();
+    sources(&super::root().join("src"), &mut all);
+    for source in all {
+        let text = std::fs::read_to_string(&source).unwrap();
+        let folder = source.strip_prefix(super::root()).unwrap().parent().unwrap().to_owned();
+        named.extend(taken_in(&text).map(|path| straight(&folder.join(path))));
+    }
+    assert!(named.contains(Path::new("docs/openapi.json")), "{named:?}");
+    let is_copied = |path: &PathBuf| copied.iter().any(|it| path.starts_with(it));
+    let missing: Vec<_> = named.iter().filter(|path| !is_copied(path)).collect();
+    assert!(missing.is_empty(), "config/Dockerfile does not copy {missing:?}");
 }
 
 /// The settings of a unit by section.

@@ -34,8 +34,13 @@ mod load {
     pub mod stats;
 }
 
+#[path = "../support/not_run.rs"]
+#[allow(dead_code, reason = "other tests use more of it")]
+mod not_run;
+
 use counted::Counter;
 use figures::{Figures, Verdict};
+use not_run::not_run;
 
 /// The program that is counted: the release build.
 const PROGRAM: &str = "CLAWGATE_COUNTED";
@@ -43,11 +48,10 @@ const PROGRAM: &str = "CLAWGATE_COUNTED";
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_costs_more_instructions_than_before() {
     let Some(program) = std::env::var_os(PROGRAM) else {
-        eprintln!(
-            "instructions were NOT counted: {PROGRAM} has to name a release build, \
-             which must be of this state of the source; .ci/run does so"
-        );
-        return;
+        return not_run(&format!(
+            "instructions are not counted: {PROGRAM} has to name a release build, which must be \
+             of this state of the source; .ci/run does so"
+        ));
     };
     let counter = Counter::new(program.as_ref()).await;
     let before = Figures::read();
@@ -60,7 +64,7 @@ async fn nothing_costs_more_instructions_than_before() {
             now = now.min(counter.each(line).await);
         }
         let verdict = judge(now);
-        eprintln!("{verdict}");
+        println!("{verdict}");
         if matches!(verdict, Verdict::Dearer { .. } | Verdict::Unknown { .. }) {
             dearer.push(verdict.to_string());
         }

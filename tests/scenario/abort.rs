@@ -10,10 +10,11 @@ use crate::stage::{
     start, text_of, with_both_apis,
 };
 
-/// Who stops an answer sees the end of it at once.
+/// Who stops an answer sees the end of it at once: most of the times within this, as a
+/// busy machine is late now and then; and never later than the other.
 const ABORT_LIMIT: Duration = Duration::from_millis(250);
-/// A busy machine is late now and then, a gateway that waits is late each time.
-const ABORT_TRIES: usize = 8;
+const LATEST_ABORT: Duration = Duration::from_millis(2500);
+const ABORT_TRIES: usize = 9;
 
 async fn an_abort_in_the_middle_ends_the_run_at_once_and_keeps_its_text(api: Api) {
     let stage = Stage::new(api).await;
@@ -90,11 +91,10 @@ async fn an_abort_takes_no_time_to_speak_of() {
         call(&mut client, "chat.abort", json!({"sessionKey": "main", "runId": run_id})).await;
         assert_eq!(end_of(&client, &run_id).await["state"], "aborted");
         times.push(asked_at.elapsed());
-        if times.last().is_some_and(|time| *time < ABORT_LIMIT) {
-            return;
-        }
     }
-    panic!("{times:?}");
+    times.sort_unstable();
+    assert!(times[ABORT_TRIES / 2] < ABORT_LIMIT, "{times:?}");
+    assert!(times[ABORT_TRIES - 1] < LATEST_ABORT, "{times:?}");
 }
 
 #[tokio::test]

@@ -11,6 +11,11 @@ use crate::support::Gateway;
 
 /// What the command prints, with its exit code.
 async fn agents(gateway: &Gateway, args: &[&str]) -> (i32, String) {
+    agents_with(gateway, args, &[]).await
+}
+
+/// The same with these variables.
+async fn agents_with(gateway: &Gateway, args: &[&str], env: &[(&str, &str)]) -> (i32, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_clawgate"))
         .arg("agents")
         .args(args)
@@ -18,6 +23,7 @@ async fn agents(gateway: &Gateway, args: &[&str]) -> (i32, String) {
         .env("HOME", gateway.home())
         .env("OPENCLAW_STATE_DIR", gateway.state_dir())
         .env("OPENCLAW_CONFIG_PATH", gateway.config_path())
+        .envs(env.iter().copied())
         .kill_on_drop(true)
         .output()
         .await
@@ -95,7 +101,8 @@ async fn an_agent_is_added_shown_named_and_removed_without_a_gateway() {
     assert_eq!(row("work")["name"], "Work");
     assert_eq!(row("side-kick")["bindingDetails"], json!(["webhook account=red"]));
     let (_, text) = agents(&gateway, &[]).await;
-    assert!(text.contains("main (default)") && text.contains("🐝 Work"), "{text}");
+    assert!(text.contains("main (default)") && text.contains("🐝 Bee"), "{text}");
+    assert!(text.contains("Side Kick"), "one without an identity: {text}");
 
     let (code, text) = agents(&gateway, &["delete", "work"]).await;
     assert!(code == 1 && text.contains("--force"), "{text}");
@@ -123,6 +130,25 @@ async fn a_running_gateway_is_asked_to_remove_an_agent() {
     assert!(Path::new(&workspace).is_dir());
     let (code, text) = agents(&gateway, &["delete", "work", "--force"]).await;
     assert!(code == 1 && text.contains("agent \"work\" not found"), "{text}");
+}
+
+#[tokio::test]
+async fn no_variable_leads_to_an_agent_of_another_gateway() {
+    let (here, _mock) = scripted(Api::OpenAi).await;
+    let (other, _mock) = scripted(Api::OpenAi).await;
+    for gateway in [&here, &other] {
+        let workspace = gateway.root().join("work").display().to_string();
+        let params = json!({"name": "Work", "workspace": workspace});
+        call(&mut admin(gateway).await, "agents.create", params).await;
+    }
+    let (url, port) = (format!("ws://{}", other.address()), other.port().to_string());
+    let env = [("OPENCLAW_GATEWAY_URL", url.as_str()), ("OPENCLAW_GATEWAY_PORT", port.as_str())];
+    let delete = ["delete", "work", "--force", "--keep-files"];
+    let (code, text) = agents_with(&here, &delete, &env).await;
+    assert_eq!((code, text.as_str()), (0, "work is removed, with 0 bindings\n"));
+    let has_it =
+        |gateway: &Gateway| config_of(gateway)["agents"]["list"].to_string().contains("\"work\"");
+    assert!(!has_it(&here) && has_it(&other));
 }
 
 #[tokio::test]

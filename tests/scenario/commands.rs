@@ -399,6 +399,29 @@ async fn a_side_question_that_fails_says_why() {
 }
 
 #[tokio::test]
+async fn a_question_about_a_tool_is_decided_by_a_word_in_the_chat() {
+    let (gateway, _mock) = with_config(|config| {
+        let policies = json!({"interactive": {"write": "hitl"}});
+        config["tools"]["guardrails"] = json!({"enabled": true, "toolPolicies": policies});
+    })
+    .await;
+    let mut client = admin(&gateway).await;
+    let writer = ["operator.read", "operator.write"];
+    let mut writer = connect(&gateway, &standard_connect(&writer)).await;
+    let text = r#"@mock tool name=write args={"path":"a.txt","content":"x"} then=done"#;
+    start(&mut client, "main", text, "run-1").await;
+    let is_asked = |frame: &Value| frame["event"] == "plugin.approval.requested";
+    let asked = client.wait_for(RUN_LIMIT, is_asked).await.expect("a question");
+    let words = format!("/approve {} once", asked["payload"]["id"].as_str().unwrap());
+    send(&mut writer, "main", &words, "word-1").await;
+    let refused = text_of(&end_of(&writer, "word-1").await["message"]);
+    assert!(refused.ends_with("missing scope: operator.approvals"), "{refused}");
+    send(&mut client, "main", &words, "word-2").await;
+    end_of(&client, "run-1").await;
+    assert!(gateway.workspace().join("a.txt").exists());
+}
+
+#[tokio::test]
 async fn steering_goes_into_the_active_run_whatever_the_mode_of_the_session() {
     let (gateway, _mock) = scripted_queueing("followup").await;
     let mut client = admin(&gateway).await;

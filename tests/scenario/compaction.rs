@@ -464,8 +464,8 @@ async fn less_of_results_is_shown_where_a_summary_was_not_enough() {
 async fn a_conversation_that_leaves_no_room_for_an_answer_is_summed_up_first() {
     let mock = MockProvider::start().await;
     let mut config = default_config(mock.address());
-    config["agents"]["defaults"]["compaction"] =
-        json!({"keepRecentTokens": 1, "reserveTokens": 10_000_000});
+    config["agents"]["defaults"]["compaction"] = json!({"keepRecentTokens": 1,
+        "reserveTokens": 10_000_000, "memoryFlush": {"enabled": false}});
     config["models"]["providers"]["mock"]["models"][0]["contextWindow"] = json!(8000);
     let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
     let mut client = admin(&gateway).await;
@@ -537,4 +537,114 @@ async fn the_embedded_model_is_not_asked_for_a_summary() {
     })
     .await
     .unwrap();
+}
+
+/// A gateway with a model that reads so many tokens, and these settings.
+async fn reading(window: u64, compaction: Value, tools: Value) -> (Gateway, MockProvider) {
+    let mock = MockProvider::start().await;
+    let mut config = default_config(mock.address());
+    config["agents"]["defaults"]["compaction"] = compaction;
+    config["models"]["providers"]["mock"]["models"][0]["contextWindow"] = json!(window);
+    config["tools"] = tools;
+    (Gateway::start(GatewayOptions::with_config(config)).await, mock)
+}
+
+/// A question of some 6000 tokens.
+fn long(text: &str) -> String {
+    format!("@mock text text={text} {}", "x".repeat(24_000))
+}
+
+/// Those requests that hold this text.
+fn holding(mock: &MockProvider, text: &str) -> usize {
+    let bodies = mock.requests().into_iter().map(|request| request.body["messages"].to_string());
+    bodies.filter(|body| body.contains(text)).count()
+}
+
+#[tokio::test]
+async fn what_lasts_is_written_into_memory_before_a_conversation_is_summed_up() {
+    let args = json!({"path": "memory/YYYY-MM-DD.md", "content": "They like tea."});
+    let prompt = format!("@mock tool name=write args={args} then=NO_REPLY");
+    let flush = json!({"prompt": prompt, "systemPrompt": "Take your notes."});
+    let compaction =
+        json!({"keepRecentTokens": 1, "reserveTokens": 10_000_000, "memoryFlush": flush});
+    let (gateway, mock) = reading(8000, compaction, json!({})).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "s", "hello", "run-1").await;
+    ask(&mut client, "s", SUMMARY, "run-2").await;
+    let end = ask(&mut client, "s", &long("there"), "run-3").await;
+    assert_eq!(text_of(&end["message"]), "there");
+    assert_eq!(row(&mut client, "agent:main:s").await["compactionCount"], 1);
+    let written: Vec<_> = files(&gateway.workspace().join("memory"));
+    let (path, bytes) = &written[0];
+    assert_eq!((written.len(), &**bytes), (1, &b"They like tea."[..]), "{path:?}");
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let is_day = name.len() == 13 && name.starts_with("20") && name.matches('-').count() == 2;
+    assert!(is_day, "{name}");
+    // Neither the transcript nor who watches has heard of it.
+    let asked = mock.requests();
+    let asked: Vec<_> =
+        asked.iter().filter(|it| it.body.to_string().contains("name=write")).collect();
+    assert_eq!(asked.len(), 2, "the call, and its result");
+    for request in asked {
+        let body = request.body.to_string();
+        assert!(body.contains("Take your notes.") && body.contains("Echo: hello"), "{body}");
+        assert!(!body.contains("xxxx"), "what was said last is answered in its own turn");
+        let tools = request.body["tools"].as_array().unwrap();
+        let names: Vec<_> = tools.iter().map(|tool| &tool["function"]["name"]).collect();
+        let is_for_notes = |name: &str| ["read", "write", "edit"].contains(&name);
+        assert!(names.iter().all(|name| is_for_notes(name.as_str().unwrap())), "{names:?}");
+    }
+    let all = files(&folder(&gateway));
+    let all: String = all.iter().map(|(_, bytes)| String::from_utf8_lossy(bytes)).collect();
+    assert!(!all.contains("They like tea.") && !all.contains("NO_REPLY"));
+    let frames = client.frames().iter().map(Value::to_string).collect::<String>();
+    assert!(!frames.contains("They like tea.") && !frames.contains("NO_REPLY"));
+}
+
+#[tokio::test]
+async fn notes_are_asked_for_once_while_a_compaction_is_near() {
+    let compaction = json!({"reserveTokens": 1, "memoryFlush": {"softThresholdTokens": 10_000}});
+    let (gateway, mock) = reading(40_000, compaction, json!({})).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "s", "hello", "run-1").await;
+    let long = format!("@mock text text=there {}", "x".repeat(120_000));
+    for (run, text, answer) in [("run-2", long.as_str(), "there"), ("run-3", "now", "Echo: now")] {
+        let end = ask(&mut client, "s", text, run).await;
+        assert_eq!(text_of(&end["message"]), answer);
+        assert_eq!(holding(&mock, "is about to be summed up"), 1, "{run}");
+    }
+    assert!(row(&mut client, "agent:main:s").await["compactionCount"].is_null());
+}
+
+#[tokio::test]
+async fn notes_that_cannot_be_taken_hold_nothing_up() {
+    let flush = json!({"prompt": "@mock err status=400 msg=\"no notes\""});
+    let compaction =
+        json!({"keepRecentTokens": 1, "reserveTokens": 10_000_000, "memoryFlush": flush});
+    let (gateway, mock) = reading(8000, compaction, json!({})).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "s", "hello", "run-1").await;
+    ask(&mut client, "s", SUMMARY, "run-2").await;
+    let end = ask(&mut client, "s", &long("there"), "run-3").await;
+    assert_eq!(text_of(&end["message"]), "there");
+    assert_eq!(row(&mut client, "agent:main:s").await["compactionCount"], 1);
+    assert_eq!(holding(&mock, "no notes"), 1);
+    assert!(gateway.stderr().contains("no notes taken before a compaction"));
+}
+
+#[tokio::test]
+async fn no_notes_are_asked_for_where_they_cannot_be_written_or_nobody_wants_them() {
+    for (flush, tools) in
+        [(json!({}), json!({"deny": ["group:fs"]})), (json!({"enabled": false}), json!({}))]
+    {
+        let compaction =
+            json!({"keepRecentTokens": 1, "reserveTokens": 10_000_000, "memoryFlush": flush});
+        let (gateway, mock) = reading(8000, compaction, tools).await;
+        let mut client = admin(&gateway).await;
+        ask(&mut client, "s", "hello", "run-1").await;
+        ask(&mut client, "s", SUMMARY, "run-2").await;
+        ask(&mut client, "s", &long("there"), "run-3").await;
+        assert_eq!(row(&mut client, "agent:main:s").await["compactionCount"], 1);
+        assert_eq!(holding(&mock, "is about to be summed up"), 0);
+    }
 }

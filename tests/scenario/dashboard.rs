@@ -133,26 +133,28 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A terminal on the gateway's machine. What opens links there notes them, and
-/// ends with this code.
+/// A terminal on the gateway's machine. What opens pages there keeps a copy, notes its
+/// arguments, and ends with this code.
 struct Desk {
     bin: PathBuf,
     opened: PathBuf,
+    arguments: PathBuf,
 }
 
 impl Desk {
     fn new(gateway: &Gateway, ends_with: u8) -> Self {
         let bin = gateway.root().join(format!("bin-{ends_with}"));
         fs::create_dir(&bin).unwrap();
-        let opened = bin.join("opened");
+        let (opened, arguments) = (bin.join("opened"), bin.join("arguments"));
         let script = format!(
-            "#!/bin/sh\nprintf %s \"$1\" > '{0}.tmp'\nmv '{0}.tmp' '{0}'\nexit {ends_with}\n",
-            opened.display()
+            "#!/bin/sh\nprintf %s \"$*\" > '{1}'\ncp -p \"$1\" '{0}.tmp'\nmv '{0}.tmp' '{0}'\nexit {ends_with}\n",
+            opened.display(),
+            arguments.display()
         );
         let program = bin.join("xdg-open");
         fs::write(&program, script).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
-        Self { bin, opened }
+        Self { bin, opened, arguments }
     }
 
     fn runs(&self, gateway: &Gateway, env: &[(&str, &str)]) -> Pty {
@@ -177,10 +179,16 @@ async fn a_browser_is_opened_on_a_screen_and_over_ssh_the_way_there_is_told() {
     let mut terminal = desk.runs(&gateway, &[("DISPLAY", ":0")]);
     terminal.shows("Opened in your browser.");
     assert!(terminal.ends().success());
-    let opened = until("the link", async || fs::read_to_string(&desk.opened).ok()).await;
+    let opened = until("the page", async || fs::read_to_string(&desk.opened).ok()).await;
+    let link = opened.split_once("0;url=").unwrap().1.split('"').next().unwrap();
     let here = format!("http://127.0.0.1:{}/clawgate/login#code=", gateway.port());
-    assert!(opened.starts_with(&here), "{opened}");
-    browser("ada", code_of(&opened)).come(&gateway).await;
+    assert!(link.starts_with(&here), "{opened}");
+    browser("ada", code_of(link)).come(&gateway).await;
+    // Arguments are seen by everybody on the machine.
+    let arguments = fs::read_to_string(&desk.arguments).unwrap();
+    assert_eq!(arguments, gateway.home().join("clawgate-login.html").display().to_string());
+    assert_eq!(fs::metadata(&desk.opened).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(!Path::new(&arguments).exists());
 
     fs::remove_file(&desk.opened).unwrap();
     let ssh = [

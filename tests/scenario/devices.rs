@@ -1,6 +1,7 @@
 //! How devices are paired, from the first connect to the last.
 
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::Path;
 use std::time::Duration;
 
 use clawgate::auth::DeviceIdentity;
@@ -11,7 +12,7 @@ use tokio::net::UnixStream;
 use crate::stage::{admin, call, refusal};
 use crate::support::client::SOON;
 use crate::support::guest::{FAR, Guest, command, proxied_config, said};
-use crate::support::{Gateway, GatewayOptions};
+use crate::support::{Gateway, GatewayOptions, SECRET, default_config};
 
 async fn gateway() -> Gateway {
     Gateway::start(GatewayOptions::with_config(proxied_config())).await
@@ -147,6 +148,62 @@ async fn the_command_line_manages_devices_without_a_token() {
     for name in ["list", "approve", "reject", "remove", "revoke", "rotate", "clear"] {
         assert!(help.contains(name), "{help}");
     }
+}
+
+/// What the command tells on the machine of a gateway, with this config and these
+/// variables.
+async fn told(gateway: &Gateway, config: &Path, env: &[(&str, &str)], args: &[&str]) -> Value {
+    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_clawgate"));
+    command
+        .args(args)
+        .arg("--json")
+        .env_clear()
+        .env("HOME", gateway.home())
+        .env("OPENCLAW_STATE_DIR", gateway.state_dir())
+        .env("OPENCLAW_CONFIG_PATH", config)
+        .envs(env.iter().copied());
+    let output = command.output().await.unwrap();
+    assert!(output.status.success(), "{args:?}: {output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn who_means_another_gateway_does_not_get_the_one_that_runs_here() {
+    let start = || Gateway::start(GatewayOptions::with_config(default_config("127.0.0.1:9")));
+    let (here, other) = (start().await, start().await);
+    let (near, far) =
+        (Guest::new("near", &["operator.read"]), Guest::new("far", &["operator.read"]));
+    near.come(&here).await;
+    far.come(&other).await;
+    let remote = here.root().join("remote.json");
+    let url = format!("ws://{}", other.address());
+    let config = json!({"gateway": {"mode": "remote", "remote": {"url": url, "token": SECRET}}});
+    std::fs::write(&remote, config.to_string()).unwrap();
+    let (own, local, port) =
+        (here.port().to_string(), here.config_path(), other.port().to_string());
+    let none: &[(&str, &str)] = &[];
+    let by_port: &[(&str, &str)] = &[("OPENCLAW_GATEWAY_PORT", port.as_str())];
+    let by_own_port: &[(&str, &str)] = &[("OPENCLAW_GATEWAY_PORT", own.as_str())];
+    let by_url: &[(&str, &str)] = &[("OPENCLAW_GATEWAY_URL", url.as_str())];
+    for (config, env, gateway, guest) in [
+        (&local, none, &here, &near),
+        (&local, by_own_port, &here, &near),
+        (&local, by_port, &other, &far),
+        (&local, by_url, &other, &far),
+        (&remote, none, &other, &far),
+    ] {
+        let list = told(&here, config, env, &["devices", "list"]).await;
+        let ids: Vec<_> =
+            list["paired"].as_array().unwrap().iter().map(|it| &it["deviceId"]).collect();
+        assert_eq!(ids, [&json!(guest.id())], "{env:?}");
+        let link = told(&here, config, env, &["dashboard"]).await;
+        let expected = format!("http://{}/", gateway.address());
+        assert!(link["url"].as_str().unwrap().starts_with(&expected), "{env:?}");
+    }
+    let cleared = told(&here, &local, by_port, &["devices", "clear", "--yes"]).await;
+    assert_eq!(cleared["removedDevices"], json!([far.id()]));
+    let list = told(&here, &local, none, &["devices", "list"]).await;
+    assert_eq!(list["paired"][0]["deviceId"], near.id());
 }
 
 #[tokio::test]

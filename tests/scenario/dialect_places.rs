@@ -11,17 +11,16 @@ use tokio::time::{Instant, sleep};
 use crate::control_ui::http;
 use crate::stage::{admin, call};
 use crate::support::client::{ALL_SCOPES, WsClient};
-use crate::support::gateway::free_port;
 use crate::support::{Gateway, GatewayOptions, default_config};
 
 const STATUS: &str = "/api/claude/auth-status";
 const LIMIT: Duration = Duration::from_secs(10);
 
-async fn gateway(dialects: &Value) -> Gateway {
+fn options(dialects: &Value) -> GatewayOptions {
     let mut config = default_config("127.0.0.1:9");
     config["gateway"]["dialects"] = dialects.clone();
     config["gateway"]["reload"] = json!({"mode": "hot", "debounceMs": 0});
-    Gateway::start(GatewayOptions::with_config(config)).await
+    GatewayOptions::with_config(config)
 }
 
 async fn status(port: u16, path: &str) -> Option<StatusCode> {
@@ -41,8 +40,8 @@ async fn all_is_there(gateway: &Gateway, further: [u16; 2]) {
 
 #[tokio::test]
 async fn everything_is_on_the_further_ports_too_and_a_restart_in_place_refuses_nobody() {
-    let ports = [free_port(), free_port()];
-    let gateway = gateway(&json!({"ports": ports})).await;
+    let with_ports = |ports: [u16; 2]| options(&json!({"ports": ports}));
+    let (gateway, ports) = Gateway::start_with_ports(with_ports).await;
     all_is_there(&gateway, ports).await;
     let shown = format!("{}, {} as well", ports[0], ports[1]);
     assert_eq!(gateway.stdout().matches(&shown).count(), 1);
@@ -72,7 +71,7 @@ async fn a_further_port_in_use_is_said_with_its_key() {
 
 #[tokio::test]
 async fn what_is_turned_off_is_not_there_and_a_prefix_is_one_more_way() {
-    let gateway = gateway(&json!({"prefix": "compat"})).await;
+    let gateway = Gateway::start(options(&json!({"prefix": "compat"}))).await;
     let port = gateway.port();
     let place = async |path: &str| status(port, path).await.unwrap().as_u16();
     for path in [STATUS, "/compat/api/claude/auth-status"] {

@@ -4,7 +4,9 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::stage::{Api, admin, ask, config, connect, events, history, scripted, text_of, until};
+use crate::stage::{
+    Api, admin, ask, call, config, connect, events, history, scripted, text_of, until,
+};
 use crate::support::client::{ALL_SCOPES, standard_connect};
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
@@ -150,6 +152,30 @@ async fn a_picture_is_described_by_the_image_model() {
     mock.fail("mock-think", 400, "broken");
     let data = tool(&mut client, "run-2", "image", &args).await;
     assert_eq!(data["result"]["details"]["model"], "mock/mock-2", "{data}");
+}
+
+#[tokio::test]
+async fn an_agent_without_memory_search_is_offered_no_memory() {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["agents"]["list"] =
+        json!([{"id": "main"}, {"id": "ops", "memorySearch": {"enabled": false}}]);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = owner(&gateway).await;
+    for (agent, is_there) in [("main", true), ("ops", false)] {
+        let session = format!("agent:{agent}:main");
+        let tools = call(&mut client, "tools.effective", json!({"sessionKey": session})).await;
+        ask(&mut client, &session, "hello", agent).await;
+        let asked = mock.requests().pop().unwrap().body.to_string();
+        for name in ["memory_search", "memory_get"] {
+            assert_eq!(tools.to_string().contains(name), is_there, "{agent} {name}: {tools}");
+            assert_eq!(asked.contains(name), is_there, "{agent} {name}: {asked}");
+        }
+        let params = json!({"name": "memory_get", "sessionKey": session,
+            "args": {"path": "MEMORY.md"}});
+        let said = call(&mut client, "tools.invoke", params).await;
+        assert_eq!(said["ok"], is_there, "{said}");
+    }
 }
 
 #[tokio::test]

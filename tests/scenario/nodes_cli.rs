@@ -1,6 +1,7 @@
 //! `clawgate nodes` against a gateway with a node.
 
 use std::process::Output;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -47,18 +48,22 @@ async fn nodes_are_listed_approved_named_asked_and_removed() {
     let shown = said(&nodes(&gateway, &["describe", &phone.id[..8]]).await);
     assert!(shown.contains("can be asked") && shown.contains("location.get"), "{shown}");
 
-    let invoke = ["invoke", "Phone", "location.get", "--params", "{\"exact\":true}"];
+    // It takes longer than an answer of the gateway may, and not as long as it has.
+    let params = "{\"exact\":true}";
+    let limits = ["--timeout", "1", "--timeout-ms", "20000"];
+    let invoke = [&["invoke", "mine", "location.get", "--params", params][..], &limits].concat();
     let asking = nodes(&gateway, &invoke);
     let answering = async {
         let request = phone.asked("location.get", 1).await;
         assert_eq!(request["paramsJSON"], r#"{"exact":true}"#);
+        tokio::time::sleep(Duration::from_secs(2)).await;
         phone.answer(&request, json!({"lat": 1})).await
     };
     let (asked, _) = tokio::join!(asking, answering);
     assert_eq!(json_of(&asked), json!({"lat": 1}));
 
-    let removed = said(&nodes(&gateway, &["remove", "Phone"]).await);
-    assert_eq!(removed, "Phone is no longer approved\n");
+    let removed = said(&nodes(&gateway, &["remove", "Mine"]).await);
+    assert_eq!(removed, "Mine is no longer approved\n");
     let refused = nodes(&gateway, &["invoke", "Phone", "location.get"]).await;
     let told = String::from_utf8(refused.stderr).unwrap();
     assert!(!refused.status.success() && told.contains("does not support"), "{told}");

@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+#[cfg(target_os = "linux")]
+use crate::service::fake_systemctl;
 use crate::stage::{ask, connect, text_of};
 use crate::support::client::{ALL_SCOPES, standard_connect};
 use crate::support::pty::Pty;
@@ -43,9 +45,13 @@ impl Machine {
     }
 
     fn onboard(&self, flags: &[&str]) -> Command {
+        self.command("onboard", flags)
+    }
+
+    fn command(&self, name: &str, flags: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
         command
-            .arg("onboard")
+            .arg(name)
             .args(flags)
             .env_clear()
             .env("HOME", self.root.path().join("home"))
@@ -161,19 +167,39 @@ async fn what_the_config_holds_stays_and_a_second_time_changes_nothing() {
     assert!(parsed["agents"]["defaults"]["models"]["anthropic/claude-sonnet-5"].is_object());
 }
 
-#[tokio::test]
-async fn who_asks_for_a_service_is_told_where_one_is_and_set_up_all_the_same() {
-    let machine = Machine::new().await;
-    let flags = ["--auth-choice", "offline", "--install-daemon", "--json"];
-    let output = machine.run(&flags, "").await;
+/// Sets up what needs no model, and a service, with only these programs.
+async fn with_service(machine: &Machine, bin: &Path) -> (Value, String) {
+    let flags = ["--non-interactive", "--accept-risk", "--auth-choice", "offline"];
+    let mut command = machine.onboard(&[&flags[..], &["--install-daemon", "--json"]].concat());
+    command.env("PATH", bin).stdin(Stdio::null());
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
     assert!(output.status.success() && machine.config().exists(), "{output:?}");
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let told = serde_json::from_slice(&output.stdout).unwrap();
+    (told, String::from_utf8(output.stderr).unwrap())
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_service_is_installed_and_where_none_can_be_all_else_is_set_up() {
+    let machine = Machine::new().await;
+    let bin = machine.root.path().join("bin");
+    let (told, said) = with_service(&machine, &bin).await;
     let note = told["notes"][0].as_str().unwrap();
-    assert!(note.contains("config/clawgate.service") && note.contains("docs/deploy.md"), "{told}");
-    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(note.contains("no service") && note.contains("clawgate gateway run"), "{told}");
+    assert_eq!(told["daemon"], json!({"requested": true, "installed": false}));
     assert!(said.contains(note), "{said}");
+
+    let bin = fake_systemctl(machine.root.path());
+    let (told, said) = with_service(&machine, &bin).await;
+    assert_eq!(told["daemon"], json!({"requested": true, "installed": true}));
+    let unit = machine.root.path().join("home/.config/systemd/user/clawgate.service");
+    assert!(unit.is_file() && said.contains(unit.to_str().unwrap()), "{said}");
+    let calls = fs::read_to_string(machine.root.path().join("calls")).unwrap();
+    assert!(calls.contains("--user enable --now clawgate.service"), "{calls}");
+
     let told = machine.done(&["--auth-choice", "offline", "--no-install-daemon"]).await;
     assert_eq!(told["notes"], json!([]));
+    assert_eq!(told["daemon"], json!({"requested": false, "installed": false}));
 }
 
 #[tokio::test]
@@ -333,18 +359,29 @@ async fn ctrl_c_leaves_everything_as_it_was() {
 }
 
 #[tokio::test]
+async fn without_colours_no_letter_is_brighter_than_another() {
+    let machine = Machine::new().await;
+    for (no_colour, is_bold) in [("1", false), ("", true)] {
+        let mut command = machine.onboard(&[]);
+        command.env("NO_COLOR", no_colour);
+        let mut terminal = Pty::spawn(command);
+        let stopped = tokio::task::spawn_blocking(move || {
+            terminal.answers("Do you accept this?", "\x03");
+            assert_eq!(terminal.ends().code(), Some(130), "{}", terminal.all());
+            terminal.all()
+        });
+        let shown = stopped.await.unwrap();
+        let has = |style: &str| shown.contains(style);
+        assert_eq!((has("\x1b[1m"), has("\x1b[2m")), (is_bold, is_bold), "{shown}");
+    }
+}
+
+#[tokio::test]
 async fn configure_asks_about_one_part_and_leaves_the_others() {
     let machine = Machine::new().await;
     machine.done(&["--auth-choice", "offline"]).await;
     let before: Value = serde_json::from_str(&machine.text()).unwrap();
-    let mut command = machine.onboard(&[]);
-    let environment: Vec<_> = command
-        .get_envs()
-        .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
-        .collect();
-    command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
-    command.arg("configure").env_clear().envs(environment);
-    let mut terminal = Pty::spawn(command);
+    let mut terminal = Pty::spawn(machine.command("configure", &[]));
     let walked = tokio::task::spawn_blocking(move || {
         terminal.answers("What do you want to change?", "4 \r");
         terminal.answers("The gateway:", "2\r");
@@ -360,6 +397,30 @@ async fn configure_asks_about_one_part_and_leaves_the_others() {
     assert_eq!(after["gateway"]["port"], 19_001);
     assert_eq!(after["wizard"]["lastRunCommand"], "configure");
     assert_eq!(after["agents"], before["agents"]);
+}
+
+#[tokio::test]
+async fn another_port_leaves_who_is_let_in_as_it_was() {
+    let proxy = json!({"mode": "trusted-proxy",
+        "trustedProxy": {"userHeader": "X-User", "allowLoopback": true}});
+    for auth in [json!({"mode": "none"}), proxy, json!({"token": "a-long-token"})] {
+        let machine = Machine::new().await;
+        let config = json!({"gateway": {"auth": auth, "trustedProxies": ["127.0.0.1"]}});
+        fs::write(machine.config(), config.to_string()).unwrap();
+        let flags = [
+            "--section",
+            "gateway",
+            "--non-interactive",
+            "--accept-risk",
+            "--gateway-port",
+            "1999",
+        ];
+        let mut command = machine.command("configure", &flags);
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        assert!(output.status.success(), "{auth}: {output:?}");
+        let after: Value = serde_json::from_str(&machine.text()).unwrap();
+        assert_eq!((&after["gateway"]["port"], &after["gateway"]["auth"]), (&json!(1999), &auth));
+    }
 }
 
 #[tokio::test]

@@ -191,6 +191,48 @@ async fn the_command_shows_the_log_follows_it_and_needs_no_gateway() {
     let shown = said(&output);
     assert!(shown.contains("stopping; another signal stops at once"), "{shown}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("no gateway runs here; from "));
+    // Of a gateway elsewhere nothing is known here.
+    let elsewhere = command(&gateway, &[]).env("OPENCLAW_GATEWAY_URL", "ws://127.0.0.1:9").output();
+    let elsewhere = elsewhere.await.unwrap();
+    assert_eq!((elsewhere.status.code(), elsewhere.stdout.len()), (Some(1), 0), "{elsewhere:?}");
+    let error = String::from_utf8_lossy(&elsewhere.stderr);
+    assert!(error.contains("no gateway answers at ws://127.0.0.1:9"), "{error}");
+}
+
+#[tokio::test]
+async fn who_follows_by_the_command_goes_on_after_a_restart_with_each_line_once() {
+    const LINE: &str = "an update was asked for";
+    let mut gateway = gateway(json!({})).await;
+    let mut follower = command(&gateway, &["--follow"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
+    let mut seen = 0;
+    for round in 1..=2 {
+        let params = json!({"sessionKey": "agent:main:x", "note": "follow me"});
+        call(&mut admin(&gateway).await, "update.run", params).await;
+        let followed = async {
+            while seen < round {
+                let line = lines.next_line().await.unwrap().expect("it goes on");
+                seen += usize::from(line.contains(LINE));
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), followed).await.expect("the line");
+        if round == 1 {
+            gateway.restart_in_place().await;
+        }
+    }
+    // Whatever was shown twice was shown before the last line.
+    let marker = admin(&gateway).await;
+    let read = async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            assert!(!line.contains(LINE), "{line}");
+            if line.contains("connected conn=") {
+                break;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), read).await.expect("the marker");
+    drop(marker);
+    follower.kill().await.unwrap();
 }
 
 /// Nothing of a test lasts so long.
@@ -447,4 +489,22 @@ async fn what_dreams_have_left_is_counted_and_tidied_up_and_nothing_is_dreamt() 
     let refused = refusal(&mut client, "doctor.memory.resetGroundedShortTerm", json!({})).await;
     assert!(refused.contains("it is left as it is"), "{refused}");
     assert_eq!(fs::read_to_string(&recalled).unwrap(), "no list");
+}
+
+#[tokio::test]
+async fn each_phase_of_a_start_is_one_line_with_how_long_it_took() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let told = || {
+        let log = gateway.stderr();
+        let lines = log.lines().filter(|line| line.contains("a phase of the start is over"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let all = ["address", "certificate", "secrets", "state", "recovery", "services"];
+    until("the last phase", async || (told().len() >= all.len()).then_some(())).await;
+    let told = told();
+    assert_eq!(told.len(), all.len(), "{told:#?}");
+    for (line, phase) in told.iter().zip(all) {
+        let (_, took) = line.split_once(&format!("phase=\"{phase}\" took=")).expect(line);
+        assert!(took.starts_with(|c: char| c.is_ascii_digit()), "{line}");
+    }
 }

@@ -6,8 +6,8 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{WebSocketStream, client_async};
 
-use crate::stage::{admin, call, until};
-use crate::support::client::standard_connect;
+use crate::stage::{admin, call, connect, until};
+use crate::support::client::{SOON, standard_connect};
 use crate::support::{Gateway, GatewayOptions, default_config};
 
 /// So many that for some the connection is gone before hello is written.
@@ -58,5 +58,22 @@ async fn who_sees_his_good_bye_answered_is_not_shown_as_connected() {
         let of_it = |entry: &&Value| entry["instanceId"] == *instance_id;
         let entry = present.as_array().unwrap().iter().find(of_it).expect("an entry");
         assert_eq!(entry["reason"], "disconnect", "{entry}");
+    }
+}
+
+#[tokio::test]
+async fn a_device_is_there_until_the_last_of_its_connections_has_ended() {
+    let gateway = Gateway::start(GatewayOptions::with_config(default_config("127.0.0.1:9"))).await;
+    let mut watcher = admin(&gateway).await;
+    let mut params = standard_connect(&["operator.read"]);
+    params["client"]["instanceId"] = json!("two-tabs");
+    let tabs = [connect(&gateway, &params).await, connect(&gateway, &params).await];
+    for (mut tab, reason) in tabs.into_iter().zip(["connect", "disconnect"]) {
+        tab.close().await;
+        tab.wait_closed(SOON).await.expect("an end");
+        let present = call(&mut watcher, "system-presence", json!({})).await;
+        let of_it = |entry: &&Value| entry["instanceId"] == "two-tabs";
+        let entry = present.as_array().unwrap().iter().find(of_it).expect("an entry");
+        assert_eq!(entry["reason"], reason, "{entry}");
     }
 }

@@ -132,12 +132,14 @@ async fn a_gateway_that_helps_to_mend_its_config_file_is_live_and_not_ready() {
 
 #[tokio::test]
 async fn whoever_hears_that_it_is_ready_can_begin_on_every_port() {
-    let further = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let mut config = config("127.0.0.1:9", Api::OpenAi);
-    config["gateway"]["dialects"] = json!({"ports": [further.port()]});
-    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let with_port = |ports: [u16; 1]| {
+        let mut config = config("127.0.0.1:9", Api::OpenAi);
+        config["gateway"]["dialects"] = json!({"ports": ports});
+        GatewayOptions::with_config(config)
+    };
+    let (gateway, [further]) = Gateway::start_with_ports(with_port).await;
     assert_eq!(asked(&gateway, "/readyz", &[]).await.0, StatusCode::OK);
-    for address in [gateway.address(), further.to_string()] {
+    for address in [gateway.address(), format!("127.0.0.1:{further}")] {
         let url = format!("http://{address}/readyz");
         assert_eq!(http().get(url).send().await.unwrap().status(), StatusCode::OK, "{address}");
     }

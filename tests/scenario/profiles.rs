@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::stage::{
     Api, Stage, admin, ask, call, connect, end_of, events, scripted, start, text_of,
 };
-use crate::support::client::{ALL_SCOPES, standard_connect};
+use crate::support::client::{ALL_SCOPES, SOON, standard_connect};
 use crate::support::{Gateway, SECRET, WsClient};
 
 const ANSWER: &str = "Good morning. This answer comes in many small pieces, one after the other.";
@@ -44,6 +44,9 @@ async fn every_kind_of_client_sees_the_same_text_in_its_own_way() {
         let end = end_of(client, "run-1").await;
         assert_eq!(text_of(&end["message"]), ANSWER, "the end has the whole text");
     }
+    let used = end_of(&dashboard, "run-1").await["usage"].clone();
+    assert!(used["inputTokens"].is_u64() && used["inputTokens"] == used["input"], "{used}");
+    assert!(used["outputTokens"].is_u64() && used["totalCost"] == used["cost"]["total"], "{used}");
     for cumulative in [delta_texts(&v3, "run-1"), delta_texts(&v4, "run-1")] {
         assert!(cumulative.len() >= 3);
         assert_eq!(cumulative.last().unwrap(), ANSWER);
@@ -73,7 +76,7 @@ async fn version_4_is_spoken_with_who_asks_for_it() {
     let refused = client.request("connect", newer).await;
     assert_eq!(refused["error"]["message"], "protocol mismatch", "{refused}");
     assert_eq!(refused["error"]["details"]["maxProtocol"], 4, "{refused}");
-    assert_eq!(client.wait_closed(crate::support::client::SOON).await.unwrap().code, 1002);
+    assert_eq!(client.wait_closed(SOON).await.unwrap().code, 1002);
 }
 
 #[tokio::test]
@@ -149,6 +152,117 @@ async fn the_simple_profile_has_its_own_error_codes() {
     let wrong = json!({"clientType": "web", "auth": {"token": "wrong"}});
     let refused = gateway.open().await.request("connect", wrong).await;
     assert_eq!(refused["error"]["code"], "permission_denied", "{refused}");
+}
+
+#[tokio::test]
+async fn the_simple_profile_tells_what_does_not_exist_from_what_is_wrong() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let (mut client, mut standard) = (connect(&gateway, &simple()).await, admin(&gateway).await);
+    ask(&mut client, "main", "hello", "run-1").await;
+    let checkpoint = json!({"key": "main", "checkpointId": "nope"});
+    for (method, params) in [
+        ("sessions.resolve", json!({"key": "nowhere"})),
+        ("sessions.resolve", json!({"label": "nowhere"})),
+        ("sessions.send", json!({"key": "nowhere", "message": "x"})),
+        ("sessions.create", json!({"parentSessionKey": "nowhere"})),
+        ("sessions.spawn", json!({"agentId": "nobody"})),
+        ("sessions.cleanup", json!({"agent": "nobody"})),
+        ("sessions.compaction.get", checkpoint.clone()),
+        ("sessions.compaction.restore", checkpoint),
+        ("tools.catalog", json!({"agentId": "nobody"})),
+        ("tools.effective", json!({"sessionKey": "nowhere"})),
+        ("commands.list", json!({"agentId": "nobody"})),
+        ("wizard.status", json!({"sessionId": "nope"})),
+        ("config.schema.lookup", json!({"path": "no.such.place"})),
+        ("cron.update", json!({"id": "nope", "patch": {"enabled": false}})),
+    ] {
+        let answer = client.request(method, params.clone()).await;
+        assert_eq!(answer["error"]["code"], "not_found", "{method}: {answer}");
+        let same = standard.request(method, params).await;
+        let code = if method == "cron.update" { "UNAVAILABLE" } else { "INVALID_REQUEST" };
+        assert_eq!(same["error"]["code"], code, "{method}: {same}");
+        assert_eq!(same["error"]["message"], answer["error"]["message"]);
+    }
+    let preview = call(&mut client, "sessions.preview", json!({"key": "nowhere"})).await;
+    assert_eq!(preview["messageCount"], 0);
+    assert!(preview.get("lastMessageAt").is_none(), "{preview}");
+}
+
+/// Row by row of what a dashboard sends: nothing of it is unknown here.
+#[tokio::test]
+async fn a_dashboard_is_understood_in_its_own_words() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = connect(&gateway, &dashboard()).await;
+    ask(&mut client, "main", "hello", "run-1").await;
+    let every = json!({"kind": "every", "intervalMs": 86_400_000});
+    let job = json!({"name": "j", "enabled": false, "schedule": every, "sessionTarget": "isolated",
+        "payload": {"kind": "agentTurn", "message": "x"}});
+    for (method, params) in [
+        ("chat.history", json!({"sessionKey": "main"})),
+        ("chat.inject", json!({"sessionKey": "main", "content": "x", "role": "assistant"})),
+        ("chat.abort", json!({"sessionKey": "main"})),
+        ("sessions.list", json!({})),
+        ("sessions.patch", json!({"key": "main", "thinking": "low"})),
+        ("sessions.preview", json!({"key": "main"})),
+        ("sessions.compact", json!({"key": "main"})),
+        ("sessions.spawn", json!({"agentId": "main", "systemPrompt": "be kind"})),
+        ("sessions.reset", json!({"key": "main"})),
+        ("sessions.delete", json!({"key": "other"})),
+        ("agents.update", json!({"id": "main", "name": "Main"})),
+        ("agents.files.list", json!({"agentId": "main"})),
+        ("agents.files.get", json!({"agentId": "main", "filename": "SOUL.md"})),
+        ("config.get", json!({})),
+        ("cron.list", json!({})),
+        ("cron.add", job),
+        ("cron.run", json!({"jobId": "nope"})),
+        ("cron.runs", json!({"jobId": "nope"})),
+        ("cron.update", json!({"jobId": "nope", "enabled": true})),
+        ("cron.remove", json!({"jobId": "nope"})),
+        ("cron.status", json!({})),
+        ("exec.approvals.list", json!({})),
+        ("exec.approvals.resolve", json!({"id": "nope", "decision": "allow_once"})),
+        ("channels.status", json!({})),
+        ("channels.logout", json!({"id": "telegram"})),
+        ("models.list", json!({})),
+        ("usage.status", json!({})),
+        ("usage.cost", json!({})),
+        ("skills.status", json!({})),
+        ("skills.install", json!({"id": "nope"})),
+        ("skills.update", json!({"id": "nope", "enabled": false})),
+        ("logs.tail", json!({"lines": 5, "level": "warn", "sessionKey": "main"})),
+        ("health", json!({})),
+    ] {
+        let answer = client.request(method, params).await;
+        let error = answer["error"]["message"].as_str().unwrap_or_default();
+        assert!(!error.contains(" params: "), "{method}: {error}");
+        assert!(!error.starts_with("unknown method"), "{method}: {error}");
+    }
+    let tail = call(&mut client, "logs.tail", json!({"lines": 3, "level": "info"})).await;
+    let entries = tail["entries"].as_array().unwrap();
+    assert_eq!(entries.len(), 3, "{tail}");
+    assert!(entries.iter().all(|it| it["level"] != "debug" && it["message"].is_string()), "{tail}");
+    let none = call(&mut client, "logs.tail", json!({"level": "fatal"})).await;
+    assert_eq!((&none["lines"], &none["entries"]), (&json!([]), &json!([])));
+}
+
+#[tokio::test]
+async fn a_dashboard_says_how_it_works_and_hears_that_it_lacks_a_token() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut params = dashboard();
+    params["client"]["mode"] = json!("interactive");
+    connect(&gateway, &params).await;
+    params.as_object_mut().unwrap().remove("auth");
+    let text = "unauthorized: gateway token missing (no token provided)";
+    let mut client = gateway.open().await;
+    let error = client.request("connect", params.clone()).await["error"].clone();
+    assert_eq!(error["message"], text);
+    assert_eq!(error["details"]["code"], "AUTH_TOKEN_MISSING");
+    let closed = client.wait_closed(SOON).await.unwrap();
+    assert_eq!((closed.code, closed.reason.as_str()), (1008, text));
+    // To others a device is what is missing, as in the original.
+    params["userAgent"] = json!("other/1.0");
+    let error = gateway.open().await.request("connect", params).await["error"].clone();
+    assert_eq!(error["message"], "device identity required");
 }
 
 #[tokio::test]

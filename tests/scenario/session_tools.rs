@@ -128,6 +128,7 @@ async fn a_list_shows_kinds_and_last_messages_and_a_history_leaves_tools_out() {
     let row = &list["sessions"][0];
     assert_eq!((&row["key"], &row["kind"]), (&json!("agent:main:work"), &json!("other")));
     assert_eq!(text_of(&row["messages"][0]), "looked");
+    assert!(!list.to_string().contains("usage"), "{list}");
     for (tools, roles) in [
         (false, vec!["user", "assistant"]),
         (true, vec!["user", "assistant", "toolResult", "assistant"]),
@@ -157,4 +158,42 @@ async fn the_gateway_shows_how_it_is_and_no_secret() {
     assert_eq!(details["statusText"], text_of(&status["output"]));
     let refused = call(&mut client, "tools.invoke", json!({"name": "gateway"})).await;
     assert_eq!(refused["error"]["code"], "not_found", "not for clients: {refused}");
+}
+
+#[tokio::test]
+async fn a_session_gets_an_answer_also_where_one_run_goes_on_at_a_time() {
+    let (gateway, _mock) = gateway_with(|config| {
+        config["agents"]["defaults"]["maxConcurrent"] = json!(1);
+        config["tools"]["sessions"]["visibility"] = json!("agent");
+    })
+    .await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "helper", "hello", "h-1").await;
+    let args = json!({"sessionKey": "helper", "message": "what is up?", "timeoutSeconds": 15});
+    let said = by_model(&mut client, "main", "sessions_send", args, "m-1").await;
+    assert_eq!((&said["status"], &said["reply"]), (&json!("ok"), &json!("Echo: what is up?")));
+}
+
+#[tokio::test]
+async fn a_list_has_no_more_messages_than_fit_into_an_answer() {
+    let (gateway, _mock) = seeing("agent", json!({})).await;
+    let mut client = admin(&gateway).await;
+    let long = "x".repeat(2_000);
+    for session in ["one", "two", "three"] {
+        ask(&mut client, session, "hello", session).await;
+        for _ in 0..20 {
+            let note = json!({"sessionKey": session, "message": long});
+            call(&mut client, "chat.inject", note).await;
+        }
+    }
+    let params = json!({"name": "sessions_list", "args": {"messageLimit": 20}});
+    let said = call(&mut client, "tools.invoke", params).await;
+    let list = &said["output"]["details"];
+    let rows = list["sessions"].as_array().unwrap_or_else(|| panic!("{said}"));
+    let counts: Vec<_> = rows.iter().map(|row| row["messages"].as_array().unwrap().len()).collect();
+    assert!(rows.len() >= 3 && counts[0] == 20, "{counts:?}");
+    assert!(list.to_string().len() < 100 * 1024, "{counts:?}");
+    assert_eq!(list["truncated"], true);
+    let note = list["note"].as_str().unwrap();
+    assert!(note.contains("more messages than fit here"), "{note}");
 }

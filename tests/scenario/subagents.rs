@@ -1,7 +1,11 @@
 //! Sub-agents: begun by a tool, run beside their parent, told of once, stopped
 //! with it.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::exec::{all_die, pid_in};
 use crate::stage::{
@@ -424,4 +428,139 @@ async fn a_user_manages_sub_agents_by_a_command() {
         (announced(&mut client, PARENT, &said[0]).await.len() == 1).then_some(())
     })
     .await;
+}
+
+/// A place where sub-agents wait for a test: they say that they are there, and go on
+/// when they are let go.
+struct Gate(TempDir);
+
+impl Gate {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// The task of a sub-agent that waits here, and answers this afterwards.
+    fn task(&self, then: &str) -> String {
+        let (came, open) = (self.path("came"), self.path("open"));
+        let command = format!(
+            "touch {}; while [ ! -e {} ]; do sleep 0.05; done",
+            came.display(),
+            open.display()
+        );
+        let args = json!({"command": command, "yieldMs": 120_000});
+        format!("@child tool name=exec args={args} then=\"{then}\"")
+    }
+
+    async fn somebody_waits(&self) {
+        until("a sub-agent comes", async || self.path("came").exists().then_some(())).await;
+    }
+
+    fn open(&self) {
+        fs::write(self.path("open"), "").unwrap();
+    }
+}
+
+/// What the tool `subagents` says to the model of the parent.
+async fn manage(client: &mut WsClient, args: Value, run: &str) -> Value {
+    ask(client, PARENT, &format!("@mock tool name=subagents args={args} then=ok"), run).await;
+    let all = history(client, PARENT).await;
+    let found = all.iter().rev().find(|message| message["toolName"] == "subagents");
+    serde_json::from_str(&text_of(found.unwrap())).unwrap()
+}
+
+#[tokio::test]
+async fn what_is_said_to_a_sub_agent_is_answered_in_what_its_parent_hears_however_messages_queue() {
+    for mode in ["steer", "followup", "collect", "interrupt", "steer-backlog", "queue"] {
+        let (gateway, mock) =
+            gateway_with(|config| config["messages"]["queue"]["mode"] = json!(mode)).await;
+        let mut client = admin(&gateway).await;
+        let gate = Gate::new();
+        let args = json!({"task": gate.task("first"), "label": "kid"});
+        let said = spawn(&mut client, PARENT, &[args], "run-1").await;
+        gate.somebody_waits().await;
+        let send = json!({"action": "send", "target": "kid", "message": "and the colour?"});
+        let sent = manage(&mut client, send, "run-2").await;
+        assert_eq!(sent["status"], "accepted", "{mode}: {sent}");
+        gate.open();
+        end_of(&client, &announcement(&said[0])).await;
+        let text = told(&mock);
+        assert!(text.contains("status: completed"), "{mode}: {text}");
+        assert!(text.contains("Echo: and the colour?"), "{mode}: {text}");
+        assert_eq!(announced(&mut client, PARENT, &said[0]).await.len(), 1, "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn a_sub_agent_that_waits_hears_what_is_said_to_it_with_its_task() {
+    let (gateway, mock) = gateway(json!({"maxConcurrent": 1})).await;
+    let mut client = admin(&gateway).await;
+    let gate = Gate::new();
+    let first = json!({"task": gate.task("first"), "label": "first"});
+    let first = spawn(&mut client, PARENT, &[first], "run-1").await;
+    gate.somebody_waits().await;
+    let second = json!({"task": "@child text text=second", "label": "second"});
+    let second = spawn(&mut client, PARENT, &[second], "run-2").await;
+    let send = json!({"action": "send", "target": "second", "message": "in blue, please"});
+    let sent = manage(&mut client, send, "run-3").await;
+    assert_eq!(sent["runId"], second[0]["runId"], "{sent}");
+    let asked = || {
+        let bodies = mock.requests().into_iter().map(|request| request.body.to_string());
+        let of_second = |body: &String| {
+            body.contains("[Subagent Context]") && body.contains("@child text text=second")
+        };
+        bodies.filter(of_second).collect::<Vec<_>>()
+    };
+    assert_eq!(asked(), Vec::<String>::new(), "there is no room for it");
+    gate.open();
+    for one in [&first[0], &second[0]] {
+        end_of(&client, &announcement(one)).await;
+        assert_eq!(announced(&mut client, PARENT, one).await.len(), 1);
+    }
+    let asked = asked();
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    assert!(asked[0].contains("in blue, please"), "{asked:?}");
+}
+
+/// The transcript of a session.
+async fn transcript(gateway: &Gateway, client: &mut WsClient, key: &str) -> PathBuf {
+    let id = row(client, key).await["sessionId"].as_str().unwrap().to_owned();
+    gateway.state_dir().join(format!("agents/main/sessions/{id}.jsonl"))
+}
+
+/// Puts a file out of the way, and a folder into its place, or back.
+fn swap(path: &Path, aside: &Path) {
+    if aside.exists() {
+        fs::remove_dir(path).unwrap();
+        fs::rename(aside, path).unwrap();
+    } else {
+        fs::rename(path, aside).unwrap();
+        fs::create_dir(path).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_result_that_cannot_be_told_at_once_is_told_without_a_restart() {
+    let (gateway, mock) = gateway(json!({})).await;
+    let mut client = admin(&gateway).await;
+    let gate = Gate::new();
+    let args = json!({"task": gate.task("the answer is 42"), "label": "kid"});
+    let said = spawn(&mut client, PARENT, &[args], "run-1").await;
+    gate.somebody_waits().await;
+    let path = transcript(&gateway, &mut client, PARENT).await;
+    let aside = path.with_extension("aside");
+    swap(&path, &aside);
+    gate.open();
+    until("telling fails", async || {
+        let log = gateway.stderr() + &gateway.stdout();
+        log.contains("result of a sub-agent not told; it is tried again").then_some(())
+    })
+    .await;
+    swap(&path, &aside);
+    end_of(&client, &announcement(&said[0])).await;
+    assert!(told(&mock).contains("the answer is 42"));
+    assert_eq!(announced(&mut client, PARENT, &said[0]).await.len(), 1);
 }

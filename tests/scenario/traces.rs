@@ -2,6 +2,7 @@
 //! publishes.
 
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -330,6 +331,32 @@ async fn traces_begin_and_end_with_the_configuration() {
     assert!(gateway.terminate().await.unwrap().success());
     let spans = collector.spans();
     assert!(spans.iter().any(|span| span["name"] == "openclaw.run"), "{spans:#?}");
+}
+
+#[tokio::test]
+async fn a_secret_that_is_not_there_at_first_is_asked_for_again() {
+    let (mock, collector) = (MockProvider::start().await, Collector::start().await);
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("key.txt");
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["secrets"]["providers"]["t"] =
+        json!({"source": "file", "path": secret, "mode": "singleValue"});
+    config["diagnostics"] = json!({"otel": {"enabled": true, "flushIntervalMs": 1000,
+        "endpoint": format!("http://{}", collector.address),
+        "headers": {"x-key": {"source": "file", "provider": "t", "id": "value"}}}});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let is_told = async || {
+        gateway.stderr().contains("diagnostics.otel: no traces are sent for now").then_some(())
+    };
+    until("a line about the secret", is_told).await;
+    std::fs::write(&secret, KEY).unwrap();
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let mut client = admin(&gateway).await;
+    let has_come = async || {
+        client.request("health", json!({})).await;
+        Some(collector.got.lock().headers.first()?["x-key"].clone())
+    };
+    assert_eq!(until("a span", has_come).await, KEY);
 }
 
 /// What the collector got came the way that the configuration names, and says

@@ -76,6 +76,12 @@ async fn answer(
         "/pdf" => (200, "application/pdf", Body::from("%PDF-1.7")),
         "/picture" => (200, "image/png", Body::from("\u{89}PNG")),
         "/dot" => (200, "text/plain", Body::from(&b"\x89PNG\r\n\x1a\n.."[..])),
+        // Too large for a model only once it is base64.
+        "/large" => {
+            let mut picture = b"\x89PNG\r\n\x1a\n".to_vec();
+            picture.resize(4 * 1024 * 1024, 0);
+            (200, "image/png", Body::from(picture))
+        }
         "/gone" => (404, "text/html", Body::from("<p>nothing of <b>that</b> name</p>")),
         "/packed" => (200, "text/plain", Body::from("x")),
         "/slow" => {
@@ -460,6 +466,7 @@ async fn a_picture_of_the_web_is_described_and_counts_for_the_run() {
         (site.url("/plain"), "Unsupported media type: text/plain"),
         (site.url("/gone"), "The server answers with 404."),
         (site.url("/endless"), "The picture has more than"),
+        (site.url("/large"), "The picture has more than"),
         (site.url("/away"), "Blocked: localhost"),
         ("http://169.254.169.254/latest".into(), "Blocked: 169.254.169.254"),
         ("ftp://x.example/y.png".into(), "Unsupported image reference: ftp URL"),
@@ -467,4 +474,6 @@ async fn a_picture_of_the_web_is_described_and_counts_for_the_run() {
         let told = invoke(&mut client, "image", json!({"image": url})).await.unwrap_err();
         assert!(told.starts_with(error), "{url}: {told}");
     }
+    let looked = mock.calls().iter().filter(|(model, _)| model == "mock-think").count();
+    assert_eq!(looked, 2, "no model is asked about a picture that is refused");
 }

@@ -334,7 +334,8 @@ fn vectors(config: &mut Value, birds: &mut Birds, parrot: &Parrot) {
     config["agents"]["defaults"]["memorySearch"] = search("agents.defaults");
     let own = search("agents.list.*");
     config["agents"]["list"] = json!([{"id": "main"}, {"id": "other", "memorySearch": own}]);
-    config["gateway"]["http"]["endpoints"] = json!({"chatCompletions": {"enabled": true}});
+    config["gateway"]["http"]["endpoints"] =
+        json!({"chatCompletions": {"enabled": true}, "responses": {"enabled": true}});
 }
 
 /// Services of speech that refuse everything.
@@ -476,25 +477,80 @@ fn files(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What every route answers that is asked with the token wherever clients may
-/// write it, right and wrong.
-async fn asked_by_http(scene: &Scene) -> Vec<(String, Vec<u8>)> {
+const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+
+fn http_client() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
-    let mut answers = Vec::new();
-    let sockets = ALL.iter().flat_map(|dialect| dialect.sockets).map(|route| route.path);
-    let places = all_routes().filter_map(|route| match route.place {
+    reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap()
+}
+
+/// Where requests are answered.
+fn places() -> impl Iterator<Item = &'static str> {
+    all_routes().filter_map(|route| match route.place {
         Place::Path(path) | Place::Api(path) | Place::Like(path) | Place::PagePath(path) => {
             Some(path)
         }
         _ => None,
-    });
-    for path in places.chain(sockets).chain(["/api/claude/nothing"]) {
+    })
+}
+
+/// A request that may be good at this path.
+fn body_for(path: &str) -> Value {
+    let mut body = match path {
+        "/v1/chat/completions" => json!({"messages": [{"role": "user", "content": "hello"}]}),
+        "/v1/responses" | "/v1/embeddings" => json!({"input": "hello"}),
+        _ => json!({}),
+    };
+    body["model"] = json!("openclaw/main");
+    body
+}
+
+/// What every route answers whoever may ask it: the services that it needs refuse, and
+/// repeat what they were asked with.
+async fn asked_with_the_token(scene: &Scene) -> Vec<(String, Vec<u8>)> {
+    let client = http_client();
+    let mut answers = Vec::new();
+    let mut met = BTreeMap::new();
+    for path in places() {
+        for method in METHODS {
+            let url = format!("http://{}{path}", scene.gateway.address());
+            let asked = client.request(method.parse().unwrap(), url).bearer_auth(&scene.token);
+            let asked = match path {
+                // Vectors come from a service of their own.
+                "/v1/embeddings" => asked,
+                _ => asked.header("X-OpenClaw-Model", scene.models[0]),
+            };
+            let answer = asked.body(body_for(path).to_string()).send().await.unwrap();
+            let line = format!("{method} {path} with the token");
+            met.insert((method, path), answer.status().as_u16());
+            let head = format!("{:?}", answer.headers());
+            // A stream of events has no end.
+            let has_end = !head.contains("event-stream");
+            answers.push((line.clone(), head.into_bytes()));
+            if has_end {
+                answers.push((line, answer.bytes().await.unwrap_or_default().to_vec()));
+            }
+        }
+    }
+    for path in ["/v1/chat/completions", "/v1/responses", "/v1/embeddings"] {
+        assert_eq!(met[&("POST", path)], 500, "{path} has asked a service");
+    }
+    assert_eq!(met[&("GET", "/metrics")], 200);
+    answers
+}
+
+/// What every route answers that is asked with the token wherever clients may
+/// write it, right and wrong.
+async fn asked_by_http(scene: &Scene) -> Vec<(String, Vec<u8>)> {
+    let client = http_client();
+    let mut answers = Vec::new();
+    let sockets = ALL.iter().flat_map(|dialect| dialect.sockets).map(|route| route.path);
+    for path in places().chain(sockets).chain(["/api/claude/nothing"]) {
         for shown in [scene.token.clone(), format!("{}x", scene.token)] {
             for names in ["access_token", "token", "secret"] {
                 let query = format!("?{names}={shown}&page={shown}&limit={shown}");
                 let url = format!("http://{}{path}{query}", scene.gateway.address());
-                for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+                for method in METHODS {
                     let body = json!({"secret": shown, "token": shown}).to_string();
                     let asked = client.request(method.parse().unwrap(), &url).body(body);
                     let asked = asked.header("Cookie", format!("access_token={shown}"));
@@ -518,7 +574,9 @@ async fn asked_by_http(scene: &Scene) -> Vec<(String, Vec<u8>)> {
 async fn nothing_comes_out(search: &str) {
     let mut scene = Scene::start(search).await;
     let clients = exercise(&scene).await;
-    for (line, said) in asked_by_http(&scene).await {
+    let mut answers = asked_with_the_token(&scene).await;
+    answers.extend(asked_by_http(&scene).await);
+    for (line, said) in answers {
         assert_eq!(scene.birds.in_bytes(&said), [""; 0], "answered to {line}");
     }
     for (line, said) in

@@ -124,7 +124,7 @@ fn the_http_rights_that_were_read_are_those_there_are() {
 }
 
 /// A gateway with a channel that takes requests.
-async fn gateway(mode: &str, mock: &MockProvider) -> Gateway {
+pub async fn gateway(mode: &str, mock: &MockProvider) -> Gateway {
     let mut config = config(mock.address(), Api::OpenAi);
     config["gateway"]["auth"] = json!({"mode": mode, mode: SECRET});
     config["channels"] = json!({"webhook": {"secret": SIGNING, "allowFrom": ["ann"]}});
@@ -138,14 +138,14 @@ async fn gateway(mode: &str, mock: &MockProvider) -> Gateway {
     gateway
 }
 
-fn client() -> Client {
+pub fn client() -> Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     // A connection that is kept may be over its time when the next request is sent.
     Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap()
 }
 
 /// A path for the route; a name in it is that of nothing.
-fn path(route: &Route) -> String {
+pub fn path(route: &Route) -> String {
     let path = match route.place {
         Place::Path(path) | Place::PagePath(path) => path,
         Place::Api(path) | Place::Like(path) => return path.replace(':', "no-such-"),

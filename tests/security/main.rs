@@ -49,4 +49,5 @@ mod shares;
 mod silent_sockets;
 mod simple_devices;
 mod ssrf;
+mod unauthenticated;
 mod workspace_env;

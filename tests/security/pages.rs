@@ -32,7 +32,8 @@ async fn status(gateway: &Gateway, headers: &str) -> String {
     answer.split(' ').nth(1).unwrap_or_default().to_owned()
 }
 
-/// Nothing of the state, the settings or the users (CVE-2026-41335).
+/// Nothing of the state, the settings or the users (CVE-2026-41335); what every route
+/// answers is in `unauthenticated.txt`.
 #[tokio::test]
 async fn who_has_not_logged_in_reads_that_a_gateway_is_here_and_nothing_else() {
     let gateway = gateway("token").await;

@@ -10,6 +10,7 @@ use crate::check::{World, index_agrees, read_all, works};
 use crate::stage::Stage;
 use crate::steps::{STORY, Step};
 use crate::strace::{Fault, Injection, Launcher};
+use crate::support::not_run;
 
 /// Calls that change what is on a disk. Of `write` and `openat` only those about files
 /// that are there already: the others are not the gateway's, or wake threads.
@@ -115,8 +116,7 @@ impl Trial {
 async fn whichever_call_fails_nothing_acknowledged_is_lost_and_nobody_has_to_help() {
     let stage = Stage::new(Launcher::new()).await;
     if let Some(why) = refusal(&stage) {
-        eprintln!("{why}");
-        return;
+        return not_run(&why);
     }
     let mut trials = Trials::of("errors");
     let ways = STORY.iter().flat_map(|step| {
@@ -146,8 +146,7 @@ async fn whichever_call_fails_nothing_acknowledged_is_lost_and_nobody_has_to_hel
 async fn what_cannot_be_written_is_named_as_long_as_it_lasts_and_no_longer() {
     let mut stage = Stage::new(Launcher::new()).await;
     if let Some(why) = refusal(&stage) {
-        eprintln!("{why}");
-        return;
+        return not_run(&why);
     }
     for part in Step::Say.perform(&mut stage, "one").await {
         assert!(part.is_ok, "{}", part.said);
@@ -197,8 +196,8 @@ fn refusal(stage: &Stage) -> Option<String> {
     let why = Injection::into(process, &nothing).err()?;
     // Nobody keeps one who may do all from doing this.
     Some(format!(
-        "NOT TESTED: what becomes of failing system calls. strace cannot attach to the gateway \
-         of this user: {why}\ninstall strace, and run as root or after `sysctl \
+        "what becomes of failing system calls: strace cannot attach to the gateway \
+         of this user: {why}; install strace, and run as root or after `sysctl \
          kernel.yama.ptrace_scope=0`"
     ))
 }

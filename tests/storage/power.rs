@@ -14,6 +14,7 @@ use crate::disk::{Disk, Fate};
 use crate::stage::Stage;
 use crate::steps::{Part, STORY};
 use crate::strace::{Launcher, unusable};
+use crate::support::not_run;
 
 /// What all things are named after.
 const TAG: &str = "one";
@@ -123,8 +124,7 @@ enum Loss {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_power_loss_between_any_two_calls_takes_nothing_that_was_acknowledged() {
     if let Some(why) = unusable() {
-        eprintln!("{why}");
-        return;
+        return not_run(&why);
     }
     let mut recording = Recording::make().await;
     let mut trials = Trials::of("power");

@@ -8,6 +8,7 @@ use crate::power::ended_log;
 use crate::stage::Stage;
 use crate::steps::STORY;
 use crate::strace::{Fault, Launcher, unusable};
+use crate::support::not_run;
 
 /// A gateway that was killed, and begins from the same files again and again.
 struct Beginner {
@@ -64,8 +65,7 @@ impl Beginner {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_start_that_meets_a_failing_call_says_why_and_the_next_one_has_everything() {
     if let Some(why) = unusable() {
-        eprintln!("{why}");
-        return;
+        return not_run(&why);
     }
     let mut trials = Trials::of("start");
     let ways = CALLS.iter().flat_map(|calls| ERRORS.map(|error| (*calls, error)));

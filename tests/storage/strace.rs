@@ -27,7 +27,7 @@ pub fn unusable() -> Option<String> {
         Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
         Err(error) => error.to_string(),
     };
-    Some(format!("NOT TESTED: storage that fails. strace does not run: {why}\ninstall strace"))
+    Some(format!("storage that fails: strace does not run: {why}; install strace"))
 }
 
 /// A program that becomes the gateway, below `strace` when it is told to.

@@ -99,6 +99,25 @@ impl Gateway {
         Ok(gateway)
     }
 
+    /// Starts a gateway on fresh state that needs further ports, and says which it has:
+    /// other ones where another program was quicker.
+    pub async fn start_with_ports<const N: usize>(
+        options: impl Fn([u16; N]) -> GatewayOptions,
+    ) -> (Self, [u16; N]) {
+        let mut failure = String::new();
+        for _ in 0..PORT_TRIES {
+            let ports = [(); N].map(|()| free_port());
+            match Self::try_start(options(ports)).await {
+                Ok(gateway) => return (gateway, ports),
+                Err(error) => failure = error,
+            }
+            if !failure.contains("cannot listen on") {
+                break;
+            }
+        }
+        panic!("{failure}")
+    }
+
     async fn spawn(&mut self) -> Result<(), String> {
         let mut failure = String::new();
         for _ in 0..PORT_TRIES {

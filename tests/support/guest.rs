@@ -115,17 +115,18 @@ impl Guest {
     }
 }
 
-/// Runs the command line on the gateway's machine; it knows neither token nor
-/// address.
+/// Runs the command line on the gateway's machine; it knows no token, and its config
+/// names a port at which nobody listens.
 pub async fn command(gateway: &Gateway, arguments: &[&str]) -> Output {
+    let config = gateway.root().join("elsewhere.json");
+    std::fs::write(&config, r#"{"gateway": {"port": 9}}"#).unwrap();
     let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_clawgate"));
     command
         .args(arguments)
         .env_clear()
         .env("HOME", gateway.home())
         .env("OPENCLAW_STATE_DIR", gateway.state_dir())
-        .env("OPENCLAW_CONFIG_PATH", gateway.root().join("none.json"))
-        .env("OPENCLAW_GATEWAY_PORT", "9");
+        .env("OPENCLAW_CONFIG_PATH", config);
     command.output().await.unwrap()
 }
 

@@ -16,6 +16,7 @@ pub mod guest;
 pub mod mock;
 pub mod node;
 pub mod node_client;
+pub mod not_run;
 pub mod original_ui;
 pub mod place;
 pub mod pty;
@@ -32,6 +33,7 @@ pub use device::DeviceKey;
 pub use gateway::{Gateway, GatewayOptions};
 pub use mock::MockProvider;
 pub use node_client::NodeClient;
+pub use not_run::not_run;
 pub use place::closed_place;
 
 /// What a server at `host:port` has under a path, as JSON.

@@ -10,7 +10,7 @@ use axum::extract::ws::Utf8Bytes;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use clawgate::app::{self, Sockets, Start};
+use clawgate::app::{self, Signals, Sockets, Start};
 use clawgate::bus::{Event, Subscriber};
 use clawgate::config::{Env, Overrides};
 use clawgate::dialects::Dialect;
@@ -100,10 +100,10 @@ impl EchoServer {
             start.dialects = &DIALECTS;
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let mut sockets = Sockets::default();
+                let (mut sockets, mut signals) = (Sockets::default(), Signals::new().unwrap());
                 let on_ready = |_: &Start, ready: &app::Ready| told.send(ready.address).unwrap();
                 tokio::select! {
-                    ended = app::run(&mut start, &env, &mut sockets, on_ready) => {
+                    ended = app::run(&mut start, &env, &mut sockets, &mut signals, on_ready) => {
                         panic!("the gateway has ended: {ended:?}");
                     }
                     () = ended.cancelled() => {}

@@ -25,6 +25,9 @@ mod echo;
 mod fragments;
 mod frame;
 mod framing;
+#[path = "../support/not_run.rs"]
+#[allow(dead_code, reason = "other tests use more of it")]
+mod not_run;
 mod sizes;
 mod text;
 mod translator;

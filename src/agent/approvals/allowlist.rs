@@ -38,6 +38,11 @@ impl Entry {
         })
     }
 
+    /// Whether it speaks for what the other one speaks for, whoever's they are.
+    pub fn says_the_same_as(&self, other: &Self) -> bool {
+        (&self.pattern, &self.arguments) == (&other.pattern, &other.arguments)
+    }
+
     /// Whether it speaks for this program with these arguments.
     pub fn covers(&self, found: &Found, args: &[String], home: Option<&Path>) -> bool {
         self.covers_program(found, home) && self.covers_arguments(args)

@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 
 use super::assess::Assessment;
 use super::denial::Denial;
+use super::lineage::Lineage;
 use super::pending::{Decision, Draft, Question, QuestionKind};
 use super::permit::{Binding, Permit, Program};
-use super::policy::Policy;
+use super::policy::{Bound, Policy};
 use super::request::ExecRequest;
 use super::service::Approvals;
 use crate::bus::Audience;
@@ -42,8 +43,8 @@ impl Approvals {
         request: &ExecRequest,
         news: &dyn ApprovalNews,
     ) -> Result<Permit, Denial> {
-        let session = self.session(request).await?;
-        let policy = self.policy(request, &session).await?;
+        let lineage = self.lineage(request).await?;
+        let policy = self.policy(request, &lineage).await?;
         let host = request.host.as_str();
         if policy.security == ExecSecurity::Deny {
             let text = format!("exec denied: host={host} security=deny");
@@ -73,15 +74,15 @@ impl Approvals {
         if !self.has_deciders() {
             return self.unanswerable(request, &policy, &seen, binding, direct);
         }
-        let question = self.ask(request, &session, &policy, &seen, &binding)?;
+        let question = self.ask(request, lineage.own(), &policy, &seen, &binding)?;
         let answer = self.wait(request, &question, news).await;
         match answer {
             None => Err(Denial::by_question(request, "approval-timeout", &question.id)),
             Some(Decision::Deny) => Err(Denial::by_question(request, "user-denied", &question.id)),
             Some(decision) => {
                 // Much can have been said against it in the meantime.
-                let session = self.session(request).await?;
-                if self.policy(request, &session).await?.security == ExecSecurity::Deny {
+                let lineage = self.lineage(request).await?;
+                if self.policy(request, &lineage).await?.security == ExecSecurity::Deny {
                     return Err(Denial::by_question(request, "security=deny", &question.id));
                 }
                 if decision == Decision::AllowAlways {
@@ -93,10 +94,10 @@ impl Approvals {
         }
     }
 
-    pub(super) async fn session(&self, request: &ExecRequest) -> Result<SessionEntry, Denial> {
-        let entry = self.parts.sessions.entry(&request.session).await;
-        entry.map(Option::unwrap_or_default).map_err(|error| {
-            let text = format!("Exec denied: the session cannot be read: {error}");
+    pub(super) async fn lineage(&self, request: &ExecRequest) -> Result<Lineage, Denial> {
+        let lineage = Lineage::of(&self.parts.sessions, &request.session).await;
+        lineage.map_err(|error| {
+            let text = format!("Exec denied: {error}");
             Denial::by_policy(request, "session-unavailable", text)
         })
     }
@@ -104,14 +105,21 @@ impl Approvals {
     pub(super) async fn policy(
         &self,
         request: &ExecRequest,
-        session: &SessionEntry,
+        lineage: &Lineage,
     ) -> Result<Policy, Denial> {
         let file = self.file.read().await.map_err(|error| {
             let text = format!("Exec denied: {error}");
             Denial::by_policy(request, "approvals-file-unavailable", text)
         })?;
-        let config = self.parts.settings.now().exec_policy.rules(&request.agent);
-        Ok(Policy::of(request, config, session, &file.file))
+        let settings = self.parts.settings.now();
+        let bound = |agent, session| {
+            let config = settings.exec_policy.rules(agent);
+            Bound { agent, config, session }
+        };
+        let above = lineage.above().iter().map(|link| bound(&link.agent, &link.entry));
+        let own = bound(&request.agent, lineage.own());
+        let bounds: Vec<_> = std::iter::once(own).chain(above).collect();
+        Ok(Policy::of(request, &bounds, &file.file))
     }
 
     async fn assess(&self, request: &ExecRequest, policy: &Policy) -> Result<Assessment, Denial> {

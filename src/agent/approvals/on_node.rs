@@ -94,8 +94,8 @@ impl Approvals {
         news: &dyn ApprovalNews,
     ) -> Result<NodePermit, Denial> {
         let request = run.request;
-        let session = self.session(request).await?;
-        let policy = self.policy(request, &session).await?;
+        let lineage = self.lineage(request).await?;
+        let policy = self.policy(request, &lineage).await?;
         let permit = |approval: Option<String>| NodePermit {
             digest: digest(run),
             approval,
@@ -116,14 +116,14 @@ impl Approvals {
             let id = self.parts.ids.uuid();
             return Err(Denial::by_question(request, "no-approval-route", &id));
         }
-        let question = self.ask_on_node(run, &session, &policy)?;
+        let question = self.ask_on_node(run, lineage.own(), &policy)?;
         match self.wait(request, &question, news).await {
             None => Err(Denial::by_question(request, "approval-timeout", &question.id)),
             Some(Decision::Deny) => Err(Denial::by_question(request, "user-denied", &question.id)),
             Some(_) => {
                 // Much can have been said against it in the meantime.
-                let session = self.session(request).await?;
-                if self.policy(request, &session).await?.security == ExecSecurity::Deny {
+                let lineage = self.lineage(request).await?;
+                if self.policy(request, &lineage).await?.security == ExecSecurity::Deny {
                     return Err(Denial::by_question(request, "security=deny", &question.id));
                 }
                 // The node may have been asked for it by somebody who was shown the question.

@@ -11,6 +11,41 @@ use super::request::ExecRequest;
 use crate::config::{ExecAsk, ExecRules, ExecSecurity};
 use crate::sessions::SessionEntry;
 
+/// What one session of a line is bound by.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bound<'a> {
+    /// Id of its agent.
+    pub agent: &'a str,
+    /// What the config says of that.
+    pub config: ExecRules,
+    /// What the session says.
+    pub session: &'a SessionEntry,
+}
+
+impl Bound<'_> {
+    fn security(&self, file: &Value) -> ExecSecurity {
+        let words = [
+            self.config.security,
+            self.session.exec_security.as_deref().map(security),
+            file_word(file, self.agent, "security").map(security_of),
+        ];
+        words.into_iter().flatten().min().unwrap_or(ExecSecurity::Full)
+    }
+
+    fn ask(&self, file: &Value) -> ExecAsk {
+        let words = [
+            self.config.ask,
+            self.session.exec_ask.as_deref().map(ask),
+            file_word(file, self.agent, "ask").map(|word| ask(text(word))),
+        ];
+        words.into_iter().flatten().max().unwrap_or(ExecAsk::Off)
+    }
+
+    fn fallback(&self, file: &Value) -> ExecSecurity {
+        file_word(file, self.agent, "askFallback").map_or(ExecSecurity::Deny, security_of)
+    }
+}
+
 /// What holds for one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Policy {
@@ -26,33 +61,17 @@ pub(super) struct Policy {
 }
 
 impl Policy {
-    /// The policy for a request. `file` is the approvals file.
-    pub fn of(
-        request: &ExecRequest,
-        config: ExecRules,
-        session: &SessionEntry,
-        file: &Value,
-    ) -> Self {
-        let agent = request.agent.as_str();
-        let in_session = |word: &Option<String>| word.clone().map(Value::String);
-        let securities = [
-            config.security,
-            request.security,
-            in_session(&session.exec_security).as_ref().map(security),
-            file_word(file, agent, "security").map(security),
-        ];
-        let asks = [
-            config.ask,
-            request.ask,
-            in_session(&session.exec_ask).as_ref().map(ask),
-            file_word(file, agent, "ask").map(ask),
-        ];
-        let fallback = file_word(file, agent, "askFallback").map_or(ExecSecurity::Deny, security);
+    /// The policy for a request of a session that is bound like this, by itself and
+    /// by those that spawned it. `file` is the approvals file.
+    pub fn of(request: &ExecRequest, bounds: &[Bound<'_>], file: &Value) -> Self {
+        let securities = bounds.iter().map(|bound| bound.security(file)).chain(request.security);
+        let asks = bounds.iter().map(|bound| bound.ask(file)).chain(request.ask);
+        let fallbacks = bounds.iter().map(|bound| bound.fallback(file));
         Self {
-            security: securities.into_iter().flatten().min().unwrap_or(ExecSecurity::Full),
-            ask: asks.into_iter().flatten().max().unwrap_or(ExecAsk::Off),
-            fallback: fallback.min(ExecSecurity::Allowlist),
-            entries: entries(file, agent),
+            security: securities.min().unwrap_or(ExecSecurity::Deny),
+            ask: asks.max().unwrap_or(ExecAsk::Always),
+            fallback: fallbacks.min().unwrap_or(ExecSecurity::Deny).min(ExecSecurity::Allowlist),
+            entries: common_entries(&request.agent, bounds, file),
         }
     }
 
@@ -71,12 +90,21 @@ impl Policy {
     }
 }
 
-fn security(word: &Value) -> ExecSecurity {
-    word.as_str().and_then(ExecSecurity::parse).unwrap_or(ExecSecurity::Deny)
+pub(super) fn security(word: &str) -> ExecSecurity {
+    ExecSecurity::parse(word).unwrap_or(ExecSecurity::Deny)
 }
 
-fn ask(word: &Value) -> ExecAsk {
-    word.as_str().and_then(ExecAsk::parse).unwrap_or(ExecAsk::Always)
+pub(super) fn ask(word: &str) -> ExecAsk {
+    ExecAsk::parse(word).unwrap_or(ExecAsk::Always)
+}
+
+fn security_of(word: &Value) -> ExecSecurity {
+    security(text(word))
+}
+
+/// What is no text is no word either.
+fn text(word: &Value) -> &str {
+    word.as_str().unwrap_or_default()
 }
 
 /// What the file says for this agent, else for all, else in general.
@@ -95,6 +123,18 @@ fn entries(file: &Value, agent: &str) -> Vec<Entry> {
         items.filter_map(|item| Entry::read(id, item)).collect::<Vec<_>>()
     };
     [of_agent("*"), of_agent(agent)].concat()
+}
+
+/// The entries for an agent; where it works for one that has a list of its own, only
+/// those that are on that as well.
+fn common_entries(agent: &str, bounds: &[Bound<'_>], file: &Value) -> Vec<Entry> {
+    let mut common = entries(file, agent);
+    let has_list = |bound: &&Bound<'_>| bound.security(file) == ExecSecurity::Allowlist;
+    for bound in bounds.iter().filter(|bound| bound.agent != agent).filter(has_list) {
+        let listed = entries(file, bound.agent);
+        common.retain(|own| listed.iter().any(|entry| entry.says_the_same_as(own)));
+    }
+    common
 }
 
 /// Whether the file is one that can be followed: an unreadable rule would be a
@@ -125,7 +165,7 @@ mod tests {
     fn policy(config: ExecRules, session: [Option<&str>; 2], file: &Value) -> Policy {
         let [security, ask] = session.map(|word| word.map(str::to_owned));
         let entry = SessionEntry { exec_security: security, exec_ask: ask, ..Default::default() };
-        Policy::of(&request(), config, &entry, file)
+        Policy::of(&request(), &[Bound { agent: "main", config, session: &entry }], file)
     }
 
     #[test]
@@ -155,7 +195,9 @@ mod tests {
                     assert_eq!((policy.security, policy.ask), (security, ask));
                 }
                 let own = ExecRequest { security: Some(security), ask: Some(ask), ..request() };
-                let policy = Policy::of(&own, lax, &SessionEntry::default(), &lax_file);
+                let session = &SessionEntry::default();
+                let bound = Bound { agent: "main", config: lax, session };
+                let policy = Policy::of(&own, &[bound], &lax_file);
                 assert_eq!((policy.security, policy.ask), (security, ask), "the call's own");
             }
         }
@@ -188,6 +230,28 @@ mod tests {
         assert_eq!(policy.fallback, Security::Allowlist, "never more than the allowlist");
         let patterns: Vec<_> = policy.entries.iter().map(|entry| entry.pattern.as_str()).collect();
         assert_eq!(patterns, ["a", "b"]);
+    }
+
+    #[test]
+    fn whoever_spawned_a_session_binds_it_and_nothing_runs_that_only_one_of_them_lists() {
+        let file = json!({
+            "agents": {
+                "main": {"allowlist": [{"pattern": "a"}, {"pattern": "b", "argPattern": "x"}]},
+                "ops": {"security": "allowlist", "ask": "on-miss", "askFallback": "full",
+                    "allowlist": [{"pattern": "a"}, {"pattern": "b"}, {"pattern": "c"}]},
+            },
+        });
+        let lax = SessionEntry::default();
+        let strict = SessionEntry { exec_security: Some("deny".into()), ..lax.clone() };
+        let bound = |agent, session| Bound { agent, config: ExecRules::default(), session };
+        let policy = Policy::of(&request(), &[bound("main", &lax), bound("ops", &lax)], &file);
+        assert_eq!((policy.security, policy.ask), (Security::Allowlist, Ask::OnMiss));
+        assert_eq!(policy.fallback, Security::Deny, "main says nothing of it");
+        let patterns: Vec<_> = policy.entries.iter().map(|entry| entry.pattern.as_str()).collect();
+        assert_eq!(patterns, ["a"]);
+        let bounds = [bound("main", &lax), bound("main", &lax), bound("main", &strict)];
+        assert_eq!(Policy::of(&request(), &bounds, &file).security, Security::Deny);
+        assert_eq!(Policy::of(&request(), &[], &file).security, Security::Deny);
     }
 
     #[test]

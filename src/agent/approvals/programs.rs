@@ -38,7 +38,8 @@ const INTERPRETERS: &str = "python pythonw pypy ipython bpython perl raku ruby i
     original-awk bwk r rscript julia octave octave-cli ghc ghci runghc runhaskell stack cabal scala \
     groovy kotlin jshell java javac javaw erl erlc escript elixir iex mix racket guile sbcl clisp \
     ecl gforth ocaml opam swipl gprolog gdb lldb sqlite psql mysql mariadb mongo mongosh duckdb \
-    clickhouse dc m4 gnuplot ed red ex vi vim vimdiff view rview rvim nvim gvim emacs emacsclient \
+    clickhouse texlua texluac luatex luahbtex luajittex luajithbtex mtxrun dc m4 gnuplot ed red \
+    ex vi vim vimdiff view rview rvim nvim gvim emacs emacsclient \
     nano pico micro helix hx kak joe jmacs mcedit mc ranger nnn lf vifm less more most pg man info \
     pinfo lynx w3m links elinks mutt neomutt mail mailx s-nail ftp tnftp lftp telnet nmap \
     tshark wireshark npm npx pnpm pnpx yarn pip pipx pipenv poetry pdm uv uvx rye hatch conda mamba \
@@ -49,7 +50,8 @@ const INTERPRETERS: &str = "python pythonw pypy ipython bpython perl raku ruby i
     fab jest mocha vitest eslint prettier webpack vite rollup gulp grunt tsx ts-node tsc \
     ansible ansible-playbook terraform tofu packer vagrant pulumi puppet chef-client salt-call \
     cpan cpanm luarocks pecl pear phpunit apt apt-get aptitude dpkg dpkg-reconfigure yum \
-    dnf rpm rpmbuild zypper pacman apk brew port snap flatpak nix nix-shell nix-env nix-build \
+    dnf rpm rpmbuild rpmspec rpmquery rpmverify rpmkeys rpmdb rpmsign rpmlua zypper pacman apk \
+    brew port snap flatpak nix nix-shell nix-env nix-build \
     guix patch ack msgfilter latexmk osascript applescript swig convert magick \
     mogrify qjs quickjs d8 rhino coffee pry vlc mpv cvs git svn hg bzr darcs fossil \
     git-shell procmail formail crash openocd bpftrace stap dtrace sqlplus isql cqlsh k \
@@ -58,8 +60,8 @@ const INTERPRETERS: &str = "python pythonw pypy ipython bpython perl raku ruby i
     sensible-pager sensible-browser run-mailcap cscope ncdu";
 
 const WRAPPERS: &str = "env sudo sudoedit doas su runuser pkexec gosu su-exec setpriv capsh sg newgrp \
-    nohup timeout nice ionice chrt taskset numactl setsid stdbuf unbuffer time command builtin exec \
-    eval source . coproc xargs parallel flock chroot unshare nsenter setarch linux32 linux64 i386 \
+    nohup timeout nice ionice chrt taskset numactl setsid stdbuf unbuffer time xargs parallel \
+    flock chroot unshare nsenter setarch linux32 linux64 i386 \
     i486 i586 i686 x86_64 uname26 prlimit cgexec choom systemd-run systemd-nspawn systemctl \
     machinectl service initctl launchctl bwrap firejail proot fakeroot fakechroot faketime \
     eatmydata strace ltrace perf valgrind gdbserver rr heaptrack rlwrap script scriptlive \
@@ -73,14 +75,26 @@ const WRAPPERS: &str = "env sudo sudoedit doas su runuser pkexec gosu su-exec se
     xdg-open open gio gtk-launch start exo-open kde-open xdotool wmctrl mount fusermount sshfs \
     logrotate watchexec nodemon pm2 forever foreman overmind honcho concurrently chronic ts tsp \
     ifne lckdo vipe pee vidir zrun genie trickle cpulimit \
-    cset wine wine64 box64 box86 ldd trap alias set export declare \
-    typeset readonly local unset shopt enable bind complete compgen hash type ulimit umask fc \
-    mapfile readarray let if then else elif fi for while until do done case esac select \
-    function in return break continue cd pushd popd logout exit wait jobs fg bg disown \
-    ghostscript gs systemd-inhibit systemd-cat systemd-socket-activate systemd-notify uwsgi \
+    cset wine wine64 box64 box86 ldd sotruss uclampset coresched setpgid pipesz enosys gprofng \
+    gp-collect-app run0 agetty getty coredumpctl ghostscript gs systemd-inhibit systemd-cat \
+    systemd-socket-activate systemd-notify uwsgi \
     gunicorn c_rehash gimp inkscape soffice libreoffice unoconv varnishncsa \
     cobc loginctl busctl gcore runcon newrole xinit startx \
     runsv runsvdir sv svc rcp slsh with-contenv clawgate openclaw";
+
+/// Wrappers that are ordinary words: what only begins like one may be anybody's
+/// own script (`start-report`), or a tool for a machine (`x86_64-linux-gnu-objdump`).
+const ORDINARY: &str = "at batch daemon open parallel screen script service start time watch \
+    i386 i486 i586 i686 x86_64";
+
+/// Parts of a wrapper that are fine but for their options.
+const TAME_PARTS: &str = "ssh-keygen ssh-keyscan";
+
+/// Words of shells that start what stands behind them, or change what does.
+const SHELL_WORDS: &str = "command builtin exec eval source . coproc trap alias set export declare \
+    typeset readonly local unset shopt enable bind complete compgen hash type ulimit umask fc \
+    mapfile readarray let if then else elif fi for while until do done case esac select \
+    function in return break continue cd pushd popd logout exit wait jobs fg bg disown";
 
 /// Programs that are fine but for some options: the option, written as a whole
 /// (`--exec`) or as a letter (`-x`), which may stand among others.
@@ -117,10 +131,15 @@ const OPTIONS: &[(&str, &str)] = &[
     ("gh", "alias extension extensions ext codespace cs browse config"),
     ("ip", "exec netns vrf -b -batch --batch -force"),
     ("journalctl", "--vacuum-files --pager"),
-    ("latex", "-shell-escape --shell-escape -enable-write18 --enable-write18"),
-    ("pdflatex", "-shell-escape --shell-escape -enable-write18 --enable-write18"),
-    ("xelatex", "-shell-escape --shell-escape -enable-write18 --enable-write18"),
-    ("lualatex", "-shell-escape --shell-escape -enable-write18 --enable-write18"),
+    ("mpost", "-t --tex"),
+    // The directory of fonts names a program, too.
+    ("groff", "-U -F"),
+    ("nroff", "-U -F"),
+    ("troff", "-U"),
+    ("pic", "-U"),
+    ("pdfmom", "-U -F"),
+    ("pdfroff", "-U -F"),
+    ("grog", "--run"),
     (
         "tar",
         "-I -F --to-command --checkpoint-action --use-compress-program --rsh-command \
@@ -180,7 +199,8 @@ fn has(list: &str, name: &str) -> bool {
 
 fn of_name(name: &str, args: &[String]) -> Option<Risk> {
     const LOADERS: [&str; 5] = ["ld-linux", "ld-musl", "ld.so", "ld64.so", "ld-elf"];
-    if has(WRAPPERS, name) || LOADERS.iter().any(|loader| name.starts_with(loader)) {
+    let is_loader = LOADERS.iter().any(|loader| name.starts_with(loader));
+    if has(WRAPPERS, name) || has(SHELL_WORDS, name) || is_loader || is_kin(name) {
         return Some(Risk::Wrapper);
     }
     // `vim.basic`, `bash-static`, `python3-dbg`, `x86_64-linux-gnu-gcc-12`
@@ -199,12 +219,29 @@ fn of_name(name: &str, args: &[String]) -> Option<Risk> {
         "sed" => !is_tame_sed(args),
         // Without a dash the first word of tar is letters all the same.
         "tar" | "bsdtar" if args.first().is_some_and(|it| it.contains(['I', 'F'])) => true,
+        _ if name.ends_with("tex") => args.iter().any(|arg| frees_tex(arg)),
         _ => OPTIONS
             .iter()
             .filter(|(known, _)| *known == name)
             .any(|(_, options)| args.iter().any(|arg| is_one_of(arg, options))),
     };
     is_caught.then_some(Risk::Option)
+}
+
+/// Another make of a wrapper, or a part of it: `sudo-rs`, `nc.traditional`.
+fn is_kin(name: &str) -> bool {
+    let head = name.split(['.', '-']).next().unwrap_or_default();
+    head != name && has(WRAPPERS, head) && !has(ORDINARY, head) && !has(TAME_PARTS, name)
+}
+
+/// Whether an option lets TeX run programs. Each may be cut short, and begin with
+/// one dash or two.
+fn frees_tex(arg: &str) -> bool {
+    const FREEING: [&str; 4] = ["shell-escape", "enable-write18", "cnf-line", "lua"];
+    let Some(given) = arg.strip_prefix('-') else { return false };
+    let given = given.trim_start_matches('-').split('=').next().unwrap_or_default();
+    given.starts_with("lua")
+        || !given.is_empty() && FREEING.iter().any(|option| option.starts_with(given))
 }
 
 /// Whether an argument is one of the options: as written, with a value behind
@@ -258,7 +295,13 @@ mod tests {
         assert_eq!(of("gtimeout 1 x"), Some(Risk::Wrapper));
         assert_eq!(of("ld-linux-x86-64.so.2 x"), Some(Risk::Wrapper));
         assert_eq!(risk(&["ls", "dash"], &[]), Some(Risk::Shell));
-        assert_eq!(of("ls -la"), None);
+        assert_eq!(of("sudo-rs id"), Some(Risk::Wrapper));
+        assert_eq!(of("nc.traditional -e id"), Some(Risk::Wrapper));
+        for own in
+            ["ssh-keygen -l", "ssh-keyscan host", "start-report", "x86_64-linux-gnu-nm x", "ls"]
+        {
+            assert_eq!(of(own), None, "{own}");
+        }
         assert_eq!(of("go"), Some(Risk::Interpreter));
         assert_eq!(of("git status"), Some(Risk::Interpreter));
     }
@@ -281,6 +324,11 @@ mod tests {
             "sed -f x",
             "rg --pre id x",
             "ip netns exec a b",
+            "pdflatex -shell-esc x",
+            "xetex --shell-escape x",
+            "lualatex --luaonly x",
+            "tex -cnf-line=shell_escape=t x",
+            "groff -TU x",
         ] {
             assert_eq!(of(command), Some(Risk::Option), "{command}");
         }
@@ -293,6 +341,8 @@ mod tests {
             "fd x",
             "rsync -av a b",
             "ip addr",
+            "pdflatex -interaction=nonstopmode x",
+            "groff -man x",
         ] {
             assert_eq!(of(command), None, "{command}");
         }

@@ -20,7 +20,8 @@ pub enum ClearError {
     Move(#[from] std::io::Error),
 }
 
-/// Moves the memory of a workspace to `~/.Trash`, where it can be taken back from;
+/// Moves the memory of a workspace to `~/.Trash`, or to `.Trash` in the workspace where
+/// that cannot be, from where it can be taken back;
 /// answers how many files of memory there were. The next search finds none of
 /// them. Blocks.
 ///
@@ -33,7 +34,7 @@ pub fn clear(reach: &Reach, home: Option<&Path>, now_ms: u64) -> Result<usize, C
     }
     let home = home.ok_or(ClearError::NoHome)?;
     for name in ROOT_FILES.iter().chain([&FOLDER]) {
-        throw_away(&reach.workspace().join(name), home, now_ms)?;
+        throw_away(&reach.workspace().join(name), home, reach.workspace(), now_ms)?;
     }
     Ok(found.len())
 }

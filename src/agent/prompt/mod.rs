@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 
+use super::approvals::Lineage;
 use super::parts::RunsParts;
 use super::tools::Toolbox;
 use super::workspace::{Audience, Injected};
@@ -74,9 +75,10 @@ impl Prompt {
         // Only a gateway that stops gives work up.
         let (files, skills) = read.await.unwrap_or_else(|_| (Injected::nothing(), String::new()));
         let tools = toolbox.specs().into_iter();
-        let is_main = *key == SessionKey::main(&key.agent(&parts.keys.now()), &parts.keys.now());
+        let line = Lineage::of_entry(&parts.sessions, key, entry).await;
         let sandbox = &parts.settings.now().exec.sandbox;
-        let sandbox = sandbox.usual(&agent.id, is_main, entry.exec_host.as_deref());
+        // Below sessions that cannot be read no command runs.
+        let sandbox = line.map_or(ExecSandbox::ReadOnly, |line| line.usual(sandbox));
         Self {
             written: settings.prompt_override(&agent.id).map(str::to_owned),
             tools: tools

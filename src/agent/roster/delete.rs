@@ -78,8 +78,7 @@ impl Roster {
             let why = self.why_kept(path, removed);
             let moved = match why {
                 Some(reason) => Err(reason),
-                None => trash::throw_away(path, home, self.clock.now_ms())
-                    .map_err(|error| error.to_string()),
+                None => self.throw_away(path, home),
             };
             match moved {
                 Ok(moved) => discarded.moved.extend(moved),
@@ -90,6 +89,12 @@ impl Roster {
             }
         }
         discarded
+    }
+
+    fn throw_away(&self, path: &Path, home: &Path) -> Result<Option<PathBuf>, String> {
+        let state = self.paths().map_err(|error| error.to_string())?.state_dir;
+        let moved = trash::throw_away(path, home, &state, self.clock.now_ms());
+        moved.map_err(|error| error.to_string())
     }
 
     /// Why this folder is not moved.

@@ -1,10 +1,9 @@
 //! A result on its way to whoever asked for it.
 //!
-//! Promises: it arrives once. Its run has an id of its own, made of those of
-//! the child, and an id is answered once, also across a restart.
+//! Promises: it arrives once, however often it is tried. Its run has an id of its
+//! own, made of those of the child, and an id is answered once, also across a restart.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::agent::inter_session::{self, Source};
 use crate::agent::report::Family;
@@ -13,7 +12,7 @@ use crate::agent::runs::{Runs, SendError};
 use crate::agent::terms::RunTerms;
 use crate::auth::Owner;
 use crate::sessions::{SessionEntry, SessionKey, directives};
-use crate::store::{StoreError, SubagentRow, SubagentState};
+use crate::store::{SubagentRow, SubagentState};
 
 use super::Outcome;
 
@@ -21,33 +20,26 @@ use super::Outcome;
 const TOOL: &str = "subagent_announce";
 /// How ids of its runs begin.
 pub(super) const ID_PREFIX: &str = "announce:v1:";
-/// How often it is tried when the session has no room for another message …
-const TRIES: usize = 60;
-/// … and how long it waits before it tries again.
-const PAUSE: Duration = Duration::from_secs(2);
 
 impl Runs {
     /// Tells the parent of an end, then clears up.
+    ///
+    /// # Errors
+    /// When it could not be told now.
     pub(super) async fn announce_subagent(
         self: &Arc<Self>,
         row: &SubagentRow,
         outcome: &Outcome,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), SendError> {
         let parent = SessionKey::from_canonical(row.parent_key.as_str());
         let is_silent = outcome.status == "ok" && directives::is_silent(&outcome.text);
-        let entry = self.parts.sessions.entry(&parent).await.ok().flatten();
-        let told = match entry {
-            Some(entry) if !is_silent => self.say_result(row, outcome, &parent, &entry).await,
-            // Nothing to say, or nobody to say it to.
-            _ => Ok(()),
-        };
-        match told {
-            Ok(()) => {}
-            Err(SendError::Stopping) => return Ok(()),
-            Err(error) => {
-                tracing::error!(run = %row.run_id, session = %parent, %error,
-                    "result of a sub-agent not told; the next start tries again");
-                return Ok(());
+        let entry = self.parts.sessions.entry(&parent).await?;
+        // Without one there is nobody to say it to.
+        if let Some(entry) = entry.filter(|_| !is_silent) {
+            match self.say_result(row, outcome, &parent, &entry).await {
+                // The next start tells it.
+                Err(SendError::Stopping) => return Ok(()),
+                told => told?,
             }
         }
         self.move_subagent(&row.run_id, SubagentState::Announced, None).await?;
@@ -67,38 +59,27 @@ impl Runs {
         let child = SessionKey::from_canonical(row.child_key.as_str());
         let of_child = self.parts.sessions.entry(&child).await.ok().flatten();
         let channel = of_child.and_then(|entry| entry.last_channel);
-        let mut tries = 0;
-        loop {
-            let source = Source { key: &child, channel: channel.as_deref(), tool: TOOL };
-            let now = self.parts.clock.now_ms();
-            let sent = self.send(SendRequest {
-                family: Family::Agent,
-                key: parent.clone(),
-                written_key: parent.to_string(),
-                idempotency_key: format!("{ID_PREFIX}{}:{}", row.child_key, row.run_id),
-                message: inter_session::internal(source, &outcome.told(row), now),
-                media: None,
-                thinking: None,
-                owner: Owner::from_text(&row.owner),
-                dedupe_text: None,
-                limit: None,
-                terms: RunTerms::default(),
-            });
-            match sent.await {
-                Ok((_, start)) => {
-                    let is_busy = self.active(parent).is_some();
-                    self.parts.events.reason(parent, Some(entry), "send", is_busy);
-                    // The run begins as this goes.
-                    drop(start);
-                    return Ok(());
-                }
-                Err(SendError::TooMany) if tries < TRIES => {
-                    tries += 1;
-                    tokio::time::sleep(PAUSE).await;
-                }
-                Err(error) => return Err(error),
-            }
-        }
+        let source = Source { key: &child, channel: channel.as_deref(), tool: TOOL };
+        let now = self.parts.clock.now_ms();
+        let sent = self.send(SendRequest {
+            family: Family::Agent,
+            key: parent.clone(),
+            written_key: parent.to_string(),
+            idempotency_key: format!("{ID_PREFIX}{}:{}", row.child_key, row.run_id),
+            message: inter_session::internal(source, &outcome.told(row), now),
+            media: None,
+            thinking: None,
+            owner: Owner::from_text(&row.owner),
+            dedupe_text: None,
+            limit: None,
+            terms: RunTerms::default(),
+        });
+        let (_, start) = sent.await?;
+        let is_busy = self.active(parent).is_some();
+        self.parts.events.reason(parent, Some(entry), "send", is_busy);
+        // The run begins as this goes.
+        drop(start);
+        Ok(())
     }
 
     /// Takes the session of a sub-agent away, unless it is in use.

@@ -19,6 +19,11 @@ use super::Outcome;
 
 /// Messages that are looked through for what a sub-agent said last.
 const LOOK_BACK: usize = 50;
+/// How long it waits before it tries again what the disk, or the session of the
+/// parent, did not take; then twice as long each time …
+const PAUSE: Duration = Duration::from_secs(1);
+/// … up to this: whoever waits for a result should not wait long after the mend.
+const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// What became of a step.
 enum Step<T> {
@@ -33,75 +38,124 @@ impl Runs {
     /// Takes care of a sub-agent until its end has been told.
     pub(super) fn drive_subagent(self: &Arc<Self>, row: SubagentRow) {
         let runs = Arc::clone(self);
-        self.parts.tasks.spawn("subagent", async move { runs.follow(row).await });
+        self.parts.tasks.spawn("subagent", async move { runs.follow(&row.run_id).await });
     }
 
-    async fn follow(self: &Arc<Self>, row: SubagentRow) {
-        let followed = async {
-            let outcome = match row.state {
-                SubagentState::Ended => Outcome::from_json(row.outcome.as_deref()),
-                _ => match self.carry_out(&row).await? {
-                    Step::Done(outcome) => outcome,
-                    Step::Later => return Ok(()),
-                    Step::Stopped => {
-                        self.tell_subagent_status(&row).await;
-                        return Ok(());
-                    }
-                },
-            };
-            self.announce_subagent(&row, &outcome).await
-        };
-        let followed: Result<(), StoreError> = followed.await;
-        if let Err(error) = followed {
-            tracing::error!(run = %row.run_id, %error, "sub-agent lost; the next start goes on");
+    async fn follow(self: &Arc<Self>, run_id: &str) {
+        let mut pause = PAUSE;
+        while let Err(error) = self.try_to_follow(run_id).await {
+            tracing::error!(run = run_id, %error,
+                "result of a sub-agent not told; it is tried again");
+            tokio::time::sleep(pause).await;
+            if self.is_stopping() {
+                break;
+            }
+            pause = (pause * 2).min(PAUSE_MAX);
         }
         self.subagents.news.notify_waiters();
+    }
+
+    /// Does what its row says is still to be done; somebody may have stopped it since
+    /// the last try.
+    async fn try_to_follow(self: &Arc<Self>, run_id: &str) -> Result<(), SendError> {
+        let Some(row) = self.subagent_now(run_id).await? else { return Ok(()) };
+        let outcome = match row.state {
+            SubagentState::Announced => return Ok(()),
+            SubagentState::Ended => Step::Done(Outcome::from_json(row.outcome.as_deref())),
+            SubagentState::Stopped => Step::Stopped,
+            SubagentState::Waiting | SubagentState::Active => self.carry_out(&row).await?,
+        };
+        match outcome {
+            Step::Done(outcome) => self.announce_subagent(&row, &outcome).await,
+            Step::Later => Ok(()),
+            Step::Stopped => {
+                self.tell_subagent_status(&row).await;
+                Ok(())
+            }
+        }
     }
 
     /// Runs it, unless that was done before, and writes down how it ended.
     async fn carry_out(self: &Arc<Self>, row: &SubagentRow) -> Result<Step<Outcome>, StoreError> {
         let outcome = match self.run_to_end(row).await? {
-            Step::Done(outcome) => outcome,
+            Step::Done(Ok(report)) => self.close_subagent(row, &report).await?,
+            Step::Done(Err(error)) => self.end_subagent(row, Outcome::failed(error)).await?,
             Step::Stopped => return Ok(Step::Stopped),
             Step::Later => return Ok(Step::Later),
         };
-        let ended = self.move_subagent(&row.run_id, SubagentState::Ended, Some(&outcome)).await?;
-        if !ended {
-            return Ok(Step::Stopped);
-        }
+        let Some(outcome) = outcome else { return Ok(Step::Stopped) };
         self.tell_subagent_status(row).await;
         Ok(Step::Done(outcome))
     }
 
-    async fn run_to_end(self: &Arc<Self>, row: &SubagentRow) -> Result<Step<Outcome>, StoreError> {
+    /// How its run ended, or why there was none.
+    async fn run_to_end(
+        self: &Arc<Self>,
+        row: &SubagentRow,
+    ) -> Result<Step<Result<RunReport, String>>, StoreError> {
         let family = Some(Family::Agent);
-        let before = match row.state {
-            SubagentState::Active => self.ended(family, &row.run_id).await?,
-            _ => None,
-        };
-        let report = if let Some(report) = before {
-            interrupted(&report)
-        } else {
-            // The semaphore is never closed.
-            let _permit = self.subagents.permits.acquire().await;
-            match self.start_subagent(row).await? {
-                Step::Done(None) => {}
-                Step::Done(Some(error)) => return Ok(Step::Done(Outcome::failed(error))),
-                Step::Stopped => return Ok(Step::Stopped),
-                Step::Later => return Ok(Step::Later),
+        if row.state == SubagentState::Active
+            && let Some(report) = self.ended(family, &row.run_id).await?
+        {
+            return Ok(Step::Done(Ok(self.of_last_process(row, &report))));
+        }
+        // The semaphore is never closed.
+        let _permit = self.subagents.permits.acquire().await;
+        match self.start_subagent(row).await? {
+            Step::Done(None) => {}
+            Step::Done(Some(error)) => return Ok(Step::Done(Err(error))),
+            Step::Stopped => return Ok(Step::Stopped),
+            Step::Later => return Ok(Step::Later),
+        }
+        let report = self.ends(family, &row.run_id).await?;
+        if report.end == RunEnd::Aborted(AbortReason::Shutdown) {
+            return Ok(Step::Later);
+        }
+        // What it was told meanwhile it answers in the same place.
+        self.lane_empties(&SessionKey::from_canonical(row.child_key.as_str())).await;
+        Ok(Step::Done(Ok(RunReport::clone(&report))))
+    }
+
+    /// A run of an earlier process that was stopped without a word of its parent was
+    /// cut off with the gateway.
+    fn of_last_process(&self, row: &SubagentRow, report: &RunReport) -> RunReport {
+        let mut report = report.clone();
+        if matches!(report.end, RunEnd::Aborted(_)) && row.created_at < self.started_at {
+            report.end = RunEnd::Failed("interrupted by a stop of the gateway".into());
+        }
+        report
+    }
+
+    /// Waits until it has nothing more to say, and writes down how it ended, unless
+    /// somebody has stopped it.
+    async fn close_subagent(
+        &self,
+        row: &SubagentRow,
+        report: &RunReport,
+    ) -> Result<Option<Outcome>, StoreError> {
+        let child = SessionKey::from_canonical(row.child_key.as_str());
+        loop {
+            self.wait_for_children(row).await?;
+            let _turn = self.subagents.turning.lock().await;
+            if self.is_busy(&child) {
+                // Somebody was quicker.
+                continue;
             }
-            let report = self.ends(family, &row.run_id).await?;
-            if report.end == RunEnd::Aborted(AbortReason::Shutdown) {
-                return Ok(Step::Later);
-            }
-            RunReport::clone(&report)
-        };
-        self.wait_for_children(row).await?;
-        let text = match report.end {
-            RunEnd::Answered => self.last_words(row).await,
-            RunEnd::Failed(_) | RunEnd::Aborted(_) => report.progress.text.to_string(),
-        };
-        Ok(Step::Done(Outcome::of(&report, &text)))
+            let text = match report.end {
+                RunEnd::Answered => self.last_words(row).await,
+                RunEnd::Failed(_) | RunEnd::Aborted(_) => report.progress.text.to_string(),
+            };
+            return self.end_subagent(row, Outcome::of(report, &text)).await;
+        }
+    }
+
+    async fn end_subagent(
+        &self,
+        row: &SubagentRow,
+        outcome: Outcome,
+    ) -> Result<Option<Outcome>, StoreError> {
+        let ended = self.move_subagent(&row.run_id, SubagentState::Ended, Some(&outcome)).await?;
+        Ok(ended.then_some(outcome))
     }
 
     /// Says to the sub-agent what it is to do. Answers why that failed.
@@ -116,10 +170,17 @@ impl Runs {
         if !is_there {
             return Ok(Step::Done(Some("its session is gone".into())));
         }
-        if !self.move_subagent(&row.run_id, SubagentState::Active, None).await? {
-            return Ok(Step::Stopped);
-        }
-        let sent = self.send(self.subagent_request(row, &child)).await;
+        let sent = {
+            let _turn = self.subagents.turning.lock().await;
+            if !self.move_subagent(&row.run_id, SubagentState::Active, None).await? {
+                return Ok(Step::Stopped);
+            }
+            // With what it was told while it waited.
+            let Some(row) = self.subagent_now(&row.run_id).await? else {
+                return Ok(Step::Stopped);
+            };
+            self.send(self.subagent_request(&row, &child)).await
+        };
         let start = match sent {
             Ok((Accepted::Started, start)) => start,
             Ok((_, _)) => None,
@@ -130,7 +191,8 @@ impl Runs {
             self.parts.events.reason(&child, Some(&entry), "send", self.active(&child).is_some());
         }
         // Stopped in between, it was not in its lane yet.
-        if self.subagent_state(&row.run_id).await? == Some(SubagentState::Stopped) {
+        let now = self.subagent_now(&row.run_id).await?;
+        if now.is_some_and(|now| now.state == SubagentState::Stopped) {
             let runs = self.lanes.table().get(&row.run_id);
             let runs: Vec<_> = runs.iter().collect();
             self.stop(&runs, AbortReason::Rpc).await;
@@ -156,8 +218,8 @@ impl Runs {
         }
     }
 
-    /// Waits until the sub-agent has heard from all of its own, and has said
-    /// what it has to say to that.
+    /// Waits until the sub-agent has heard from all of its own, and has said what it
+    /// has to say to that and to whatever else it was told.
     async fn wait_for_children(&self, row: &SubagentRow) -> Result<(), StoreError> {
         let child = SessionKey::from_canonical(row.child_key.as_str());
         loop {
@@ -171,11 +233,19 @@ impl Runs {
                 continue;
             }
             // What they were told is in its lane before they count as settled.
-            let last = self.lanes.table().of_session(&child).pop();
-            match last.filter(|_| !own.is_empty()) {
-                Some(run) => drop(run.ended().await),
-                None => return Ok(()),
+            if !self.is_busy(&child) {
+                return Ok(());
             }
+            self.lane_empties(&child).await;
+        }
+    }
+
+    /// Waits until nothing runs or waits in a session.
+    async fn lane_empties(&self, key: &SessionKey) {
+        loop {
+            let last = self.lanes.table().of_session(key).pop();
+            let Some(run) = last else { return };
+            run.ended().await;
         }
     }
 
@@ -208,9 +278,13 @@ impl Runs {
         self.parts.store.advance_subagent(run_id, from, to, outcome, now).await
     }
 
-    async fn subagent_state(&self, run_id: &str) -> Result<Option<SubagentState>, StoreError> {
+    /// The run of a sub-agent as it is now.
+    pub(super) async fn subagent_now(
+        &self,
+        run_id: &str,
+    ) -> Result<Option<SubagentRow>, StoreError> {
         let found = self.parts.store.subagents(SubagentQuery::Run(run_id.into())).await?;
-        Ok(found.first().map(|row| row.state))
+        Ok(found.into_iter().next())
     }
 
     /// Tells those who watch that a sub-agent has ended.
@@ -236,16 +310,6 @@ impl Runs {
         };
         self.parts.sessions.update(child, close).await
     }
-}
-
-/// A run of an earlier process that was stopped without a word of its parent
-/// was cut off with the gateway.
-fn interrupted(report: &RunReport) -> RunReport {
-    let mut report = report.clone();
-    if matches!(report.end, RunEnd::Aborted(_)) {
-        report.end = RunEnd::Failed("interrupted by a stop of the gateway".into());
-    }
-    report
 }
 
 fn text_of(message: &Value) -> String {

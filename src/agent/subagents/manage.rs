@@ -1,37 +1,23 @@
 //! What a session, or its user, may ask of its sub-agents.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::agent::RunTerms;
-use crate::agent::inter_session::{self, Source};
-use crate::agent::report::Family;
-use crate::agent::request::SendRequest;
-use crate::agent::run::{AbortReason, ActiveRun};
-use crate::agent::runs::{Accepted, Runs};
-use crate::auth::{Owner, Principal};
+use crate::agent::run::AbortReason;
+use crate::agent::runs::Runs;
+use crate::auth::Principal;
 use crate::sessions::{HistoryOptions, SessionError, SessionKey};
 use crate::store::{StoreError, SubagentQuery, SubagentRow, SubagentState};
 
+use super::Outcome;
 use super::stop::may_stop;
-use super::{Outcome, SpawnError};
 
 /// How far back an overview goes when nobody says; as in the original.
 pub const RECENT_MINUTES: u64 = 30;
 /// Sub-agents that are over, in an overview.
 const RECENT_MAX: usize = 20;
 const MINUTE_MS: u64 = 60_000;
-
-/// How a session speaks to a sub-agent under way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Said {
-    /// After what it does.
-    Send,
-    /// In the place of what it does.
-    Steer,
-}
 
 /// Why no sub-agent is meant.
 #[derive(Debug, thiserror::Error)]
@@ -153,75 +139,6 @@ impl Runs {
             return Err(StopError::NotYours);
         }
         Ok(self.stop_subagent(&row.run_id, AbortReason::Rpc).await)
-    }
-
-    /// Says something to a sub-agent. One that is over begins again, and its
-    /// result is told like the first. `by` is who says it, and the run that does.
-    /// Answers the id of the run that answers.
-    ///
-    /// # Errors
-    /// When it could not be said.
-    pub async fn tell_subagent(
-        self: &Arc<Self>,
-        row: &SubagentRow,
-        text: &str,
-        said: Said,
-        by: (Owner, Option<&ActiveRun>),
-    ) -> Result<String, SpawnError> {
-        let (owner, run) = by;
-        let parent = SessionKey::from_canonical(row.parent_key.as_str());
-        let child = SessionKey::from_canonical(row.child_key.as_str());
-        if self.parts.sessions.entry(&child).await?.is_none() {
-            return Err(SpawnError::Invalid("the sub-agent's session is gone".into()));
-        }
-        let source = Source { key: &parent, channel: None, tool: "subagents" };
-        let message = inter_session::message(source, text, self.parts.clock.now_ms());
-        if row.state.is_open() && said == Said::Send {
-            // It answers this as part of what it does.
-            let run_id = self.parts.ids.uuid();
-            let sent = self.send(SendRequest {
-                family: Family::Chat,
-                key: child.clone(),
-                written_key: child.to_string(),
-                idempotency_key: run_id.clone(),
-                message,
-                media: None,
-                thinking: None,
-                owner,
-                dedupe_text: None,
-                limit: None,
-                terms: RunTerms::default(),
-            });
-            return match sent.await {
-                Ok((Accepted::Started, start)) => {
-                    drop(start);
-                    Ok(run_id)
-                }
-                Ok(_) => Ok(run_id),
-                Err(error) => Err(SpawnError::Invalid(error.to_string())),
-            };
-        }
-        self.stop_subagent(&row.run_id, AbortReason::Rpc).await;
-        let again = SubagentRow {
-            run_id: self.parts.ids.uuid(),
-            parent_run_id: run.map(|run| run.id.to_string()),
-            owner: owner.to_text(),
-            message: message.content.text(),
-            state: SubagentState::Waiting,
-            outcome: None,
-            created_at: self.parts.clock.now_ms(),
-            ended_at: None,
-            ..row.clone()
-        };
-        let limit = self.parts.settings.now().agents.defaults.subagent_limits.max_children;
-        if !self.parts.store.add_subagent(again.clone(), limit).await? {
-            return Err(SpawnError::Forbidden(format!(
-                "this session has {limit} active sub-agents already, as many as it may"
-            )));
-        }
-        let run_id = again.run_id.clone();
-        self.drive_subagent(again);
-        Ok(run_id)
     }
 
     /// The last messages of a sub-agent, as lines of role and text.

@@ -13,12 +13,14 @@ mod outcome;
 mod recover;
 mod spawn;
 mod stop;
+mod tell;
 
-pub use manage::{Said, StopError, TargetError};
+pub use manage::{StopError, TargetError};
 pub use outcome::Outcome;
 pub use spawn::{SpawnError, SpawnRequest, Spawned};
+pub use tell::Said;
 
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, Notify};
 
 use crate::config::SubagentLimits;
 use crate::support::{Permits, Tasks};
@@ -30,12 +32,16 @@ pub struct Subagents {
     permits: Permits,
     /// Rings when one is over.
     news: Notify,
+    /// Held while one begins, ends or is spoken to: whoever is told that it runs is
+    /// heard before its end is written down.
+    turning: Mutex<()>,
 }
 
 impl Subagents {
     /// None yet.
     pub fn new(limits: &SubagentLimits) -> Self {
-        Self { permits: Permits::new(limits.max_concurrent), news: Notify::new() }
+        let permits = Permits::new(limits.max_concurrent);
+        Self { permits, news: Notify::new(), turning: Mutex::default() }
     }
 
     /// Takes other limits.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::agent::approvals::{ExecWords, Lineage, LineageError};
 use crate::agent::patch::PatchContext;
 use crate::agent::run::{AbortReason, ActiveRun};
 use crate::agent::runs::Runs;
@@ -90,8 +91,12 @@ impl Runs {
         run: Option<Arc<ActiveRun>>,
         request: SpawnRequest,
     ) -> Result<Spawned, SpawnError> {
-        let entry = self.parts.sessions.entry(&parent).await?.unwrap_or_default();
-        let plan = self.plan(&parent, &entry, run.as_deref(), request)?;
+        let lineage = match Lineage::of(&self.parts.sessions, &parent).await {
+            Ok(lineage) => lineage,
+            Err(LineageError::Session(error)) => return Err(error.into()),
+            Err(error) => return Err(SpawnError::Forbidden(error.to_string())),
+        };
+        let plan = self.plan(&parent, &lineage, run.as_deref(), request)?;
         let child = plan.child.clone();
         let row = self.subagent_row(&plan, &parent, run.as_deref());
         let entry = self.begin_session(plan).await?;
@@ -146,7 +151,7 @@ impl Runs {
     fn plan(
         &self,
         parent: &SessionKey,
-        entry: &SessionEntry,
+        lineage: &Lineage,
         run: Option<&ActiveRun>,
         mut request: SpawnRequest,
     ) -> Result<Plan, SpawnError> {
@@ -168,6 +173,7 @@ impl Runs {
         if let Some(wrong) = wrong {
             return Err(SpawnError::Invalid(wrong));
         }
+        let entry = lineage.own();
         let depth = entry.spawn_depth.unwrap_or_else(|| u64::from(parent.is_spawned()));
         let max = settings.agents.defaults.subagent_limits.max_spawn_depth;
         if depth >= max {
@@ -184,6 +190,7 @@ impl Runs {
             child,
             parent: parent.clone(),
             depth: depth + 1,
+            commands: lineage.words_for(agent.as_str(), settings),
             agent,
             request,
             inherited,
@@ -279,6 +286,8 @@ struct Plan {
     inherited: Option<SessionEntry>,
     /// The tools that the run may use which asks; the child has no others.
     limits: Vec<Vec<String>>,
+    /// What binds the commands of the parent, also once that is gone.
+    commands: ExecWords,
     /// Channel and delivery context of the parent.
     channel: (Option<String>, Option<Value>),
 }
@@ -290,6 +299,7 @@ impl Plan {
         entry.extra_system_prompt = Some(role(&self, leads));
         entry.spawned_by = Some(self.parent.to_string());
         entry.tool_limits.extend(self.limits);
+        self.commands.write(entry);
         entry.spawn_depth = Some(self.depth);
         entry.spawned_workspace_dir = Some(folder);
         entry.subagent_role = Some(if leads { "orchestrator" } else { "leaf" }.into());

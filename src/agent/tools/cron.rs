@@ -8,6 +8,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Tool, ToolContext, ToolKind, ToolOutput, ToolScope};
+use crate::agent::approvals::Lineage;
 use crate::cron::{Asked, CronError, Job, Origin};
 use crate::protocol::decode::{Params, Unknown, decode};
 use crate::protocol::methods::cron::{
@@ -182,7 +183,7 @@ async fn act(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
 }
 
 const NARROWED: &str = "this session may use less than its agent, so it can only make jobs with \
-    sessionTarget \"isolated\", and touch those that it made";
+    sessionTarget \"isolated\", and touch those that it made so";
 
 fn job_id(arguments: &Value) -> Option<&str> {
     arguments["jobId"].as_str().or_else(|| arguments["id"].as_str())
@@ -224,12 +225,16 @@ async fn caller(cx: &ToolContext) -> Result<Caller, String> {
     let scope = scope.limited(limits);
     let is_narrowed = scope.is_narrowed();
     let tools = if is_narrowed {
-        let toolbox = parts.tools.toolbox(&parts.settings.now(), &scope).await;
+        let agent = cx.key.agent(&parts.keys.now());
+        let toolbox = parts.tools.toolbox(&parts.settings.now(), agent.as_str(), &scope).await;
         Some(toolbox.iter().map(|tool| tool.name().to_owned()).collect())
     } else {
         None
     };
-    let origin = Origin { session_key: cx.key.to_string(), tools };
+    let lineage = Lineage::of(&parts.sessions, &cx.key).await.map_err(|error| error.to_string())?;
+    let agent = cx.key.agent(&parts.keys.now());
+    let commands = lineage.words_for(agent.as_str(), &parts.settings.now());
+    let origin = Origin { session_key: cx.key.to_string(), tools, commands };
     Ok(Caller { origin, is_narrowed })
 }
 
@@ -269,7 +274,11 @@ async fn own_job(cx: &ToolContext, arguments: &Value) -> Result<String, String> 
     let caller = caller(cx).await?;
     if caller.is_narrowed {
         let (_, origin) = cx.parts().cron.job(id).await.map_err(|error| error.to_string())?;
-        if origin.is_none_or(|origin| origin.session_key != cx.key.as_str()) {
+        // One that it made when it was not bound like this is bound by less.
+        let is_own = |origin: &Origin| {
+            origin.session_key == cx.key.as_str() && origin.commands == caller.origin.commands
+        };
+        if !origin.as_ref().is_some_and(is_own) {
             return Err(NARROWED.into());
         }
     }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::files::{reach, text};
 use super::{Tool, ToolContext, ToolKind, ToolOutput};
 use crate::agent::memory::{self, Excerpt};
+use crate::config::Settings;
 use crate::providers::ToolSpec;
 use crate::store::MemoryHit;
 use crate::support::{BoxFuture, blocking};
@@ -22,9 +23,18 @@ pub struct MemorySearch;
 /// The excerpt.
 pub struct MemoryGet;
 
+/// Whether an agent is to look into its memory by itself.
+fn has_memory(settings: &Settings, agent: &str) -> bool {
+    settings.agents.memory_search(agent).enabled != Some(false)
+}
+
 impl Tool for MemorySearch {
     fn name(&self) -> &'static str {
         "memory_search"
+    }
+
+    fn is_for(&self, settings: &Settings, agent: &str) -> bool {
+        has_memory(settings, agent)
     }
 
     fn kind(&self) -> ToolKind {
@@ -104,6 +114,10 @@ fn row(hit: &MemoryHit) -> Value {
 impl Tool for MemoryGet {
     fn name(&self) -> &'static str {
         "memory_get"
+    }
+
+    fn is_for(&self, settings: &Settings, agent: &str) -> bool {
+        has_memory(settings, agent)
     }
 
     fn kind(&self) -> ToolKind {

@@ -108,6 +108,11 @@ pub trait Tool: Send + Sync {
         true
     }
 
+    /// Whether it is there for this agent, where the configuration has it.
+    fn is_for(&self, _settings: &Settings, _agent: &str) -> bool {
+        true
+    }
+
     /// What calling it does.
     fn kind(&self) -> ToolKind {
         ToolKind::Changes
@@ -155,13 +160,15 @@ impl Tools {
         self.mcp.reconfigure(settings);
     }
 
-    /// The tools that somebody may use. Starts the MCP servers of them, and
-    /// waits a moment for those that are not there yet.
-    pub async fn toolbox(&self, settings: &Settings, scope: &ToolScope) -> Toolbox {
+    /// The tools that somebody may use in a session of this agent. Starts the MCP
+    /// servers of them, and waits a moment for those that are not there yet.
+    pub async fn toolbox(&self, settings: &Settings, agent: &str, scope: &ToolScope) -> Toolbox {
         let builtin = self.builtin.now();
         let taken = builtin.iter().map(|tool| tool.name().to_owned());
         let foreign = self.mcp.tools(taken).await;
-        let offered = builtin.iter().filter(|tool| tool.is_offered(settings)).chain(&foreign);
+        let is_there =
+            |tool: &&Arc<dyn Tool>| tool.is_offered(settings) && tool.is_for(settings, agent);
+        let offered = builtin.iter().filter(is_there).chain(&foreign);
         let allowed = offered.filter(|tool| {
             let is_harmless = tool.kind() == ToolKind::Reads || !scope.only_reads();
             is_harmless && scope.allows(settings, tool.name())
@@ -212,6 +219,13 @@ impl Toolbox {
         self.0.retain(|tool| specs.iter().all(|spec| spec.name != tool.name()));
         let theirs = specs.iter().cloned().map(clients::ClientTool::new);
         self.0.extend(theirs.map(|tool| Arc::new(tool) as Arc<dyn Tool>));
+        self
+    }
+
+    /// Those of these names which whoever asks does not do himself.
+    #[must_use]
+    pub fn only(mut self, names: &[&str]) -> Self {
+        self.0.retain(|tool| names.contains(&tool.name()) && !tool.is_of_client());
         self
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Promises: programs of a node are only run by `exec`, which asks whoever has to
 //! be asked; nothing here approves a node or changes what one may do; what a node
-//! says is bounded and marked as coming from outside.
+//! says is bounded and marked as coming from outside; only the owner of the gateway
+//! gets at them.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -71,6 +72,9 @@ impl Tool for Nodes {
 
     fn call<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Value) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
+            if !cx.is_owner() {
+                return ToolOutput::error("nodes is only for the owner of the gateway");
+            }
             run(cx, arguments).await.unwrap_or_else(|error| ToolOutput::failed("nodes", error))
         })
     }

@@ -4,6 +4,7 @@
 //! whatever else is said, and a sub-agent never has a tool that whoever spawned
 //! it has not. Unknown means no.
 
+use crate::agent::approvals::{CHAIN_MAX, ExecWords};
 use crate::agent::parts::RunsParts;
 use crate::agent::patch::only_plans;
 use crate::config::{Settings, ToolPattern, ToolPolicy, ToolProfile, ToolRules};
@@ -13,10 +14,6 @@ use crate::sessions::{SessionEntry, SessionError, SessionKey};
 use super::catalog;
 use crate::agent::mcp::SEPARATOR;
 
-/// A chain of sessions that spawned each other is not followed further; what is
-/// deeper gets no tools.
-const CHAIN_MAX: usize = 16;
-
 /// Not for sub-agents, unless `tools.subagents.tools` allows it.
 const NOT_FOR_SUBAGENTS: [&str; 5] =
     ["gateway", "agents_list", "session_status", "cron", "sessions_send"];
@@ -24,7 +21,7 @@ const NOT_FOR_SUBAGENTS: [&str; 5] =
 const NOT_FOR_LEAVES: [&str; 4] =
     ["subagents", "sessions_list", "sessions_history", "sessions_spawn"];
 /// Only for the gateway's owner, whatever lists say.
-const OWNER_ONLY: [&str; 1] = ["cron"];
+const OWNER_ONLY: [&str; 2] = ["cron", "nodes"];
 /// Not for clients that call tools themselves, unless `gateway.tools` allows it.
 const NOT_FOR_CLIENTS: [&str; 7] =
     ["group:fs", "group:runtime", "sessions_spawn", "sessions_send", "gateway", "cron", "nodes"];
@@ -56,6 +53,8 @@ struct Link {
     limits: Vec<ToolRules>,
     /// Whether it may only look.
     plans: bool,
+    /// Whether its commands are bound by something that it says itself.
+    is_bound: bool,
 }
 
 impl ToolScope {
@@ -78,6 +77,7 @@ impl ToolScope {
                 depth: depth.unwrap_or_else(|| u64::from(key.is_spawned())),
                 limits: limits(entry.as_ref().map_or(&[], |entry| &entry.tool_limits)),
                 plans: entry.as_ref().is_some_and(only_plans),
+                is_bound: entry.as_ref().is_some_and(|entry| !ExecWords::of(entry).is_empty()),
             });
             let parent = entry.and_then(|entry| entry.spawned_by);
             let Some(parent) = parent.filter(|_| links.len() <= CHAIN_MAX) else { break };
@@ -101,7 +101,8 @@ impl ToolScope {
 
     /// Whether it may use less than another session of its agent.
     pub fn is_narrowed(&self) -> bool {
-        let is_narrow = |link: &Link| link.depth > 0 || link.plans || !link.limits.is_empty();
+        let is_narrow =
+            |link: &Link| link.depth > 0 || link.plans || link.is_bound || !link.limits.is_empty();
         !self.limits.is_empty() || self.links.iter().any(is_narrow)
     }
 

@@ -2,6 +2,8 @@
 //! cannot read it any more, or when it has said so. What no summary helps with
 //! are results of tools: less of them is shown.
 
+use std::sync::Arc;
+
 use super::{Stop, TOO_LONG, Turn};
 use crate::agent::compaction::{self, CompactError};
 use crate::agent::pruning;
@@ -43,12 +45,17 @@ impl Fill {
 
 impl Turn<'_> {
     /// Sums up what is long ago when the rest of the context is not enough for
-    /// an answer. When that fails the model is asked all the same.
-    pub(super) async fn keep_room(&mut self, model: &ModelInfo) -> Result<(), Stop> {
+    /// an answer, and has the model write down what lasts before it comes to that.
+    /// When that fails the model is asked all the same.
+    pub(super) async fn keep_room(&mut self, model: &Arc<ModelInfo>) -> Result<(), Stop> {
         let reserve = self.parts.settings.now().agents.defaults.compaction_reserve_tokens;
         // A small model that kept so much free would have no room at all.
         let reserve = reserve.min(model.context_window / 4);
         let limit = model.context_window.saturating_sub(reserve);
+        let soft = self.parts.settings.now().agents.defaults.memory_flush.soft_threshold_tokens;
+        if self.fill.tokens > limit.saturating_sub(soft.min(model.context_window / 4)) {
+            self.take_notes(model).await?;
+        }
         if self.fill.tokens <= limit.max(self.fill.not_before) {
             return Ok(());
         }

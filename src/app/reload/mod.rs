@@ -21,7 +21,7 @@ use crate::config::document::ConfigIssue;
 use crate::config::watch::{Watch, fingerprint};
 use crate::config::{Env, Overrides, ReloadMode, Settings};
 use crate::gateway::Gateway;
-use crate::registry::{Ask, Services, TakenUp};
+use crate::registry::{Ask, ConfigState, Services, TakenUp};
 use crate::support::{blocking, trouble};
 use crate::telemetry;
 
@@ -32,6 +32,11 @@ use news::News;
 /// A file that is written again and again is looked at after so long all the
 /// same.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// A configuration that is not taken up is looked at again after so long: what is wrong
+/// may be a file or a program that it refers to.
+const AGAIN: Duration = Duration::from_secs(2);
+/// The wait doubles each time, up to this.
+const AGAIN_MAX: Duration = Duration::from_mins(1);
 
 /// Takes up the configuration.
 pub(super) struct Reloader {
@@ -46,6 +51,10 @@ pub(super) struct Reloader {
     watch: Option<Watch>,
     /// Since when they change, and when they are looked at.
     due: Option<(Instant, Instant)>,
+    /// While what was looked at last is not in use: how long it waits to look again …
+    again: Option<Duration>,
+    /// … and when it does, where the files are watched.
+    again_at: Option<Instant>,
 }
 
 impl Reloader {
@@ -58,7 +67,18 @@ impl Reloader {
         seen: [u8; 32],
     ) -> Self {
         let (env, overrides) = (env.clone(), overrides.clone());
-        Self { gateway, env, overrides, control, exporter, seen, watch: None, due: None }
+        Self {
+            gateway,
+            env,
+            overrides,
+            control,
+            exporter,
+            seen,
+            watch: None,
+            due: None,
+            again: None,
+            again_at: None,
+        }
     }
 
     /// Takes up what is wanted and what changes, until the task is dropped.
@@ -74,7 +94,7 @@ impl Reloader {
                     None => return,
                 },
                 is_well = changed(self.watch.as_ref()) => self.note_change(is_well).await,
-                () = until(self.due) => {
+                () = until(self.next_look()) => {
                     self.due = None;
                     // What is wrong is in the log and in the state.
                     let _ = Box::pin(self.take_up(None, false)).await;
@@ -92,7 +112,10 @@ impl Reloader {
             }
             Ask::TakeUp { caller, anew, answer } => {
                 let taken = Box::pin(self.take_up(caller.as_deref(), anew)).await;
-                let _ = answer.send(taken);
+                let restarts = taken.as_ref().is_ok_and(|taken| taken.restarts);
+                if answer.send(taken).is_err() && restarts {
+                    self.services().restart.ask();
+                }
             }
         }
     }
@@ -146,7 +169,8 @@ impl Reloader {
         let files = self.files();
         let print = blocking(move || fingerprint(&files)).await;
         let print = print.unwrap_or(self.seen);
-        if print == self.seen && !anew {
+        let is_other = print != self.seen;
+        if !is_other && !anew && self.again.is_none() {
             let pending = self.services().settings.now().pending.clone();
             let known = TakenUp { pending, ..TakenUp::default() };
             let state = self.services().reload.state.now();
@@ -158,17 +182,36 @@ impl Reloader {
             Ok(news) => Ok(Box::pin(self.apply(news, caller)).await),
             Err(issue) => Err(issue),
         };
-        let mut state = (*self.services().reload.state.now()).clone();
-        state.trouble = taken.as_ref().err().cloned();
-        if let Some(issue) = &state.trouble {
+        let trouble = taken.as_ref().err().cloned();
+        // What goes on to be wrong is told once.
+        let is_known = !is_other && self.services().reload.state.now().trouble == trouble;
+        if let Some(issue) = trouble.as_ref().filter(|_| !is_known) {
             let (path, why) = (&issue.path, &issue.message);
             tracing::error!(path, why, "the config file is not taken up; the last good one stays");
         }
-        trouble::tell("config", state.said());
-        self.services().reload.state.set(state);
-        self.services().health.refresh_soon();
+        if taken.is_ok() || !is_known {
+            let state = ConfigState { trouble };
+            trouble::tell("config", state.said());
+            self.services().reload.state.set(state);
+            self.services().health.refresh_soon();
+        }
         self.follow().await;
+        self.look_again_later(taken.is_err(), is_other);
         taken
+    }
+
+    /// Looks at it again without being asked, where the files are watched.
+    fn look_again_later(&mut self, is_wrong: bool, is_other: bool) {
+        let last = self.again.filter(|_| !is_other);
+        let next = last.map_or(AGAIN, |last| last.saturating_mul(2).min(AGAIN_MAX));
+        self.again = is_wrong.then_some(next);
+        let is_watched = self.watch.is_some();
+        self.again_at = self.again.filter(|_| is_watched).map(|wait| Instant::now() + wait);
+    }
+
+    /// A file that changes is left alone for a moment, whatever was to be looked at again.
+    fn next_look(&self) -> Option<Instant> {
+        self.due.map(|(_, due)| due).or(self.again_at)
     }
 
     /// Has everything use what is new. Nothing fails here.
@@ -265,9 +308,9 @@ async fn changed(watch: Option<&Watch>) -> bool {
     }
 }
 
-async fn until(due: Option<(Instant, Instant)>) {
+async fn until(due: Option<Instant>) {
     match due {
-        Some((_, due)) => tokio::time::sleep_until(due).await,
+        Some(due) => tokio::time::sleep_until(due).await,
         None => std::future::pending().await,
     }
 }

@@ -75,6 +75,7 @@ impl News {
                 message: error.to_string(),
             })?;
         }
+        listen::check(&settings, &before).map_err(|error| error.issue())?;
         let is_repaired = services.repair.is_some();
         let differs = |name: &&str| before.raw.get(name) != settings.raw.get(name);
         let mut models = None;

@@ -7,6 +7,7 @@ use anyhow::bail;
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::super::client::Client;
 use super::super::{ConnectArgs, Screen, Surroundings};
 use super::{roster, settings, show};
 use crate::agent::roster::Discarded;
@@ -79,9 +80,11 @@ type Outcome = (u64, Vec<Value>);
 fn by_gateway(args: &DeleteArgs, id: &AgentId, env: &Env) -> anyhow::Result<Outcome> {
     let mut screen = Screen::stdio(true);
     let around = Surroundings::find(env.clone(), &mut screen);
+    // What was asked and is told is about this machine's agent: no other gateway is meant.
+    let target = around.own()?;
     let params = json!({"agentId": id.as_str(), "deleteFiles": !args.keep_files});
     let answer = super::super::one_thread()?.block_on(async {
-        let mut client = ConnectArgs::default().connect(&around).await?;
+        let mut client = Client::connect(&target, ConnectArgs::default().limit()).await?;
         let answer = client.request("agents.delete", params).await?;
         client.close().await;
         anyhow::Ok(answer)

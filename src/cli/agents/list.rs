@@ -44,7 +44,10 @@ pub fn run(args: &ListArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let mut lines = Vec::new();
     for row in &rows {
         let is_default = if row["isDefault"] == true { " (default)" } else { "" };
-        let face = [text(row, "identityEmoji"), text(row, "name")].join(" ").trim().to_owned();
+        // What it calls itself; what it is called in the config is no identity.
+        let own = Some(text(row, "identityName")).filter(|name| !name.is_empty());
+        let name = own.unwrap_or_else(|| text(row, "name"));
+        let face = [text(row, "identityEmoji"), name].join(" ").trim().to_owned();
         let model = text(row, "model");
         lines.push([
             format!("{}{is_default}", text(row, "id")),

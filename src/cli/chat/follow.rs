@@ -87,7 +87,7 @@ pub struct Follower<'a> {
     screen: &'a mut Screen,
     style: Style,
     streamed: Streamed,
-    /// The question's key, and the run that the gateway gave it to.
+    /// The question's key, and the runs that the gateway gave it to.
     runs: Vec<String>,
     deadline: Option<Instant>,
     /// The text was begun over a connection that is gone.
@@ -269,6 +269,12 @@ impl<'a> Follower<'a> {
 
     fn on_chat(&mut self, event: &Event) -> Result<Option<Ending>, CliError> {
         match event.text("/state") {
+            Some("final") if let Some(run) = event.text("/takenInto") => {
+                self.screen.end_line()?;
+                self.runs.push(run.to_owned());
+                self.streamed = Streamed::joined();
+                Ok(None)
+            }
             Some("final") => {
                 let rest = self.streamed.finish(&message_text(&event.payload));
                 self.show_text(&rest)?;
@@ -330,8 +336,7 @@ fn approval_line(event: &Event) -> Option<String> {
     let id = event.text("/data/approvalSlug")?;
     Some(format!(
         "a command waits for approval: {command}\n\
-         decide in another terminal: clawgate call exec.approval.resolve \
-         '{{\"id\":\"{id}\",\"decision\":\"allow-once\"}}' (or \"deny\")"
+         decide in another terminal: clawgate approvals approve {id} (or deny)"
     ))
 }
 
@@ -402,7 +407,7 @@ mod tests {
             "command": "ls \u{202e}\u{1b}[2K 'é'"}));
         let line = approval_line(&asked).unwrap();
         assert!(line.starts_with("a command waits for approval: ls \\u{202e}\\u{1b}[2K 'é'\n"));
-        assert!(line.contains(r#"'{"id":"0a1b2c3d","decision":"allow-once"}'"#), "{line}");
+        assert!(line.ends_with("clawgate approvals approve 0a1b2c3d (or deny)"), "{line}");
         assert_eq!(approval_line(&approval(json!({"phase": "resolved"}))), None);
     }
 }

@@ -99,10 +99,44 @@ impl Source {
 
 /// A history that cannot be kept is no reason to end a conversation.
 fn remember(editor: &mut DefaultEditor, history: Option<&PathBuf>, line: &str) {
-    let is_new = !line.trim().is_empty() && editor.add_history_entry(line).unwrap_or(false);
+    let is_new = may_be_kept(line) && editor.add_history_entry(line).unwrap_or(false);
     if let Some(path) = history
         && is_new
     {
         let _ = editor.append_history(path);
+    }
+}
+
+/// Values of the config may be secrets; a line that begins with space is left out as in a
+/// shell.
+fn may_be_kept(line: &str) -> bool {
+    const CONFIG: &str = "/config";
+    let is_config = line.get(..CONFIG.len()).is_some_and(|it| it.eq_ignore_ascii_case(CONFIG));
+    !line.is_empty() && !line.starts_with(char::is_whitespace) && !is_config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_of_the_config_is_not_kept() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("chat_history");
+        let mut editor = DefaultEditor::new().unwrap();
+        for line in [
+            "hi",
+            "/config set gateway.auth.token=canary",
+            "/Config: set a=canary",
+            " /config set a=canary",
+            " canary",
+            "",
+            "bye",
+        ] {
+            remember(&mut editor, Some(&path), line);
+        }
+        let kept = std::fs::read_to_string(&path).unwrap();
+        assert!(kept.contains("hi\n") && kept.contains("bye\n"), "{kept}");
+        assert!(!kept.contains("canary"), "{kept}");
     }
 }

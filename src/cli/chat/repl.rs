@@ -8,19 +8,11 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use crate::cli::client::{Client, ClientError, Target};
 use crate::cli::{CliError, Screen};
 
 use super::follow::{Ending, Follower, Question, Style};
 use super::lines::{Line, Lines};
-
-/// A gateway that restarts is back within two seconds.
-const RENEWAL_LIMIT: Duration = Duration::from_secs(10);
-
-/// Between two tries to reach a gateway that restarts.
-const RENEWAL_PAUSE: Duration = Duration::from_millis(250);
 
 /// A conversation.
 pub struct Repl<'a> {
@@ -124,7 +116,7 @@ impl Repl<'_> {
                 may_renew = false;
                 follower.screen().note("reconnecting …")?;
                 tokio::select! {
-                    client = renew(&self.target, self.limit) => client?,
+                    client = Client::renew(&self.target, self.limit) => client?,
                     Ok(()) = tokio::signal::ctrl_c() => return Ok(Ending::Interrupted),
                 }
             };
@@ -164,19 +156,4 @@ async fn next_line(lines: &Lines, slot: &mut Option<Client>) -> Result<Line, Cli
 
 fn gone() -> io::Error {
     io::Error::other("the reader of the terminal has stopped; start the command again")
-}
-
-/// Connects anew, patient with a gateway that restarts.
-async fn renew(target: &Target, limit: Duration) -> Result<Client, ClientError> {
-    let give_up = Instant::now() + RENEWAL_LIMIT;
-    loop {
-        match Client::connect(target, limit).await {
-            Err(
-                ClientError::Refused { .. } | ClientError::Busy { .. } | ClientError::Closed { .. },
-            ) if Instant::now() < give_up => {
-                tokio::time::sleep(RENEWAL_PAUSE).await;
-            }
-            outcome => return outcome,
-        }
-    }
 }

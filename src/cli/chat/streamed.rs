@@ -10,9 +10,16 @@ pub struct Streamed {
     all: String,
     /// The current model turn.
     turn: String,
+    /// The run had said something else before.
+    is_joined: bool,
 }
 
 impl Streamed {
+    /// What a run says from now on that answered another message until now.
+    pub fn joined() -> Self {
+        Self { is_joined: true, ..Self::default() }
+    }
+
     /// Whether nothing has been given out.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
@@ -59,7 +66,7 @@ impl Streamed {
             text.to_owned()
         } else if let Some(rest) = text.strip_prefix(self.all.as_str()) {
             rest.to_owned()
-        } else if shown.starts_with(full) {
+        } else if shown.starts_with(full) || (self.is_joined && full.ends_with(shown)) {
             String::new()
         } else if let Some(rest) = full.strip_prefix(shown) {
             rest.to_owned()
@@ -125,6 +132,16 @@ mod tests {
         let mut streamed = Streamed::default();
         let pushes = [("a<th", Some("a<th")), ("", Some("a")), ("", Some("")), ("b", Some("ab"))];
         assert_eq!(shown(&mut streamed, &pushes), "a<thb");
+    }
+
+    #[test]
+    fn of_a_run_that_was_joined_only_what_comes_then_is_shown() {
+        let mut streamed = Streamed::joined();
+        let pushes = [("new", Some("new")), (" words", Some("new words"))];
+        assert_eq!(shown(&mut streamed, &pushes), "new words");
+        assert_eq!(streamed.finish("old words new words"), "");
+        // Of what came before nothing is known here.
+        assert_eq!(Streamed::joined().finish("old words new words"), "old words new words");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::error::{ClientError, GatewayError};
 use super::frame::{Event, Frame};
@@ -18,6 +19,11 @@ use super::target::Target;
 /// A busy gateway sends some hundred events per second, and answers are
 /// waited for some seconds.
 const MAX_BACKLOG: usize = 10_000;
+
+/// A gateway that restarts is back within two seconds.
+const RENEWAL_LIMIT: Duration = Duration::from_secs(10);
+/// Between two tries to reach a gateway that restarts.
+const RENEWAL_PAUSE: Duration = Duration::from_millis(250);
 
 /// Ties an answer to its request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +70,22 @@ impl Client {
                 ClientError::Timeout { what: format!("connecting to {}", target.url), limit }
             })??;
         Ok(Self { socket, hello, limit, requests: 0, backlog: VecDeque::new() })
+    }
+
+    /// Connects anew, patient with a gateway that restarts.
+    pub async fn renew(target: &Target, limit: Duration) -> Result<Self, ClientError> {
+        let give_up = Instant::now() + RENEWAL_LIMIT;
+        loop {
+            match Self::connect(target, limit).await {
+                Err(
+                    ClientError::Refused { .. }
+                    | ClientError::Busy { .. }
+                    | ClientError::Closed { .. }
+                    | ClientError::Lost { .. },
+                ) if Instant::now() < give_up => tokio::time::sleep(RENEWAL_PAUSE).await,
+                outcome => return outcome,
+            }
+        }
     }
 
     /// Payload of `hello-ok`.

@@ -7,6 +7,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use crate::cli::ConnectArgs;
+use crate::store::instance::Running;
 use crate::support::{Fingerprint, Secret};
 
 use super::address::{AddressError, GatewayUrl};
@@ -15,6 +16,8 @@ use super::address::{AddressError, GatewayUrl};
 const DEFAULT_PORT: u16 = 18789;
 /// Says which gateway is meant.
 const URL: &str = "OPENCLAW_GATEWAY_URL";
+/// Says at which port of this machine it is.
+const PORT: &str = "OPENCLAW_GATEWAY_PORT";
 
 /// What this machine knows of its gateway, from `openclaw.json` and the token
 /// file.
@@ -102,7 +105,7 @@ impl Target {
             password: local.password.as_ref(),
             tls_fingerprint: local.tls_fingerprint,
         };
-        let port = env("OPENCLAW_GATEWAY_PORT");
+        let port = env(PORT);
         let (url, known) = match (args.url.clone().or_else(|| env(URL)), &local.remote) {
             (Some(text), _) => {
                 let url = GatewayUrl::parse(&text)?;
@@ -129,6 +132,35 @@ impl Target {
             tls_fingerprint: args.tls_fingerprint.or(known.tls_fingerprint),
             url,
         })
+    }
+
+    /// The gateway that runs on this machine's state, whatever is said of others.
+    pub fn own(running: Running, local: &LocalGateway) -> Result<Self, TargetError> {
+        Ok(Self {
+            url: GatewayUrl::at(running.address, running.is_tls)?,
+            token: local.token.clone(),
+            password: local.password.clone(),
+            tls_fingerprint: local.tls_fingerprint,
+        })
+    }
+
+    /// Whether [`Target::resolve`] leads to another one than that.
+    pub fn is_elsewhere(
+        args: &ConnectArgs,
+        env: impl Fn(&str) -> Option<String>,
+        local: &LocalGateway,
+        running: Option<Running>,
+    ) -> bool {
+        let env = |name: &str| env(name).filter(|value| !value.trim().is_empty());
+        if args.url.is_some() || env(URL).is_some() {
+            return true;
+        }
+        match env(PORT) {
+            Some(port) => {
+                running.is_some_and(|own| port.trim().parse::<u16>() != Ok(own.address.port()))
+            }
+            None => local.remote.is_some(),
+        }
     }
 }
 
@@ -299,6 +331,36 @@ mod tests {
         let here = target(&ConnectArgs::default(), Some("5"));
         assert_eq!(shown(&here), ("wss://127.0.0.1:5".into(), Some("stored-token"), None));
         assert_eq!(here.tls_fingerprint, local.tls_fingerprint);
+    }
+
+    #[test]
+    fn a_url_another_port_or_a_remote_gateway_is_not_the_one_that_runs_here() {
+        let running = Running { address: "127.0.0.1:19001".parse().unwrap(), is_tls: false };
+        let remote = RemoteGateway { url: "wss://gw.example".into(), ..RemoteGateway::default() };
+        let remote = LocalGateway { remote: Some(remote), ..LocalGateway::default() };
+        let here = LocalGateway::default();
+        let none = args(None, None, None);
+        let url = args(Some("ws://127.0.0.1:5"), None, None);
+        let is = |args: &ConnectArgs, env: Env, local: &LocalGateway, running| {
+            let lookup =
+                |name: &str| env.iter().find(|(key, _)| *key == name).map(|(_, v)| (*v).to_owned());
+            Target::is_elsewhere(args, lookup, local, running)
+        };
+        for (args, env, local, expected) in [
+            (&none, &[] as Env, &here, false),
+            (&url, &[], &here, true),
+            (&none, &[("OPENCLAW_GATEWAY_URL", "ws://127.0.0.1:5")], &here, true),
+            (&none, &[("OPENCLAW_GATEWAY_URL", " ")], &here, false),
+            (&none, &[("OPENCLAW_GATEWAY_PORT", "19001")], &here, false),
+            (&none, &[("OPENCLAW_GATEWAY_PORT", "19002")], &here, true),
+            (&none, &[("OPENCLAW_GATEWAY_PORT", "x")], &here, true),
+            (&none, &[], &remote, true),
+            (&none, &[("OPENCLAW_GATEWAY_PORT", "19001")], &remote, false),
+        ] {
+            assert_eq!(is(args, env, local, Some(running)), expected, "{args:?} {env:?}");
+        }
+        // Where none runs, the port is that of the one that would.
+        assert!(!is(&none, &[("OPENCLAW_GATEWAY_PORT", "19002")], &here, None));
     }
 
     #[test]

@@ -40,6 +40,15 @@ enum CronCommand {
         #[command(flatten)]
         connect: ConnectArgs,
     },
+    /// Show one job
+    #[command(visible_alias = "get")]
+    Show {
+        /// Its id, or a name that no other job has
+        id: String,
+        /// How to reach the gateway.
+        #[command(flatten)]
+        connect: ConnectArgs,
+    },
     /// Make a job
     #[command(visible_alias = "create")]
     Add {
@@ -145,7 +154,11 @@ pub async fn run(
             }
         }
     }
-    let answer = client.request(method, params).await?;
+    let answer = match params["id"].as_str() {
+        // No method answers with one job.
+        Some(id) if method == "cron.list" => which::job(&mut client, id).await?,
+        _ => client.request(method, params).await?,
+    };
     if let Some(wanted) = gone.filter(|_| answer["total"] == 0) {
         return refuse(screen, client, &which::nobody(&wanted)).await;
     }
@@ -165,6 +178,7 @@ fn question(command: CronCommand) -> Result<Question, CliError> {
         CronCommand::List { all, connect } => {
             (connect, "cron.list", json!({"includeDisabled": all}), list_text)
         }
+        CronCommand::Show { id, connect } => (connect, "cron.list", json!({"id": id}), one_text),
         CronCommand::Add { flags, disabled, connect } => {
             let mut job = flags.members(now)?;
             for (name, flag) in [("name", "--name"), ("schedule", "--at, --every or --cron")] {
@@ -278,7 +292,8 @@ fn list_text(page: &Value) -> String {
     format::table(&[vec![head], jobs].concat())
 }
 
-fn job_text(job: &Value) -> String {
+/// In one line each, what a job is.
+fn facts(job: &Value) -> Vec<[String; 2]> {
     let [id, name, when, target, state, next] = row(job);
     let rows = [
         ("id", id),
@@ -288,7 +303,29 @@ fn job_text(job: &Value) -> String {
         ("state", state),
         ("next", next),
     ];
-    format::table(&rows.map(|(label, value)| [label.to_owned(), value]))
+    rows.map(|(label, value)| [label.to_owned(), value]).to_vec()
+}
+
+fn job_text(job: &Value) -> String {
+    format::table(&facts(job))
+}
+
+/// A job, with what it does and how that went.
+fn one_text(job: &Value) -> String {
+    let said = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    let (payload, state) = (&job["payload"], &job["state"]);
+    let more = [
+        ("says", said(&payload["message"]).or_else(|| said(&payload["text"]))),
+        ("model", said(&payload["model"])),
+        ("agent", said(&job["agentId"])),
+        ("last", state["lastRunAtMs"].as_u64().map(iso_time)),
+        ("error", said(&state["lastError"])),
+    ];
+    let more = more.into_iter().filter_map(|(label, value)| {
+        let value = value?.lines().collect::<Vec<_>>().join(" ");
+        Some([label.to_owned(), value])
+    });
+    format::table(&facts(job).into_iter().chain(more).collect::<Vec<_>>())
 }
 
 fn run_text(answer: &Value) -> String {

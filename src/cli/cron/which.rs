@@ -44,6 +44,17 @@ impl Which {
     }
 }
 
+/// The job with this id.
+///
+/// # Errors
+/// When the gateway does not tell its jobs.
+pub async fn job(client: &mut Client, id: &str) -> Result<Value, CliError> {
+    let params = json!({"includeDisabled": true, "query": id});
+    let page = client.request("cron.list", params).await?;
+    let mut jobs = page["jobs"].as_array().into_iter().flatten();
+    jobs.find(|job| job["id"] == id).cloned().ok_or_else(|| CliError::Usage(nobody(id)))
+}
+
 /// What is told when there is no such job.
 pub fn nobody(wanted: &str) -> String {
     format!("there is no job with the id or name \"{wanted}\"; see `clawgate cron list --all`")

@@ -9,7 +9,7 @@ mod link;
 mod open;
 mod tailscale;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
@@ -61,10 +61,7 @@ pub async fn run(
         Way::Control(_) => (own_address(around)?, around.local.tls_fingerprint),
         Way::Gateway(_) => {
             let target = args.connect.target(around)?;
-            // Every address is one to listen at, and none to go to.
-            let is_any = target.url.host().parse().is_ok_and(|ip: IpAddr| ip.is_unspecified());
-            let url = if is_any { own_address(around)? } else { target.url };
-            (url, target.tls_fingerprint)
+            (to_go_to(target.url)?, target.tls_fingerprint)
         }
     };
     let issued = way.request("device.pair.loginCode", json!({})).await?;
@@ -102,9 +99,11 @@ pub async fn run(
         }
     }
     screen.note("It is good for one browser and five minutes; after that, run this again.")?;
-    let opened = !args.no_open && open::open(&place, &link).await;
-    if opened {
+    if !args.no_open
+        && let Some(page) = open::open(&place, &link, around.env.home()).await
+    {
         screen.note("Opened in your browser.")?;
+        page.stays().await;
     }
     Ok(0)
 }
@@ -117,11 +116,26 @@ fn parse_public(text: &str) -> Result<GatewayUrl, CliError> {
     })
 }
 
+/// Every address is one to listen at, and none to go to: who names it means this machine.
+fn to_go_to(url: GatewayUrl) -> Result<GatewayUrl, CliError> {
+    match url.host().parse::<IpAddr>() {
+        Ok(ip) if ip.is_unspecified() => {
+            let (address, _) = banner::reachable(SocketAddr::new(ip, url.port()));
+            at(address, url.is_tls())
+        }
+        _ => Ok(url),
+    }
+}
+
 /// Where a browser on this machine reaches this machine's gateway.
 fn own_address(around: &Surroundings) -> Result<GatewayUrl, CliError> {
     let (address, is_tls) = match around.running {
         Some(running) => (banner::reachable(running.address).0, running.is_tls),
         None => (around.local.address, around.local.is_tls),
     };
+    at(address, is_tls)
+}
+
+fn at(address: SocketAddr, is_tls: bool) -> Result<GatewayUrl, CliError> {
     GatewayUrl::at(address, is_tls).map_err(|error| CliError::Usage(error.to_string()))
 }

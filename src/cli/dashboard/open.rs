@@ -1,6 +1,8 @@
 //! Opening a link in the browser of whoever sits here.
 
+use std::fs;
 use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -8,10 +10,13 @@ use tokio::process::Command;
 
 use crate::cli::Surroundings;
 use crate::config::Env;
+use crate::store::atomic::{FileError, write_private};
 
 /// Programs that hand a link to a browser end at once, or stay as the browser
 /// itself; after this one that stays counts as the browser.
 const HANDED_OVER: Duration = Duration::from_secs(3);
+/// A browser that has to start first has read a page by then.
+const IS_READ: Duration = Duration::from_secs(10);
 
 /// Where somebody runs the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,12 +69,51 @@ impl Place {
     }
 }
 
-/// Opens a link; whether a browser has it now.
-pub async fn open(place: &Place, link: &str) -> bool {
-    let Place::Screen(programs) = place else { return false };
+/// A page that leads to a link. Arguments of programs are seen by everybody on the
+/// machine; what is in this file, only by its user. It is gone when this is dropped.
+pub struct Page {
+    path: PathBuf,
+}
+
+impl Page {
+    /// Not below a hidden folder or a temporary one: browsers in a sandbox see neither.
+    fn write(home: &Path, link: &str) -> Result<Self, FileError> {
+        let path = home.join("clawgate-login.html");
+        let link = link.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;");
+        let html = format!(
+            "<!doctype html><meta charset=\"utf-8\"><title>clawgate</title>\n\
+             <meta http-equiv=\"refresh\" content=\"0;url={link}\">\n\
+             <a href=\"{link}\">Log in</a>\n"
+        );
+        write_private(&path, html.as_bytes())?;
+        Ok(Self { path })
+    }
+
+    /// Until the browser has read it, or nobody wants to wait.
+    pub async fn stays(self) {
+        tokio::select! {
+            biased;
+            _ = tokio::signal::ctrl_c() => {}
+            () = tokio::time::sleep(IS_READ) => {}
+        }
+        drop(self);
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // Its code is soon good for nothing.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Opens a link by a page in this home; none when no browser has it.
+pub async fn open(place: &Place, link: &str, home: Option<&Path>) -> Option<Page> {
+    let Place::Screen(programs) = place else { return None };
+    let page = Page::write(home?, link).ok()?;
     for program in *programs {
         let started = Command::new(program)
-            .arg(link)
+            .arg(&page.path)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -78,10 +122,10 @@ pub async fn open(place: &Place, link: &str) -> bool {
         match tokio::time::timeout(HANDED_OVER, child.wait()).await {
             Ok(Ok(status)) if !status.success() => {}
             Ok(Err(_)) => {}
-            _ => return true,
+            _ => return Some(page),
         }
     }
-    false
+    None
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! `clawgate qr`: a code that sets up one phone.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use clap::Args;
@@ -8,6 +10,10 @@ use serde_json::json;
 use super::super::client::GatewayUrl;
 use super::super::{CliError, ConnectArgs, Screen, Surroundings};
 use super::{Way, show, text};
+use crate::support::route_to;
+
+/// Not on this machine (RFC 5737): the address towards it is the one in the network.
+const ELSEWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 9);
 
 /// Arguments of `clawgate qr`.
 #[derive(Debug, Args)]
@@ -29,21 +35,7 @@ pub struct QrArgs {
 
 /// Issues a code and prints it.
 pub async fn run(args: QrArgs, around: &Surroundings, screen: &mut Screen) -> Result<u8, CliError> {
-    let url = match &args.public_url {
-        Some(url) => GatewayUrl::parse(url).map_err(|_| {
-            CliError::Usage(
-                "--public-url is no address of a gateway; write it like wss://gateway.example"
-                    .into(),
-            )
-        })?,
-        None => GatewayUrl::at(around.local.address, around.local.is_tls)
-            .map_err(|error| CliError::Usage(error.to_string()))?,
-    };
-    if url.is_loopback() {
-        return Err(CliError::Usage(
-            "a phone does not reach 127.0.0.1: name the address that it uses with --public-url, or let the gateway listen on the network (gateway.bind)".into(),
-        ));
-    }
+    let url = address(&args, around)?;
     let mut way = Way::find(&args.connect, around).await?;
     let issued = way.request("device.pair.setupCode", json!({})).await?;
     let payload = json!({"url": url.to_string(), "bootstrapToken": issued["bootstrapToken"]});
@@ -64,4 +56,74 @@ pub async fn run(args: QrArgs, around: &Surroundings, screen: &mut Screen) -> Re
             text::of(&answer, "gatewayUrl"),
         )
     })
+}
+
+/// Where the phone reaches the gateway that issues the code.
+fn address(args: &QrArgs, around: &Surroundings) -> Result<GatewayUrl, CliError> {
+    let url = match &args.public_url {
+        Some(url) => GatewayUrl::parse(url).map_err(|_| {
+            CliError::Usage(
+                "--public-url is no address of a gateway; write it like wss://gateway.example"
+                    .into(),
+            )
+        })?,
+        None => args.connect.target(around)?.url,
+    };
+    let is_any = url.host().parse().is_ok_and(|ip: IpAddr| ip.is_unspecified());
+    if !url.is_loopback() && !is_any {
+        return Ok(url);
+    }
+    let is_own = args.public_url.is_none()
+        && around.running.is_some_and(|own| own.address.port() == url.port());
+    if !is_own || !around.is_on_every_address {
+        return Err(CliError::Usage(format!(
+            "a phone does not reach {}: name the address that it uses with --public-url, or let the gateway listen on the network (gateway.bind)",
+            url.host()
+        )));
+    }
+    let ip = route_to(ELSEWHERE).ok_or_else(|| {
+        CliError::Usage(
+            "this machine is in no network; name the address that the phone uses with --public-url"
+                .into(),
+        )
+    })?;
+    GatewayUrl::at(SocketAddr::new(ip, url.port()), url.is_tls())
+        .map_err(|error| CliError::Usage(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Env;
+    use crate::store::instance::Running;
+
+    fn shown(url: Option<&str>, is_on_every_address: bool) -> Result<String, CliError> {
+        let connect = ConnectArgs { url: url.map(str::to_owned), ..ConnectArgs::default() };
+        let args = QrArgs { public_url: None, setup_code_only: false, connect };
+        let running = Running { address: "127.0.0.1:19001".parse().unwrap(), is_tls: true };
+        let mut around = Surroundings::find(Env::fixed([], "/nowhere"), &mut Screen::silent());
+        around.running = Some(running);
+        (around.local.address, around.local.is_tls) = (running.address, running.is_tls);
+        around.is_on_every_address = is_on_every_address;
+        address(&args, &around).map(|url| url.to_string())
+    }
+
+    #[test]
+    fn the_code_names_an_address_at_which_a_phone_reaches_that_gateway() {
+        let there = shown(Some("wss://gw.example"), true).unwrap();
+        assert_eq!(there, "wss://gw.example");
+        for (url, is_on_every_address) in
+            [(None, false), (Some("ws://127.0.0.1:5"), true), (Some("ws://0.0.0.0:5"), false)]
+        {
+            let error = shown(url, is_on_every_address).unwrap_err().to_string();
+            assert!(error.contains("gateway.bind"), "{error}");
+        }
+        match route_to(ELSEWHERE) {
+            Some(ip) => {
+                let expected = format!("wss://{}", SocketAddr::new(ip, 19001));
+                assert_eq!(shown(None, true).unwrap(), expected);
+            }
+            None => assert!(shown(None, true).unwrap_err().to_string().contains("no network")),
+        }
+    }
 }

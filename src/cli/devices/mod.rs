@@ -119,11 +119,9 @@ pub(super) enum Way {
 impl Way {
     /// The socket of this machine's gateway, unless another one is meant.
     pub async fn find(connect: &ConnectArgs, around: &Surroundings) -> Result<Self, CliError> {
-        let is_named = connect.url.is_some()
-            || connect.token.is_some()
-            || connect.password.is_some()
-            || around.env.get("OPENCLAW_GATEWAY_URL").is_some_and(|url| !url.trim().is_empty());
-        if let Some((socket, key)) = around.control.as_ref().filter(|_| !is_named)
+        let is_for_another =
+            connect.token.is_some() || connect.password.is_some() || connect.is_elsewhere(around);
+        if let Some((socket, key)) = around.control.as_ref().filter(|_| !is_for_another)
             && let Some(control) = Control::connect(socket, key, connect.limit()).await?
         {
             return Ok(Self::Control(control));

@@ -1,15 +1,16 @@
 //! `clawgate models auth`.
 
-use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde_json::{Value, json};
 
-use super::super::output::say;
+use super::super::onboard::INTERRUPTED;
+use super::super::onboard::keys::{Key, Keys};
+use super::super::output::{note, say};
 use super::{Facts, agent, look, table};
 use crate::config::Env;
 use crate::config::profiles::ProfileMode;
@@ -72,7 +73,7 @@ pub fn run(args: &AuthArgs, env: &Env) -> anyhow::Result<ExitCode> {
     match &args.command {
         AuthCommand::Add(add) => {
             let path = file(args, env)?;
-            add_credential(add, &path)?;
+            return add_credential(add, &path);
         }
         AuthCommand::Remove { id } => {
             let path = file(args, env)?;
@@ -92,38 +93,38 @@ fn file(args: &AuthArgs, env: &Env) -> anyhow::Result<PathBuf> {
     Ok(path_below(&settings.paths.agent_dir(&agent)))
 }
 
-fn add_credential(args: &AddArgs, path: &std::path::Path) -> anyhow::Result<()> {
+fn add_credential(args: &AddArgs, path: &std::path::Path) -> anyhow::Result<ExitCode> {
     let provider = args.provider.trim().to_lowercase();
     if provider.is_empty() || provider.contains(['/', ' ']) {
         bail!("{:?} is no provider; known are {}", args.provider, list_of_providers());
     }
     let id = args.profile_id.clone().unwrap_or_else(|| format!("{provider}:default"));
-    let secret = read_secret(&provider)?;
+    let Some(secret) = read_secret(&provider)? else {
+        note("cancelled; nothing was stored");
+        return Ok(ExitCode::from(INTERRUPTED));
+    };
     let mode = match args.kind {
         Kind::ApiKey => ProfileMode::ApiKey,
         Kind::Token => ProfileMode::Token,
     };
     ProfileFile::add(path, &id, &provider, mode, &secret)?;
-    say(&format!("{id} is stored in {}\n", path.display()))
+    say(&format!("{id} is stored in {}\n", path.display()))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn list_of_providers() -> String {
     known_providers().collect::<Vec<_>>().join(", ")
 }
 
-/// From stdin; a terminal is asked and shows nothing of the answer.
-fn read_secret(provider: &str) -> anyhow::Result<Secret> {
+/// From stdin; a terminal is asked and shows nothing of the answer. None: Ctrl-C.
+fn read_secret(provider: &str) -> anyhow::Result<Option<Secret>> {
     let stdin = io::stdin();
     let mut text = String::new();
     if stdin.is_terminal() {
-        let mut err = io::stderr();
-        write!(err, "Key for {provider} (not shown): ")?;
-        err.flush()?;
-        let hidden = Hidden::new(&stdin)?;
-        let read = stdin.lock().read_line(&mut text);
-        drop(hidden);
-        writeln!(err)?;
-        read?;
+        let Some(typed) = typed(&format!("Key for {provider} (not shown): "))? else {
+            return Ok(None);
+        };
+        text = typed;
     } else {
         stdin.lock().take(MAX_KEY).read_to_string(&mut text).context("stdin is no text")?;
     }
@@ -137,30 +138,32 @@ fn read_secret(provider: &str) -> anyhow::Result<Secret> {
     if !secret.expose().chars().all(fits) {
         bail!("this is no key: it must be one line of ASCII characters without spaces");
     }
-    Ok(secret)
+    Ok(Some(secret))
 }
 
-/// A terminal that shows nothing of what is typed, until this is dropped.
-struct Hidden<'a> {
-    terminal: &'a io::Stdin,
-    before: Termios,
-}
-
-impl<'a> Hidden<'a> {
-    fn new(terminal: &'a io::Stdin) -> io::Result<Self> {
-        let before = tcgetattr(terminal)?;
-        let mut hidden = before.clone();
-        hidden.local_modes.remove(LocalModes::ECHO);
-        tcsetattr(terminal, OptionalActions::Flush, &hidden)?;
-        Ok(Self { terminal, before })
-    }
-}
-
-impl Drop for Hidden<'_> {
-    fn drop(&mut self) {
-        // The terminal is gone when this fails.
-        let _ = tcsetattr(self.terminal, OptionalActions::Flush, &self.before);
-    }
+/// What somebody types, without showing it. Ctrl-C is a key then, so the terminal is as
+/// before in any case.
+fn typed(question: &str) -> io::Result<Option<String>> {
+    let mut keys = Keys::new()?;
+    let mut err = io::stderr();
+    write!(err, "{question}")?;
+    err.flush()?;
+    let mut typed = String::new();
+    let is_whole = loop {
+        match keys.next()? {
+            Key::Char(letter) => typed.push(letter),
+            Key::Backspace => {
+                typed.pop();
+            }
+            Key::Clear => typed.clear(),
+            Key::Enter => break true,
+            Key::Stop => break false,
+            Key::Up | Key::Down | Key::Other => {}
+        }
+    };
+    drop(keys);
+    writeln!(err)?;
+    Ok(is_whole.then_some(typed))
 }
 
 fn list(args: &AuthArgs, as_json: bool, env: &Env) -> anyhow::Result<()> {

@@ -4,7 +4,9 @@
 //! gateway; no secret is printed, and none is taken from the command line,
 //! where other users could read it.
 
+mod aliases;
 mod auth;
+mod fallbacks;
 mod list;
 mod probe;
 mod set;
@@ -14,8 +16,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
+use serde_json::{Value, json};
 
+use super::checked::would_work;
+use super::output::say;
 use crate::app;
+use crate::config::document::{self, ConfigBase, ConfigWrite};
 use crate::config::{self, Env, Overrides, Settings};
 use crate::providers::Failover;
 use crate::support::{Clock, SystemClock};
@@ -38,6 +44,10 @@ enum ModelsCommand {
     Status(status::StatusArgs),
     /// Make a model the default: a name, an alias, or part of a name
     Set(set::SetArgs),
+    /// Show, add and remove who answers when the default model fails
+    Fallbacks(fallbacks::FallbacksArgs),
+    /// Show, add and remove short names of models
+    Aliases(aliases::AliasesArgs),
     /// Show, add and remove credentials
     Auth(auth::AuthArgs),
 }
@@ -49,6 +59,8 @@ pub fn run(args: &ModelsArgs, env: &Env) -> anyhow::Result<ExitCode> {
         Some(ModelsCommand::Status(args)) => status::run(args, env),
         Some(ModelsCommand::List(args)) => list::run(args, env),
         Some(ModelsCommand::Set(args)) => set::run(args, env),
+        Some(ModelsCommand::Fallbacks(args)) => fallbacks::run(args, env),
+        Some(ModelsCommand::Aliases(args)) => aliases::run(args, env),
         Some(ModelsCommand::Auth(args)) => auth::run(args, env),
     }
 }
@@ -74,6 +86,33 @@ impl Facts {
 fn look(env: &Env) -> anyhow::Result<Settings> {
     let looking = Overrides { read_only: true, ..Overrides::default() };
     Ok(config::load(env, &looking)?)
+}
+
+/// Writes into the config file what a gateway would start with, and tells of it: that
+/// `key` is now `model`, or how `shown` says so.
+fn change(
+    change: &ConfigWrite,
+    key: &str,
+    model: &Value,
+    shown: &str,
+    as_json: bool,
+    env: &Env,
+) -> anyhow::Result<ExitCode> {
+    let written = document::write(change, &ConfigBase::Any, env, would_work(env))?;
+    let text = if as_json {
+        let told = json!({"path": written.path, "key": key, "model": model,
+            "changed": written.changed, "requiresRestart": written.needs_restart});
+        format!("{told:#}\n")
+    } else {
+        let how = match (written.changed, written.needs_restart) {
+            (false, _) => ", as before",
+            (true, true) => "; restart the gateway to use it",
+            (true, false) => "",
+        };
+        format!("{key} is {shown} (in {}){how}\n", written.path.display())
+    };
+    say(&text)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The agent that is meant: the default one when none is named.

@@ -5,10 +5,9 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::super::output::say;
-use super::Facts;
-use crate::config::edit::{ValuePath, set};
-use crate::config::{Env, edit_file};
+use super::{Facts, change};
+use crate::config::Env;
+use crate::config::document::ConfigWrite;
 use crate::providers::{Catalog, ModelRef, NameError, known_provider};
 
 /// Arguments of `clawgate models set`.
@@ -25,36 +24,24 @@ pub struct SetArgs {
 pub fn run(args: &SetArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let facts = Facts::find(env)?;
     let Meant { name, is_listed } = meant(facts.failover.catalog(), &args.model)?;
-    let path = facts.settings.file.path.clone();
-    let key = place(&facts.settings.raw);
-    let changed = edit_file(&path, |text| {
-        let text = set(text, &key, &json!(name.to_string()))?;
-        if is_listed {
-            return Ok(text);
-        }
+    let (key, mut patch) = place(&facts.settings.raw, &name);
+    if !is_listed {
         // A list of allowed models without the default would forbid it.
-        let allowed = ["agents", "defaults", "models", &name.to_string()];
-        set(&text, &ValuePath::of(&allowed), &json!({}))
-    })?;
-    let text = if args.json {
-        let told = json!({"path": path, "key": key.to_string(), "model": name.to_string(),
-            "changed": changed});
-        format!("{told:#}\n")
-    } else {
-        let restart = if changed { "; restart the gateway to use it" } else { ", as before" };
-        format!("{key} is {name} (in {}){restart}\n", path.display())
-    };
-    say(&text)?;
-    Ok(ExitCode::SUCCESS)
+        patch["agents"]["defaults"]["models"][name.to_string()] = json!({});
+    }
+    let merge = ConfigWrite::Merge(patch.to_string());
+    let name = name.to_string();
+    change(&merge, key, &json!(name), &name, args.json, env)
 }
 
-struct Meant {
-    name: ModelRef,
+/// The model that somebody means.
+pub(super) struct Meant {
+    pub name: ModelRef,
     /// Whether it may be chosen as things are.
-    is_listed: bool,
+    pub is_listed: bool,
 }
 
-fn meant(catalog: &Catalog, written: &str) -> anyhow::Result<Meant> {
+pub(super) fn meant(catalog: &Catalog, written: &str) -> anyhow::Result<Meant> {
     let usual = catalog.default_choice().model.provider.clone();
     let found = catalog.resolve(written, &usual);
     // A model that is newer than we are has to be named in full.
@@ -73,12 +60,13 @@ fn meant(catalog: &Catalog, written: &str) -> anyhow::Result<Meant> {
     }
 }
 
-/// Where the default model is written, or is to be.
-fn place(raw: &Value) -> ValuePath {
-    let written = raw.pointer("/agents/defaults/model");
-    if written.is_some_and(Value::is_string) {
-        ValuePath::of(&["agents", "defaults", "model"])
+/// Where the default model is written, or is to be, and a patch that puts it there.
+fn place(raw: &Value, name: &ModelRef) -> (&'static str, Value) {
+    let name = name.to_string();
+    let (key, model) = if raw.pointer("/agents/defaults/model").is_some_and(Value::is_string) {
+        ("agents.defaults.model", json!(name))
     } else {
-        ValuePath::of(&["agents", "defaults", "model", "primary"])
-    }
+        ("agents.defaults.model.primary", json!({"primary": name}))
+    };
+    (key, json!({"agents": {"defaults": {"model": model}}}))
 }

@@ -8,16 +8,13 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use super::provider_keys::KeyArgs;
-use crate::config::BindChoice;
-use crate::providers::known_providers;
+use crate::config::{BindChoice, Env};
+use crate::providers::{key_in_environment, known_provider, known_providers};
 use crate::support::Secret;
-use crate::wizard::{CUSTOM, KEEP, Mode, OFFLINE, OLLAMA, SKIP, key_name};
+use crate::wizard::{CUSTOM, CUSTOM_KEY, KEEP, Mode, OFFLINE, OLLAMA, SKIP, key_name};
 
 /// Longer than any key.
 const MAX_KEY: u64 = 64 * 1024;
-/// What is said to who asks for a service.
-const NO_SERVICE: &str = "--install-daemon installs nothing here: config/clawgate.service runs the \
-    gateway under systemd, and docs/deploy.md says how it is set up";
 
 /// Arguments of `clawgate onboard`.
 #[derive(Debug, Clone, Args)]
@@ -52,6 +49,9 @@ pub struct OnboardArgs {
     agent_name: Option<String>,
     #[command(flatten)]
     gateway: GatewayArgs,
+    /// Have the gateway run as a service of this user (systemd or launchd)
+    #[arg(long, help_heading = "Gateway", conflicts_with_all = ["no_install_daemon", "skip_daemon"])]
+    pub install_daemon: bool,
     #[command(flatten)]
     ignored: IgnoredArgs,
 }
@@ -170,8 +170,6 @@ struct IgnoredArgs {
     #[arg(long, hide = true)]
     skip_daemon: bool,
     #[arg(long, hide = true)]
-    install_daemon: bool,
-    #[arg(long, hide = true)]
     no_install_daemon: bool,
     #[arg(long, hide = true)]
     daemon_runtime: Option<String>,
@@ -188,9 +186,20 @@ impl OnboardArgs {
         }
     }
 
-    /// What is to be said of flags that ask for more than is done here.
-    pub fn notes(&self) -> Vec<&'static str> {
-        self.ignored.install_daemon.then_some(NO_SERVICE).into_iter().collect()
+    /// All that is secret.
+    fn secrets(&self) -> impl Iterator<Item = &Secret> {
+        let (channels, gateway) = (&self.channels, &self.gateway);
+        let given = [
+            &self.model.token,
+            &self.model.custom_api_key,
+            &channels.telegram_token,
+            &channels.webhook_secret,
+            &gateway.gateway_token,
+            &gateway.gateway_password,
+            &gateway.remote_token,
+        ];
+        let keys = self.keys.given().into_iter().map(|(_, key)| key);
+        given.into_iter().flatten().chain(keys)
     }
 }
 
@@ -201,7 +210,10 @@ pub type Answers = HashMap<&'static str, Value>;
 ///
 /// # Errors
 /// For flags that do not go together.
-pub fn answers(args: &OnboardArgs) -> anyhow::Result<Answers> {
+pub fn answers(args: &OnboardArgs, env: &Env) -> anyhow::Result<Answers> {
+    if args.secrets().filter(|secret| secret.matches("-")).count() > 1 {
+        bail!("stdin is one secret: give - to one flag, and the others in another run");
+    }
     let mut answers = Answers::new();
     let mut put = |name: &'static str, value: Option<Value>| {
         if let Some(value) = value {
@@ -237,11 +249,11 @@ pub fn answers(args: &OnboardArgs) -> anyhow::Result<Answers> {
     if changes {
         answers.insert("gateway", json!("change"));
     }
-    of_model(args, &mut answers)?;
+    of_model(args, env, &mut answers)?;
     Ok(answers)
 }
 
-fn of_model(args: &OnboardArgs, answers: &mut Answers) -> anyhow::Result<()> {
+fn of_model(args: &OnboardArgs, env: &Env, answers: &mut Answers) -> anyhow::Result<()> {
     let model = &args.model;
     let keys = args.keys.given();
     if keys.len() > 1 {
@@ -266,13 +278,16 @@ fn of_model(args: &OnboardArgs, answers: &mut Answers) -> anyhow::Result<()> {
         Some(CUSTOM) => model.custom_api_key.as_ref(),
         _ => key.map(|(_, key)| key).or(model.token.as_ref()),
     };
+    let by_reference = model.secret_input_mode == Some(InputMode::Ref);
+    if let Some(provider) = provider.filter(|_| by_reference && given.is_some()) {
+        check_variable(provider, env)?;
+    }
     let mut put = |name: &'static str, value: Option<Value>| {
         if let Some(value) = value {
             answers.insert(name, value);
         }
     };
     put("provider", provider.map(|provider| json!(provider)));
-    let by_reference = model.secret_input_mode == Some(InputMode::Ref);
     put("keySource", given.map(|_| json!("enter")));
     if by_reference {
         put("keySource", Some(json!("variable")));
@@ -290,6 +305,24 @@ fn of_model(args: &OnboardArgs, answers: &mut Answers) -> anyhow::Result<()> {
     });
     put("api", api.map(|api| json!(api)));
     Ok(())
+}
+
+/// A key that is given is not stored when a variable is to be referred to: without one it
+/// would be lost.
+fn check_variable(provider: &str, env: &Env) -> anyhow::Result<()> {
+    let lookup = |name: &str| env.get(name);
+    let (variable, is_set) = match known_provider(provider) {
+        Some((_, variable)) => (variable, key_in_environment(provider, &lookup).is_some()),
+        None if provider == CUSTOM => (CUSTOM_KEY, lookup(CUSTOM_KEY).is_some()),
+        None => return Ok(()),
+    };
+    if is_set {
+        return Ok(());
+    }
+    bail!(
+        "--secret-input-mode ref stores which variable has the key, and {variable} is not set; \
+         set it, or leave the mode out to store the key"
+    )
 }
 
 /// The provider that a choice of OpenClaw stands for.
@@ -338,8 +371,12 @@ mod tests {
     }
 
     fn read(flags: &[&str]) -> anyhow::Result<Answers> {
+        read_with(flags, &Env::fixed([], "/h"))
+    }
+
+    fn read_with(flags: &[&str], env: &Env) -> anyhow::Result<Answers> {
         let line = Line::try_parse_from([&["onboard"], flags].concat())?;
-        answers(&line.args)
+        answers(&line.args, env)
     }
 
     #[test]
@@ -372,6 +409,30 @@ mod tests {
     }
 
     #[test]
+    fn a_key_that_would_be_lost_is_refused() {
+        let reference = ["--secret-input-mode", "ref", "--custom-base-url", "http://h/v1"];
+        let given = [&reference[..], &["--custom-api-key", "k"]].concat();
+        let error = read(&given).unwrap_err().to_string();
+        assert!(error.contains("CUSTOM_API_KEY is not set"), "{error}");
+        let env = Env::fixed([("CUSTOM_API_KEY", "v")], "/h");
+        assert_eq!(read_with(&given, &env).unwrap()["keySource"], "variable");
+        assert!(read(&reference).is_ok(), "it may want none");
+        let error = read(&["--xai-api-key", "k", "--secret-input-mode", "ref"]).unwrap_err();
+        assert!(error.to_string().contains("XAI_API_KEY is not set"), "{error}");
+    }
+
+    #[test]
+    fn stdin_is_one_secret() {
+        for flags in [
+            &["--anthropic-api-key", "-", "--telegram-token", "-"][..],
+            &["--custom-api-key", "-", "--gateway-password", "-"],
+        ] {
+            let error = read(flags).unwrap_err().to_string();
+            assert!(error.contains("one flag"), "{error}");
+        }
+    }
+
+    #[test]
     fn a_flag_of_the_gateway_or_a_channel_answers_that_there_is_something_to_change() {
         let found = read(&["--gateway-port", "7", "--telegram-token", "t"]).unwrap();
         assert_eq!((&found["gateway"], &found["port"]), (&json!("change"), &json!(7)));
@@ -382,13 +443,11 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_a_service_is_told_where_one_is() {
-        let notes = |flags: &[&str]| {
-            Line::try_parse_from([&["onboard"], flags].concat()).unwrap().args.notes()
-        };
-        let told = notes(&["--install-daemon", "--daemon-runtime", "node"]);
-        assert_eq!(told.len(), 1);
-        assert!(told[0].contains("config/clawgate.service") && told[0].contains("docs/deploy.md"));
-        assert_eq!(notes(&["--no-install-daemon", "--skip-daemon"]), [""; 0]);
+    fn a_service_is_wanted_or_not() {
+        let wanted = |flags: &[&str]| Line::try_parse_from([&["onboard"], flags].concat());
+        let with = ["--install-daemon", "--daemon-runtime", "node"];
+        assert!(wanted(&with).unwrap().args.install_daemon);
+        assert!(!wanted(&["--no-install-daemon", "--skip-daemon"]).unwrap().args.install_daemon);
+        assert!(wanted(&["--install-daemon", "--skip-daemon"]).is_err());
     }
 }

@@ -6,7 +6,7 @@
 //! no key is shown.
 
 mod flags;
-mod keys;
+pub(super) mod keys;
 mod prefilled;
 mod provider_keys;
 mod terminal;
@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 
 use super::checked::would_work;
 use super::output::{note, say};
+use super::service::{self, InstallArgs};
 use crate::config::{self, Env, Overrides};
 use crate::support::SystemClock;
 use crate::wizard::{self, FileWriter, Mode, Outcome, Section, Setup, Stopped, next_steps};
@@ -28,7 +29,7 @@ use crate::wizard::{self, FileWriter, Mode, Outcome, Section, Setup, Stopped, ne
 pub use flags::OnboardArgs;
 
 /// What a shell reports for Ctrl-C.
-const INTERRUPTED: u8 = 130;
+pub(super) const INTERRUPTED: u8 = 130;
 
 /// Arguments of `clawgate configure`.
 #[derive(Debug, Clone, Args)]
@@ -89,11 +90,12 @@ fn walk(
     if !args.non_interactive && !has_terminal {
         bail!("there is no terminal to ask on; give --non-interactive and flags, see --help");
     }
-    let answers = flags::answers(args)?;
-    let terminal = (!args.non_interactive).then(terminal::Terminal::new);
     let looking = Overrides { read_only: true, ..Overrides::default() };
     // What is wrong with the config is told by who is asked to change it.
     let around = config::load(env, &looking).map_or_else(|_| env.clone(), |it| it.environment(env));
+    let answers = flags::answers(args, &around)?;
+    let has_colour = env.get("NO_COLOR").is_none();
+    let terminal = (!args.non_interactive).then(|| terminal::Terminal::new(has_colour));
     let mut asker = prefilled::Prefilled::new(answers, terminal, around);
     let setup = Setup {
         sections,
@@ -108,14 +110,31 @@ fn walk(
     let runtime = super::one_thread()?;
     let outcome = runtime.block_on(wizard::run(&mut asker, setup));
     runtime.shutdown_background();
-    match outcome {
-        Ok(outcome) if args.json => say(&format!("{:#}\n", report(&outcome, &args.notes())))?,
-        Ok(outcome) if args.non_interactive => say(&told(&outcome))?,
-        Ok(_) => {}
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
         Err(stopped) => return Ok(complain(&stopped)),
+    };
+    let daemon = args.install_daemon.then(|| daemon(args, env));
+    if args.json {
+        say(&format!("{:#}\n", report(&outcome, daemon.as_ref())))?;
+    } else if args.non_interactive {
+        say(&told(&outcome))?;
     }
-    args.notes().into_iter().for_each(note);
+    if let Some(Ok(text) | Err(text)) = &daemon {
+        note(text);
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Installs the service, or says why there is none: what was set up is good all the same.
+fn daemon(args: &OnboardArgs, env: &Env) -> Result<String, String> {
+    if args.mode() == Mode::Remote {
+        return Err("no service is installed: the gateway is elsewhere".to_owned());
+    }
+    match service::install(env, &InstallArgs::default()) {
+        Ok(installed) => Ok(installed.text().to_owned()),
+        Err(error) => Err(format!("no service is installed: {error}")),
+    }
 }
 
 fn complain(stopped: &Stopped) -> ExitCode {
@@ -134,8 +153,9 @@ fn complain(stopped: &Stopped) -> ExitCode {
 }
 
 /// For programs.
-fn report(outcome: &Outcome, notes: &[&str]) -> Value {
+fn report(outcome: &Outcome, daemon: Option<&Result<String, String>>) -> Value {
     let next: Vec<_> = next_steps(outcome).into_iter().map(|(command, _)| command).collect();
+    let notes: Vec<_> = daemon.into_iter().map(|(Ok(text) | Err(text))| text).collect();
     json!({
         "ok": true,
         "mode": outcome.mode.as_str(),
@@ -152,6 +172,7 @@ fn report(outcome: &Outcome, notes: &[&str]) -> Value {
             "url": outcome.url(),
         },
         "next": next,
+        "daemon": {"requested": daemon.is_some(), "installed": daemon.is_some_and(Result::is_ok)},
         "notes": notes,
     })
 }

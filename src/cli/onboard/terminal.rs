@@ -15,21 +15,31 @@ use crate::wizard::{Answer, Step, StepKind, Stopped, WrongAnswer};
 const WINDOW: usize = 12;
 /// Of a terminal that does not say.
 const USUAL_COLUMNS: usize = 80;
-const DIM: &str = "\x1b[2m";
-const BOLD: &str = "\x1b[1m";
-const RESET: &str = "\x1b[0m";
 /// From the begin of this line to the end of the screen.
 const CLEAR: &str = "\r\x1b[J";
+
+/// How what is less and what is more important is shown.
+#[derive(Debug, Clone, Copy, Default)]
+struct Style {
+    dim: &'static str,
+    bold: &'static str,
+    reset: &'static str,
+}
+
+/// With `NO_COLOR` all letters are alike.
+const STYLE: Style = Style { dim: "\x1b[2m", bold: "\x1b[1m", reset: "\x1b[0m" };
 
 /// The user's terminal.
 pub struct Terminal {
     out: io::Stderr,
+    style: Style,
 }
 
 impl Terminal {
     /// That of this process.
-    pub fn new() -> Self {
-        Self { out: io::stderr() }
+    pub fn new(has_colour: bool) -> Self {
+        let style = if has_colour { STYLE } else { Style::default() };
+        Self { out: io::stderr(), style }
     }
 
     /// Puts the question until it is answered.
@@ -39,8 +49,9 @@ impl Terminal {
 
     /// Says what is being done.
     pub fn tell(&mut self, text: &str) {
+        let Style { dim, reset, .. } = self.style;
         // Who does not see it can still answer.
-        let _ = writeln!(self.out, "{DIM}{} …{RESET}", harmless(text));
+        let _ = writeln!(self.out, "{dim}{} …{reset}", harmless(text));
     }
 
     fn put(&mut self, step: &Step) -> io::Result<Result<Answer, Stopped>> {
@@ -67,7 +78,8 @@ impl Terminal {
 
     fn note(&mut self, step: &Step) -> io::Result<()> {
         let title = step.title.as_deref().unwrap_or_default();
-        writeln!(self.out, "\n{BOLD}{title}{RESET}")?;
+        let Style { bold, reset, .. } = self.style;
+        writeln!(self.out, "\n{bold}{title}{reset}")?;
         if step.message.is_empty() {
             return Ok(());
         }
@@ -77,7 +89,8 @@ impl Terminal {
     fn confirm(&mut self, step: &Step) -> io::Result<Option<Value>> {
         let usual = step.initial.as_ref().and_then(Value::as_bool).unwrap_or_default();
         let hint = if usual { "Y/n" } else { "y/N" };
-        write!(self.out, "{BOLD}{}{RESET} {DIM}({hint}){RESET} ", harmless(&step.message))?;
+        let Style { dim, bold, reset } = self.style;
+        write!(self.out, "{bold}{}{reset} {dim}({hint}){reset} ", harmless(&step.message))?;
         self.out.flush()?;
         let mut keys = Keys::new()?;
         let yes = loop {
@@ -104,7 +117,8 @@ impl Terminal {
             (false, "", None) => String::new(),
             (false, usual, _) => format!(" [{usual}]"),
         };
-        write!(self.out, "{BOLD}{}{RESET}{DIM}{hint}{RESET}: ", harmless(&step.message))?;
+        let Style { dim, bold, reset } = self.style;
+        write!(self.out, "{bold}{}{reset}{dim}{hint}{reset}: ", harmless(&step.message))?;
         self.out.flush()?;
         let mut keys = Keys::new()?;
         let mut typed = String::new();
@@ -175,10 +189,11 @@ impl Terminal {
         } else {
             "arrows or numbers, Enter"
         };
-        writeln!(self.out, "{BOLD}{}{RESET} {DIM}({help}){RESET}", harmless(&step.message))?;
+        let Style { dim, bold, reset } = self.style;
+        writeln!(self.out, "{bold}{}{reset} {dim}({help}){reset}", harmless(&step.message))?;
         let mut keys = Keys::new()?;
         loop {
-            let lines = list.draw(step, columns());
+            let lines = list.draw(step, columns(), self.style);
             for line in &lines {
                 self.out.write_all(line.as_bytes())?;
             }
@@ -241,7 +256,8 @@ impl List {
     }
 
     /// The lines around the place.
-    fn draw(&self, step: &Step, columns: usize) -> Vec<String> {
+    fn draw(&self, step: &Step, columns: usize, style: Style) -> Vec<String> {
+        let Style { dim, reset, .. } = style;
         let length = step.options.len();
         let first = self.at.saturating_sub(WINDOW / 2).min(length.saturating_sub(WINDOW));
         let rows = step.options.iter().enumerate().skip(first).take(WINDOW);
@@ -263,7 +279,7 @@ impl List {
             if hint.is_empty() {
                 format!("{head}\n")
             } else {
-                format!("{head} {DIM}{hint}{RESET}\n")
+                format!("{head} {dim}{hint}{reset}\n")
             }
         })
         .collect()
@@ -303,7 +319,7 @@ mod tests {
         let options: Vec<_> =
             (1..=30).map(|n| StepOption::new(n.to_string(), format!("line {n}"))).collect();
         let step = Step { options, ..Step::new(StepKind::Select, "n", "Which?") };
-        let drawn = |at| List { at, typed: String::new(), chosen: None }.draw(&step, 12);
+        let drawn = |at| List { at, typed: String::new(), chosen: None }.draw(&step, 12, STYLE);
         assert!(drawn(0).iter().all(|line| line.chars().count() <= 13));
         assert_eq!(drawn(0).len(), WINDOW);
         assert_eq!(drawn(0)[0], ">  1. line 1\n");

@@ -32,7 +32,7 @@ const MAPPINGS_MAX: usize = 256;
 /// What sessions begin with that a request chooses, where nothing else is said.
 const USUAL_PREFIX: &str = "hook:";
 /// First parts of paths that belong to others.
-const TAKEN: [&str; 10] = [
+const TAKEN: [&str; 12] = [
     "api",
     "avatar",
     "clawgate",
@@ -42,6 +42,8 @@ const TAKEN: [&str; 10] = [
     "openapi.json",
     "ready",
     "readyz",
+    "sessions",
+    "tools",
     "v1",
 ];
 const REUSED: &str =

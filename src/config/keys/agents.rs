@@ -86,6 +86,19 @@ const COMPACTION: &[Key] = &[
     key("keepRecentTokens", COUNT, "At least so many tokens of the end stay as they are.")
         .or("20000"),
     key("reserveTokens", COUNT, "Compact when fewer tokens than these are left.").or("16384"),
+    key("memoryFlush", Object(MEMORY_FLUSH), "What an agent writes into its memory before that."),
+];
+
+const MEMORY_FLUSH: &[Key] = &[
+    key("enabled", Boolean, "Whether it is asked for notes.").or("true"),
+    key(
+        "softThresholdTokens",
+        Integer(0, 100_000_000),
+        "It is asked when a compaction is so many tokens away.",
+    )
+    .or("4000"),
+    key("prompt", Text, "What it is told in the place of the usual words.").advanced(),
+    key("systemPrompt", Text, "What its system prompt says of it in their place.").advanced(),
 ];
 
 const PRUNING: &[Key] = &[

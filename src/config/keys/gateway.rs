@@ -66,7 +66,8 @@ const CHAT_COMPLETIONS: &[Key] = &[
     key(
         "images",
         Object(&[
-            key("allowUrl", Boolean, "Whether pictures are fetched from the web.").or("false")
+            key("allowUrl", Boolean, "Whether pictures are fetched from the web.").or("false"),
+            URL_ALLOWLIST,
         ]),
         "Pictures in messages.",
     ),
@@ -76,18 +77,37 @@ const RESPONSES: &[Key] = &[
     SWITCHED_OFF,
     MAX_BODY_BYTES,
     key(
+        "maxUrlParts",
+        Integer(0, 1_000_000),
+        "Most pictures and files of a message that are addresses.",
+    )
+    .or("8")
+    .advanced(),
+    key(
         "images",
-        Object(
-            &[key("allowUrl", Boolean, "Whether pictures are fetched from the web.").or("true")],
-        ),
+        Object(&[
+            key("allowUrl", Boolean, "Whether pictures are fetched from the web.").or("true"),
+            URL_ALLOWLIST,
+        ]),
         "Pictures in the input.",
     ),
     key(
         "files",
-        Object(&[key("allowUrl", Boolean, "Whether files are fetched from the web.").or("true")]),
+        Object(&[
+            key("allowUrl", Boolean, "Whether files are fetched from the web.").or("true"),
+            URL_ALLOWLIST,
+        ]),
         "Files in the input.",
     ),
 ];
+
+const URL_ALLOWLIST: Key = key(
+    "urlAllowlist",
+    TEXTS,
+    "The only hosts from which they are fetched, such as example.com or *.example.com; \
+     without it, any.",
+)
+.like("[\"cdn.example.com\"]");
 
 const SWITCHED_OFF: Key = key("enabled", Boolean, "Whether it is there.").or("false").like("true");
 

@@ -2,9 +2,9 @@
 //!
 //! Promises: only for those who may call `config.patch`; a change is worked out
 //! from what the file says at that moment; what the gateway would not start with is
-//! not written; when this returns, the gateway uses it. Like `/config` of other
-//! chats, and unlike `config.patch`, it is not counted: a form has a switch for
-//! each tool, and none of what is changed here needs a restart.
+//! not written; when this returns, the gateway uses it, or restarts for it once it has
+//! answered (`gateway.reload.mode`). Like `/config` of other chats, and unlike
+//! `config.patch`, it is not counted: a form has a switch for each tool.
 
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::config::SaveError;
 use crate::config::document::{self, ConfigWriteError};
+use crate::handlers;
 use crate::protocol::ErrorShape;
 use crate::registry::{Ctx, Reply};
 use crate::support::blocking;
@@ -70,8 +71,7 @@ pub async fn change<T: Send + 'static>(
     })?;
     let by = &cx.caller.name;
     tracing::info!(%by, "the config file was changed by the action chat");
-    let conn_id = Arc::clone(&cx.caller.subscriber.conn_id);
-    let taken = cx.services.reload.take_up(Some(conn_id), false).await;
+    let taken = handlers::take_up(cx, false).await;
     taken.map_err(|wrong| ErrorShape::unavailable(format!("not in use: {}", wrong.message)))?;
     told.ok_or_else(stopped)
 }

@@ -1,7 +1,8 @@
 //! Certificates and keys in files.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -119,8 +120,15 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, TlsError> {
     let wrong = |source| TlsError::Read { path: path.to_owned(), source };
     let mut bytes = Vec::new();
-    File::open(path).and_then(|file| file.take(MAX_FILE).read_to_end(&mut bytes)).map_err(wrong)?;
+    open(path).and_then(|file| file.take(MAX_FILE).read_to_end(&mut bytes)).map_err(wrong)?;
     Ok(bytes)
+}
+
+/// Opens a file without waiting, should it be a pipe, and nothing else.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NONBLOCK.bits();
+    let file = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no file")) }
 }
 
 /// Tells one state of a file from another without reading it. A link that
@@ -141,5 +149,19 @@ impl Mark {
             Some((file.dev(), file.ino(), file.len(), file.modified().ok()))
         };
         Self(files.into_iter().flatten().map(mark).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_is_no_certificate_and_nobody_waits_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("cert.pem");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+        let told = bytes(&pipe).unwrap_err().to_string();
+        assert!(told.contains("cert.pem: it is no file"), "{told}");
     }
 }

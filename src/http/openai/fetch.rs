@@ -1,7 +1,7 @@
 //! Pictures and files of a request, in the form in which messages have them.
 //!
 //! Promises: what is fetched is fetched as `web_fetch` does it: nothing private,
-//! up to bounds of size and time.
+//! up to bounds of size and time; and from no host that the configuration leaves out.
 
 use axum::http::StatusCode;
 use base64::Engine as _;
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::read::{At, Wrong};
 use crate::agent::tools::user_agent;
 use crate::agent::web::{GuardedClient, PageRequest, Tls};
+use crate::config::EndpointSettings;
 use crate::registry::Ctx;
 
 /// Most pictures and files of a request, as in the original.
@@ -38,15 +39,6 @@ pub enum Given {
         /// Its name, if it is a file; else it is a picture.
         file: Option<String>,
     },
-}
-
-/// What a request may have fetched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fetched {
-    /// Pictures.
-    pub images: bool,
-    /// Files.
-    pub files: bool,
 }
 
 /// A part of a content.
@@ -113,31 +105,37 @@ pub fn file_at(url: &At<'_>, name: Option<&str>) -> Result<Given, Wrong> {
     Ok(Given::There { url: text.to_owned(), place: url.wrong("").0, file })
 }
 
-/// What came with a message, fetched where it has to be.
+/// What came with a message, fetched where it has to be and the API may.
 ///
 /// # Errors
 /// When there is too much of it, or it is not to be had.
 pub async fn attachments(
     cx: &Ctx,
     given: Vec<Given>,
-    fetched: Fetched,
+    settings: &EndpointSettings,
 ) -> Result<Vec<Value>, Wrong> {
     if given.len() > COUNT_MAX {
         let text = format!("at most {COUNT_MAX} pictures and files may come with a message");
         return Err(Wrong(text));
     }
-    let each = given.into_iter().map(|given| one(cx, given, fetched));
+    let there = given.iter().filter(|given| matches!(given, Given::There { .. })).count();
+    let max = settings.max_url_parts;
+    if there > max {
+        let text = format!("at most {max} pictures and files of a message may be addresses");
+        return Err(Wrong(text));
+    }
+    let each = given.into_iter().map(|given| one(cx, given, settings));
     stream::iter(each).buffered(AT_A_TIME).try_collect().await
 }
 
-async fn one(cx: &Ctx, given: Given, fetched: Fetched) -> Result<Value, Wrong> {
+async fn one(cx: &Ctx, given: Given, endpoint: &EndpointSettings) -> Result<Value, Wrong> {
     let (url, place, file) = match given {
         Given::Here(value) => return Ok(value),
         Given::There { url, place, file } => (url, place, file),
     };
-    let (what, may_ask, max_bytes) = match &file {
-        Some(_) => ("file", fetched.files, FILE_MAX),
-        None => ("picture", fetched.images, PICTURE_MAX),
+    let (what, may_ask, hosts, max_bytes) = match &file {
+        Some(_) => ("file", endpoint.fetches_files, &endpoint.file_hosts, FILE_MAX),
+        None => ("picture", endpoint.fetches_images, &endpoint.image_hosts, PICTURE_MAX),
     };
     let wrong = |why: &str| Wrong(format!("{place}{why}"));
     let settings = cx.services.settings.now();
@@ -145,12 +143,17 @@ async fn one(cx: &Ctx, given: Given, fetched: Fetched) -> Result<Value, Wrong> {
     if !may_ask || !config.enabled {
         return Err(wrong(&format!("no {what} is fetched here; send its data")));
     }
+    let host = Url::parse(&url).ok().and_then(|url| url.host_str().map(str::to_owned));
+    if !hosts.has(host.as_deref().unwrap_or_default()) {
+        return Err(wrong(&format!("no {what} is fetched from this host; send its data")));
+    }
     let env = settings.environment(&cx.services.env);
     let client = GuardedClient::of(config, &env, Tls::default().into());
     let request = PageRequest {
         url: &url,
         user_agent: user_agent(config),
-        redirects: config.redirects(),
+        // Another host might be behind one, which would be asked before we knew.
+        redirects: if hosts.is_any() { config.redirects() } else { 0 },
         max_bytes,
         limit: config.timeout(),
     };

@@ -31,7 +31,8 @@ pub static DIALECT: Dialect =
 
 /// Whether what is at a path is enabled. What is not does not exist.
 pub(crate) fn has(gateway: &Gateway, path: &str) -> bool {
-    let http = gateway.services.settings.now().gateway.http;
+    let settings = gateway.services.settings.now();
+    let http = &settings.gateway.http;
     match path {
         routes::CHAT => http.chat_completions.enabled,
         routes::RESPONSES => http.responses.enabled,

@@ -3,14 +3,39 @@
 //! Promises: what the session has heard is not said again, also when its run came
 //! to no answer; what came with a message goes with it.
 
-use super::fetch::Given;
+use axum::response::Response;
+use serde_json::Value;
+
+use super::fetch::{Given, attachments};
 use super::words::{Entry, first_new, heard, message};
+use crate::config::EndpointSettings;
+use crate::http::{Attending, Manner};
 use crate::protocol::message::{AgentMessage, AssistantMessage, StopReason};
 use crate::registry::Ctx;
 use crate::sessions::SessionKey;
 
+/// The message, and what comes with it, fetched. `given` came with the entries, one by
+/// one.
+///
+/// # Errors
+/// The answer when something is not to be had, or whoever asks is let in no more.
+pub async fn received(
+    (attending, cx): (&Attending, &Ctx),
+    key: &SessionKey,
+    (entries, given): (&[Entry], Vec<Vec<Given>>),
+    settings: &EndpointSettings,
+) -> Result<(String, Vec<Value>), Response> {
+    let receiving = async {
+        let (text, given) = said(cx, key, entries, given).await;
+        let fetched = attachments(cx, given, settings).await;
+        fetched.map(|fetched| (text, fetched)).map_err(|wrong| wrong.answer())
+    };
+    let cut = || Err(Attending::cut(Manner::OpenAi));
+    attending.unless_cut(receiving).await.unwrap_or_else(cut)
+}
+
 /// The message, and what comes with it. `given` came with the entries, one by one.
-pub async fn said(
+async fn said(
     cx: &Ctx,
     key: &SessionKey,
     entries: &[Entry],

@@ -1,25 +1,30 @@
 //! Waiting for a run.
 //!
-//! Promises: who goes away before its end stops it, and so does who is let in no
-//! more; what is told as it comes is in the end all that was said.
+//! Promises: who goes away before its end stops it, also while it is being accepted,
+//! and so does who is let in no more; what is told as it comes is in the end all that
+//! was said; who is told nothing hears regularly that there is somebody.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use axum::response::Response;
 use futures_util::FutureExt;
+use tokio::time::{Instant, sleep_until};
+use tracing::Instrument;
 
 use super::outcome::{Answered, Failed, of};
 use crate::agent::feed::{Follower, Missed, RunNews, Told};
-use crate::agent::{AbortReason, Family};
+use crate::agent::{AbortReason, Family, RunReport};
 use crate::auth::Principal;
 use crate::handlers::ask::{Question, ask};
-use crate::http::{Attending, CUT};
+use crate::http::{Attending, CUT, Manner};
 use crate::protocol::ErrorShape;
 use crate::registry::{Ctx, Services};
 use crate::sessions::SessionKey;
 use crate::store::StoreError;
+use crate::telemetry::traces;
 
 /// After so long without a word a client is told that there is somebody: proxies
 /// cut what is silent for a minute.
@@ -35,6 +40,49 @@ pub enum Step {
     Over(Result<Answered, Failed>),
 }
 
+/// What a run is waited with for.
+enum Event {
+    /// Whoever asks is let in no more.
+    Cut,
+    /// Something happens in the session.
+    News(Result<Arc<Told>, Missed>),
+    /// The run is over.
+    Ends(Result<Arc<RunReport>, StoreError>),
+}
+
+/// Why there is no run to wait for.
+enum Refused {
+    /// Whoever asks is let in no more.
+    Cut,
+    /// The message is not accepted.
+    Because(ErrorShape),
+}
+
+/// How long whoever waits has been told nothing.
+struct Silence {
+    /// Then it has been too long.
+    until: Instant,
+}
+
+impl Silence {
+    fn begin() -> Self {
+        Self { until: Instant::now() + QUIET }
+    }
+
+    /// What `event` comes to, unless it has been too long before that: then the next
+    /// silence begins. What happens and is not told does not end one.
+    async fn unless_long<T>(&mut self, event: impl Future<Output = T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            () = sleep_until(self.until) => {
+                *self = Self::begin();
+                None
+            }
+            event = event => Some(event),
+        }
+    }
+}
+
 /// A run, and whoever waits for it.
 pub struct Waiting {
     attending: Attending,
@@ -48,6 +96,7 @@ pub struct Waiting {
     /// Whether some of it was missed: then the rest comes with the end.
     is_behind: bool,
     left: VecDeque<Step>,
+    silence: Silence,
     is_over: bool,
 }
 
@@ -55,13 +104,32 @@ impl Waiting {
     /// Asks, for a request that is attended.
     ///
     /// # Errors
-    /// When the message is not accepted.
+    /// The answer when the message is not accepted, or whoever asks is let in no more.
     pub async fn for_answer(
         (attending, cx): (Attending, Ctx),
         question: Question,
-    ) -> Result<Self, ErrorShape> {
+        manner: Manner,
+    ) -> Result<Self, Response> {
+        let tasks = cx.services.runs.parts().tasks.clone();
+        let asking = Box::pin(Self::ask(attending, cx, question));
+        let asking = traces::within(traces::current(), asking).in_current_span();
+        // Done to its end: who goes away meanwhile lets go of what comes of it, which
+        // stops the run.
+        match tasks.spawn("http ask", asking).await.ok().flatten() {
+            Some(Ok(waiting)) => Ok(waiting),
+            Some(Err(Refused::Cut)) => Err(Attending::cut(manner)),
+            Some(Err(Refused::Because(error))) => Err(manner.of_error(&error)),
+            None => Err(manner.error(StatusCode::INTERNAL_SERVER_ERROR, "internal error")),
+        }
+    }
+
+    async fn ask(attending: Attending, cx: Ctx, question: Question) -> Result<Self, Refused> {
         let (key, run_id) = (question.key.clone(), question.run_id.clone());
-        let follower = ask(&cx, question).await?;
+        let follower = match ask(&cx, question).await {
+            Ok(follower) => follower,
+            Err(_) if attending.is_cut() => return Err(Refused::Cut),
+            Err(error) => return Err(Refused::Because(error)),
+        };
         Ok(Self {
             attending,
             services: Arc::clone(&cx.services),
@@ -72,6 +140,7 @@ impl Waiting {
             said: String::new(),
             is_behind: false,
             left: VecDeque::new(),
+            silence: Silence::begin(),
             is_over: false,
         })
         // The run begins with the end of `cx`.
@@ -92,36 +161,48 @@ impl Waiting {
     pub async fn next(&mut self) -> Step {
         loop {
             if let Some(step) = self.left.pop_front() {
+                self.silence = Silence::begin();
                 return step;
             }
-            let report = tokio::select! {
-                biased;
-                _ = self.attending.unless_cut(std::future::pending::<()>()) => {
-                    self.left.clear();
-                    return Step::Over(Err(CUT_OFF));
-                }
-                news = self.follower.next() => {
-                    self.take(news);
-                    continue;
-                }
-                report = self.services.runs.ends(Some(Family::Agent), &self.run_id) => report,
-                () = tokio::time::sleep(QUIET) => return Step::Quiet,
-            };
-            self.is_over = true;
-            while let Some(news) = self.follower.next().now_or_never() {
-                self.take(news);
+            match self.event().await {
+                Some(Event::Cut) => return Step::Over(Err(CUT_OFF)),
+                Some(Event::News(news)) => self.take(news),
+                Some(Event::Ends(report)) => self.take_end(report),
+                None => return Step::Quiet,
             }
-            let end = match report {
-                Ok(report) => of(&report),
-                Err(error) => Err(unreadable(&error)),
-            };
-            if let Ok(answered) = &end {
-                let rest = answered.text.strip_prefix(&self.said).unwrap_or_default();
-                let rest = Some(rest.to_owned()).filter(|rest| !rest.is_empty());
-                self.left.extend(rest.map(Step::Says));
-            }
-            self.left.push_back(Step::Over(end));
         }
+    }
+
+    /// What happens, unless nothing could be told for too long.
+    async fn event(&mut self) -> Option<Event> {
+        let Self { attending, services, run_id, follower, silence, .. } = self;
+        let event = async {
+            tokio::select! {
+                biased;
+                _ = attending.unless_cut(std::future::pending::<()>()) => Event::Cut,
+                news = follower.next() => Event::News(news),
+                report = services.runs.ends(Some(Family::Agent), run_id) => Event::Ends(report),
+            }
+        };
+        silence.unless_long(event).await
+    }
+
+    /// The rest of what was said, and how it ended.
+    fn take_end(&mut self, report: Result<Arc<RunReport>, StoreError>) {
+        self.is_over = true;
+        while let Some(news) = self.follower.next().now_or_never() {
+            self.take(news);
+        }
+        let end = match report {
+            Ok(report) => of(&report),
+            Err(error) => Err(unreadable(&error)),
+        };
+        if let Ok(answered) = &end {
+            let rest = answered.text.strip_prefix(&self.said).unwrap_or_default();
+            let rest = Some(rest.to_owned()).filter(|rest| !rest.is_empty());
+            self.left.extend(rest.map(Step::Says));
+        }
+        self.left.push_back(Step::Over(end));
     }
 
     fn take(&mut self, news: Result<Arc<Told>, Missed>) {
@@ -162,4 +243,23 @@ const CUT_OFF: Failed = Failed { status: StatusCode::UNAUTHORIZED, message: CUT 
 fn unreadable(error: &StoreError) -> Failed {
     tracing::error!(%error, "the end of a run cannot be read");
     Failed { status: StatusCode::SERVICE_UNAVAILABLE, message: "internal error" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn news_that_are_not_told_do_not_put_off_what_keeps_the_connection_in_use() {
+        let mut silence = Silence::begin();
+        for _ in 0..3 {
+            let began = Instant::now();
+            let mut news = 0;
+            while silence.unless_long(tokio::time::sleep(QUIET / 4)).await.is_some() {
+                news += 1;
+                assert!(news < 4, "nothing was said for {:?}", began.elapsed());
+            }
+            assert!(began.elapsed() >= QUIET, "{:?}", began.elapsed());
+        }
+    }
 }

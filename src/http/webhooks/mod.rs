@@ -143,6 +143,7 @@ impl Refusal {
             Self::Wrong(text) => json_answer(StatusCode::BAD_REQUEST, &error(&text)),
             Self::Unkept(why) => {
                 let (wait_ms, text) = match &why {
+                    HookError::TooLong(_) => return Self::Wrong(why.to_string()).answer(),
                     HookError::Busy => (BUSY_MS, why.to_string()),
                     HookError::Stopping => (STOPPING_MS, why.to_string()),
                     HookError::Store(fault) => {

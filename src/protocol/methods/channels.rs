@@ -40,7 +40,8 @@ pub struct ChannelParams {
 
 impl Params for ChannelParams {
     fn read(f: &mut Fields) -> Self {
-        f.simple_alias("channel", "id");
+        // As dashboards call it.
+        f.alias("channel", "id");
         Self {
             channel: f.required("channel", non_empty()),
             account_id: f.optional("accountId", text()),

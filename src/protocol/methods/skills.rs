@@ -80,7 +80,8 @@ impl Params for SkillsUpdateParams {
             f.optional("all", boolean());
             Self::ClawHub
         };
-        f.simple_alias("skillKey", "id");
+        // As dashboards call it.
+        f.alias("skillKey", "id");
         f.one_of_forms(&[entry, hub]).unwrap_or(Self::ClawHub)
     }
 }
@@ -114,8 +115,14 @@ impl Params for SkillsInstallParams {
             };
         }
         let installer = |f: &mut Fields| {
+            // Dashboards name the skill by this alone.
+            let is_dashboards = f.alias("name", "id");
             let name = f.required("name", non_empty());
-            f.required("installId", non_empty());
+            if is_dashboards {
+                f.optional("installId", non_empty());
+            } else {
+                f.required("installId", non_empty());
+            }
             f.optional("dangerouslyForceUnsafeInstall", boolean());
             f.optional("timeoutMs", integer_from(1000));
             Self::Installer { name }
@@ -169,6 +176,15 @@ mod tests {
                 api_key: None,
                 env: vec![("A".into(), "1".into())],
             })
+        );
+        let by_id = json!({"id": "a", "enabled": false});
+        assert!(matches!(
+            read::<SkillsUpdateParams>("skills.update", by_id),
+            Ok(SkillsUpdateParams::Entry { skill_key, enabled: Some(false), .. }) if skill_key == "a"
+        ));
+        assert_eq!(
+            read("skills.install", json!({"id": "a"})),
+            Ok(SkillsInstallParams::Installer { name: "a".into() })
         );
         let hub = json!({"source": "clawhub", "slug": "x"});
         assert_eq!(read("skills.install", hub), Ok(SkillsInstallParams::ClawHub));

@@ -108,6 +108,9 @@ pub struct NodePair {
     /// What it said of itself then; its commands are those it may use.
     #[serde(flatten)]
     pub facts: NodeFacts,
+    /// The name that a person gave it, which is then the one in its facts too.
+    #[serde(skip)]
+    pub label: Option<String>,
     /// When it was first approved, in milliseconds since the epoch.
     pub created_at_ms: u64,
     /// When it was last approved.

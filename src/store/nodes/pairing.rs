@@ -203,21 +203,23 @@ pub(super) fn approve(
     })
 }
 
-/// What was refused to a node that nobody has approved it no longer has.
+/// What was refused to a node that nobody has approved it no longer has. Answers
+/// which node it is, and whether somebody has.
 pub(super) fn reject(
     connection: &Connection,
     request_id: &str,
     live: &[String],
     now_ms: u64,
-) -> Result<Option<String>, Fault> {
+) -> Result<Option<(String, bool)>, Fault> {
     expire(connection, live, now_ms)?;
     let found = requests(connection)?.into_iter().find(|it| it.request_id == request_id);
     let Some(request) = found else { return Ok(None) };
     delete_request(connection, request_id)?;
-    if pair(connection, &request.node_id)?.is_none() {
+    let is_paired = pair(connection, &request.node_id)?.is_some();
+    if !is_paired {
         grant_nothing(connection, &request.node_id)?;
     }
-    Ok(Some(request.node_id))
+    Ok(Some((request.node_id, is_paired)))
 }
 
 pub(super) fn remove(connection: &Connection, node_id: &str) -> Result<bool, Fault> {
@@ -248,10 +250,7 @@ pub(super) fn forget(connection: &Connection, node_id: &str) -> Result<(), Fault
 
 pub(super) fn rename(connection: &Connection, node_id: &str, name: &str) -> Result<bool, Fault> {
     let changed = connection
-        .prepare_cached(
-            "UPDATE node_pairs SET facts = json_set(facts, '$.displayName', ?2)
-             WHERE node_id = ?1",
-        )?
+        .prepare_cached("UPDATE node_pairs SET label = ?2 WHERE node_id = ?1")?
         .execute([node_id, name])?;
     Ok(changed > 0)
 }
@@ -321,8 +320,8 @@ pub(super) fn pair(
     row.map(whole).transpose()
 }
 
-const PAIR: &str =
-    "node_id, facts, token_hash, created_at, approved_at, seen_at, seen_reason, connected_at";
+const PAIR: &str = "node_id, facts, token_hash, created_at, approved_at, seen_at, seen_reason, \
+    connected_at, label";
 
 /// A pair whose facts are still to be read.
 struct PairRow {
@@ -340,12 +339,16 @@ fn read_pair(row: &Row<'_>) -> rusqlite::Result<PairRow> {
         last_seen_at_ms: row.get::<_, Option<i64>>(5)?.map(unsigned),
         last_seen_reason: row.get(6)?,
         last_connected_at_ms: row.get::<_, Option<i64>>(7)?.map(unsigned),
+        label: row.get(8)?,
     };
     Ok(PairRow { pair, facts: row.get(1)?, token_hash: row.get(2)? })
 }
 
 fn whole(row: PairRow) -> Result<(NodePair, String), Fault> {
-    let facts = serde_json::from_str(&row.facts)?;
+    let mut facts: NodeFacts = serde_json::from_str(&row.facts)?;
+    if row.pair.label.is_some() {
+        facts.display_name.clone_from(&row.pair.label);
+    }
     Ok((NodePair { facts, ..row.pair }, row.token_hash))
 }
 
@@ -431,16 +434,34 @@ mod tests {
     fn a_node_that_was_refused_or_removed_has_nothing() {
         let database = database();
         connects(&database, &["a"], 1);
-        assert_eq!(reject(&database, "r1", &[], 2).unwrap().as_deref(), Some("n"));
+        assert_eq!(reject(&database, "r1", &[], 2).unwrap(), Some(("n".into(), false)));
         assert_eq!(reject(&database, "r1", &[], 2).unwrap(), None);
         let again = connects(&database, &["a"], 3);
         assert_eq!((again.granted.len(), again.request.is_some()), (0, true));
         assert!(matches!(approves(&database, "r3"), NodeApproval::Approved(_)));
+        connects(&database, &["a", "b"], 4);
+        assert_eq!(reject(&database, "r4", &[], 4).unwrap(), Some(("n".into(), true)));
         assert!(remove(&database, "n").unwrap());
         assert!(!remove(&database, "n").unwrap());
         assert_eq!(connects(&database, &["a"], 4).granted, Vec::<String>::new());
         forget(&database, "n").unwrap();
         assert_eq!(connects(&database, &["a"], 5).granted, ["a"]);
+    }
+
+    #[test]
+    fn the_name_that_a_person_gave_outlasts_the_next_approval() {
+        let database = database();
+        let named = || pair(&database, "n").unwrap().unwrap().0.facts.display_name;
+        let calls_itself = NodeFacts { display_name: Some("Phone".into()), ..facts(&["a"]) };
+        admit(&database, "n", &calls_itself, "r1".into(), &[], 1).unwrap();
+        assert!(!rename(&database, "n", "Mine").unwrap(), "it is not approved");
+        approves(&database, "r1");
+        assert_eq!(named().as_deref(), Some("Phone"));
+        assert!(rename(&database, "n", "Mine").unwrap());
+        let wider = NodeFacts { display_name: Some("Phone".into()), ..facts(&["a", "b"]) };
+        admit(&database, "n", &wider, "r2".into(), &[], 2).unwrap();
+        approves(&database, "r2");
+        assert_eq!(named().as_deref(), Some("Mine"));
     }
 
     #[test]

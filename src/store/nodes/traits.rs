@@ -57,13 +57,14 @@ pub trait NodeStore: Send + Sync + 'static {
         now_ms: u64,
     ) -> StoreFuture<'a, NodeApproval>;
 
-    /// Takes a request away; answers whose it was.
+    /// Takes a request away; answers whose it was, and whether that node is
+    /// approved all the same.
     fn reject_node<'a>(
         &'a self,
         request_id: &'a str,
         live: Vec<String>,
         now_ms: u64,
-    ) -> StoreFuture<'a, Option<String>>;
+    ) -> StoreFuture<'a, Option<(String, bool)>>;
 
     /// Takes an approval back; answers whether there was one.
     fn remove_node<'a>(&'a self, node_id: &'a str) -> StoreFuture<'a, bool>;
@@ -71,7 +72,8 @@ pub trait NodeStore: Send + Sync + 'static {
     /// Forgets a node whose device is gone, with all that waits for it.
     fn forget_node<'a>(&'a self, node_id: &'a str) -> StoreFuture<'a, ()>;
 
-    /// Names an approved node; answers whether there is one.
+    /// Names an approved node, whatever it calls itself; answers whether there is
+    /// one.
     fn rename_node<'a>(&'a self, node_id: &'a str, name: &'a str) -> StoreFuture<'a, bool>;
 
     /// An approved node, with the hash of its token.
@@ -109,6 +111,15 @@ pub trait NodeStore: Send + Sync + 'static {
         node_id: &'a str,
         action: NodeAction,
     ) -> StoreFuture<'a, Option<NodeAction>>;
+
+    /// Forgets a command that was done in another way, by the key that it waits
+    /// under.
+    fn drop_node_action<'a>(
+        &'a self,
+        node_id: &'a str,
+        command: &'a str,
+        key: &'a str,
+    ) -> StoreFuture<'a, ()>;
 
     /// The commands that wait for a node, the oldest first.
     fn node_actions<'a>(
@@ -184,7 +195,7 @@ impl NodeStore for SqliteStore {
         request_id: &'a str,
         live: Vec<String>,
         now_ms: u64,
-    ) -> StoreFuture<'a, Option<String>> {
+    ) -> StoreFuture<'a, Option<(String, bool)>> {
         self.write_of("reject a node", request_id, move |c, id| {
             pairing::reject(c, id, &live, now_ms)
         })
@@ -247,6 +258,18 @@ impl NodeStore for SqliteStore {
     ) -> StoreFuture<'a, Option<NodeAction>> {
         self.write_of("queue a command for a node", node_id, move |c, id| {
             work::queue_action(c, id, action)
+        })
+    }
+
+    fn drop_node_action<'a>(
+        &'a self,
+        node_id: &'a str,
+        command: &'a str,
+        key: &'a str,
+    ) -> StoreFuture<'a, ()> {
+        let (command, key) = (command.to_owned(), key.to_owned());
+        self.write_of("forget a command that was done", node_id, move |c, id| {
+            work::drop_action(c, id, &command, &key)
         })
     }
 

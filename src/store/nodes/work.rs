@@ -128,6 +128,21 @@ pub(super) fn queue_action(
     Ok(Some(action))
 }
 
+pub(super) fn drop_action(
+    connection: &Connection,
+    node_id: &str,
+    command: &str,
+    key: &str,
+) -> Result<(), Fault> {
+    connection
+        .prepare_cached(
+            "DELETE FROM node_work WHERE node_id = ?1 AND kind = 'action'
+             AND body ->> '$.command' = ?2 AND body ->> '$.idempotencyKey' = ?3",
+        )?
+        .execute([node_id, command, key])?;
+    Ok(())
+}
+
 pub(super) fn actions(
     connection: &Connection,
     node_id: &str,
@@ -277,5 +292,18 @@ mod tests {
         assert_eq!(queue_action(&database, "n", action("more")).unwrap(), None);
         let waits = queue_action(&database, "n", again).unwrap();
         assert_eq!(waits.unwrap().id, "a", "also when there is no room for another");
+    }
+
+    #[test]
+    fn a_command_that_was_done_in_another_way_waits_no_longer() {
+        let database = database();
+        for id in ["a", "b"] {
+            queue_action(&database, "n", action(id)).unwrap();
+        }
+        drop_action(&database, "n", "canvas.hide", "key-a").unwrap();
+        drop_action(&database, "m", "canvas.eval", "key-a").unwrap();
+        assert_eq!(actions(&database, "n", 1).unwrap().len(), 2, "neither is meant");
+        drop_action(&database, "n", "canvas.eval", "key-a").unwrap();
+        assert_eq!(actions(&database, "n", 1).unwrap(), [action("b")]);
     }
 }

@@ -61,6 +61,21 @@ impl LogPlace {
         }
     }
 
+    /// The place that lines went to last: a service keeps its log below the state
+    /// directory, and a gateway that is started by hand where the settings say.
+    pub fn last_used(settings: &LoggingSettings, state_dir: &Path, now_ms: u64) -> Self {
+        let usual = Self::of(settings);
+        if usual.file.is_some() {
+            return usual;
+        }
+        let of_service = Self { dir: state_dir.join("logs"), ..usual.clone() };
+        let changed = |place: &Self| {
+            let files = place.files(now_ms).unwrap_or_default();
+            files.iter().map(|file| file.changed).max()
+        };
+        if changed(&of_service) > changed(&usual) { of_service } else { usual }
+    }
+
     /// The file that lines go to at this time.
     pub fn current(&self, now_ms: u64) -> PathBuf {
         if let Some(file) = &self.file {
@@ -229,6 +244,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+    use crate::config::LogLevel;
 
     #[test]
     fn archives_are_numbered_beside_their_file() {
@@ -241,6 +257,34 @@ mod tests {
         assert_eq!(archive(&file).unwrap(), dir.path().join("a.1.log"));
         fs::write(dir.path().join("a.9.log"), "").unwrap();
         assert_eq!(archive(&file).unwrap(), dir.path().join("a.10.log"));
+    }
+
+    #[test]
+    fn the_log_of_a_service_is_found_where_nobody_says_so() {
+        let root = tempfile::tempdir().unwrap();
+        let [tmp, state] = ["tmp", "state"].map(|name| root.path().join(name));
+        fs::create_dir_all(state.join("logs")).unwrap();
+        fs::create_dir(&tmp).unwrap();
+        let mut settings = LoggingSettings {
+            level: LogLevel::Info,
+            console_level: LogLevel::Info,
+            file: None,
+            dir: tmp.clone(),
+            max_file_bytes: 1,
+        };
+        let used = |settings: &LoggingSettings| LogPlace::last_used(settings, &state, 0).dir;
+        assert_eq!(used(&settings), tmp, "nothing was logged yet");
+        let of_service = File::create(state.join("logs/openclaw-2026-01-01.log")).unwrap();
+        assert_eq!(used(&settings), state.join("logs"));
+        let by_hand = File::create(tmp.join("openclaw-2026-01-01.log")).unwrap();
+        let at = |seconds| std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        of_service.set_modified(at(1000)).unwrap();
+        by_hand.set_modified(at(2000)).unwrap();
+        assert_eq!(used(&settings), tmp, "it is the newer one");
+        by_hand.set_modified(at(500)).unwrap();
+        assert_eq!(used(&settings), state.join("logs"));
+        settings.file = Some(tmp.join("a.log"));
+        assert_eq!(used(&settings), tmp, "the config names one file");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 
 use super::SpeechProvider;
+use super::speak::services;
 use crate::config::voice::{Persona, TtsAuto, TtsConfig};
 use crate::store::{JsonFile, JsonFileError};
 use crate::voice::{Voice, VoiceParts};
@@ -101,7 +102,7 @@ impl Voice {
         let persona = prefs.persona(config);
         let of_persona =
             || find_persona(config, persona?).and_then(|(_, persona)| persona.provider.as_deref());
-        let ready = self.ready_services(&config.providers).await;
+        let ready = self.ready_services(services(config, None)).await;
         let configured: Vec<_> = SpeechProvider::TRIED
             .into_iter()
             .filter(|provider| ready.is_configured(*provider))

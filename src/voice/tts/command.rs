@@ -2,7 +2,7 @@
 //!
 //! Owns: how it is called. Promises: it is called without a shell, gets little
 //! of our environment, and is ended with all that it has started when its time
-//! is over.
+//! is over or nobody waits for it any more.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -19,6 +19,9 @@ use crate::support::blocking;
 
 /// What it finds of our environment.
 const PASSED: [&str; 6] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR"];
+
+/// Stands for the text.
+const TEXT: &str = "{{Text}}";
 
 /// Lets it speak. The text is an argument where `{{Text}}` stands, or comes by
 /// its input; the sound is in the file where `{{OutputPath}}` stands, or comes
@@ -41,7 +44,7 @@ pub(super) async fn speak(
     let dir = blocking(tempfile::tempdir).await;
     let dir = dir.map_err(|_| "the gateway stops")?.map_err(failed)?;
     let path = dir.path().join(format!("speech{}", audio.extension));
-    let has_text = options.args.iter().any(|arg| arg.contains("{{Text}}"));
+    let has_text = options.args.iter().any(|arg| arg.contains(TEXT));
     let args = options.args.iter().map(|arg| filled(arg, text, dir.path(), &path));
     let mut command = Command::new(program);
     command
@@ -58,14 +61,14 @@ pub(super) async fn speak(
         command.current_dir(cwd);
     }
     let mut child = command.spawn().map_err(|error| format!("{program}: {error}"))?;
+    let mut group = Group::of(&child);
     let input = if has_text { "" } else { text };
     let limit = options.timeout();
     let said = tokio::time::timeout(limit, run(&mut child, input)).await;
-    let said = said.unwrap_or_else(|_| Err(format!("no end within {} ms", limit.as_millis())));
-    if said.is_err() {
-        end(&child);
+    if child.id().is_none() {
+        group.ended();
     }
-    let said = said?;
+    let said = said.unwrap_or_else(|_| Err(format!("no end within {} ms", limit.as_millis())))?;
     let bytes = match read(&path).await? {
         Some(bytes) => bytes,
         None => said,
@@ -77,11 +80,15 @@ pub(super) async fn speak(
 }
 
 fn filled(arg: &str, text: &str, dir: &Path, path: &Path) -> String {
+    if arg == TEXT && text.starts_with('-') {
+        // Programs would take it for an option.
+        return format!(" {text}");
+    }
     // The text last: what it says is not to be filled in.
     arg.replace("{{OutputPath}}", &path.to_string_lossy())
         .replace("{{OutputDir}}", &dir.to_string_lossy())
         .replace("{{OutputBase}}", &path.with_extension("").to_string_lossy())
-        .replace("{{Text}}", text)
+        .replace(TEXT, text)
 }
 
 /// Gives it the text and reads what it says until it ends.
@@ -119,11 +126,26 @@ fn too_large() -> String {
     format!("the audio has more than {AUDIO_MAX} bytes")
 }
 
-/// Ends it and whatever it has started.
-fn end(child: &Child) {
-    let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-    if let Some(group) = id {
-        // It may be gone already, which is what we want.
-        let _ = kill_process_group(group, Signal::KILL);
+/// A program and whatever it has started: what is still there when this is dropped
+/// is ended, also when the gateway stops.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn of(child: &Child) -> Self {
+        Self(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw))
+    }
+
+    /// The program has ended by itself; its number may be somebody else's now.
+    const fn ended(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = self.0 {
+            // It may be gone already, which is what we want.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
     }
 }

@@ -13,6 +13,7 @@ mod speak;
 
 pub use choice::{TtsChange, TtsState};
 pub use provider::SpeechProvider;
+pub(super) use speak::tidy;
 pub use speak::{SpeakRequest, SpeechError, Spoken};
 
 /// Sound, as a service gave it.

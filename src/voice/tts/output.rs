@@ -1,7 +1,7 @@
 //! Files of sound, which are there for a while.
 //!
-//! Owns: where they are, which is where the original puts them. Promises:
-//! nobody else can read or replace them; they are taken away again, those of
+//! Owns: where they are, which is where the original puts them unless `TMPDIR`
+//! names a place. Promises: nobody else can read or replace them; they are taken away again, those of
 //! an earlier process too.
 
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
@@ -20,8 +20,14 @@ const PREFIX: &str = "tts-";
 const SWEEP_MAX: usize = 1000;
 
 /// Writes a file of its own.
-pub(super) fn keep(bytes: &[u8], extension: &str, now_ms: u64) -> io::Result<PathBuf> {
-    let root = root()?;
+pub(super) fn keep(
+    bytes: &[u8],
+    extension: &str,
+    now_ms: u64,
+    tmp: Option<&Path>,
+) -> io::Result<PathBuf> {
+    let [shared, own] = places(tmp);
+    let root = private(&shared).or_else(|_| private(&own))?;
     sweep(&root);
     let dir = tempfile::Builder::new()
         .prefix(PREFIX)
@@ -43,22 +49,23 @@ pub(super) async fn forget(path: PathBuf) {
     }
 }
 
-/// `/tmp/openclaw` if it is ours alone, as in the original; else one with our
-/// number in its name.
-fn root() -> io::Result<PathBuf> {
-    let shared = Path::new("/tmp/openclaw");
-    let own =
-        std::env::temp_dir().join(format!("openclaw-{}", rustix::process::geteuid().as_raw()));
-    let first = private(shared);
-    first.or_else(|_| private(&own))
+/// `openclaw` in the directory for such files if it is ours alone, as in the
+/// original; else one with our number in its name.
+fn places(tmp: Option<&Path>) -> [PathBuf; 2] {
+    let tmp = tmp.unwrap_or(Path::new("/tmp"));
+    [tmp.join("openclaw"), tmp.join(format!("openclaw-{}", rustix::process::geteuid().as_raw()))]
 }
 
 /// A directory that belongs to us and that nobody else can change.
 fn private(path: &Path) -> io::Result<PathBuf> {
     match DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-        _ => {}
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => ours(path),
     }
+}
+
+/// The same, if it is there.
+fn ours(path: &Path) -> io::Result<PathBuf> {
     let found = fs::symlink_metadata(path)?;
     let is_ours = found.is_dir()
         && found.uid() == rustix::process::geteuid().as_raw()
@@ -70,7 +77,13 @@ fn private(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Takes away what an earlier process has left.
+/// Takes away what an earlier process has left, wherever this one would put it.
+pub(super) fn tidy(tmp: Option<&Path>) {
+    for root in places(tmp).iter().filter_map(|place| ours(place).ok()) {
+        sweep(&root);
+    }
+}
+
 fn sweep(root: &Path) {
     let Ok(entries) = fs::read_dir(root) else { return };
     for entry in entries.flatten().take(SWEEP_MAX) {
@@ -99,5 +112,21 @@ mod tests {
         std::os::unix::fs::symlink(home.path(), &link).unwrap();
         assert!(private(&link).is_err());
         assert_eq!(private(&home.path().join("new")).unwrap(), home.path().join("new"));
+    }
+
+    #[test]
+    fn files_are_where_the_environment_says_and_only_old_ones_are_taken_away() {
+        let home = tempfile::tempdir().unwrap();
+        let tmp = Some(home.path());
+        tidy(tmp);
+        assert!(!home.path().join("openclaw").exists(), "nothing is made to be tidied up");
+        let (old, new) = (keep(b"a", ".mp3", 1, tmp).unwrap(), keep(b"b", ".mp3", 2, tmp).unwrap());
+        assert!(old.starts_with(home.path().join("openclaw")), "{}", old.display());
+        let an_hour = Duration::from_hours(1);
+        let folder = fs::File::open(old.parent().unwrap()).unwrap();
+        let made = folder.metadata().unwrap().modified().unwrap();
+        folder.set_modified(made - an_hour).unwrap();
+        tidy(tmp);
+        assert!(!old.exists() && new.exists());
     }
 }

@@ -7,11 +7,11 @@ use super::choice::find_persona;
 use super::remote::Service;
 use super::{Audio, SpeechProvider, command, output, remote};
 use crate::config::secrets::{ResolvedSecrets, resolve};
-use crate::config::voice::{SpeechOptions, TtsConfig};
+use crate::config::voice::{Persona, SpeechOptions, TtsConfig};
 use crate::store::JsonFileError;
 use crate::support::{Secret, blocking};
 use crate::telemetry;
-use crate::voice::Voice;
+use crate::voice::{Voice, VoiceParts};
 
 /// A text to be spoken, and how.
 #[derive(Debug, Clone, Default)]
@@ -70,16 +70,15 @@ pub enum SpeechError {
 
 /// Services with their secrets.
 pub(super) struct Ready<'a> {
-    options: &'a BTreeMap<String, SpeechOptions>,
+    options: BTreeMap<SpeechProvider, SpeechOptions>,
     secrets: ResolvedSecrets,
     voice: &'a Voice,
 }
 
 impl Ready<'_> {
-    /// What the config says of a service, under its id in any case.
+    /// What the config says of a service.
     fn options(&self, provider: SpeechProvider) -> SpeechOptions {
-        let named = |(name, _): &(&String, _)| SpeechProvider::find(name) == Some(provider);
-        self.options.iter().find(named).map(|(_, options)| options.clone()).unwrap_or_default()
+        self.options.get(&provider).cloned().unwrap_or_default()
     }
 
     /// Whether there is all that a service needs.
@@ -114,10 +113,10 @@ impl Ready<'_> {
 
 impl Voice {
     /// The services with what the config refers to.
-    pub(super) async fn ready_services<'a>(
-        &'a self,
-        options: &'a BTreeMap<String, SpeechOptions>,
-    ) -> Ready<'a> {
+    pub(super) async fn ready_services(
+        &self,
+        options: BTreeMap<SpeechProvider, SpeechOptions>,
+    ) -> Ready<'_> {
         let references: BTreeSet<_> =
             options.values().flat_map(SpeechOptions::references).cloned().collect();
         let parts = &self.parts;
@@ -141,10 +140,9 @@ impl Voice {
         fits(config, &request.text)?;
         let state = self.tts_state().await?;
         let persona = state.persona.as_deref().and_then(|id| find_persona(config, id));
-        let overlaid = with_persona(config, persona.map(|(_, persona)| &persona.providers));
-        let ready = self.ready_services(&overlaid).await;
+        let ready = self.ready_services(services(config, persona.map(|it| &it.1.providers))).await;
         if let Some(provider) = request.provider {
-            let spoken = self.ask(&ready, provider, request).await;
+            let spoken = self.ask_as(persona, &ready, provider, request).await;
             let audio = spoken.map_err(|error| SpeechError::Failed(vec![error]))?;
             return Ok(Spoken { provider, instead_of: None, audio });
         }
@@ -156,7 +154,7 @@ impl Voice {
         }
         let others = state.configured.iter().copied().filter(|it| Some(*it) != first);
         for provider in first.into_iter().chain(others) {
-            match self.ask(&ready, provider, request).await {
+            match self.ask_as(persona, &ready, provider, request).await {
                 Ok(audio) => {
                     let instead_of = named.filter(|name| name != provider.id());
                     return Ok(Spoken { provider, instead_of, audio });
@@ -178,8 +176,7 @@ impl Voice {
         let provider =
             SpeechProvider::find(name).ok_or_else(|| SpeechError::NotOffered(name.to_owned()))?;
         fits(&config.tts, &request.text)?;
-        let overlaid = with_persona(&config.tts, Some(&config.talk.providers));
-        let ready = self.ready_services(&overlaid).await;
+        let ready = self.ready_services(services(&config.tts, Some(&config.talk.providers))).await;
         let mut request = request.clone();
         if let Some(wished) = request.wish.voice() {
             let aliases = ready.options(provider).voice_aliases;
@@ -200,11 +197,24 @@ impl Voice {
     pub async fn keep_audio(&self, audio: &Audio) -> Result<PathBuf, SpeechError> {
         let now_ms = self.parts.clock.now_ms();
         let (bytes, extension) = (audio.bytes.clone(), audio.extension);
-        let written = blocking(move || output::keep(&bytes, extension, now_ms));
+        let tmp = tmp(&self.parts);
+        let written = blocking(move || output::keep(&bytes, extension, now_ms, tmp.as_deref()));
         let written = written.await.map_err(|_| JsonFileError::Stopped)?;
         let path = written.map_err(SpeechError::File)?;
         self.parts.tasks.spawn("speech", output::forget(path.clone()));
         Ok(path)
+    }
+
+    /// Asks one service to speak as somebody, if it may.
+    async fn ask_as(
+        &self,
+        persona: Option<(&str, &Persona)>,
+        ready: &Ready<'_>,
+        provider: SpeechProvider,
+        request: &SpeakRequest,
+    ) -> Result<Audio, String> {
+        speaks(persona, provider)?;
+        self.ask(ready, provider, request).await
     }
 
     /// Asks one service; an error says whose it is.
@@ -236,15 +246,63 @@ fn fits(config: &TtsConfig, text: &str) -> Result<(), SpeechError> {
     if chars > max { Err(SpeechError::TooLong { chars, max }) } else { Ok(()) }
 }
 
-/// The services of the config, with what something else says of them.
-fn with_persona(
+/// The services of the config, each with what something else says of it: an id may
+/// be written in any case.
+pub(super) fn services(
     config: &TtsConfig,
     over: Option<&BTreeMap<String, SpeechOptions>>,
-) -> BTreeMap<String, SpeechOptions> {
-    let mut all = config.providers.clone();
-    for (name, over) in over.into_iter().flatten() {
-        let known = all.remove(name).unwrap_or_default();
-        all.insert(name.clone(), known.overlaid(over));
+) -> BTreeMap<SpeechProvider, SpeechOptions> {
+    let mut all: BTreeMap<SpeechProvider, SpeechOptions> = BTreeMap::new();
+    for (name, options) in config.providers.iter().chain(over.into_iter().flatten()) {
+        if let Some(provider) = SpeechProvider::find(name) {
+            let known = all.entry(provider).or_default();
+            *known = known.overlaid(options);
+        }
     }
     all
+}
+
+/// Whether a service may speak for a persona: one that is to fail rather than to
+/// sound like somebody else is spoken only by those that it names.
+fn speaks(persona: Option<(&str, &Persona)>, provider: SpeechProvider) -> Result<(), String> {
+    let Some((name, persona)) = persona else { return Ok(()) };
+    let is_strict = persona.fallback_policy.as_deref().map(str::trim) == Some("fail");
+    let mut bound = persona.providers.keys().filter_map(|id| SpeechProvider::find(id));
+    if is_strict && !bound.any(|it| it == provider) {
+        return Err(format!("{}: persona {name} has no provider binding", provider.id()));
+    }
+    Ok(())
+}
+
+/// Where the environment wants files that are there for a while, if it says so.
+fn tmp(parts: &VoiceParts) -> Option<PathBuf> {
+    parts.env.get("TMPDIR").map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// Takes away the files that an earlier process has left.
+pub(in crate::voice) fn tidy(parts: &VoiceParts) {
+    let tmp = tmp(parts);
+    let tidied = blocking(move || output::tidy(tmp.as_deref()));
+    // What is left now is taken away when the next text is spoken.
+    parts.tasks.spawn("speech", async move {
+        let _ = tidied.await;
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_service_is_one_however_its_id_is_written() {
+        let config = json!({"providers": {"OpenAI": {"voice": "nova", "speed": 1.5}, "else": {}}});
+        let config: TtsConfig = serde_json::from_value(config).unwrap();
+        let over = json!({" openai ": {"voice": "coral"}});
+        let over = serde_json::from_value(over).unwrap();
+        let all = services(&config, Some(&over));
+        let options = &all[&SpeechProvider::OpenAi];
+        assert_eq!((options.voice(), options.speed, all.len()), (Some("coral"), Some(1.5), 1));
+    }
 }

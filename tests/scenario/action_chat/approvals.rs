@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{Chat, find, key_of, names, place, said};
-use crate::stage::{admin, call, history, start, text_of, until};
+use crate::stage::{RUN_LIMIT, admin, call, history, start, text_of, until};
 use crate::support::client::SOON;
 use crate::support::{Gateway, MockProvider};
 
@@ -177,6 +177,23 @@ async fn who_goes_has_said_no() {
         told.last().is_some_and(|(role, text)| role == "assistant" && text == "done").then_some(())
     })
     .await;
+    assert!(!file.exists());
+}
+
+#[tokio::test]
+async fn who_has_gone_has_said_no_to_what_is_asked_later() {
+    let (gateway, _mock) = asking().await;
+    let (file, message) = running(&gateway);
+    let watcher = admin(&gateway).await;
+    let mut chat = Chat::open(&gateway).await;
+    chat.begin().await;
+    // The call comes after the second piece of text.
+    chat.send(&format!("{message} pre=\"let me look\" delay=1500")).await;
+    chat.until("delta").await;
+    drop(chat);
+    let is_resolved = |it: &Value| it["event"] == "exec.approval.resolved";
+    let resolved = watcher.wait_for(RUN_LIMIT, is_resolved).await.expect("an answer");
+    assert_eq!(resolved["payload"]["decision"], "deny");
     assert!(!file.exists());
 }
 

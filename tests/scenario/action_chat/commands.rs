@@ -162,6 +162,10 @@ async fn mcp_servers_are_written_into_the_config() {
         ("/mcp", "No MCP servers configured."),
         ("/mcp add docs", "Usage: /mcp add <name> <url>"),
         (
+            "/mcp add docs ftp://127.0.0.1/mcp",
+            "Error: the URL of an MCP server begins with http:// or https://",
+        ),
+        (
             "/mcp add docs http://127.0.0.1:9/mcp",
             "MCP server 'docs' added. Start a /new session to activate.",
         ),

@@ -392,3 +392,15 @@ async fn presets_guard_tools_by_their_risk() {
         (&json!("deny"), &json!("deny"))
     );
 }
+
+#[tokio::test]
+async fn in_mode_restart_they_hold_after_the_restart_that_setting_them_brings() {
+    let restarts = |config: &mut Value| config["gateway"]["reload"] = json!({"mode": "restart"});
+    let (gateway, _mock) = place(restarts).await;
+    change(&gateway, Method::PUT, "/api/guardrails/config", json!({"enabled": true})).await;
+    until("the restart", async || {
+        (gateway.stderr().matches("ready address").count() > 1).then_some(())
+    })
+    .await;
+    assert_eq!(get(&gateway, "/api/guardrails/config").await["enabled"], true);
+}

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Chat, key_of, names, place, said};
-use crate::stage::{admin, ask, end_of, lines, start, told};
+use crate::stage::{admin, ask, call, end_of, lines, row, start, told};
 
 #[tokio::test]
 async fn a_conversation_that_begins_here_goes_on_in_the_protocol_and_the_reverse() {
@@ -115,4 +115,57 @@ async fn who_leaves_a_conversation_does_not_wait_for_its_response() {
     }
     assert_eq!(said(&frames), "elsewhere");
     crate::stage::call(&mut client, "chat.abort", json!({"sessionKey": "main"})).await;
+}
+
+#[tokio::test]
+async fn what_a_command_does_later_has_an_end_and_keeps_nobody_out() {
+    let (gateway, _mock) = place(|_| {}).await;
+    let mut chat = Chat::open(&gateway).await;
+    let id = chat.begin().await;
+    chat.say("hello").await;
+    let mut client = admin(&gateway).await;
+    let key = key_of(&mut client, &id).await;
+    for command in ["/compact", "/btw @mock text text=aside"] {
+        chat.say(command).await;
+        ask(&mut client, &key, "@mock text text=after", command).await;
+    }
+}
+
+#[tokio::test]
+async fn a_stop_word_stops_the_conversation_that_it_names_and_no_other() {
+    let (gateway, _mock) = place(|_| {}).await;
+    let mut client = admin(&gateway).await;
+    let (mut one, mut two) = (Chat::open(&gateway).await, Chat::open(&gateway).await);
+    let (first, second) = (one.begin().await, two.begin().await);
+    for chat in [&mut one, &mut two] {
+        chat.send("@mock stream n=4000 delay=50").await;
+        chat.until("delta").await;
+    }
+    two.act(json!({"action": "send", "text": "stop", "session_id": first})).await;
+    assert_eq!(names(&one.response().await).last(), Some(&"done"));
+    let key = key_of(&mut client, &second).await;
+    assert_eq!(row(&mut client, &key).await["hasActiveRun"], true);
+    call(&mut client, "chat.abort", json!({"sessionKey": key})).await;
+    two.response().await;
+    assert_eq!(names(&two.response().await), ["message", "done"]);
+}
+
+#[tokio::test]
+async fn in_lock_down_a_stop_word_stops_nothing() {
+    let (gateway, _mock) = place(|_| {}).await;
+    let mut client = admin(&gateway).await;
+    let (mut chat, mut other) = (Chat::open(&gateway).await, Chat::open(&gateway).await);
+    let id = chat.begin().await;
+    chat.send("@mock stream n=4000 delay=50").await;
+    chat.until("delta").await;
+    other.say("/lockdown on").await;
+    chat.send("stop").await;
+    chat.act(json!({"action": "new_session"})).await;
+    chat.until("error").await;
+    let key = key_of(&mut client, &id).await;
+    assert_eq!(row(&mut client, &key).await["hasActiveRun"], true);
+    call(&mut client, "chat.abort", json!({"sessionKey": key})).await;
+    chat.response().await;
+    let told = chat.response().await;
+    assert!(told[0]["content"].as_str().unwrap().starts_with("Lock Down Mode"), "{told:?}");
 }

@@ -20,6 +20,7 @@ async fn place(tools: &Value) -> Place {
         "streaming": "off", "mediaMaxMb": 1});
     let mut config = with_channels(mock.address(), &json!({"telegram": telegram}));
     config["tools"] = tools.clone();
+    config["commands"] = json!({"ownerAllowFrom": ["telegram:7"]});
     let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
     Place { gateway, api, _mock: mock }
 }

@@ -15,6 +15,7 @@ async fn the_command_says_of_each_that_it_is_not_supported() {
     let (code, shown) = clawgate(&gateway, &["channels", "status"]).await;
     assert_eq!(code, 0, "{shown}");
     assert_eq!(shown, "whatsapp  not supported here\ndiscord   not supported here\n");
+    assert_eq!(clawgate(&gateway, &["channels", "list"]).await, (code, shown));
     let (_, shown) = clawgate(&gateway, &["channels", "status", "--json"]).await;
     let told: Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(told["notSupported"], json!(["whatsapp", "discord"]));

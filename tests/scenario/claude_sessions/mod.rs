@@ -2,6 +2,7 @@
 //! model.
 
 mod burst;
+mod commands;
 mod connecting;
 mod permissions;
 mod saying;
@@ -35,9 +36,16 @@ impl Scene {
 
     /// With these settings of commands.
     pub async fn with(api: Api, exec: Value) -> Self {
+        Self::with_tools(api, json!({ "exec": exec })).await
+    }
+
+    /// With these settings of tools.
+    pub async fn with_tools(api: Api, tools: Value) -> Self {
         let mock = MockProvider::start().await;
         let mut config = config(mock.address(), api);
-        config["tools"]["exec"] = exec;
+        for (name, section) in tools.as_object().unwrap() {
+            config["tools"][name] = section.clone();
+        }
         config["agents"]["defaults"]["compaction"] = json!({"keepRecentTokens": 1});
         config["messages"]["queue"] = json!({"mode": "followup", "debounceMs": 0});
         let gateway = Gateway::start(GatewayOptions::with_config(config)).await;

@@ -49,6 +49,58 @@ async fn a_command_waits_for_permission_and_runs_when_it_is_given() {
     assert_eq!(of_type(&frames, "result")[0]["permission_denials"], json!([]));
 }
 
+/// Where a person decides on each file that is written.
+async fn guarded() -> Scene {
+    let policies = json!({"interactive": {"write": "hitl"}});
+    let guardrails = json!({"enabled": true, "toolPolicies": policies});
+    Scene::with_tools(Api::Anthropic, json!({ "guardrails": guardrails })).await
+}
+
+#[tokio::test]
+async fn a_person_decides_here_on_any_tool() {
+    let scene = guarded().await;
+    for (name, behavior) in [("yes.txt", "allow"), ("no.txt", "deny")] {
+        let mut claude = scene.claude().await;
+        let arguments = json!({"path": name, "content": "x"});
+        claude.say(&format!("@mock tool name=write args={arguments} then=done")).await;
+        let request = asked(&claude).await;
+        assert_eq!(request["request"]["tool_name"], "Write");
+        assert_eq!(request["request"]["input"], json!({"file_path": name, "content": "x"}));
+        claude.send(answer(&request["request_id"], json!({"behavior": behavior}))).await;
+        claude.turns(1).await;
+        assert!(claude.frames().iter().all(|it| it["type"] != "error"), "{:#?}", claude.frames());
+        assert_eq!(scene.gateway.workspace().join(name).exists(), behavior == "allow", "{name}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_always_allowed_is_that_call_and_no_other_of_its_tool() {
+    let scene = guarded().await;
+    let mut claude = scene.claude().await;
+    let [one, two] = ["one.txt", "two.txt"].map(|name| json!({"path": name, "content": "x"}));
+    claude
+        .say(&format!(
+            "@mock tool name=write args={one} name2=write args2={two} parallel=1 then=done"
+        ))
+        .await;
+    let mut ids = Vec::new();
+    for name in ["one.txt", "two.txt"] {
+        let request = claude.find(name, |it| it["request"]["input"]["file_path"] == name).await;
+        ids.push(request["request_id"].clone());
+    }
+    let mut always = answer(&ids[0], json!({"behavior": "allow"}));
+    always["always_allow"] = true.into();
+    claude.send(always).await;
+    let is_answered =
+        |it: &Value, id: &Value| it["type"] == "control_response" && it["request_id"] == *id;
+    claude.find("answer", |it| is_answered(it, &ids[0])).await;
+    claude.send(answer(&ids[1], json!({"behavior": "deny"}))).await;
+    let told = claude.find("answer", |it| is_answered(it, &ids[1])).await;
+    assert_eq!(told["behavior"], "deny");
+    claude.turns(1).await;
+    assert!(!scene.gateway.workspace().join("two.txt").exists());
+}
+
 #[tokio::test]
 async fn what_is_denied_ends_the_turn_and_is_in_its_result() {
     let scene = asking().await;
@@ -182,6 +234,8 @@ async fn a_model_and_a_level_are_set_and_what_there_is_is_listed() {
     let frames = claude.frames();
     let known = frames.iter().find_map(|it| it["response"]["response"]["commands"].as_array());
     assert!(known.unwrap().iter().any(|command| command["name"] == "status"), "{frames:?}");
+    let models = frames.iter().find_map(|it| it["response"]["response"]["models"].as_array());
+    assert!(models.unwrap().iter().any(|model| model["value"] == "mock/mock-2"), "{frames:?}");
 }
 
 #[tokio::test]

@@ -60,6 +60,10 @@ async fn the_command_makes_changes_runs_and_removes_jobs() {
     assert_eq!(made["payload"]["lightContext"], true);
     assert_eq!(made["failureAlert"], json!({"after": 3}));
     assert!(told(&cron(&gateway, &["list"])).contains("every 2h 0m"));
+    let shown = told(&cron(&gateway, &["show", "tea"]));
+    assert!(shown.contains("every 2h 0m") && shown.contains("@mock text text=\"tea\""), "{shown}");
+    assert_eq!(json_of(&gateway, &["show", &id])["id"], made["id"]);
+    assert_eq!(cron(&gateway, &["show", "coffee"]).status.code(), Some(1));
     let edited = json_of(&gateway, &["edit", &id, "--cron", "0 9 * * 1-5", "--tz", "Europe/Paris"]);
     assert_eq!(edited["schedule"]["tz"], "Europe/Paris");
     assert_eq!(edited["payload"], made["payload"]);

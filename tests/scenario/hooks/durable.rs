@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{TOKEN, asked, end, hooked, is_asked, post, post_with, with_hooks};
-use crate::stage::{admin, told, until};
+use crate::stage::{admin, refusal, told, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider};
 
 #[tokio::test]
@@ -73,4 +73,78 @@ async fn a_wake_survives_a_crash_and_is_told_once_for_one_key() {
     let prompt = mock.requests().pop().unwrap().body.to_string();
     assert_eq!(prompt.matches("(untrusted) kept news").count(), 1, "{prompt}");
     assert_eq!(told(&mut client, "main").await.len(), 2);
+}
+
+#[tokio::test]
+async fn what_is_told_reaches_the_model_whole_or_is_refused() {
+    let mapping = json!({"match": {"path": "mapped"}, "action": "wake", "wakeMode": "next-heartbeat",
+        "textTemplate": "{{long}}"});
+    let (gateway, mock) = hooked(&json!({"mappings": [mapping]})).await;
+    let text = |name: &str, length: usize| format!("{name}{}", "x".repeat(length - name.len()));
+    let headers = [("Idempotency-Key", "long")];
+    let mut kept = Vec::new();
+    for (path, member, headers) in [
+        ("/hooks/wake", "text", &[][..]),
+        ("/hooks/wake", "text", &headers[..]),
+        ("/hooks/mapped", "long", &[][..]),
+    ] {
+        let place = kept.len();
+        for (length, status) in [(3000, 200), (8000, 200), (8001, 400)] {
+            let said = text(&format!("{place}-{length}-"), length);
+            let body = json!({member: said, "mode": "next-heartbeat"});
+            let answer = post_with(&gateway, path, TOKEN, headers, &body).await;
+            assert_eq!(answer.status, status, "{path} {length}: {}", answer.body);
+            if status == 200 {
+                kept.push(said);
+            } else {
+                assert!(answer.refusal().1.contains("at most 8000 characters"), "{}", answer.body);
+            }
+        }
+    }
+    let mut client = admin(&gateway).await;
+    crate::stage::ask(&mut client, "main", "hello", "m-1").await;
+    let prompt = mock.requests().pop().unwrap().body.to_string();
+    for text in kept {
+        assert!(prompt.contains(&format!("(untrusted) {text}")), "{}", &text[..10]);
+    }
+}
+
+#[tokio::test]
+async fn every_wake_that_was_acknowledged_is_heard() {
+    let (mut gateway, mock) = hooked(&json!({})).await;
+    let wake = async |gateway: &Gateway, number: usize| {
+        let body = json!({"text": format!("wake-{number:03}"), "mode": "next-heartbeat"});
+        let key = number.to_string();
+        // Both ways in which one is kept.
+        let headers = [("Idempotency-Key", key.as_str())];
+        let headers = if number.is_multiple_of(2) { &headers[..] } else { &[][..] };
+        post_with(gateway, "/hooks/wake", TOKEN, headers, &body).await
+    };
+    let (mut kept, mut refused) = (Vec::new(), Vec::new());
+    for number in 0..104 {
+        let answer = wake(&gateway, number).await;
+        match answer.status {
+            200 => kept.push(number),
+            status => {
+                assert_eq!(status, 503, "{}", answer.body);
+                assert!(answer.header("retry-after").is_some());
+                refused.push(number);
+            }
+        }
+    }
+    assert_eq!((kept.len(), refused.len()), (100, 4));
+    let mut client = admin(&gateway).await;
+    let params = json!({"mode": "next-heartbeat", "text": "by a method"});
+    let why = refusal(&mut client, "wake", params).await;
+    assert!(why.contains("too many system events wait in the session"), "{why}");
+    drop(client);
+    gateway.kill9();
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    crate::stage::ask(&mut client, "main", "hello", "m-1").await;
+    let prompt = mock.requests().pop().unwrap().body.to_string();
+    let is_heard = |number: &usize| prompt.contains(&format!("(untrusted) wake-{number:03}"));
+    assert!(kept.iter().all(is_heard) && !refused.iter().any(is_heard), "{prompt}");
+    // What was refused finds room now, with the same key.
+    until("room", async || (wake(&gateway, refused[0]).await.status == 200).then_some(())).await;
 }

@@ -7,14 +7,14 @@ use super::{answer, offering, offering_with, pieces, post};
 use crate::stage::{admin, call, history, row, settles, text_of, until};
 
 const PATH: &str = "/v1/chat/completions";
-const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+pub const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 fn says(text: &str) -> Value {
     json!({"model": "openclaw", "messages": [{"role": "user", "content": text}]})
 }
 
 /// What the last call of the model was told: the system prompt and the message.
-fn told(mock: &crate::support::MockProvider) -> (String, String) {
+pub fn told(mock: &crate::support::MockProvider) -> (String, String) {
     let requests = mock.requests();
     let messages = requests.last().unwrap().body["messages"].as_array().unwrap().clone();
     let text = |message: &Value| match &message["content"] {
@@ -272,8 +272,33 @@ async fn whoever_goes_away_stops_his_run() {
     }
 }
 
+#[tokio::test]
+async fn whoever_goes_away_at_once_stops_his_run_too() {
+    let (gateway, _mock) = offering().await;
+    let mut asking = tokio::task::JoinSet::new();
+    for number in 0..60 {
+        let mut body = says("@mock stream n=400 delay=50");
+        body["stream"] = json!(number % 2 == 0);
+        let key = format!("agent:main:hasty-{number}");
+        let request = post(&gateway, PATH, &body).header("x-openclaw-session-key", key);
+        // From before the request is read to after its run has begun.
+        let patience = std::time::Duration::from_millis(number % 21);
+        asking.spawn(async move { drop(tokio::time::timeout(patience, request.send()).await) });
+    }
+    while let Some(gone) = asking.join_next().await {
+        gone.unwrap();
+    }
+    let mut client = admin(&gateway).await;
+    let idle = async || {
+        let status = call(&mut client, "status", json!({})).await;
+        (status["tasks"]["active"] == 0).then_some(status["tasks"].clone())
+    };
+    let tasks = until("the end of all runs", idle).await;
+    assert_eq!(tasks["byStatus"]["succeeded"], 0, "{tasks}");
+}
+
 /// The row of a session that need not be there.
-async fn row_of(client: &mut crate::support::WsClient, key: &str) -> Value {
+pub async fn row_of(client: &mut crate::support::WsClient, key: &str) -> Value {
     let listed = call(client, "sessions.list", json!({})).await;
     let rows = listed["sessions"].as_array().unwrap();
     rows.iter().find(|row| row["key"] == key).cloned().unwrap_or_default()

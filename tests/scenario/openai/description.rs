@@ -2,10 +2,12 @@
 
 use std::process::Stdio;
 
+use regex::Regex;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use super::{answer, offering, post};
+use super::{answer, client, offering, offering_with, post};
+use crate::stage::{admin, call};
 use crate::support::{SECRET, get_json, python};
 
 #[tokio::test]
@@ -14,6 +16,72 @@ async fn the_gateway_gives_its_own_description() {
     let given = get_json(&gateway.address(), "/openapi.json").await;
     let written: Value = serde_json::from_str(include_str!("../../../docs/openapi.json")).unwrap();
     assert_eq!(given, written);
+}
+
+/// Whether a schema of a text lets this one through.
+fn fits(schema: &Value, text: &str) -> bool {
+    let length = u64::try_from(text.chars().count()).unwrap();
+    let is_within = schema["minLength"].as_u64().is_none_or(|least| length >= least)
+        && schema["maxLength"].as_u64().is_none_or(|most| length <= most);
+    let pattern = schema["pattern"].as_str().map(|pattern| Regex::new(pattern).unwrap());
+    is_within && pattern.is_none_or(|pattern| pattern.is_match(text))
+}
+
+#[tokio::test]
+async fn the_names_that_the_gateway_gives_fit_its_description() {
+    let longest = "a".repeat(64);
+    let (gateway, _mock) = offering_with(|config| {
+        config["agents"]["list"] = json!([{"id": "main"}, {"id": longest}]);
+    })
+    .await;
+    let written: Value = serde_json::from_str(include_str!("../../../docs/openapi.json")).unwrap();
+    let operations = written["paths"].as_object().unwrap().values();
+    let operations = operations.flat_map(|path| path.as_object().unwrap().values());
+    let all = operations.flat_map(|it| it["parameters"].as_array().into_iter().flatten());
+    let all: Vec<_> = all.collect();
+    let named = |name: &str| {
+        let schemas: Vec<_> =
+            all.iter().filter(|it| it["name"] == name).map(|it| &it["schema"]).collect();
+        assert!(!schemas.is_empty(), "{name}");
+        schemas
+    };
+
+    let models = format!("http://{}/v1/models", gateway.address());
+    let (_, list) = answer(client().get(models).bearer_auth(SECRET)).await;
+    let models: Vec<_> =
+        list["data"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap()).collect();
+    assert!(models.contains(&format!("openclaw/{longest}").as_str()), "{models:?}");
+    for model in models {
+        assert!(fits(&written["components"]["schemas"]["ModelName"], model), "{model}");
+        assert!(named("model").into_iter().all(|schema| fits(schema, model)), "{model}");
+        let agent = model.rsplit('/').next().unwrap();
+        assert!(named("x-openclaw-agent-id").into_iter().all(|it| fits(it, agent)), "{agent}");
+    }
+
+    for user in [json!(null), json!("Bob@x.org")] {
+        let mut said = json!({"model": "openclaw",
+            "messages": [{"role": "user", "content": "@mock text text=\"x\""}]});
+        if user.is_string() {
+            said["user"] = user;
+        }
+        assert_eq!(answer(post(&gateway, "/v1/chat/completions", &said)).await.0, 200);
+    }
+    let mut operator = admin(&gateway).await;
+    let listed = call(&mut operator, "sessions.list", json!({})).await;
+    let rows = listed["sessions"].as_array().unwrap();
+    let mut keys: Vec<_> = rows.iter().map(|row| row["key"].as_str().unwrap()).collect();
+    for part in ["agent:main:openai:", "agent:main:openai-user:bob"] {
+        assert!(keys.iter().any(|key| key.starts_with(part)), "{keys:?}");
+    }
+    keys.extend(["main", "agent:main:main", "agent:main:openai-user:bob%40x.org"]);
+    let names = ["x-openclaw-session-key", "x-openclaw-requester-session-key", "key", "sessionKey"];
+    for (name, key) in names.iter().flat_map(|name| keys.iter().map(move |key| (name, key))) {
+        assert!(named(name).into_iter().all(|schema| fits(schema, key)), "{name}: {key}");
+        assert!(!named(name).into_iter().any(|schema| fits(schema, "")), "{name}");
+    }
+    for model in ["mock/mock-1", "openrouter/anthropic/claude-sonnet-4.5"] {
+        assert!(named("x-openclaw-model").into_iter().all(|schema| fits(schema, model)), "{model}");
+    }
 }
 
 #[tokio::test]

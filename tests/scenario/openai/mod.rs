@@ -1,6 +1,7 @@
 //! The API of OpenAI on the gateway's port: what clients get, and what they do by
 //! going away. Its recordings are in the conformance tests.
 
+mod addresses;
 mod chat;
 mod clients;
 mod description;

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::{config, edit, logged, patch, put, until};
 use crate::stage::{Api, admin, call, scripted};
+use crate::support::{Gateway, GatewayOptions, MockProvider};
 
 #[tokio::test]
 async fn a_file_that_is_wrong_changes_nothing_until_it_is_right_again() {
@@ -62,6 +63,21 @@ async fn a_patch_that_no_gateway_would_work_with_is_refused_and_not_written() {
     assert_eq!(issue["path"], "agents.defaults.model", "{answer}");
     assert_eq!(config(&gateway), before);
     assert_eq!(call(&mut client, "health", json!({})).await.get("configIssue"), None);
+}
+
+#[tokio::test]
+async fn how_long_the_file_is_left_alone_counts_for_the_next_change() {
+    let mock = MockProvider::start().await;
+    let mut first = crate::stage::config(mock.address(), Api::OpenAi);
+    // Longer than anything here waits for a change.
+    first["gateway"]["reload"] = json!({"mode": "hot", "debounceMs": 60_000});
+    let gateway = Gateway::start(GatewayOptions::with_config(first)).await;
+    let mut client = admin(&gateway).await;
+    let shorter = json!({"gateway": {"reload": {"debounceMs": 0}}});
+    let answer = patch(&mut client, shorter).await;
+    assert_eq!(answer["ok"], true, "{answer}");
+    edit(&gateway, |config| config["session"]["mainKey"] = json!("chief"));
+    until(&mut client, "agents.list", |told| told["mainKey"] == "chief").await;
 }
 
 #[tokio::test]

@@ -3,15 +3,18 @@
 mod auth;
 mod every_key;
 mod file;
+mod listening;
+mod outside;
 mod repair;
 
 use std::fs;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::stage::call;
+use crate::stage::{admin, call};
 use crate::support::{Gateway, WsClient};
 
 /// How long a change may take until it is in use: the file is watched, and left
@@ -38,6 +41,12 @@ fn put(gateway: &Gateway, text: &str) {
     fs::rename(other, path).unwrap();
 }
 
+/// Sends a signal to its process.
+fn signal(gateway: &Gateway, signal: Signal) {
+    let pid = gateway.pid().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
+    kill_process(pid.unwrap(), signal).unwrap();
+}
+
 /// Changes the file by its method.
 async fn patch(client: &mut WsClient, change: Value) -> Value {
     let hash = call(client, "config.get", json!({})).await["hash"].clone();
@@ -56,6 +65,17 @@ async fn until(client: &mut WsClient, method: &str, is_wanted: impl Fn(&Value) -
         assert!(Instant::now() < deadline, "{method}: {answer}");
         sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// Waits for a snapshot with this fault of the config; `None` waits for one without.
+async fn has_fault(gateway: &Gateway, path: Option<&str>) -> Value {
+    crate::stage::until("the fault of the config", async || {
+        // What was wrong may have ended the connections before.
+        let mut client = admin(gateway).await;
+        let health = call(&mut client, "health", json!({})).await;
+        (health["configIssue"]["path"].as_str() == path).then_some(health)
+    })
+    .await
 }
 
 /// Waits for a line of the log.

@@ -76,6 +76,20 @@ async fn it_waits_for_the_file_to_be_mended_and_then_goes_on_by_itself() {
 }
 
 #[tokio::test]
+async fn once_the_file_is_right_it_goes_over_to_the_address_of_the_file() {
+    let mock = MockProvider::start().await;
+    let mut config = good(&mock);
+    config["gateway"]["bind"] = json!("lan");
+    let right = config.to_string();
+    config["session"] = json!({"scope": "everybody"});
+    let gateway = broken(&config.to_string(), &[]).await.unwrap();
+    put(&gateway, &right);
+    logged(&gateway, &format!("ready address=0.0.0.0:{}", gateway.port())).await;
+    let mut client = admin(&gateway).await;
+    assert_eq!(client.request("sessions.list", json!({})).await["ok"], true);
+}
+
+#[tokio::test]
 async fn a_file_that_cannot_be_read_is_mended_by_hand() {
     let mock = MockProvider::start().await;
     let good = good(&mock).to_string();

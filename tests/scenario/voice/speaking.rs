@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use crate::aimock::Aimock;
-use crate::stage::{admin, call, refusal};
+use crate::stage::{RUN_LIMIT, admin, call, refusal, until};
 use crate::support::{Gateway, GatewayOptions, default_config};
 
 /// `the sound` in base64, which is also in `aimock-fixtures.json`.
@@ -217,7 +217,7 @@ async fn a_program_speaks_into_its_file_or_its_output_and_is_ended_in_time() {
         (r#"printf '%s %s' "$2" "$WORD" > "$1""#, Some("it's {{Text}} and more")),
         (r#"printf 'spoken %s' "$2""#, Some("spoken it's {{Text}}")),
         ("exit 3", None),
-        ("sleep 60 & wait", None),
+        ("sleep 600", None),
     ] {
         let gateway = gateway(program(script)).await;
         let mut client = admin(&gateway).await;
@@ -231,6 +231,81 @@ async fn a_program_speaks_into_its_file_or_its_output_and_is_ended_in_time() {
         let path = answer["payload"]["audioPath"].as_str().unwrap_or_else(|| panic!("{answer}"));
         assert!(path.ends_with(".wav"), "{path}");
         assert_eq!(std::fs::read_to_string(path).unwrap(), sound, "{script}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_program_has_started_ends_with_its_time_and_with_the_gateway() {
+    for timeout in [3000, 600_000] {
+        let folder = tempfile::TempDir::with_prefix("clawgate-test-").unwrap();
+        let file = folder.path().join("pid");
+        // Moved when it is whole, so that nobody reads half of it.
+        let script = "sleep 600 & echo $! > \"$PID.new\"; mv \"$PID.new\" \"$PID\"; wait";
+        let program = json!({"command": "sh", "args": ["-c", script], "timeoutMs": timeout,
+            "env": {"PID": file}});
+        let mut gateway = gateway(json!({"providers": {"tts-local-cli": program}})).await;
+        let mut client = admin(&gateway).await;
+        let params = json!({"text": "hello"});
+        let asked = json!({"type": "req", "id": "s", "method": "tts.convert", "params": params});
+        client.send(&asked).await;
+        let child = until("the program runs", async || std::fs::read_to_string(&file).ok()).await;
+        let is_gone = || {
+            // A process that nobody has waited for yet is a zombie.
+            let status = std::fs::read_to_string(format!("/proc/{}/status", child.trim()));
+            !status.is_ok_and(|status| !status.contains("State:\tZ"))
+        };
+        if timeout == 3000 {
+            let ended = client.wait_for(RUN_LIMIT, |frame| frame["id"] == "s").await;
+            let error = ended.unwrap()["error"]["message"].clone();
+            assert!(error.as_str().unwrap().contains("no end within 3000 ms"), "{error}");
+        } else {
+            assert!(!is_gone());
+            gateway.terminate().await.expect("the gateway stops");
+        }
+        until("what it has started is gone", async || is_gone().then_some(())).await;
+    }
+}
+
+#[tokio::test]
+async fn a_text_that_looks_like_an_option_is_none_and_its_file_is_where_the_environment_says() {
+    let program =
+        json!({"command": "sh", "args": ["-c", "printf '<%s>' \"$1\"", "sh", "{{Text}}"]});
+    let gateway = gateway(json!({"providers": {"tts-local-cli": program}})).await;
+    let mut client = admin(&gateway).await;
+    let spoken = call(&mut client, "tts.convert", json!({"text": "-rf"})).await;
+    let path = spoken["audioPath"].as_str().unwrap();
+    assert_eq!(std::fs::read_to_string(path).unwrap(), "< -rf>");
+    let tmp = gateway.root().join("tmp");
+    assert!(std::path::Path::new(path).starts_with(&tmp), "{path}");
+}
+
+#[tokio::test]
+async fn a_persona_is_spoken_however_its_service_is_written_and_by_no_other_where_it_says_so() {
+    let speaker = Speaker::start().await;
+    let tts = |policy: &str| {
+        json!({
+            "persona": "narrator",
+            "personas": {"narrator": {"provider": "openai", "fallbackPolicy": policy,
+                "providers": {"openai": {"voice": "coral"}}}},
+            "providers": {
+                "OpenAI": {"apiKey": "key-1", "baseUrl": speaker.url(), "voice": "nova"},
+                "deepinfra": {"apiKey": "key-2", "baseUrl": speaker.url()}}})
+    };
+    for (policy, refused) in [
+        ("preserve-persona", "deepinfra: API error (401)"),
+        ("fail", "deepinfra: persona narrator has no provider binding"),
+    ] {
+        let gateway = gateway(tts(policy)).await;
+        let mut client = admin(&gateway).await;
+        call(&mut client, "tts.convert", json!({"text": "hello"})).await;
+        let asked = speaker.last();
+        assert_eq!(
+            (&asked.body["voice"], &asked.body["input"]),
+            (&json!("coral"), &json!("hello"))
+        );
+        assert_eq!(asked.headers["authorization"], "Bearer key-1");
+        let error = refusal(&mut client, "tts.convert", json!({"text": "refuse"})).await;
+        assert!(error.contains("openai: API error (401)") && error.contains(refused), "{error}");
     }
 }
 

@@ -11,12 +11,12 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::request::Arguments;
 use super::{on_node, told, words};
-use crate::agent::approvals::{Denial, ExecHost, ExecRequest};
+use crate::agent::approvals::{Denial, ExecHost, ExecRequest, Lineage};
 use crate::agent::exec::{Cause, Ending, Foreground, How, Process, StartError, tail};
 use crate::agent::runs::Runs;
 use crate::agent::tools::{CallNews, Tool, ToolContext, ToolKind, ToolNews, ToolOutput, ToolScope};
 use crate::providers::ToolSpec;
-use crate::sessions::{SessionEntry, SessionError, SessionKey};
+use crate::sessions::{SessionEntry, SessionError};
 use crate::support::{BoxFuture, blocking};
 use crate::telemetry::result_without_secrets;
 
@@ -71,14 +71,15 @@ struct Plan {
 /// Where a call goes.
 enum Way {
     Here(Box<Plan>),
-    OnNode(Box<Arguments>, Option<Box<SessionEntry>>),
+    /// With the node that the session is bound to.
+    OnNode(Box<Arguments>, Option<String>),
 }
 
 async fn run(cx: &ToolContext, arguments: &Value) -> ToolOutput {
     let plan = match plan(cx, arguments).await {
         Ok(Way::Here(plan)) => plan,
-        Ok(Way::OnNode(wanted, entry)) => {
-            return on_node::run(cx, &wanted, entry.as_deref()).await;
+        Ok(Way::OnNode(wanted, bound)) => {
+            return on_node::run(cx, &wanted, bound.as_deref()).await;
         }
         Err(text) => return ToolOutput::error(text),
     };
@@ -112,19 +113,21 @@ async fn run(cx: &ToolContext, arguments: &Value) -> ToolOutput {
 /// Reads the arguments, in the light of the session.
 async fn plan(cx: &ToolContext, arguments: &Value) -> Result<Way, String> {
     let parts = cx.parts();
-    let settings = &parts.settings.now().exec;
+    let all_settings = parts.settings.now();
+    let settings = &all_settings.exec;
     let wanted = Arguments::read(arguments)?;
     let unreadable = |error: SessionError| format!("session not readable: {error}");
     let entry = parts.sessions.entry(&cx.key).await.map_err(unreadable)?;
-    let scope = ToolScope::of_session(parts, &cx.key, entry.as_ref()).await.map_err(unreadable)?;
-    let is_main = cx.key == SessionKey::main(&cx.key.agent(&parts.keys.now()), &parts.keys.now());
-    let sandbox = settings.sandbox.of(&cx.agent.id, is_main);
-    let session = entry.as_ref().and_then(|entry| entry.exec_host.as_deref());
-    let host = wanted.host(session, settings, sandbox)?;
+    let scope = scope(cx, entry.as_ref()).await.map_err(unreadable)?;
+    let entry = entry.unwrap_or_default();
+    let lineage = Lineage::of_entry(&parts.sessions, &cx.key, &entry).await;
+    let lineage = lineage.map_err(|error| format!("exec denied: {error}"))?;
+    let sandbox = lineage.confinement(&settings.sandbox);
+    let host = wanted.host(lineage.hosts(), settings, sandbox)?;
     if host == ExecHost::Node {
-        return Ok(Way::OnNode(Box::new(wanted), entry.map(Box::new)));
+        return Ok(Way::OnNode(Box::new(wanted), lineage.node().map(str::to_owned)));
     }
-    let can_look_after = scope.allows(&parts.settings.now(), "process");
+    let can_look_after = scope.allows(&all_settings, "process");
     let patience = can_look_after.then(|| wanted.patience(settings));
     let time_limit = if can_look_after {
         wanted.time_limit(settings)
@@ -140,6 +143,17 @@ async fn plan(cx: &ToolContext, arguments: &Value) -> Result<Way, String> {
     let request = wanted.request(cx, settings, host, &of_skills)?;
     make_workspace(&request).await?;
     Ok(Way::Here(Box::new(Plan { request, how, patience })))
+}
+
+/// The tools of whoever calls: a run may have fewer than its session, and so has a
+/// client.
+async fn scope(cx: &ToolContext, entry: Option<&SessionEntry>) -> Result<ToolScope, SessionError> {
+    let scope = ToolScope::of_session(cx.parts(), &cx.key, entry).await?;
+    let scope = scope.owned(cx.is_owner());
+    Ok(match &cx.run {
+        Some(run) => scope.limited(&run.terms.tools),
+        None => scope.by_client(),
+    })
 }
 
 /// A workspace is there once something runs in it.

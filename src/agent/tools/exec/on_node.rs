@@ -16,7 +16,6 @@ use super::request::Arguments;
 use crate::agent::approvals::NodeRun;
 use crate::agent::tools::{CallNews, ToolContext, ToolOutput};
 use crate::nodes::{NodeCall, NodePlan, NodeRow, RunResult, shell_argv};
-use crate::sessions::SessionEntry;
 use crate::support::millis;
 
 /// How long a node may think about what it would run.
@@ -26,9 +25,9 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Most characters of the output that the model gets to see: the last ones.
 const MAX_OUTPUT: usize = 200_000;
 
-/// Runs the command of a call on a node.
-pub async fn run(cx: &ToolContext, wanted: &Arguments, entry: Option<&SessionEntry>) -> ToolOutput {
-    match try_run(cx, wanted, entry).await {
+/// Runs the command of a call on a node, of a session that is `bound` to one or not.
+pub async fn run(cx: &ToolContext, wanted: &Arguments, bound: Option<&str>) -> ToolOutput {
+    match try_run(cx, wanted, bound).await {
         Ok(output) => output,
         Err(text) => ToolOutput::error(text),
     }
@@ -37,11 +36,11 @@ pub async fn run(cx: &ToolContext, wanted: &Arguments, entry: Option<&SessionEnt
 async fn try_run(
     cx: &ToolContext,
     wanted: &Arguments,
-    entry: Option<&SessionEntry>,
+    bound: Option<&str>,
 ) -> Result<ToolOutput, String> {
     wanted.is_for_nodes()?;
     let parts = cx.parts();
-    let node = find(cx, wanted, entry).await?;
+    let node = find(cx, wanted, bound).await?;
     let (node_id, platform) = (node.node_id.clone(), node.platform().to_owned());
     let env = wanted.variables()?;
     let session = (cx.agent.id.as_str(), cx.key.as_str());
@@ -90,13 +89,12 @@ async fn try_run(
 async fn find(
     cx: &ToolContext,
     wanted: &Arguments,
-    entry: Option<&SessionEntry>,
+    of_session: Option<&str>,
 ) -> Result<NodeRow, String> {
     const NEEDS_ONE: &str = "exec host=node requires a node that supports system.run; none that \
                              is connected does";
     let parts = cx.parts();
     let devices = parts.node_devices().await.map_err(|error| error.to_string())?;
-    let of_session = entry.and_then(|entry| entry.exec_node.as_deref());
     let settings = parts.nodes.settings();
     let configured = of_session.or(settings.nodes.exec_node.as_deref());
     let name = match (wanted.node(), configured) {

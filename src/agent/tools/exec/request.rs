@@ -173,19 +173,21 @@ impl Arguments {
     }
 
     /// Where it runs: confined when the call, the session or the config says so.
-    /// `session` is the session's own word.
+    /// `sessions` are the words of the session and of those that spawned it.
     ///
     /// # Errors
     /// In words for the model, when that place is not here.
-    pub fn host(
+    pub fn host<'a>(
         &self,
-        session: Option<&str>,
+        sessions: impl Iterator<Item = &'a str>,
         settings: &ExecSettings,
         sandbox: ExecSandbox,
     ) -> Result<ExecHost, String> {
         let asked = read_word("host", self.host.as_deref(), ExecPlace::parse)?;
-        let session = read_word("host", session, ExecPlace::parse)?;
-        let said = [asked, session, Some(settings.sandbox.place)];
+        let mut said = vec![asked, Some(settings.sandbox.place)];
+        for word in sessions {
+            said.push(read_word("host", Some(word), ExecPlace::parse)?);
+        }
         let is_confined = sandbox != ExecSandbox::Off || said.contains(&Some(ExecPlace::Sandbox));
         if said.contains(&Some(ExecPlace::Node)) {
             // What is confined does not get out by way of another machine, and

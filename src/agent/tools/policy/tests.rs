@@ -29,7 +29,7 @@ fn settings(document: &Value) -> Settings {
 
 fn link(agent: &str, depth: u64) -> Link {
     let model = ModelRef { provider: "mock".into(), model: "m-1".into() };
-    Link { agent: agent.into(), model, depth, limits: Vec::new(), plans: false }
+    Link { agent: agent.into(), model, depth, limits: Vec::new(), plans: false, is_bound: false }
 }
 
 fn of(links: Vec<Link>) -> ToolScope {

@@ -16,7 +16,7 @@ const LIMIT_MAX: usize = 200;
 /// Characters of a text; as in the original.
 const TEXT_CHARS: usize = 4_000;
 /// Bytes of an answer: it fills the model's context. As in the original.
-const ANSWER_MAX: usize = 80 * 1024;
+pub(super) const ANSWER_MAX: usize = 80 * 1024;
 
 /// The tool.
 pub struct SessionsHistory;
@@ -78,7 +78,7 @@ async fn read(cx: &ToolContext, arguments: &Value) -> Result<ToolOutput, Session
         return Ok(refused("error", format!("No session found: {key}")));
     }
     let shown = page.messages.into_iter().filter_map(|message| for_model(message, has_tools));
-    let (messages, is_cut) = newest(shown.collect());
+    let (messages, is_cut) = newest(shown.collect(), ANSWER_MAX);
     Ok(ToolOutput::json(json!({
         "sessionKey": key.as_str(),
         "messages": messages,
@@ -88,7 +88,7 @@ async fn read(cx: &ToolContext, arguments: &Value) -> Result<ToolOutput, Session
 
 /// A message without what no model needs of another conversation: thoughts,
 /// prices, ids of providers.
-fn for_model(mut message: Value, has_tools: bool) -> Option<Value> {
+pub(super) fn for_model(mut message: Value, has_tools: bool) -> Option<Value> {
     if message["role"] == "toolResult" && !has_tools {
         return None;
     }
@@ -110,16 +110,16 @@ fn for_model(mut message: Value, has_tools: bool) -> Option<Value> {
     Some(message)
 }
 
-/// The newest messages that an answer has room for, and whether older ones were
-/// left out.
-fn newest(messages: Vec<Value>) -> (Vec<Value>, bool) {
+/// The newest messages that fit into so many bytes, and whether older ones were left
+/// out.
+pub(super) fn newest(messages: Vec<Value>, room: usize) -> (Vec<Value>, bool) {
     let (all, mut size) = (messages.len(), 0);
     let mut kept: Vec<_> = messages
         .into_iter()
         .rev()
         .take_while(|message| {
             size += message.to_string().len() + 1;
-            size <= ANSWER_MAX
+            size <= room
         })
         .collect();
     kept.reverse();
@@ -147,9 +147,10 @@ mod tests {
     fn the_oldest_give_way_when_there_is_too_much() {
         let message = |text: &str| json!({"role": "user", "content": text});
         let long = "x".repeat(ANSWER_MAX / 2);
-        let (kept, is_cut) = newest(vec![message(&long), message(&long), message("last")]);
+        let all = vec![message(&long), message(&long), message("last")];
+        let (kept, is_cut) = newest(all, ANSWER_MAX);
         assert_eq!((kept.len(), is_cut), (2, true));
         assert_eq!(kept[1]["content"], "last");
-        assert_eq!(newest(vec![message("a")]), (vec![message("a")], false));
+        assert_eq!(newest(vec![message("a")], ANSWER_MAX), (vec![message("a")], false));
     }
 }

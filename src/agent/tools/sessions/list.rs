@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::{Tool, ToolContext, ToolKind, ToolOutput};
+use super::history::{ANSWER_MAX, for_model, newest};
 use super::reach::{self, Doing};
 use super::{number, text};
 use crate::agent::rows::SessionRow;
@@ -88,14 +89,14 @@ impl Tool for SessionsList {
     fn call<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Value) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             match list(cx, arguments).await {
-                Ok(rows) => ToolOutput::json(json!({"count": rows.len(), "sessions": rows})),
+                Ok(listed) => ToolOutput::json(listed),
                 Err(error) => ToolOutput::failed(self.name(), error.to_string()),
             }
         })
     }
 }
 
-async fn list(cx: &ToolContext, arguments: &Value) -> Result<Vec<Value>, SessionError> {
+async fn list(cx: &ToolContext, arguments: &Value) -> Result<Value, SessionError> {
     let parts = cx.parts();
     let usize_of = |name| number(arguments, name).and_then(|n| usize::try_from(n).ok());
     let limit = usize_of("limit").unwrap_or(DEFAULT_LIMIT).clamp(1, LIMIT_MAX);
@@ -121,6 +122,7 @@ async fn list(cx: &ToolContext, arguments: &Value) -> Result<Vec<Value>, Session
         })
         .await?;
     let mut rows = Vec::new();
+    let (mut room, mut cut) = (ANSWER_MAX, 0);
     for listed in page.entries {
         if rows.len() == limit {
             break;
@@ -134,11 +136,23 @@ async fn list(cx: &ToolContext, arguments: &Value) -> Result<Vec<Value>, Session
         }
         let mut row = row(cx, &key, kind, &listed);
         if messages > 0 {
-            row.insert("messages".into(), last_messages(cx, &key, messages).await?);
+            let said = last_messages(cx, &key, messages).await?;
+            let (said, is_cut) = newest(said, room);
+            let said = json!(said);
+            room = room.saturating_sub(said.to_string().len());
+            cut += usize::from(is_cut);
+            row.insert("messages".into(), said);
         }
         rows.push(Value::Object(row));
     }
-    Ok(rows)
+    let mut answer = json!({"count": rows.len(), "sessions": rows});
+    if cut > 0 {
+        answer["truncated"] = json!(true);
+        let note =
+            format!("{cut} sessions have more messages than fit here; sessions_history has them.");
+        answer["note"] = json!(note);
+    }
+    Ok(answer)
 }
 
 fn row(cx: &ToolContext, key: &SessionKey, kind: &str, listed: &Listed) -> Map<String, Value> {
@@ -175,18 +189,18 @@ fn kind(cx: &ToolContext, key: &SessionKey) -> &'static str {
     }
 }
 
-/// The last messages without results of tools.
+/// The last messages, without what no model needs of another conversation.
 async fn last_messages(
     cx: &ToolContext,
     key: &SessionKey,
     limit: usize,
-) -> Result<Value, SessionError> {
+) -> Result<Vec<Value>, SessionError> {
     let options =
         HistoryOptions { limit: limit * 4, max_chars: MESSAGE_CHARS, ..HistoryOptions::default() };
     let page = cx.parts().sessions.history(key, options).await?;
-    let mut messages: Vec<_> =
-        page.messages.into_iter().filter(|message| message["role"] != "toolResult").collect();
+    let shown = page.messages.into_iter().filter_map(|message| for_model(message, false));
+    let mut messages: Vec<_> = shown.collect();
     let surplus = messages.len().saturating_sub(limit);
     messages.drain(..surplus);
-    Ok(json!(messages))
+    Ok(messages)
 }

@@ -170,7 +170,13 @@ async fn say(
         return ToolOutput::json(data);
     }
     let limit = Duration::from_secs(seconds.min(TIMEOUT_SECONDS_MAX));
-    match cx.runs.wait(&run_id, limit).await {
+    let waiting = cx.runs.wait(&run_id, limit);
+    // A run that waits works on nothing; with its place the other one can go on.
+    let waited = match &cx.run {
+        Some(_) => cx.runs.while_lending(waiting).await,
+        None => waiting.await,
+    };
+    match waited {
         Ok(report) => ToolOutput::json(answer(&run_id, &key, report.as_deref())),
         Err(error) => refused("error", error.to_string()),
     }

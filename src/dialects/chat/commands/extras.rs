@@ -141,6 +141,9 @@ pub async fn mcp(cx: &Ctx, args: &str) -> Answer<String> {
     let Some((action, words)) = words.split_first() else { return servers(cx).await };
     let action = action.to_lowercase();
     match (action.as_str(), words) {
+        ("add", [_, url, ..]) if !is_http(url) => {
+            Err(ErrorShape::invalid("the URL of an MCP server begins with http:// or https://"))
+        }
         ("add", [name, url, ..]) => {
             let (name, url) = ((*name).to_owned(), (*url).to_owned());
             let said = format!("MCP server '{name}' added. Start a /new session to activate.");
@@ -162,6 +165,11 @@ pub async fn mcp(cx: &Ctx, args: &str) -> Answer<String> {
         ("remove" | "enable" | "disable", []) => Ok(format!("Usage: /mcp {action} <name>")),
         _ => Ok(format!("Unknown MCP action '{action}'.")),
     }
+}
+
+fn is_http(url: &str) -> bool {
+    let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
+    scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
 }
 
 async fn alter(cx: &Ctx, action: &str, name: &str) -> Answer<String> {

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::frame;
 use crate::agent::approvals::{Question, QuestionKind};
+use crate::dialects::question::kind_of;
 use crate::protocol::message::ToolCall;
 
 /// How long a question of a turn that began here waits: then it is a no, as in the
@@ -54,7 +55,7 @@ impl Questions {
                 .collect();
         }
         let approval_id = data["approvalId"].as_str().unwrap_or_default().to_owned();
-        let kind = kind_of(data, &approval_id);
+        let kind = kind_of(data);
         let deadline = is_own.then(|| Instant::now() + PATIENCE);
         let asked = Asked { kind, approval_id, tool: tool.clone(), is_own, deadline };
         let arguments = frame::arguments_text(&call.arguments).unwrap_or_default();
@@ -131,12 +132,6 @@ impl Questions {
         let all = std::mem::take(&mut self.0).into_values();
         all.filter(|asked| asked.is_own).collect()
     }
-}
-
-/// Of which kind the question of an `approval` event is.
-fn kind_of(data: &Value, approval_id: &str) -> QuestionKind {
-    let is_plugin = data["kind"] == "plugin" || approval_id.starts_with("plugin:");
-    if is_plugin { QuestionKind::Plugin } else { QuestionKind::Exec }
 }
 
 #[cfg(test)]

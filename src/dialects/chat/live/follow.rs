@@ -172,6 +172,10 @@ impl<'a> Following<'a> {
             let is_own = is_child || turn.is_some_and(|turn| turn.is_of(&told));
             let frames = self.view.with_questions(|all| all.hear(&card.call, is_own, data));
             self.view.tell_all(frames);
+            if self.view.gone.is_cancelled() {
+                // It was not there when the client left.
+                self.view.refuse(self.view.leave()).await;
+            }
             return None;
         }
         if is_child {

@@ -43,7 +43,7 @@ impl Connection {
         let is_locked = lockdown::is_on(&view.services().settings.now());
         match action {
             // What is said hears so from the commands, one of which ends it.
-            Action::Send(said) => self.say(said).await,
+            Action::Send(said) => self.say(said, is_locked).await,
             _ if is_locked => view.tell(&frame::error(lockdown::TOLD)),
             Action::NewSession => self.begin().await,
             Action::ResumeSession(id) => self.resume(&id).await,
@@ -51,16 +51,26 @@ impl Connection {
         }
     }
 
-    async fn say(&self, said: Said) {
+    async fn say(&self, said: Said, is_locked: bool) {
         // A stop waits for nothing, least of all for what it is to stop.
-        if let Some(session) = self.0.session().filter(|_| is_stop_word(&said.text)) {
-            let params = json!({"sessionKey": session.key.as_str()});
-            let stopped = self.0.cx().call("chat.abort", &params).await;
-            if let Err(error) = stopped {
-                tracing::debug!(error = error.message, "a stop word stops nothing");
-            }
+        if !is_locked && is_stop_word(&said.text) {
+            self.stop(said.session_id.as_deref()).await;
         }
         work::queue(&self.0, |open| Job::Say(said, open));
+    }
+
+    /// Stops what runs in a conversation that is named, or else in the one that is open.
+    async fn stop(&self, named: Option<&str>) {
+        let session = match named {
+            // What cannot be found is told when the word has its turn.
+            Some(id) => work::find(&self.0, id).await.ok().flatten().and_then(|it| it.session),
+            None => self.0.session(),
+        };
+        let Some(session) = session else { return };
+        let params = json!({"sessionKey": session.key.as_str()});
+        if let Err(error) = self.0.cx().call("chat.abort", &params).await {
+            tracing::debug!(error = error.message, "a stop word stops nothing");
+        }
     }
 
     async fn begin(&self) {

@@ -1,9 +1,7 @@
 //! Messages as the dialect shows them: what was said, and the calls of tools with
 //! their results beside the message that made them.
 
-use std::collections::HashMap;
-
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::super::book::seconds;
 use crate::protocol::methods::chat::HISTORY_LIMIT_MAX;
@@ -27,36 +25,43 @@ pub(super) async fn messages(cx: &Ctx, key: &SessionKey) -> Reply<Value> {
 }
 
 fn shown(messages: &[Value], channel: &str) -> Value {
-    let is_result = |message: &&Value| message["role"] == "toolResult";
-    let results: HashMap<_, _> = messages
-        .iter()
-        .filter(is_result)
-        .filter_map(|message| Some((message["toolCallId"].as_str()?, text(&message["content"]))))
-        .collect();
-    let rest = messages.iter().filter(|message| !is_result(message));
-    rest.map(|message| one(message, &results, channel)).collect()
+    let mut told = Vec::new();
+    for message in messages {
+        if message["role"] == "toolResult" {
+            add_result(&mut told, message);
+        } else {
+            told.push(one(message, channel));
+        }
+    }
+    Value::Array(told)
 }
 
-fn one(message: &Value, results: &HashMap<&str, String>, channel: &str) -> Value {
+/// Puts a result beside its call, the nearest one before it: models give the same id again.
+fn add_result(told: &mut [Value], result: &Value) {
+    let is_its =
+        |call: &&mut Value| call["call_id"] == result["toolCallId"] && call.get("result").is_none();
+    let call = told
+        .iter_mut()
+        .rev()
+        .find_map(|message| message.get_mut("tool_calls")?.as_array_mut()?.iter_mut().find(is_its));
+    if let Some(call) = call {
+        call["result"] = json!(text(&result["content"]));
+    }
+}
+
+fn one(message: &Value, channel: &str) -> Value {
     let blocks = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
     let calls = blocks.iter().filter(|block| block["type"] == "toolCall");
-    let call = |block: &Value| {
-        let mut call = Map::from_iter([
-            ("name".to_owned(), block["name"].clone()),
-            ("call_id".to_owned(), block["id"].clone()),
-            ("arguments".to_owned(), json!(block["arguments"].to_string())),
-        ]);
-        let result = block["id"].as_str().and_then(|id| results.get(id));
-        call.extend(result.map(|result| ("result".to_owned(), json!(result))));
-        Value::Object(call)
-    };
-    let calls: Vec<_> = calls.map(call).collect();
+    let calls = calls.map(|block| {
+        json!({"name": block["name"], "call_id": block["id"],
+            "arguments": block["arguments"].to_string()})
+    });
     json!({
         "role": message["role"],
         "content": text(&message["content"]),
         "timestamp": message["timestamp"].as_u64().map(seconds),
         "channel": channel,
-        "tool_calls": calls,
+        "tool_calls": calls.collect::<Vec<_>>(),
     })
 }
 
@@ -100,5 +105,20 @@ mod tests {
                     "tool_calls": []},
             ])
         );
+    }
+
+    #[test]
+    fn of_calls_with_one_id_each_has_its_own_result() {
+        let call = json!({"type": "toolCall", "id": "c", "name": "read", "arguments": {}});
+        let asked = json!({"role": "assistant", "content": [call, call]});
+        let told = |text: &str| {
+            json!({"role": "toolResult", "toolCallId": "c",
+                "content": [{"type": "text", "text": text}]})
+        };
+        let messages = [asked.clone(), told("one"), told("two"), asked, told("three")];
+        let shown = shown(&messages, "web");
+        let result = |message: usize, call: usize| &shown[message]["tool_calls"][call]["result"];
+        assert_eq!((result(0, 0), result(0, 1)), (&json!("one"), &json!("two")));
+        assert_eq!((result(1, 0), result(1, 1)), (&json!("three"), &Value::Null));
     }
 }

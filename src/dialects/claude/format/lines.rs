@@ -21,8 +21,6 @@ use crate::sessions::{EntryBody, TranscriptEntry, iso_time};
 
 /// What Claude Code calls a message that no model has written.
 const SYNTHETIC: &str = "<synthetic>";
-/// The provider of what the gateway itself answers.
-const GATEWAY: &str = "openclaw";
 /// What a failure without words is called.
 const NO_WORDS: &str = "An unknown error occurred";
 
@@ -103,7 +101,10 @@ impl Format {
                 lines.extend(self.user(entry, message));
             }
             EntryBody::Message(AgentMessage::Assistant(message)) => {
-                self.calls.clear();
+                // What the gateway says meanwhile is no answer that ends the calls.
+                if !message.is_from_gateway() {
+                    self.calls.clear();
+                }
                 self.assistant(&mut lines, entry, message);
             }
             EntryBody::Message(AgentMessage::ToolResult(message)) => {
@@ -187,7 +188,7 @@ impl Format {
         (uuid, value): (Uuid, Value),
         is_end: bool,
     ) -> Line {
-        let model = if message.provider == GATEWAY { SYNTHETIC } else { message.model.as_str() };
+        let model = if message.is_from_gateway() { SYNTHETIC } else { message.model.as_str() };
         let usage = &message.usage;
         let mut line = self.begin();
         line.extend(members([

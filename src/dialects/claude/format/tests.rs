@@ -320,6 +320,18 @@ fn only_the_last_block_says_how_the_answer_ended() {
 }
 
 #[test]
+fn a_result_is_that_of_its_call_whatever_the_gateway_says_meanwhile() {
+    let asked = assistant("02", vec![call("t", "read", json!({"path": "a"}))], StopReason::ToolUse);
+    let note = AgentMessage::Assistant(AssistantMessage::from_gateway("fine", NOW));
+    let told = lines(&[asked, entry("03", note), result("04", "t", "read", "x", Value::Null)]);
+    let ids = Ids::new(SESSION);
+    assert_eq!(told[1]["message"]["model"], "<synthetic>");
+    assert_eq!(told[2]["uuid"], ids.tool_result("02", "t", 0).to_string());
+    assert_eq!(told[2]["sourceToolAssistantUUID"], ids.block("02", 0).to_string());
+    assert_eq!(told[2]["parentUuid"], told[1]["uuid"]);
+}
+
+#[test]
 fn a_session_to_go_on_with_has_no_thinking_that_would_be_refused() {
     let facts = SessionFacts { is_to_go_on: true, ..SessionFacts::new(SESSION, "/w") };
     let content = vec![ContentBlock::thinking("hm"), ContentBlock::text("a")];

@@ -229,7 +229,10 @@ impl Hearing {
             });
             let models = models?["models"].as_array().cloned().unwrap_or_default();
             let models = models.iter().map(|model| {
-                json!({"value": model["id"], "displayName": model["name"], "description": ""})
+                // Without its provider the same name may mean another model.
+                let parts = [&model["provider"], &model["id"]].map(|it| it.as_str());
+                let value = parts.map(Option::unwrap_or_default).join("/");
+                json!({"value": value, "displayName": model["name"], "description": ""})
             });
             let found = json!({"commands": commands.collect::<Vec<_>>(),
                 "models": models.collect::<Vec<_>>(), "output_style": "default",

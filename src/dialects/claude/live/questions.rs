@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use crate::agent::Card;
 use crate::agent::approvals::{Question, QuestionKind};
 use crate::dialects::claude::format::{tool_input, tool_name, tool_use_id};
+use crate::dialects::question::kind_of;
+use crate::sessions::SessionKey;
 
 /// What commands are run with.
 const COMMANDS: &str = "Bash";
@@ -29,12 +31,14 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// The question of a call that is known.
-    pub fn of_call(id: &str, card: &Card, command: &Value) -> Self {
+    /// The question of a call of this session; `data` is that of its `approval` event.
+    pub fn of_call(key: &SessionKey, card: &Card, data: &Value) -> Self {
+        let id = data["approvalId"].as_str().unwrap_or_default();
         let input = tool_input(&card.call.name, &card.call.arguments);
         let name = tool_name(&card.call.name);
-        let (kind, call_id) = (QuestionKind::Exec, Some(card.call.id.clone()));
-        Self::new(id, kind, call_id, (&name, input, command.clone()))
+        // In another session the same words may mean another folder.
+        let what = json!([key.as_str(), data["host"], card.call.arguments]);
+        Self::new(id, kind_of(data), Some(card.call.id.clone()), (&name, input, what))
     }
 
     /// A question of somebody else: a node, a plugin, or a call that began before
@@ -48,7 +52,12 @@ impl Waiting {
                 if request["cwd"].is_string() {
                     input["workdir"] = request["cwd"].clone();
                 }
-                (COMMANDS.to_owned(), input, request["command"].clone())
+                let mut what = json!([request, null]);
+                if !request["envKeys"].is_null() {
+                    // Of variables only the names are told.
+                    what[1] = question.id.as_str().into();
+                }
+                (COMMANDS.to_owned(), input, what)
             }
             QuestionKind::Plugin => {
                 let name = request["toolName"].as_str().or_else(|| request["pluginId"].as_str());
@@ -82,5 +91,41 @@ impl Waiting {
         });
         let what = json!([name, what]);
         Self { id: id.to_owned(), kind, call_id, what, frame: frame.to_string().into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::tools::ToolKind;
+
+    fn of_call(key: &str, tool: &str, arguments: &Value, data: &Value) -> Waiting {
+        let call = json!({"type": "toolCall", "id": "c", "name": tool, "arguments": arguments});
+        let call = serde_json::from_value(call).unwrap();
+        let card = Card { call, meta: None, kind: ToolKind::Changes, started_at: 0 };
+        Waiting::of_call(&SessionKey::from_canonical(key), &card, data)
+    }
+
+    #[test]
+    fn only_what_is_the_same_in_all_is_about_the_same() {
+        let exec = json!({"kind": "exec", "approvalId": "a", "host": "gateway"});
+        let plugin = json!({"kind": "plugin", "approvalId": "plugin:a"});
+        let main = "agent:main:main";
+        let write = |path: &str| of_call(main, "write", &json!({"path": path}), &plugin);
+        assert_eq!((write("a").kind, write("a").id.as_str()), (QuestionKind::Plugin, "plugin:a"));
+        assert_eq!(write("a").what, write("a").what);
+        assert_ne!(write("a").what, write("b").what);
+        let list = json!({"command": "ls"});
+        let first = of_call(main, "exec", &list, &exec);
+        assert_eq!(first.kind, QuestionKind::Exec);
+        let elsewhere = json!({"kind": "exec", "approvalId": "b", "host": "node"});
+        for other in [
+            of_call("agent:main:subagent:x", "exec", &list, &exec),
+            of_call(main, "exec", &list, &elsewhere),
+            of_call(main, "exec", &json!({"command": "ls", "workdir": "/"}), &exec),
+            of_call(main, "exec", &json!({"command": "ls", "env": {"A": "1"}}), &exec),
+        ] {
+            assert_ne!(other.what, first.what);
+        }
     }
 }

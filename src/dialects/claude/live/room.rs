@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::frame::{self, Frame};
-use super::history::{end_of, facts_of, read};
+use super::history::{History, end_of, facts_of, read};
 use super::init::init;
 use super::questions::Waiting;
 use super::state::State;
@@ -108,14 +108,20 @@ impl Room {
         from: Option<Uuid>,
     ) -> Result<(), SessionError> {
         let earlier = self.state.lock().enter(subscriber, link);
-        let entry = self.services.sessions.entry(&self.key).await?.unwrap_or_default();
-        let of = (&self.key, &entry);
-        let history = read(&self.services, &self.histories, of, from).await?;
+        let history = self.history(from).await.inspect_err(|_| {
+            // What comes would be held back for it without end.
+            self.leave(&subscriber.conn_id);
+        })?;
         self.state.lock().begin(&subscriber.conn_id, &history, earlier);
         if link.is_none() {
             self.note_read().await;
         }
         Ok(())
+    }
+
+    async fn history(&self, from: Option<Uuid>) -> Result<History, SessionError> {
+        let entry = self.services.sessions.entry(&self.key).await?.unwrap_or_default();
+        read(&self.services, &self.histories, (&self.key, &entry), from).await
     }
 
     /// Whoever looks has seen it. When that cannot be written down it is shown all

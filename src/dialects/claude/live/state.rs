@@ -158,6 +158,8 @@ impl State {
             Keep::Echo => self.unsaved.push(frame.clone()),
             Keep::Nothing => {}
         }
+        // Who has gone while the history is read for it will never take what is held back.
+        self.members.retain(|it| it.held.is_none() || !it.subscriber.outbox.is_closing());
         for member in &mut self.members {
             match &mut member.held {
                 Some(held) => held.push(frame.clone()),
@@ -246,5 +248,27 @@ impl State {
         // Those who are held back hear of what waits with their beginning.
         let ready = self.members.iter().filter(|member| member.held.is_none());
         ready.map(|member| &member.subscriber).filter(|it| it.principal.allows(Scope::Approvals))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::auth::Principal;
+    use crate::bus::Closing;
+
+    #[test]
+    fn nothing_is_held_back_for_who_has_gone() {
+        let principal = Arc::new(Principal::of_this_machine());
+        let subscriber = Arc::new(Subscriber::new("c".into(), principal, &[]));
+        let mut state = State::default();
+        state.enter(&subscriber, None);
+        state.tell(&Frame::passing(&json!({})));
+        assert_eq!(state.members.len(), 1);
+        subscriber.outbox.close(Closing::gone());
+        state.tell(&Frame::passing(&json!({})));
+        assert!(state.members.is_empty());
     }
 }

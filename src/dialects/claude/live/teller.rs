@@ -26,8 +26,6 @@ use crate::providers::StreamEvent;
 use crate::sessions::{CompactionReason, EntryBody, StoredMessage, TranscriptEntry};
 use crate::support::Ids;
 
-/// The provider of what the gateway answers itself.
-const GATEWAY: &str = "openclaw";
 /// `errorKind` of a provider that wants less of us.
 const RATE_LIMIT: &str = "rate_limit";
 /// Progress of one call is told so often at most, as by the real software.
@@ -212,7 +210,7 @@ impl Teller {
             return;
         }
         let frames = values.iter().map(|(uuid, value)| Frame::line(*uuid, value));
-        let later = if message.provider == GATEWAY { &mut self.noted } else { out };
+        let later = if message.is_from_gateway() { &mut self.noted } else { out };
         later.extend(frames);
     }
 

@@ -6,9 +6,8 @@ mod told;
 use axum::http::StatusCode;
 use axum::response::Response;
 
-use super::fetch::{Fetched, attachments};
 use super::read::{At, body};
-use super::said::said;
+use super::said::received;
 use super::sse;
 use super::target::{Wanted, target};
 use super::waiting::Waiting;
@@ -27,18 +26,17 @@ pub async fn answer(asked: Asked<'_>) -> Response {
 /// # Errors
 /// The answer to a request that is not taken, or comes to nothing.
 async fn answered(mut asked: Asked<'_>) -> Result<Response, Response> {
-    let settings = asked.gateway.services.settings.now().gateway.http.chat_completions;
+    let settings = asked.gateway.services.settings.now();
+    let settings = &settings.gateway.http.chat_completions;
     let value = body(&mut asked, settings.max_body_bytes).await?;
     let request = Request::read(&At::root(&value)).map_err(|wrong| wrong.answer())?;
-    let (attending, cx) = asked.attend().await;
+    let ((attending, cx), manner) = (asked.attend().await, asked.manner);
     let wanted =
         Wanted { model: &request.model, user: request.user, session: None, prefix: PREFIX };
     let target = target(&asked.parts.headers, &cx, wanted).map_err(|wrong| wrong.answer())?;
-    let fetched = Fetched { images: settings.fetches_images, files: false };
-    let (text, given) = said(&cx, &target.key, &request.entries, request.given).await;
-    let attachments = attachments(&cx, given, fetched).await;
-    let attachments = attachments.map_err(|wrong| wrong.answer())?;
-    let manner = asked.manner;
+    let message = (&request.entries[..], request.given);
+    let received = received((&attending, &cx), &target.key, message, settings);
+    let (text, attachments) = received.await?;
     let run_id = format!("chatcmpl_{}", cx.services.ids.uuid());
     let completion = Completion {
         id: run_id.clone(),
@@ -57,8 +55,7 @@ async fn answered(mut asked: Asked<'_>) -> Result<Response, Response> {
         wishes: request.wishes,
         channel: target.channel,
     };
-    let waiting = Waiting::for_answer((attending, cx), question).await;
-    let waiting = waiting.map_err(|error| manner.of_error(&error))?;
+    let waiting = Waiting::for_answer((attending, cx), question, manner).await?;
     if request.is_stream {
         return Ok(sse::answer(waiting, completion));
     }

@@ -9,9 +9,8 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use axum::response::Response;
 
-use super::fetch::{Fetched, attachments};
 use super::read::{At, Wrong, body};
-use super::said::said;
+use super::said::received;
 use super::sse;
 use super::target::{Wanted, target};
 use super::waiting::Waiting;
@@ -34,7 +33,8 @@ pub async fn answer(asked: Asked<'_>) -> Response {
 /// # Errors
 /// The answer to a request that is not taken, or comes to nothing.
 async fn answered(mut asked: Asked<'_>) -> Result<Response, Response> {
-    let settings = asked.gateway.services.settings.now().gateway.http.responses;
+    let settings = asked.gateway.services.settings.now();
+    let settings = &settings.gateway.http.responses;
     let value = body(&mut asked, settings.max_body_bytes).await?;
     let request = Request::read(&At::root(&value)).map_err(|wrong| wrong.answer())?;
     let ((attending, cx), manner) = (asked.attend().await, asked.manner);
@@ -44,10 +44,9 @@ async fn answered(mut asked: Asked<'_>) -> Result<Response, Response> {
     };
     let wanted = Wanted { model: request.model, user: request.user, session, prefix: PREFIX };
     let target = target(&asked.parts.headers, &cx, wanted).map_err(|wrong| wrong.answer())?;
-    let fetched = Fetched { images: settings.fetches_images, files: settings.fetches_files };
-    let (text, given) = said(&cx, &target.key, &request.entries, request.given).await;
-    let attachments = attachments(&cx, given, fetched).await;
-    let attachments = attachments.map_err(|wrong| wrong.answer())?;
+    let message = (&request.entries[..], request.given);
+    let received = received((&attending, &cx), &target.key, message, settings);
+    let (text, attachments) = received.await?;
     let id = format!("{ID}{}", cx.services.ids.uuid());
     let created_at = cx.now_ms() / 1000;
     let ids = Arc::clone(&cx.services.ids);
@@ -63,8 +62,7 @@ async fn answered(mut asked: Asked<'_>) -> Result<Response, Response> {
         wishes: request.wishes,
         channel: target.channel,
     };
-    let waiting = Waiting::for_answer((attending, cx), question).await;
-    let waiting = waiting.map_err(|error| manner.of_error(&error))?;
+    let waiting = Waiting::for_answer((attending, cx), question, manner).await?;
     if request.is_stream {
         return Ok(sse::answer(waiting, made));
     }

@@ -173,7 +173,7 @@ impl Hears {
 
     fn hear_questions(&self, told: &Told) {
         match &told.news {
-            RunNews::ToolAsks(card, data) => self.tool_asks(card, data),
+            RunNews::ToolAsks(card, data) => self.tool_asks(&told.key, card, data),
             RunNews::ToolEnds(card, _) => {
                 self.room.withdraw(Some(&card.call.id));
                 if let Some(cx) = self.room.denied.lock().remove(&card.call.id) {
@@ -185,13 +185,12 @@ impl Hears {
         }
     }
 
-    fn tool_asks(&self, card: &Card, data: &Value) {
-        let id = data["approvalId"].as_str().unwrap_or_default();
+    fn tool_asks(&self, key: &SessionKey, card: &Card, data: &Value) {
         if data["phase"] == "requested" {
-            let waiting = Waiting::of_call(id, card, &data["command"]);
-            self.room.state.lock().ask(waiting);
+            self.room.state.lock().ask(Waiting::of_call(key, card, data));
             return;
         }
+        let id = data["approvalId"].as_str().unwrap_or_default();
         let decision = match data["status"].as_str() {
             Some("approved") => Some(Decision::AllowOnce),
             Some("denied") => Some(Decision::Deny),

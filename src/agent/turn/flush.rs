@@ -1,0 +1,187 @@
+//! Notes before a compaction: the model writes what lasts of a conversation into its
+//! workspace, while it can still read all of it.
+//!
+//! Promises: nothing of it is told, or kept in the transcript; it is tried once before
+//! each compaction; a failure holds nothing up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value};
+
+use super::{Stop, Turn};
+use crate::agent::guardrails;
+use crate::agent::pictures;
+use crate::agent::prompt::Prompt;
+use crate::agent::spent::add;
+use crate::agent::tools::{ToolContext, Toolbox};
+use crate::config::MemoryFlush;
+use crate::protocol::message::{
+    AgentMessage, StopReason, ToolCall, ToolResultMessage, Usage, UserMessage,
+};
+use crate::providers::{Api, ModelInfo, ModelRequest, ProviderError, ThinkingLevel};
+use crate::sessions::{SessionEntry, SessionError};
+
+/// A model that does not come to an end is not asked more often.
+const ROUNDS_MAX: usize = 8;
+/// Somebody waits for an answer meanwhile.
+const LIMIT: Duration = Duration::from_mins(3);
+/// The tools that it has for this.
+const TOOLS: [&str; 3] = ["read", "write", "edit"];
+/// In the session's row: before which compaction it was asked last.
+const MARK: &str = "memoryFlushedFor";
+/// In a prompt, where the day goes.
+const DAY: &str = "YYYY-MM-DD";
+
+const PROMPT: &str = "This conversation is about to be summed up, and you will read only the \
+    summary of it. Write what is to last beyond it into memory/YYYY-MM-DD.md: decisions, facts, \
+    wishes of the user, what is open. Make the file if it is not there; if it is, add to its end \
+    and leave what it says. Change no other file. Go on with nothing else, and answer NO_REPLY \
+    when you are done, or when there is nothing to write.";
+const SYSTEM: &str = "You take notes for your own memory before a conversation is summed up. \
+    Nobody reads what you answer.";
+
+/// Why there are no notes.
+#[derive(Debug, thiserror::Error)]
+enum NotesError {
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    #[error(transparent)]
+    Provider(#[from] ProviderError),
+    #[error("{0}")]
+    Model(String),
+    #[error("given up after {LIMIT:?}")]
+    TimedOut,
+}
+
+impl Turn<'_> {
+    /// Has the model write down what lasts, unless it was asked for that since the last
+    /// compaction.
+    pub(super) async fn take_notes(&mut self, model: &Arc<ModelInfo>) -> Result<(), Stop> {
+        let settings = self.parts.settings.now();
+        let flush = &settings.agents.defaults.memory_flush;
+        let is_talk = !self.run.terms.is_heartbeat && !self.run.key.is_spawned();
+        // A CLI has its own conversation, and its own tools.
+        let can = !matches!(model.api, Api::Offline | Api::ClaudeCli);
+        if !(flush.is_enabled && is_talk && can) {
+            return Ok(());
+        }
+        let entry = self.parts.sessions.entry(&self.run.key).await?.unwrap_or_default();
+        let mark = format!("{}:{}", entry.session_id, entry.compaction_count.unwrap_or_default());
+        if entry.extra.get(MARK).is_some_and(|last| *last == mark.as_str()) {
+            return Ok(());
+        }
+        self.update(move |entry| drop(entry.extra.insert(MARK.into(), Value::from(mark)))).await;
+        let writing = Box::pin(self.write_notes(&entry, flush, model));
+        let written = tokio::select! {
+            biased;
+            reason = self.run.aborted() => return Err(Stop::Aborted(reason)),
+            written = tokio::time::timeout(LIMIT, writing) => {
+                written.unwrap_or(Err(NotesError::TimedOut))
+            }
+        };
+        match written {
+            Ok(used) => self.used = add(&self.used, &used),
+            Err(error) => {
+                tracing::warn!(run = %self.run.id, %error, "no notes taken before a compaction");
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers what it took.
+    async fn write_notes(
+        &self,
+        entry: &SessionEntry,
+        flush: &MemoryFlush,
+        model: &Arc<ModelInfo>,
+    ) -> Result<Usage, NotesError> {
+        let (parts, key) = (self.parts, &self.run.key);
+        let mut used = Usage::default();
+        let toolbox = self.runs.toolbox(key, entry, Some(self.run)).await?.only(&TOOLS);
+        let mut messages = parts.sessions.context(key).await?;
+        // What was said last is answered afterwards, and not in this place.
+        while matches!(messages.last(), Some(AgentMessage::User(_))) {
+            messages.pop();
+        }
+        let writes = toolbox.find("write").is_some() || toolbox.find("edit").is_some();
+        if messages.is_empty() || !writes {
+            return Ok(used);
+        }
+        pictures::fit(&mut messages, model.accepts_images(), &parts.sessions.media()).await;
+        self.share.fit(messages.iter_mut(), model.context_window);
+        let prompt = flush.prompt.as_deref().unwrap_or(PROMPT).replace(DAY, &self.day());
+        let now_ms = parts.clock.now_ms();
+        messages.push(AgentMessage::User(UserMessage::text(prompt, now_ms)));
+        let instructions =
+            flush.system_prompt.as_deref().unwrap_or(SYSTEM).replace(DAY, &self.day());
+        let prompt = Prompt::gather(parts, key, entry, &toolbox).await;
+        let prompt = prompt.instructed(Some(&instructions));
+        let system = |model: &ModelInfo| prompt.render(model, ThinkingLevel::Off, &[]);
+        let mut request = ModelRequest {
+            model: Arc::clone(model),
+            // Told by whoever chooses the model.
+            system: None,
+            messages,
+            tools: toolbox.specs(),
+            thinking: ThinkingLevel::Off,
+            session_id: entry.session_id.clone(),
+            needs_pictures: false,
+        };
+        let agent = key.agent(&parts.keys.now());
+        let mut route = parts.models.route(key, &agent, Arc::clone(model)).unremembered();
+        for _ in 0..ROUNDS_MAX {
+            let answer = route.stream(&mut request, &system, &mut |_| {}).await?;
+            used = add(&used, &answer.usage);
+            if matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted) {
+                let why = answer.error_message.unwrap_or_else(|| "the model did not answer".into());
+                return Err(NotesError::Model(why));
+            }
+            let calls: Vec<_> = answer.tool_calls().cloned().collect();
+            if calls.is_empty() || answer.stop_reason != StopReason::ToolUse {
+                break;
+            }
+            request.messages.push(AgentMessage::Assistant(answer));
+            for call in calls {
+                let result = self.call_for_notes(call, &toolbox, route.model()).await;
+                request.messages.push(result);
+            }
+        }
+        Ok(used)
+    }
+
+    async fn call_for_notes(
+        &self,
+        call: ToolCall,
+        toolbox: &Toolbox,
+        model: &Arc<ModelInfo>,
+    ) -> AgentMessage {
+        let key = self.run.key.clone();
+        let agent = self.parts.agent_of(&key);
+        let cx = ToolContext::new(Arc::clone(self.runs), key, agent).of_run(
+            Arc::clone(self.run),
+            Arc::clone(model),
+            call.id.clone(),
+        );
+        let output = guardrails::call(&cx, toolbox, &call).await;
+        AgentMessage::ToolResult(ToolResultMessage {
+            tool_call_id: call.id,
+            tool_name: call.name,
+            is_error: output.is_error_in_transcript(),
+            content: output.content,
+            details: output.details,
+            timestamp: self.parts.clock.now_ms(),
+            extra: Map::new(),
+        })
+    }
+
+    /// Today, where the user lives.
+    fn day(&self) -> String {
+        let zone = self.parts.settings.now().workspace.user_timezone.clone();
+        let now = i64::try_from(self.parts.clock.now_ms()).ok();
+        let now = now.and_then(|now| Timestamp::from_millisecond(now).ok()).unwrap_or_default();
+        now.to_zoned(zone.unwrap_or_else(TimeZone::system)).date().to_string()
+    }
+}

@@ -1,0 +1,50 @@
+//! What the gateway has said beside a run, which its model does not hear of.
+
+use crate::protocol::message::AgentMessage;
+
+/// Leaves out what the gateway has said since the user did: a request that ended with it
+/// would have the model go on with words that are not its own.
+pub(super) fn leave_out(messages: &mut Vec<AgentMessage>) {
+    let is_user = |message: &AgentMessage| matches!(message, AgentMessage::User(_));
+    let mut left = messages.iter().rposition(is_user).map_or(0, |last| last + 1);
+    messages.retain(|message| {
+        let is_note = matches!(message, AgentMessage::Assistant(it) if it.is_from_gateway());
+        // What comes up to there is kept as it is.
+        let is_kept = left > 0 || !is_note;
+        left = left.saturating_sub(1);
+        is_kept
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::message::{AssistantMessage, UserMessage};
+
+    fn said(who: &str, text: &str) -> AgentMessage {
+        if who == "user" {
+            return AgentMessage::User(UserMessage::text(text, 0));
+        }
+        let message = AssistantMessage::from_gateway(text, 0);
+        AgentMessage::Assistant(AssistantMessage { provider: who.into(), ..message })
+    }
+
+    #[test]
+    fn a_note_is_heard_with_the_next_message_and_not_before() {
+        let mut messages = [
+            ("user", "one"),
+            ("mock", "two"),
+            ("openclaw", "a note"),
+            ("user", "three"),
+            ("mock", "four"),
+            ("openclaw", "another"),
+        ]
+        .map(|(who, text)| said(who, text))
+        .to_vec();
+        leave_out(&mut messages);
+        let texts: Vec<_> = messages.iter().map(AgentMessage::text).collect();
+        assert_eq!(texts, ["one", "two", "a note", "three", "four"]);
+        leave_out(&mut messages);
+        assert_eq!(messages.len(), 5);
+    }
+}

@@ -1,0 +1,132 @@
+//! `clawgate models aliases`: short names for models.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::set::meant;
+use super::{Facts, change, table};
+use crate::cli::output::{note, say};
+use crate::config::Env;
+use crate::config::document::ConfigWrite;
+use crate::config::edit::{Step, ValuePath};
+
+/// Arguments of `clawgate models aliases`.
+#[derive(Debug, Clone, Args)]
+pub struct AliasesArgs {
+    #[command(subcommand)]
+    command: AliasesCommand,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+enum AliasesCommand {
+    /// Show them
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Give a model a short name
+    Add {
+        /// The short name
+        alias: String,
+        /// The model: provider/model, or part of a name
+        model: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Take a short name away
+    Remove {
+        /// The short name
+        alias: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Runs one of them.
+pub fn run(args: &AliasesArgs, env: &Env) -> anyhow::Result<ExitCode> {
+    let facts = Facts::find(env)?;
+    let aliases = written(&facts.settings.raw);
+    let model_of = |wanted: &str| {
+        let found = aliases.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(wanted));
+        found.map(|(_, model)| model.clone())
+    };
+    match &args.command {
+        AliasesCommand::List { json } => list(&aliases, *json),
+        AliasesCommand::Add { alias, model, json } => {
+            check(alias)?;
+            let found = meant(facts.failover.catalog(), model)?;
+            let name = found.name.to_string();
+            if let Some(other) = model_of(alias).filter(|other| *other != name) {
+                anyhow::bail!(
+                    "{alias} is {other}; take that away first: clawgate models aliases remove {alias}"
+                );
+            }
+            let (catalog, mut models) = (facts.failover.catalog(), json!({}));
+            if !catalog.is_limited() {
+                // What has an alias is in the list of the models that may be chosen, which
+                // would forbid those that answer now.
+                let named = facts.settings.agents.model_names().into_iter();
+                for found in named.filter_map(|name| meant(catalog, name).ok()) {
+                    models[found.name.to_string()] = json!({});
+                }
+                let usual = catalog.default_choice().model.reference();
+                models[usual.to_string()] = json!({});
+                note("from now on only the models in agents.defaults.models may be chosen");
+            }
+            models[&name] = json!({"alias": alias});
+            let patch = json!({"agents": {"defaults": {"models": models}}});
+            let merge = ConfigWrite::Merge(patch.to_string());
+            change(&merge, alias, &json!(name), &name, *json, env)
+        }
+        AliasesCommand::Remove { alias, json } => {
+            let Some(model) = model_of(alias) else {
+                anyhow::bail!("there is no alias {alias}; `clawgate models aliases list`");
+            };
+            let steps = ["agents", "defaults", "models", &model, "alias"];
+            let steps = steps.map(|step| Step::Key(step.to_owned())).to_vec();
+            let unset = ConfigWrite::Unset(ValuePath::from(steps));
+            let shown = format!("no name of {model} any more");
+            change(&unset, alias, &Value::Null, &shown, *json, env)
+        }
+    }
+}
+
+fn list(aliases: &[(String, String)], as_json: bool) -> anyhow::Result<ExitCode> {
+    let text = if as_json {
+        let all: serde_json::Map<_, _> =
+            aliases.iter().map(|(alias, model)| (alias.clone(), json!(model))).collect();
+        format!("{:#}\n", json!({"aliases": all}))
+    } else if aliases.is_empty() {
+        "No aliases.\n".to_owned()
+    } else {
+        let rows: Vec<_> =
+            aliases.iter().map(|(alias, model)| vec![alias.clone(), model.clone()]).collect();
+        table(&rows)
+    };
+    say(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Aliases of the file and their models.
+fn written(raw: &Value) -> Vec<(String, String)> {
+    let models = raw.pointer("/agents/defaults/models").and_then(Value::as_object);
+    let entries = models.into_iter().flatten();
+    let aliases = entries.filter_map(|(model, entry)| {
+        Some((entry["alias"].as_str()?.trim().to_owned(), model.clone()))
+    });
+    aliases.filter(|(alias, _)| !alias.is_empty()).collect()
+}
+
+/// What is no name of a model, so that it can be told from one.
+fn check(alias: &str) -> anyhow::Result<()> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "_.:-".contains(c);
+    if alias.is_empty() || !alias.chars().all(fits) {
+        anyhow::bail!("{alias:?} is no alias: use letters, digits and the characters _ . : -");
+    }
+    Ok(())
+}

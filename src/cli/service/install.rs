@@ -1,0 +1,280 @@
+//! Installing the service, and removing it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::definition::Wanted;
+use super::holder::Holder;
+use super::place::{Installed, Place};
+use super::{Done, ServiceError};
+use crate::config::{self, Env, Overrides};
+use crate::providers::{key_in_environment, known_providers};
+use crate::store::atomic::{create_private_dir, write_private};
+
+/// Variables that are secret, beside the keys of providers.
+const SECRETS: [&str; 2] = ["OPENCLAW_GATEWAY_TOKEN", "OPENCLAW_GATEWAY_PASSWORD"];
+const PORT: &str = "OPENCLAW_GATEWAY_PORT";
+
+/// Arguments of `clawgate gateway install`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct InstallArgs {
+    /// Port of the service [default: `OPENCLAW_GATEWAY_PORT`, or that of the config]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+    /// Replace a service that is defined otherwise
+    #[arg(long)]
+    force: bool,
+    /// Which program runs OpenClaw's own gateway.
+    #[arg(long, hide = true, value_name = "NAME")]
+    runtime: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What was installed.
+#[derive(Debug)]
+pub struct Report {
+    /// Whether it was so before.
+    was_there: bool,
+    /// For people, in lines.
+    text: String,
+    service: Value,
+}
+
+impl Report {
+    /// What to tell people.
+    pub fn text(&self) -> &str {
+        self.text.trim_end()
+    }
+}
+
+impl From<Report> for Done {
+    fn from(report: Report) -> Self {
+        let result = if report.was_there { "already-installed" } else { "installed" };
+        let mut done = Self::new(result, report.text);
+        done.more.insert("service".into(), report.service);
+        done
+    }
+}
+
+/// Defines the service, starts it now, and from now on by itself.
+///
+/// # Errors
+/// When nobody runs services of this user, another one is there, or a gateway runs that
+/// would be in its way.
+pub fn install(env: &Env, args: &InstallArgs) -> Result<Report, ServiceError> {
+    let place = Place::of(env)?;
+    place.manager.check()?;
+    let text = wanted(&place, env, args)?.text(place.manager)?;
+    let before = match place.installed()? {
+        Installed::No => None,
+        Installed::Yes(before) => Some(before),
+        Installed::Another(state_dir) if !args.force => return Err(place.another(state_dir)),
+        Installed::Another(_) => Some(String::new()),
+    };
+    let was_there = before.as_ref() == Some(&text);
+    if before.is_some() && !was_there && !args.force {
+        return Err(ServiceError::Exists(place.file));
+    }
+    if let Some(holder) = Holder::of(&place.paths.instance_lock())
+        && (before.is_none() || place.manager.look().pid != Some(holder.number()))
+    {
+        return Err(ServiceError::RunsByHand(holder.number()));
+    }
+    // The service may write to them and cannot make them.
+    for dir in [&place.home.join(".openclaw"), &place.paths.state_dir] {
+        create_private_dir(dir)?;
+    }
+    if !was_there {
+        if let Some(dir) = place.file.parent() {
+            create_private_dir(dir)?;
+        }
+        write_private(&place.file, text.as_bytes())?;
+    }
+    place.manager.enable(&place.file, before.is_some() && !was_there)?;
+    Ok(report(&place, env, was_there))
+}
+
+/// Stops the service and removes its definition.
+pub fn uninstall(env: &Env) -> Result<Done, ServiceError> {
+    let place = Place::of(env)?;
+    match place.installed()? {
+        Installed::No => {
+            let text = format!("No service is installed: {} is not there\n", place.file.display());
+            return Ok(Done::new("not-installed", text));
+        }
+        Installed::Another(state_dir) => return Err(place.another(state_dir)),
+        Installed::Yes(_) => {}
+    }
+    place.manager.check()?;
+    place.manager.disable()?;
+    fs::remove_file(&place.file)
+        .map_err(|source| ServiceError::Definition { path: place.file.clone(), source })?;
+    place.manager.forget()?;
+    let text = format!(
+        "Removed {} service: {}\nThe state stays: {}\n",
+        place.manager.name(),
+        place.file.display(),
+        place.paths.state_dir.display()
+    );
+    Ok(Done::new("uninstalled", text))
+}
+
+/// What the definition says.
+fn wanted(place: &Place, env: &Env, args: &InstallArgs) -> Result<Wanted, ServiceError> {
+    let (paths, usual) = (&place.paths, place.home.join(".openclaw"));
+    let mut wanted = Wanted {
+        program: named(&std::env::current_exe().map_err(ServiceError::Program)?),
+        home: named(&place.home),
+        ..Wanted::default()
+    };
+    let mut say = |name, value: String| wanted.variables.push((name, value));
+    if paths.state_dir != usual {
+        say("OPENCLAW_STATE_DIR", named(&paths.state_dir));
+        say("OPENCLAW_LOG_DIR", named(&paths.state_dir.join("logs")));
+    }
+    if paths.config_path != paths.state_dir.join("openclaw.json") {
+        say("OPENCLAW_CONFIG_PATH", named(&paths.config_path));
+    }
+    if let Some(home) = paths.home().filter(|home| *home != place.home) {
+        say("OPENCLAW_HOME", named(home));
+    }
+    if let Some(port) = args.port.map(|port| port.to_string()).or_else(|| env.get(PORT)) {
+        say(PORT, port);
+    }
+    let mut folders = vec![paths.state_dir.clone()];
+    // A config in the home itself does not open all of that: it is then changed by hand.
+    let of_config = paths.config_path.parent().filter(|dir| !place.home.starts_with(dir));
+    folders.extend(of_config.map(Path::to_owned));
+    folders.extend(paths.home().map(|home| home.join(".openclaw")));
+    let looking = Overrides { read_only: true, ..Overrides::default() };
+    // A config that is no good is told by the gateway, which then waits for it to be mended.
+    if let Ok(settings) = config::load(env, &looking) {
+        folders.extend(settings.agents.list.iter().map(|agent| agent.workspace.clone()));
+        folders.extend(settings.logging.file.as_deref().and_then(Path::parent).map(Path::to_owned));
+    }
+    wanted.writable = beside(&usual, folders);
+    Ok(wanted)
+}
+
+/// Those that are in no other one, each once.
+fn beside(usual: &Path, folders: Vec<PathBuf>) -> Vec<String> {
+    let mut kept: Vec<PathBuf> = Vec::new();
+    for folder in folders {
+        let is_in = |outer: &PathBuf| folder.starts_with(outer);
+        if !folder.starts_with(usual) && !kept.iter().any(is_in) {
+            kept.push(folder);
+        }
+    }
+    kept.iter().map(|folder| named(folder)).collect()
+}
+
+fn named(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn report(place: &Place, env: &Env, was_there: bool) -> Report {
+    let manager = place.manager;
+    let done = if was_there { "Service is installed as it was" } else { "Installed service" };
+    let mut text = format!(
+        "{done}: {}\n\
+         It runs now and starts by itself ({}: {})\n\
+         State:  {}\n\
+         Log:    {}   or   clawgate logs --follow\n\
+         Status: clawgate gateway status\n",
+        place.file.display(),
+        manager.name(),
+        manager.service(),
+        place.paths.state_dir.display(),
+        manager.log(&place.home),
+    );
+    if cfg!(not(target_os = "macos")) {
+        text.push_str(
+            "It ends when you log out; so that it stays, and starts with the machine: \
+             loginctl enable-linger\n",
+        );
+    }
+    let secrets = secrets_here(env);
+    if !secrets.is_empty() {
+        let file = if cfg!(target_os = "macos") {
+            place.paths.dotenv_file()
+        } else {
+            place.home.join(".config/clawgate.env")
+        };
+        let missing = format!(
+            "The service does not get {}, which this terminal has: write NAME=value into {} \
+             (chmod 600), then clawgate gateway restart\n",
+            secrets.join(", "),
+            file.display()
+        );
+        text.push_str(&missing);
+    }
+    let service = json!({"label": manager.name(), "name": manager.service(), "file": place.file,
+        "stateDir": place.paths.state_dir, "log": manager.log(&place.home),
+        "missingVariables": secrets});
+    Report { was_there, text, service }
+}
+
+/// Names of variables of this process that a service would need and that are secret.
+fn secrets_here(env: &Env) -> Vec<&'static str> {
+    let lookup = |name: &str| env.get(name);
+    let keys = known_providers().filter_map(|id| key_in_environment(id, &lookup));
+    let own = SECRETS.into_iter().filter(|name| env.get(name).is_some());
+    let mut names: Vec<_> = keys.chain(own).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted_with<const N: usize>(variables: [(&str, &str); N], home: &Path) -> Wanted {
+        let env = Env::fixed(variables, home);
+        let args = InstallArgs::default();
+        wanted(&Place::of(&env).unwrap(), &env, &args).unwrap()
+    }
+
+    #[test]
+    fn only_what_is_not_usual_is_said() {
+        let home = tempfile::tempdir().unwrap();
+        let usual = wanted_with([("ANTHROPIC_API_KEY", "sk-canary")], home.path());
+        assert_eq!((&usual.variables, &usual.writable), (&Vec::new(), &Vec::new()));
+        let state = home.path().join(".openclaw");
+        fs::create_dir(&state).unwrap();
+        let config = "{agents: {list: [{id: 'a', workspace: '/data/a'}, \
+                      {id: 'b', workspace: '/data/a/b'}]}}";
+        fs::write(state.join("openclaw.json"), config).unwrap();
+        let port = wanted_with([("OPENCLAW_GATEWAY_PORT", "19001")], home.path());
+        assert_eq!(port.variables, [("OPENCLAW_GATEWAY_PORT", "19001".to_owned())]);
+        assert_eq!(port.writable, ["/data/a"]);
+    }
+
+    #[test]
+    fn another_state_directory_and_config_are_said() {
+        let home = tempfile::tempdir().unwrap();
+        let second = wanted_with(
+            [("OPENCLAW_STATE_DIR", "/srv/two"), ("OPENCLAW_CONFIG_PATH", "/etc/two.json")],
+            home.path(),
+        );
+        let names: Vec<_> = second.variables.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, ["OPENCLAW_STATE_DIR", "OPENCLAW_LOG_DIR", "OPENCLAW_CONFIG_PATH"]);
+        assert_eq!(second.writable, ["/srv/two", "/etc"]);
+    }
+
+    #[test]
+    fn secrets_are_named_and_not_shown() {
+        let env = Env::fixed(
+            [("ANTHROPIC_API_KEY", "sk-canary"), ("OPENCLAW_GATEWAY_TOKEN", "canary")],
+            "/h",
+        );
+        assert_eq!(secrets_here(&env), ["ANTHROPIC_API_KEY", "OPENCLAW_GATEWAY_TOKEN"]);
+        let text = report(&Place::of(&env).unwrap(), &env, false).text;
+        assert!(text.contains("ANTHROPIC_API_KEY") && !text.contains("canary"), "{text}");
+    }
+}

@@ -1,0 +1,52 @@
+//! Slash commands that a client of the dialect gives.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{Scene, of_type};
+use crate::stage::{Api, ask, text_of, until};
+
+#[tokio::test]
+async fn what_a_command_does_later_has_an_end_and_keeps_nobody_out() {
+    let mut scene = Scene::new(Api::OpenAi).await;
+    let mut claude = scene.claude().await;
+    claude.ask("hello").await;
+    claude.say("/compact").await;
+    claude.turns(2).await;
+    claude.say("/btw @mock text text=aside").await;
+    claude.turns(3).await;
+    claude.find("answer", |it| it["message"]["content"][0]["text"] == "aside").await;
+    let key = scene.key.clone();
+    let end = ask(&mut scene.main, &key, "@mock text text=after", "run-1").await;
+    assert_eq!(text_of(&end["message"]), "after");
+}
+
+#[tokio::test]
+async fn what_is_answered_while_a_tool_runs_is_not_for_the_model_and_its_result_is_told_once() {
+    let mut scene = Scene::new(Api::OpenAi).await;
+    let mut claude = scene.claude().await;
+    let [begun, gate] = ["begun", "gate"].map(|name| scene.gateway.workspace().join(name));
+    let (touch, wait) = (begun.display(), gate.display());
+    let command = format!("touch {touch}; until [ -e {wait} ]; do sleep 0.05; done; echo open");
+    let arguments = json!({ "command": command });
+    claude.say(&format!("@mock tool name=exec args={arguments} then=done")).await;
+    until("the command", async || begun.exists().then_some(())).await;
+    let key = scene.key.clone();
+    let note = ask(&mut scene.main, &key, "/status", "note").await;
+    let note = text_of(&note["message"]);
+    fs::write(&gate, "").unwrap();
+    claude.turns(1).await;
+    let asked = scene.mock.requests().pop().unwrap().body["messages"].clone();
+    let heard = asked.as_array().unwrap();
+    assert_eq!(heard.last().unwrap()["role"], "tool", "{asked}");
+    let is_note = |message: &Value| text_of(message).contains(&note);
+    assert!(!note.is_empty() && !heard.iter().any(is_note), "{asked}");
+    let frames = claude.frames();
+    let results =
+        of_type(&frames, "user").into_iter().filter(|it| it.get("tool_use_result").is_some());
+    let results: Vec<_> = results.map(|it| it["uuid"].clone()).collect();
+    assert_eq!(results.len(), 1, "{frames:#?}");
+    let later = scene.claude().await;
+    later.find("result", |it| it["uuid"] == results[0]).await;
+}

@@ -1,0 +1,170 @@
+//! Nodes while something changes: their connections, the config, what was decided
+//! on them, and requests that come again.
+
+use serde_json::{Value, json};
+
+use crate::channels::patch;
+use crate::stage::{Api, Stage, admin, call, refusal, until};
+use crate::support::client::SOON;
+use crate::support::node_client::{invoke, invoked};
+use crate::support::{Gateway, NodeClient, WsClient};
+
+async fn gateway() -> Gateway {
+    Stage::new(Api::OpenAi).await.gateway
+}
+
+async fn row(client: &mut WsClient, node: &str) -> Value {
+    call(client, "node.describe", json!({"nodeId": node})).await
+}
+
+/// Approves whatever waits.
+async fn approve(client: &mut WsClient) {
+    let pending = call(client, "node.pair.list", json!({})).await["pending"].clone();
+    let request = json!({"requestId": pending[0]["requestId"]});
+    call(client, "node.pair.approve", request).await;
+}
+
+#[tokio::test]
+async fn an_older_connection_of_a_node_is_asked_when_the_newest_ends() {
+    let gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    drop(NodeClient::connect(&gateway, "Phone", "iOS 18", &["device.info"]).await);
+    let both = ["device.info", "location.get"];
+    let mut old = NodeClient::connect(&gateway, "Phone", "iOS 18", &both).await;
+    let since = row(&mut client, &old.id).await["connectedAtMs"].clone();
+    let new = NodeClient::connect(&gateway, "Phone", "iOS 18", &both).await;
+    assert_ne!(row(&mut client, &old.id).await["connectedAtMs"], since);
+    // What is granted counts for both.
+    approve(&mut client).await;
+    drop(new);
+    until("the older connection counts", async || {
+        (row(&mut client, &old.id).await["connectedAtMs"] == since).then_some(())
+    })
+    .await;
+    invoke(&mut client, "i", &old.id, "location.get", json!({})).await;
+    let request = old.asked("location.get", 1).await;
+    old.answer(&request, json!({"lat": 1})).await;
+    assert_eq!(invoked(&client, "i").await["payload"]["payload"], json!({"lat": 1}));
+}
+
+#[tokio::test]
+async fn a_command_that_the_config_allows_later_is_asked_for_and_counts_once_approved() {
+    let gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    let commands = ["location.get", "camera.snap"];
+    let mut phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &commands).await;
+    approve(&mut client).await;
+    let snap =
+        |key: &str| json!({"nodeId": phone.id, "command": "camera.snap", "idempotencyKey": key});
+    let text = refusal(&mut client, "node.invoke", snap("1")).await;
+    assert!(text.contains("is not in the allowlist"), "{text}");
+
+    patch(&mut client, &json!({"gateway": {"nodes": {"allowCommands": ["camera.snap"]}}})).await;
+    let text = refusal(&mut client, "node.invoke", snap("2")).await;
+    assert!(text.contains("does not support \"camera.snap\""), "{text}");
+    let requested = client.wait_for(SOON, |frame| {
+        frame["event"] == "node.pair.requested" && frame["payload"]["commands"] == json!(commands)
+    });
+    requested.await.expect("a request for what is allowed now");
+    assert_eq!(row(&mut client, &phone.id).await["commands"], json!(["location.get"]));
+    approve(&mut client).await;
+    invoke(&mut client, "i", &phone.id, "camera.snap", json!({})).await;
+    let request = phone.asked("camera.snap", 1).await;
+    phone.answer(&request, json!({})).await;
+    assert_eq!(invoked(&client, "i").await["ok"], true);
+
+    patch(&mut client, &json!({"gateway": {"nodes": {"denyCommands": ["camera.snap"]}}})).await;
+    assert_eq!(row(&mut client, &phone.id).await["commands"], json!(["location.get"]));
+}
+
+#[tokio::test]
+async fn a_command_that_was_done_at_the_second_try_waits_no_longer() {
+    let gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    let mut phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &["canvas.eval"]).await;
+    for (key, count) in [("one", 1), ("two", 2)] {
+        invoke(&mut client, key, &phone.id, "canvas.eval", json!({})).await;
+        let request = phone.asked("canvas.eval", count).await;
+        phone.refuse(&request, "NODE_BACKGROUND_UNAVAILABLE", "in the background").await;
+        let refused = invoked(&client, key).await;
+        assert_eq!(refused["error"]["details"]["code"], "QUEUED_UNTIL_FOREGROUND", "{refused}");
+    }
+    let mut again = admin(&gateway).await;
+    invoke(&mut again, "one", &phone.id, "canvas.eval", json!({})).await;
+    let request = phone.asked("canvas.eval", 3).await;
+    phone.answer(&request, json!({"result": 1})).await;
+    assert_eq!(invoked(&again, "one").await["ok"], true);
+    let waiting = call(&mut phone.client, "node.pending.pull", json!({})).await["actions"].clone();
+    assert_eq!(waiting.as_array().unwrap().len(), 1, "the other one still waits: {waiting}");
+}
+
+#[tokio::test]
+async fn a_key_with_other_params_is_refused_and_a_node_is_told_how_long_it_has() {
+    let gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    let mut phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &["location.get"]).await;
+    let params = |params: Value| json!({"params": params, "timeoutMs": 7_200_000});
+    let wanted = json!({"exact": true, "within": {"s": 5, "m": 1}});
+    invoke(&mut client, "key", &phone.id, "location.get", params(wanted)).await;
+    let request = phone.asked("location.get", 1).await;
+    assert_eq!(request["timeoutMs"], 3_600_000, "nobody waits for longer");
+    phone.answer(&request, json!({"lat": 1})).await;
+    let first = invoked(&client, "key").await["payload"].clone();
+    assert_eq!(first["payload"], json!({"lat": 1}));
+
+    let mut other = admin(&gateway).await;
+    let turned = json!({"within": {"m": 1, "s": 5}, "exact": true});
+    invoke(&mut other, "key", &phone.id, "location.get", params(turned)).await;
+    assert_eq!(invoked(&other, "key").await["payload"], first);
+    let mut other = admin(&gateway).await;
+    invoke(&mut other, "key", &phone.id, "location.get", params(json!({"exact": false}))).await;
+    let error = invoked(&other, "key").await["error"].clone();
+    assert_eq!(error["code"], "INVALID_REQUEST");
+    assert_eq!(error["message"], "idempotencyKey was used for other params");
+    assert_eq!(phone.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_node_is_called_what_a_person_calls_it_until_it_is_removed() {
+    let gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    let node = NodeClient::connect(&gateway, "Phone", "iOS 18", &["location.get"]).await;
+    approve(&mut client).await;
+    let name = json!({"nodeId": node.id, "displayName": "Mine"});
+    call(&mut client, "node.rename", name).await;
+    assert_eq!(row(&mut client, &node.id).await["displayName"], "Mine", "while it is connected");
+    drop(node);
+    let more = ["location.get", "device.info"];
+    let node = NodeClient::connect(&gateway, "Phone", "iOS 18", &more).await;
+    approve(&mut client).await;
+    assert_eq!(row(&mut client, &node.id).await["displayName"], "Mine", "after an approval");
+    let paired = call(&mut client, "node.pair.list", json!({})).await["paired"].clone();
+    assert_eq!(paired[0]["displayName"], "Mine", "{paired}");
+    call(&mut client, "node.pair.remove", json!({"nodeId": node.id})).await;
+    assert_eq!(row(&mut client, &node.id).await["displayName"], "Phone");
+}
+
+#[tokio::test]
+async fn what_a_connected_node_may_do_is_what_was_decided_last() {
+    let gateway = gateway().await;
+    let (mut one, mut other) = (admin(&gateway).await, admin(&gateway).await);
+    for _ in 0..8 {
+        let node = NodeClient::connect(&gateway, "Phone", "iOS 18", &["location.get"]).await;
+        let pending = call(&mut one, "node.pair.list", json!({})).await["pending"].clone();
+        let yes = json!({"requestId": pending[0]["requestId"]});
+        let no = json!({"nodeId": node.id});
+        // Whichever is first; that there is nothing to remove is an answer as well.
+        tokio::join!(
+            one.request("node.pair.approve", yes),
+            other.request("node.pair.remove", no.clone())
+        );
+        let pairings = call(&mut one, "node.pair.list", json!({})).await;
+        let is_paired = !pairings["paired"].as_array().unwrap().is_empty();
+        let commands = row(&mut one, &node.id).await["commands"].clone();
+        let granted = if is_paired { json!(["location.get"]) } else { json!([]) };
+        assert_eq!(commands, granted, "{pairings}");
+        if is_paired {
+            call(&mut one, "node.pair.remove", no).await;
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Where the gateway listens changes, or cannot change.
+
+use std::net::{TcpListener, TcpStream};
+
+use rustix::process::Signal;
+use serde_json::json;
+
+use super::{config, edit, has_fault, logged, patch, signal};
+use crate::stage::{Api, admin, scripted, until};
+use crate::support::Gateway;
+
+/// A port of somebody else.
+fn stranger() -> (TcpListener, u16) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    (listener, port)
+}
+
+/// Waits until it has said so often that it is ready.
+async fn is_ready_again(gateway: &Gateway, times: usize) {
+    let is_it = async || (gateway.stderr().matches("ready address").count() >= times).then_some(());
+    until("the next one", is_it).await;
+}
+
+#[tokio::test]
+async fn the_gateway_goes_over_to_another_address_of_its_port_and_back() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    for (times, bind, is_open) in [(2, "lan", true), (3, "loopback", false)] {
+        let mut client = admin(&gateway).await;
+        let answer = patch(&mut client, json!({"gateway": {"bind": bind}})).await;
+        assert_eq!(answer["payload"]["requiresRestart"], true, "{answer}");
+        assert_eq!(client.wait_closed(super::LIMIT).await.unwrap().code, 1012);
+        is_ready_again(&gateway, times).await;
+        // An address of this machine that only who listens everywhere has.
+        let elsewhere = TcpStream::connect(("127.0.0.2", gateway.port()));
+        assert_eq!(elsewhere.is_ok(), is_open, "{bind}");
+    }
+    assert!(has_fault(&gateway, None).await["restartPending"].is_null());
+}
+
+#[tokio::test]
+async fn an_address_that_is_not_to_be_had_is_not_written_and_by_hand_changes_nothing_until_it_is() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let (stranger, taken) = stranger();
+    let (mut client, before) = (admin(&gateway).await, config(&gateway));
+    for (change, path) in [
+        (json!({"dialects": {"ports": [taken]}}), "gateway.dialects.ports"),
+        // For documentation (RFC 5737), so of no machine.
+        (json!({"bind": "custom", "customBindHost": "192.0.2.1"}), "gateway.bind"),
+    ] {
+        let answer = patch(&mut client, json!({"gateway": change})).await;
+        assert_eq!(answer["error"]["details"]["issues"][0]["path"], path, "{answer}");
+        assert_eq!(config(&gateway), before);
+    }
+    edit(&gateway, |config| config["gateway"]["dialects"] = json!({"ports": [taken]}));
+    has_fault(&gateway, Some("gateway.dialects.ports")).await;
+    assert!(client.closed().is_none());
+    drop(stranger);
+    is_ready_again(&gateway, 2).await;
+    has_fault(&gateway, None).await;
+    TcpStream::connect(("127.0.0.1", taken)).unwrap();
+}
+
+#[tokio::test]
+async fn a_restart_for_an_address_that_is_not_to_be_had_goes_on_at_the_one_before() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let (_stranger, taken) = stranger();
+    edit(&gateway, |config| config["gateway"]["dialects"] = json!({"ports": [taken]}));
+    has_fault(&gateway, Some("gateway.dialects.ports")).await;
+    let client = admin(&gateway).await;
+    signal(&gateway, Signal::USR1);
+    assert_eq!(client.wait_closed(super::LIMIT).await.unwrap().code, 1012);
+    is_ready_again(&gateway, 2).await;
+    logged(&gateway, "going on with the config as it was").await;
+    let health = has_fault(&gateway, Some("gateway.dialects.ports")).await;
+    let message = health["configIssue"]["message"].as_str().unwrap();
+    assert!(message.contains(&format!("127.0.0.1:{taken}")), "{message}");
+    // What mends it is taken up as ever.
+    edit(&gateway, |config| config["gateway"]["dialects"] = json!({}));
+    has_fault(&gateway, None).await;
+}

@@ -1,0 +1,91 @@
+//! What is wrong is nothing in the file, but something that it refers to; and what does
+//! not end when the gateway has to.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::{edit, has_fault, signal};
+use crate::stage::{Api, admin, call, scripted, until};
+use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET};
+
+/// More than a stop waits for, on a slow machine; nothing here ends so soon by itself.
+const STOP_LIMIT: Duration = Duration::from_mins(1);
+
+#[tokio::test]
+async fn a_secret_that_comes_later_is_taken_up_though_nobody_touches_the_file() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let path = gateway.root().join("secrets.json");
+    edit(&gateway, |config| {
+        config["secrets"] = json!({"providers": {"keys": {"source": "file", "path": path}}});
+        config["gateway"]["auth"]["token"] =
+            json!({"source": "file", "provider": "keys", "id": "/gateway"});
+        config["session"] = json!({"mainKey": "chief"});
+    });
+    has_fault(&gateway, Some("gateway.auth.token")).await;
+    let hidden = path.with_extension("new");
+    fs::write(&hidden, json!({"gateway": SECRET}).to_string()).unwrap();
+    fs::set_permissions(&hidden, Permissions::from_mode(0o600)).unwrap();
+    fs::rename(hidden, path).unwrap();
+    has_fault(&gateway, None).await;
+    let mut client = admin(&gateway).await;
+    assert_eq!(call(&mut client, "agents.list", json!({})).await["mainKey"], "chief");
+    assert_eq!(gateway.stderr().matches("the last good one stays").count(), 1, "told once");
+}
+
+/// A program that tells a secret, and from the second time on takes its time.
+fn slow_vault(root: &Path) -> PathBuf {
+    let path = root.join("vault.sh");
+    let answer = json!({"protocolVersion": 1, "values": {"a": "key-of-a-slow-vault"}});
+    let script = format!(
+        "#!/bin/sh\nif [ -e {0}.once ]; then : > {0}.twice; exec sleep 600; fi\n\
+         : > {0}.once\necho '{answer}'\n",
+        path.display()
+    );
+    fs::write(&path, script).unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o700)).unwrap();
+    path
+}
+
+#[tokio::test]
+async fn a_stop_is_heard_while_a_restart_waits_for_a_secret() {
+    let mock = MockProvider::start().await;
+    let root = TempDir::with_prefix("clawgate-vault-").unwrap();
+    let vault = slow_vault(root.path());
+    let mut config = crate::stage::config(mock.address(), Api::OpenAi);
+    config["secrets"] = json!({"providers": {"v": {"source": "exec", "command": vault,
+        "passEnv": ["PATH"], "timeoutMs": 120_000, "noOutputTimeoutMs": 120_000}}});
+    let reference = json!({"source": "exec", "provider": "v", "id": "a"});
+    config["models"]["providers"]["mock"]["apiKey"] = reference;
+    let options = GatewayOptions::with_config(config);
+    let mut gateway = Gateway::start_in(root, options).await.unwrap();
+    signal(&gateway, Signal::USR1);
+    let asked = gateway.root().join("vault.sh.twice");
+    until("the question", async || asked.exists().then_some(())).await;
+    gateway.signal_term();
+    assert_eq!(gateway.wait_exit(STOP_LIMIT).await.expect("an exit").code(), Some(0));
+}
+
+/// The other end of a pipe that somebody waits at.
+fn writer(pipe: &Path) -> Option<File> {
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    OpenOptions::new().write(true).custom_flags(flags).open(pipe).ok()
+}
+
+#[tokio::test]
+async fn a_stop_does_not_wait_for_a_file_that_never_answers() {
+    let (mut gateway, _mock) = scripted(Api::OpenAi).await;
+    let pipe = gateway.config_path().with_extension("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+    fs::rename(&pipe, gateway.config_path()).unwrap();
+    let path = gateway.config_path();
+    // As long as it is open, who reads waits for what is written.
+    let _writer = until("somebody who reads", async || writer(&path)).await;
+    gateway.signal_term();
+    assert_eq!(gateway.wait_exit(STOP_LIMIT).await.expect("an exit").code(), Some(0));
+}

@@ -1,0 +1,315 @@
+//! `clawgate gateway install|status|start|stop|restart|uninstall`: as a service, with a
+//! `systemctl` that only writes down how it is called, and by hand.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::stage::{Api, Stage, until};
+use crate::support::{Gateway, debian};
+
+/// How long a gateway that was told to stop may take.
+const STOP_LIMIT: Duration = Duration::from_secs(60);
+
+/// A folder with a `systemctl` that writes its calls into `calls` of the other folder, and
+/// answers `show clawgate.service` with what is in `shown` there.
+pub fn fake_systemctl(root: &Path) -> PathBuf {
+    let bin = root.join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    let (calls, shown) = (root.join("calls"), root.join("shown"));
+    let script = format!(
+        "#!/bin/sh\necho \"systemctl $*\" >> '{}'\ncase \"$*\" in\n\
+         *'show clawgate.service'*) test ! -f '{shown}' || while read line; do echo \"$line\"; \
+         done < '{shown}' ;;\n*) echo Version=257 ;;\nesac\n",
+        calls.display(),
+        shown = shown.display(),
+    );
+    let program = bin.join("systemctl");
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    bin
+}
+
+/// A machine of which only this much is there.
+struct Machine {
+    root: TempDir,
+    bin: PathBuf,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let root = TempDir::with_prefix("clawgate-test-").unwrap();
+        fs::create_dir(root.path().join("home")).unwrap();
+        let bin = fake_systemctl(root.path());
+        Self { root, bin }
+    }
+
+    fn home(&self) -> PathBuf {
+        self.root.path().join("home")
+    }
+
+    fn unit(&self) -> PathBuf {
+        self.home().join(".config/systemd/user/clawgate.service")
+    }
+
+    async fn gateway(&self, args: &[&str], env: &[(&str, &str)]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+        command.arg("gateway").args(args).env_clear().env("HOME", self.home());
+        command.env("PATH", &self.bin).env("TMPDIR", self.root.path().join("tmp"));
+        command.envs(env.iter().copied()).kill_on_drop(true).output().await.unwrap()
+    }
+
+    /// The calls of `systemctl` since the last time.
+    fn calls(&self) -> Vec<String> {
+        let path = self.root.path().join("calls");
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        let _ = fs::remove_file(path);
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+fn out(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn err(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn json_of(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
+}
+
+/// What systemd says against a unit.
+fn complaints(folder: &Path, unit: &Path) -> String {
+    let program = debian::installed(&["systemd-analyze"], "systemd");
+    let mut command = std::process::Command::new(program);
+    command.args(["--user", "verify"]).arg(unit);
+    let output = command.env("XDG_RUNTIME_DIR", folder).env("HOME", folder).output().unwrap();
+    String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+}
+
+#[tokio::test]
+async fn the_service_is_written_started_kept_and_removed() {
+    let machine = Machine::new();
+    let state = machine.root.path().join("a state");
+    let state = state.to_str().unwrap();
+    let env = [
+        ("OPENCLAW_STATE_DIR", state),
+        ("OPENCLAW_GATEWAY_PORT", "19001"),
+        ("ANTHROPIC_API_KEY", "sk-canary"),
+        ("OPENCLAW_GATEWAY_TOKEN", "canary"),
+    ];
+    let told = out(&machine.gateway(&["install"], &env).await);
+    assert!(told.contains(&format!("Installed service: {}", machine.unit().display())), "{told}");
+    assert!(
+        told.contains("journalctl --user -u clawgate") && told.contains("enable-linger"),
+        "{told}"
+    );
+    assert!(told.contains("ANTHROPIC_API_KEY, OPENCLAW_GATEWAY_TOKEN"), "{told}");
+    let text = fs::read_to_string(machine.unit()).unwrap();
+    assert!(!told.contains("canary") && !text.contains("canary"), "{told}{text}");
+    for line in [
+        format!("ExecStart={} gateway", env!("CARGO_BIN_EXE_clawgate")),
+        format!("Environment=\"OPENCLAW_STATE_DIR={state}\""),
+        "Environment=OPENCLAW_GATEWAY_PORT=19001".to_owned(),
+        format!("ReadWritePaths=\"-{state}\""),
+    ] {
+        assert!(text.lines().any(|known| known == line), "{line} in {text}");
+    }
+    assert_eq!(complaints(machine.root.path(), &machine.unit()), "", "{text}");
+    let all = machine.calls();
+    let wanted = ["--user daemon-reload", "--user enable --now clawgate.service"];
+    assert_eq!(all[all.len() - 2..], wanted.map(|call| format!("systemctl {call}")), "{all:?}");
+    assert!(Path::new(state).is_dir() && machine.home().join(".openclaw").is_dir());
+
+    let again = json_of(&machine.gateway(&["install", "--json"], &env).await);
+    assert_eq!((&again["ok"], &again["result"]), (&json!(true), &json!("already-installed")));
+    let other = machine.gateway(&["install", "--port", "19002"], &env[..1]).await;
+    assert!(err(&other).contains("--force"), "{other:?}");
+    assert_eq!(fs::read_to_string(machine.unit()).unwrap(), text);
+    machine.calls();
+    out(&machine.gateway(&["install", "--port", "19002", "--force"], &env[..1]).await);
+    assert!(fs::read_to_string(machine.unit()).unwrap().contains("=19002\n"));
+    assert_eq!(machine.calls().last().unwrap(), "systemctl --user restart clawgate.service");
+
+    out(&machine.gateway(&["start"], &env).await);
+    assert_eq!(machine.calls().last().unwrap(), "systemctl --user start clawgate.service");
+    // There is one service, and it is not that of this state.
+    for args in [&["start"][..], &["install"], &["uninstall"]] {
+        let refused = err(&machine.gateway(args, &[]).await);
+        assert!(
+            refused.contains("another state directory") && refused.contains(state),
+            "{refused}"
+        );
+    }
+    let told = out(&machine.gateway(&["stop"], &[]).await);
+    assert!(told.starts_with("No gateway runs"), "{told}");
+    machine.calls();
+    out(&machine.gateway(&["uninstall"], &env).await);
+    assert!(!machine.unit().exists() && Path::new(state).is_dir());
+    let all = machine.calls();
+    assert!(all.contains(&"systemctl --user disable --now clawgate.service".to_owned()), "{all:?}");
+    assert_eq!(all.last().unwrap(), "systemctl --user daemon-reload");
+    let told = out(&machine.gateway(&["uninstall"], &env).await);
+    assert!(told.starts_with("No service is installed"), "{told}");
+}
+
+#[tokio::test]
+async fn where_nobody_runs_services_it_is_said_what_to_do_and_nothing_is_written() {
+    let machine = Machine::new();
+    let program = machine.bin.join("systemctl");
+    fs::write(&program, "#!/bin/sh\necho 'Failed to connect to bus: No medium' >&2\nexit 1\n")
+        .unwrap();
+    let no_bus = err(&machine.gateway(&["install"], &[]).await);
+    assert!(no_bus.contains("Failed to connect to bus: No medium"), "{no_bus}");
+    fs::remove_file(program).unwrap();
+    let none = machine.gateway(&["install", "--json"], &[]).await;
+    assert_eq!(json_of(&none)["ok"], false);
+    let none = err(&none);
+    for text in [&no_bus, &none] {
+        assert!(text.contains("clawgate gateway run") && text.contains("docs/deploy.md"), "{text}");
+    }
+    assert!(!machine.unit().exists());
+    for args in [["start"], ["restart"]] {
+        let refused = err(&machine.gateway(&args, &[]).await);
+        assert!(refused.contains("clawgate gateway install"), "{refused}");
+    }
+}
+
+/// Runs a command about this gateway, with a `systemctl` of its root.
+async fn about(gateway: &Gateway, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_clawgate"))
+        .arg("gateway")
+        .args(args)
+        .env_clear()
+        .env("HOME", gateway.home())
+        .env("PATH", gateway.root().join("bin"))
+        .env("TMPDIR", gateway.root().join("tmp"))
+        .env("OPENCLAW_STATE_DIR", gateway.state_dir())
+        .env("OPENCLAW_CONFIG_PATH", gateway.config_path())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_gateway_that_runs_by_hand_is_shown_restarted_and_stopped() {
+    let mut stage = Stage::new(Api::OpenAi).await;
+    let gateway = &stage.gateway;
+    fake_systemctl(gateway.root());
+    let pid = gateway.pid().unwrap();
+    let status = json_of(&about(gateway, &["status", "--json"]).await);
+    assert_eq!(status["gateway"]["pid"], json!(pid), "{status}");
+    assert_eq!(status["gateway"]["address"], json!(gateway.address()));
+    assert_eq!(
+        (&status["rpc"]["ok"], &status["service"]["installed"]),
+        (&json!(true), &json!(false))
+    );
+    let log = PathBuf::from(status["logs"]["file"].as_str().unwrap());
+    assert!(log.starts_with(gateway.state_dir()), "{log:?}");
+    let shown = out(&about(gateway, &["status"]).await);
+    assert!(
+        shown.contains(&format!("Runtime: running (pid {pid}, not as the service)\n")),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("Service: systemd (not installed)\n") && shown.contains("RPC probe: ok")
+    );
+    let health = json_of(&about(gateway, &["health", "--json"]).await);
+    assert_eq!(health["ok"], true);
+    let called = json_of(&about(gateway, &["call", "health", "--json"]).await);
+    assert_eq!(called["ok"], true);
+
+    let refused = err(&about(gateway, &["install"]).await);
+    assert!(
+        refused.contains(&format!("pid {pid}")) && refused.contains("gateway stop"),
+        "{refused}"
+    );
+
+    let told = out(&about(gateway, &["restart"]).await);
+    assert_eq!(told, format!("Restarted the gateway (pid {pid})\n"));
+    let is_again = || gateway.stdout().matches("is ready").count() == 2;
+    until("it says that it is ready again", async || is_again().then_some(())).await;
+    assert_eq!(
+        out(&about(gateway, &["start"]).await),
+        format!("A gateway runs already (pid {pid})\n")
+    );
+
+    let told = json_of(&about(gateway, &["stop", "--json"]).await);
+    assert_eq!((&told["result"], &told["pid"]), (&json!("stopped"), &json!(pid)));
+    assert!(stage.gateway.wait_exit(STOP_LIMIT).await.unwrap().success());
+    let gateway = &stage.gateway;
+    let told = json_of(&about(gateway, &["stop", "--json"]).await);
+    assert_eq!((&told["ok"], &told["result"]), (&json!(true), &json!("not-running")));
+    let status = about(gateway, &["status", "--require-rpc"]).await;
+    assert_eq!(status.status.code(), Some(1), "{status:?}");
+    let shown = String::from_utf8_lossy(&status.stdout);
+    assert!(shown.contains("Runtime: stopped\n") && shown.contains("RPC probe: failed"), "{shown}");
+    let no_call = fs::read_to_string(gateway.root().join("calls")).unwrap_or_default();
+    assert!(!no_call.contains("stop") && !no_call.contains("restart"), "{no_call}");
+}
+
+#[tokio::test]
+async fn what_runs_as_the_service_is_left_to_who_runs_services() {
+    let stage = Stage::new(Api::OpenAi).await;
+    let gateway = &stage.gateway;
+    fake_systemctl(gateway.root());
+    let unit = gateway.home().join(".config/systemd/user/clawgate.service");
+    fs::create_dir_all(unit.parent().unwrap()).unwrap();
+    let state = gateway.state_dir();
+    fs::write(&unit, format!("[Service]\nEnvironment=OPENCLAW_STATE_DIR={}\n", state.display()))
+        .unwrap();
+    let pid = gateway.pid().unwrap();
+    let shown =
+        format!("MainPID={pid}\nActiveState=active\nSubState=running\nUnitFileState=enabled\n");
+    fs::write(gateway.root().join("shown"), shown).unwrap();
+
+    let status = out(&about(gateway, &["status"]).await);
+    assert!(status.contains("Service: systemd (enabled)\n"), "{status}");
+    assert!(
+        status.contains(&format!("Runtime: running (pid {pid}, active (running))\n")),
+        "{status}"
+    );
+    for action in ["restart", "stop"] {
+        out(&about(gateway, &[action]).await);
+        let calls = fs::read_to_string(gateway.root().join("calls")).unwrap();
+        let last = calls.lines().last().unwrap();
+        assert_eq!(last, format!("systemctl --user {action} clawgate.service"));
+    }
+    // It got no signal itself.
+    let status = json_of(&about(gateway, &["status", "--json"]).await);
+    assert_eq!((&status["gateway"]["pid"], &status["rpc"]["ok"]), (&json!(pid), &json!(true)));
+    assert_eq!(gateway.stdout().matches("is ready").count(), 1);
+}
+
+#[tokio::test]
+async fn the_log_of_a_service_is_read_where_no_gateway_runs() {
+    let machine = Machine::new();
+    let logs = machine.home().join(".openclaw/logs");
+    fs::create_dir_all(&logs).unwrap();
+    let line = json!({"0": r#"{"subsystem":"gateway"}"#, "1": "said by the service",
+        "_meta": {"logLevelName": "INFO"}, "time": "2026-01-01T00:00:00.000+00:00"});
+    fs::write(logs.join("openclaw-2026-01-01.log"), format!("{line}\n")).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_clawgate"))
+        .args(["logs"])
+        .env_clear()
+        .env("HOME", machine.home())
+        .env("TMPDIR", machine.root.path().join("tmp"))
+        .env("OPENCLAW_GATEWAY_PORT", "1")
+        .kill_on_drop(true)
+        .output()
+        .await
+        .unwrap();
+    assert!(out(&output).contains("said by the service"), "{output:?}");
+}
