@@ -122,11 +122,11 @@ pub async fn run(
 ) -> Result<Ended, AppError> {
     let env = &start.settings.environment(env);
     let began = tokio::time::Instant::now();
-    let mut restart = ending::restart_signal()?;
+    let Signals { stop, restart } = signals;
     let Begun { gateway, listening, tls, asks, mut phases, _mode } = tokio::select! {
         gateway = Box::pin(begin(start.clone(), env, sockets)) => gateway?,
         // A secret or a disk that lets it wait holds up no stop.
-        () = signals.next() => return Ok(Ended::Stopped),
+        () = stop.next() => return Ok(Ended::Stopped),
     };
     let Listening { listeners, address, further } = listening;
     let (services, hub) = (Arc::clone(&gateway.services), Arc::clone(&gateway.hub));
@@ -156,25 +156,20 @@ pub async fn run(
     tracing::info!(%address, model = %ready.model, "ready");
     restrictions::note(&services.settings.now());
     let ended = tokio::select! {
-        () = signals.next() => Ok(Ended::Stopped),
-        () = ending::restart(&services, &mut restart) => Ok(Ended::Restarts),
+        () = stop.next() => Ok(Ended::Stopped),
+        () = ending::restart(&services, restart) => Ok(Ended::Restarts),
         ended = &mut server => Err(AppError::Serve(why_it_ended(ended))),
     };
     tracing::info!("stopping; another signal stops at once");
-    let restarts = matches!(ended, Ok(Ended::Restarts));
-    if restarts {
+    if matches!(ended, Ok(Ended::Restarts)) {
         // Who comes now is let in by the next one.
         server.abort();
     }
-    let ended = tokio::select! {
-        () = ending::stop(&services, &hub, restarts) => ended,
-        () = signals.next() => {
-            tracing::warn!("stopped at once");
-            ended.map(|_| Ended::StoppedAtOnce)
-        }
-    };
+    let ended = ending::leave(ended, &services, &hub, stop).await;
     server.abort();
-    exporter.end().await;
+    if !matches!(ended, Ok(Ended::StoppedAtOnce)) {
+        exporter.end().await;
+    }
     control.end().await;
     // What was good last, for a restart with a file that is not.
     start.settings = (*services.settings.now()).clone();

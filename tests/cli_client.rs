@@ -425,6 +425,24 @@ async fn a_run_beyond_its_limit_is_aborted() {
 }
 
 #[tokio::test]
+async fn the_run_of_another_message_goes_on_beyond_the_limit() {
+    let gateway = Gateway::bind().await;
+    let ran = play(gateway.command(&["chat", "hi", "--timeout-ms", "2000"]), async {
+        let mut peer = gateway.welcome().await;
+        let send = peer.request("chat.send").await;
+        let run = &send["params"]["idempotencyKey"];
+        peer.answer(&send, json!({"runId": run, "status": "started"})).await;
+        let taken = json!({"runId": run, "seq": 1, "state": "final", "takenInto": "another"});
+        peer.event("chat", taken).await;
+        // Nothing is asked for, an abort neither.
+        peer.end().await;
+    })
+    .await;
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.err.contains("--timeout-ms"), "{}", ran.err);
+}
+
+#[tokio::test]
 async fn call_prints_the_payload_and_errors_with_their_details() {
     for (flag, expected) in [(None, "{\n  \"count\": 1\n}\n"), (Some("--json"), "{\"count\":1}\n")]
     {

@@ -173,6 +173,15 @@ fn fallbacks_are_added_in_their_order_and_taken_away() {
 }
 
 #[test]
+fn a_fallback_that_the_file_names_by_its_alias_is_known_by_its_name() {
+    let model = "model: { primary: 'mock/one', fallbacks: ['deux'] },";
+    let home = Home::with(&CONFIG.replace("model: 'mock/one',", model));
+    assert!(home.ok(&["fallbacks", "add", "mock/two"]).ends_with(", as before\n"));
+    home.ok(&["fallbacks", "remove", "mock/two"]);
+    assert_eq!(home.ok(&["fallbacks", "list"]), "No fallbacks.\n");
+}
+
+#[test]
 fn aliases_are_given_to_one_model_and_taken_away() {
     let home = Home::with(CONFIG);
     assert_eq!(home.ok(&["aliases", "list"]), "Deux  mock/two\n");
@@ -195,10 +204,11 @@ fn aliases_are_given_to_one_model_and_taken_away() {
 
 #[test]
 fn an_alias_forbids_no_model_that_answers() {
+    let heartbeat = "heartbeat: { model: 'mock/three' },";
     let home = Home::with(
-        &CONFIG.replace("models: { 'mock/one': {}, 'mock/two': { alias: 'Deux' } },", ""),
+        &CONFIG.replace("models: { 'mock/one': {}, 'mock/two': { alias: 'Deux' } },", heartbeat),
     );
-    home.ok(&["aliases", "add", "tri", "mock/three"]);
+    home.ok(&["aliases", "add", "uno", "mock/one"]);
     let config =
         clawgate::config::parse(&fs::read_to_string(home.config()).unwrap(), &home.config());
     let models = config.unwrap()["agents"]["defaults"]["models"].clone();

@@ -18,53 +18,66 @@ const MAX_SESSIONS: usize = 1000;
 const PASSING_CHARS: usize = 1000;
 /// Most characters of any other, which somebody was told is kept.
 const MAX_CHARS: usize = 8192;
+/// Most characters that one turn is told, more than of any one event; the others wait for
+/// the next. They stand in its prompt: a model that could not read all of them would
+/// never hear of any.
+const TOLD_CHARS: usize = 40_000;
 
 /// What happened outside of a conversation and should be known in it.
 #[derive(Debug, Default)]
 pub struct Notices(Mutex<BTreeMap<SessionKey, Waiting>>);
 
-/// What waits for one session, or has waited.
-#[derive(Debug, Default)]
-pub struct Waiting {
-    /// The events, the oldest first.
-    texts: Vec<String>,
-    /// Of each, whether the database has it, too.
-    are_stored: Vec<bool>,
-    /// The last of those.
-    stored: Option<u64>,
+/// An event.
+#[derive(Debug)]
+struct Notice {
+    text: String,
+    /// Its id in the database, if that has it, too.
+    id: Option<u64>,
 }
+
+/// What waits for one session, or has waited: the oldest first.
+#[derive(Debug, Default)]
+struct Waiting(Vec<Notice>);
 
 impl Waiting {
     /// Another event; the same text twice in a row is one.
     fn push(&mut self, text: String, id: Option<u64>) {
-        self.stored = self.stored.max(id);
-        match (self.texts.last(), self.are_stored.last_mut()) {
-            (Some(last), Some(is_stored)) if *last == text => *is_stored |= id.is_some(),
-            _ => {
-                self.texts.push(text);
-                self.are_stored.push(id.is_some());
-            }
+        match self.0.last_mut() {
+            Some(last) if last.text == text => last.id = last.id.max(id),
+            _ => self.0.push(Notice { text, id }),
         }
         self.bound();
     }
 
-    /// More that has waited.
-    fn add(&mut self, later: Self) {
-        self.texts.extend(later.texts);
-        self.are_stored.extend(later.are_stored);
-        self.stored = self.stored.max(later.stored);
-    }
-
     /// The oldest that are in memory alone give way.
     fn bound(&mut self) {
-        let passing = self.are_stored.iter().filter(|is_stored| !**is_stored).count();
-        for _ in MAX_PASSING..passing {
-            let Some(oldest) = self.are_stored.iter().position(|is_stored| !is_stored) else {
-                return;
-            };
-            self.texts.remove(oldest);
-            self.are_stored.remove(oldest);
-        }
+        let passing = self.0.iter().filter(|notice| notice.id.is_none()).count();
+        let mut surplus = passing.saturating_sub(MAX_PASSING);
+        self.0.retain(|notice| {
+            let is_surplus = surplus > 0 && notice.id.is_none();
+            surplus -= usize::from(is_surplus);
+            !is_surplus
+        });
+    }
+
+    /// Takes as many of the oldest as have so many characters together.
+    fn take(&mut self, mut room: usize) -> Self {
+        let is_over = |notice: &Notice| {
+            let left = room.checked_sub(notice.text.chars().count());
+            room = left.unwrap_or_default();
+            left.is_none()
+        };
+        let end = self.0.iter().position(is_over).unwrap_or(self.0.len());
+        Self(self.0.drain(..end).collect())
+    }
+
+    fn texts(&self) -> Vec<String> {
+        self.0.iter().map(|notice| notice.text.clone()).collect()
+    }
+
+    /// The last of them that the database has.
+    fn stored(&self) -> Option<u64> {
+        self.0.iter().filter_map(|notice| notice.id).max()
     }
 }
 
@@ -92,54 +105,77 @@ impl Notices {
         all.entry(key.clone()).or_default().push(text, id);
     }
 
-    /// Takes what waits for a session.
-    pub(super) fn take(&self, key: &SessionKey) -> Waiting {
-        self.0.lock().remove(key).unwrap_or_default()
+    /// Takes what waits for a session, up to so many characters.
+    fn take(&self, key: &SessionKey, room: usize) -> Waiting {
+        let mut all = self.0.lock();
+        let Some(waiting) = all.get_mut(key) else { return Waiting::default() };
+        let taken = waiting.take(room);
+        if waiting.0.is_empty() {
+            all.remove(key);
+        }
+        taken
+    }
+
+    /// Nobody will hear what waits for a session.
+    pub(super) fn forget(&self, key: &SessionKey) {
+        self.0.lock().remove(key);
     }
 
     /// What was taken waits again, before what has come since.
-    pub(super) fn put_back(&self, key: &SessionKey, mut taken: Waiting) {
-        if taken.texts.is_empty() {
+    fn put_back(&self, key: &SessionKey, mut taken: Waiting) {
+        if taken.0.is_empty() {
             return;
         }
         let mut all = self.0.lock();
         let waiting = all.entry(key.clone()).or_default();
-        taken.add(std::mem::take(waiting));
+        taken.0.append(&mut waiting.0);
         taken.bound();
         *waiting = taken;
     }
 
     /// All that waits, for `status`.
     pub fn of_all(&self) -> Vec<String> {
-        self.0.lock().values().flat_map(|waiting| waiting.texts.clone()).collect()
+        self.0.lock().values().flat_map(Waiting::texts).collect()
     }
 }
 
 /// Events that were taken for a turn. Unless they are heard in it, they wait again
 /// when this is dropped.
 pub struct Untold<'a> {
-    pub(super) parts: &'a RunsParts,
-    pub(super) key: SessionKey,
-    pub(super) waiting: Waiting,
+    parts: &'a RunsParts,
+    key: SessionKey,
+    waiting: Waiting,
+    /// How many characters the turn may still be told.
+    room: usize,
 }
 
-impl Untold<'_> {
+impl<'a> Untold<'a> {
+    /// What waits for a session.
+    pub(super) fn of(parts: &'a RunsParts, key: &SessionKey) -> Self {
+        let waiting = Waiting::default();
+        let mut untold = Self { parts, key: key.clone(), waiting, room: TOLD_CHARS };
+        untold.take_more();
+        untold
+    }
+
     /// The events.
-    pub fn texts(&self) -> &[String] {
-        &self.waiting.texts
+    pub fn texts(&self) -> Vec<String> {
+        self.waiting.texts()
     }
 
     /// Takes what has come since; answers that alone.
     pub(super) fn take_more(&mut self) -> Vec<String> {
-        let more = self.parts.notices.take(&self.key);
-        let texts = more.texts.clone();
-        self.waiting.add(more);
+        let mut more = self.parts.notices.take(&self.key, self.room);
+        let texts = more.texts();
+        let told: usize = texts.iter().map(|text| text.chars().count()).sum();
+        self.room = self.room.saturating_sub(told);
+        self.waiting.0.append(&mut more.0);
         texts
     }
 
     /// Somebody has heard them: the database forgets them, too.
     pub fn set_heard(&mut self) {
-        let Some(last) = std::mem::take(&mut self.waiting).stored else { return };
+        let Some(last) = std::mem::take(&mut self.waiting).stored() else { return };
         let (store, key) = (Arc::clone(&self.parts.store), self.key.clone());
         self.parts.tasks.spawn("notices", async move {
             if let Err(error) = store.forget_notices(key.as_str(), last).await {
@@ -180,12 +216,13 @@ mod tests {
             notices.add_stored(&key, &format!("kept {index}"), index);
             notices.add(&key, &format!("passing {index}"));
         }
-        let taken = notices.take(&key);
-        assert_eq!((taken.texts.len(), taken.stored), (45 + MAX_PASSING, Some(29)));
-        let of = |word: &str| taken.texts.iter().filter(|text| text.starts_with(word)).count();
-        assert_eq!((of("kept"), of("event 2"), taken.texts[0].as_str()), (30, 6 + 5, "event 0"));
-        assert_eq!(taken.texts.last().map(String::as_str), Some("passing 29"));
-        assert!(notices.take(&key).texts.is_empty());
+        let taken = notices.take(&key, TOLD_CHARS);
+        let texts = taken.texts();
+        assert_eq!((texts.len(), taken.stored()), (45 + MAX_PASSING, Some(29)));
+        let of = |word: &str| texts.iter().filter(|text| text.starts_with(word)).count();
+        assert_eq!((of("kept"), of("event 2"), texts[0].as_str()), (30, 6 + 5, "event 0"));
+        assert_eq!(texts.last().map(String::as_str), Some("passing 29"));
+        assert!(notices.take(&key, TOLD_CHARS).0.is_empty());
     }
 
     #[test]
@@ -197,8 +234,30 @@ mod tests {
         assert_eq!(shortened(&format!("{long}x")), format!("{long} […]"));
         notices.add_stored(&key, &long, 1);
         notices.add(&key, &long);
-        let lengths = notices.take(&key).texts.into_iter().map(|text| text.chars().count());
-        assert_eq!(lengths.collect::<Vec<_>>(), [MAX_CHARS, PASSING_CHARS]);
+        let texts = notices.take(&key, TOLD_CHARS).texts();
+        let lengths: Vec<_> = texts.iter().map(|text| text.chars().count()).collect();
+        assert_eq!(lengths, [MAX_CHARS, PASSING_CHARS]);
+    }
+
+    #[test]
+    fn one_turn_is_told_what_it_has_room_for_and_the_next_the_others() {
+        let notices = Notices::default();
+        let key = SessionKey::from_canonical("agent:main:main");
+        for id in 0..12 {
+            notices.add_stored(&key, &format!("{id:04}{}", "\u{e4}".repeat(7996)), id);
+        }
+        let mut heard = 0;
+        for (count, last) in [(5, Some(4)), (5, Some(9)), (2, Some(11)), (0, None)] {
+            let taken = notices.take(&key, TOLD_CHARS);
+            assert_eq!((taken.0.len(), taken.stored()), (count, last));
+            for text in taken.texts() {
+                assert!(text.starts_with(&format!("{heard:04}")));
+                heard += 1;
+            }
+        }
+        notices.add(&key, "later");
+        assert!(notices.take(&key, 4).0.is_empty(), "it is not cut");
+        assert_eq!(notices.take(&key, 5).texts(), ["later"]);
     }
 
     #[test]
@@ -219,22 +278,22 @@ mod tests {
         let notices = Notices::default();
         let key = SessionKey::from_canonical("agent:main:main");
         notices.add_stored(&key, "first", 7);
-        let taken = notices.take(&key);
+        let taken = notices.take(&key, TOLD_CHARS);
         notices.add(&key, "second");
         notices.put_back(&key, taken);
-        let taken = notices.take(&key);
+        let taken = notices.take(&key, TOLD_CHARS);
         assert_eq!(
-            (&taken.texts[..], taken.stored),
-            (&["first".into(), "second".into()][..], Some(7))
+            (taken.texts(), taken.stored()),
+            (vec!["first".to_owned(), "second".to_owned()], Some(7))
         );
         for index in 0..MAX_PASSING {
             notices.add(&key, &index.to_string());
         }
         notices.put_back(&key, taken);
-        let taken = notices.take(&key);
+        let texts = notices.take(&key, TOLD_CHARS).texts();
         // What only memory had gave way, and what the database has too did not.
         assert_eq!(
-            (taken.texts.len(), &taken.texts[..2]),
+            (texts.len(), &texts[..2]),
             (MAX_PASSING + 1, &["first".to_owned(), "0".to_owned()][..])
         );
     }

@@ -96,6 +96,22 @@ impl RunsParts {
         Ok(())
     }
 
+    /// The same for one that nobody would send again: where too many wait already, it is
+    /// in memory alone.
+    ///
+    /// # Errors
+    /// When it cannot be written down for another reason.
+    pub async fn remind(&self, key: &SessionKey, text: &str) -> Result<(), StoreError> {
+        match self.notice(key, text).await {
+            Err(error) if error.is_crowded() => {
+                tracing::warn!(session = %key, "a reminder is kept until a stop only");
+                self.notices.add(key, text);
+                Ok(())
+            }
+            kept => kept,
+        }
+    }
+
     /// An event that the database has under this id waits, too.
     pub fn noted(&self, key: &SessionKey, text: &str, id: u64) {
         self.notices.add_stored(key, text, id);
@@ -104,14 +120,14 @@ impl RunsParts {
     /// Takes the system events that wait for a session. They are kept for a next
     /// time until they have been heard.
     pub fn take_notices(&self, key: &SessionKey) -> Untold<'_> {
-        Untold { parts: self, key: key.clone(), waiting: self.notices.take(key) }
+        Untold::of(self, key)
     }
 
     /// What belongs to a session that was deleted goes with it: its commands end, and
     /// system events that wait there are for nobody.
     pub fn session_deleted(&self, key: &SessionKey) {
         self.processes.end_of_session(key);
-        drop(self.notices.take(key));
+        self.notices.forget(key);
     }
 
     /// Brings back the system events that waited when the last process ended.

@@ -1,5 +1,6 @@
 //! One accepted message on its way to an answer.
 
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -113,6 +114,8 @@ pub struct ActiveRun {
     decided: OnceLock<RunEnd>,
     /// Whether its end is being told.
     over: AtomicBool,
+    /// For how many other runs it waits at the moment.
+    pub(super) waits: AtomicUsize,
     /// What it has done so far.
     progress: Mutex<Progress>,
     cancel: CancellationToken,
@@ -151,6 +154,7 @@ impl ActiveRun {
             steered: AtomicBool::new(false),
             decided: OnceLock::new(),
             over: AtomicBool::new(false),
+            waits: AtomicUsize::new(0),
             progress: Mutex::default(),
             cancel: CancellationToken::new(),
             end: watch::Sender::new(None),

@@ -95,9 +95,9 @@ impl Runs {
         Arc::new(Self { parts, lanes, permits, asides, started_at, subagents, commands })
     }
 
-    /// Does what a run waits for, whose place another run may have meanwhile.
-    pub async fn while_lending<T>(&self, work: impl Future<Output = T>) -> T {
-        self.permits.lending(&self.parts.tasks, work).await
+    /// Does what `run` waits for, whose place another run may have meanwhile.
+    pub async fn while_lending<T>(&self, run: &ActiveRun, work: impl Future<Output = T>) -> T {
+        self.permits.lending(&self.parts.tasks, &run.waits, work).await
     }
 
     /// What it works with.

@@ -52,7 +52,7 @@ pub async fn execute(runs: &Arc<Runs>, run: &Arc<ActiveRun>) -> RunEnd {
         run,
         emitter,
         used: Usage::default(),
-        notices: untold.texts().to_vec(),
+        notices: untold.texts(),
         untold,
         fill: Fill::default(),
         has_compacted: false,

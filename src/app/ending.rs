@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::timeout;
 
-use super::AppError;
+use super::{AppError, Ended};
 use crate::bus::{Audience, Closing, EventKind, Hub};
 use crate::registry::Services;
 use crate::support::{millis, stability};
@@ -22,9 +23,16 @@ const CHANNELS_LIMIT: Duration = Duration::from_secs(3);
 /// When clients may expect a gateway that restarts, as the original says it.
 const RESTART_EXPECTED_MS: u64 = 1500;
 
-/// SIGINT and SIGTERM, which stop it. One for all that the gateway does: what comes
-/// while one runtime ends and the next one begins is heard by the next who waits.
+/// What the process is told. One for all that the gateway does: what comes while one
+/// runtime ends and the next one begins is heard by the next who waits.
 pub struct Signals {
+    pub(super) stop: StopSignals,
+    /// SIGUSR1, which restarts it.
+    pub(super) restart: Signal,
+}
+
+/// SIGINT and SIGTERM, which stop it.
+pub(super) struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
 }
@@ -36,24 +44,32 @@ impl Signals {
     /// # Errors
     /// When the system does not tell of them.
     pub fn new() -> Result<Self, AppError> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt()).map_err(AppError::Signals)?,
-            terminate: signal(SignalKind::terminate()).map_err(AppError::Signals)?,
-        })
+        let hear = |kind| signal(kind).map_err(AppError::Signals);
+        let (interrupt, terminate) =
+            (hear(SignalKind::interrupt())?, hear(SignalKind::terminate())?);
+        let restart = hear(SignalKind::user_defined1())?;
+        Ok(Self { stop: StopSignals { interrupt, terminate }, restart })
     }
 
+    /// Waits for the next one that stops it.
+    pub async fn stop(&mut self) {
+        self.stop.next().await;
+    }
+
+    /// The restart that begins now is the one that was wanted until now.
+    pub fn take_restart(&mut self) {
+        let _ = self.restart.recv().now_or_never();
+    }
+}
+
+impl StopSignals {
     /// Waits for the next one.
-    pub async fn next(&mut self) {
+    pub(super) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
         }
     }
-}
-
-/// SIGUSR1, which restarts it.
-pub(super) fn restart_signal() -> Result<Signal, AppError> {
-    signal(SignalKind::user_defined1()).map_err(AppError::Signals)
 }
 
 /// Waits until a restart is wanted, and then until it interrupts nothing.
@@ -79,8 +95,42 @@ pub(super) fn note_ready(took: Duration) {
     stability::note("diagnostic.phase.completed", phase);
 }
 
+/// Says good-bye, and listens to signals meanwhile.
+pub(super) async fn leave(
+    ended: Result<Ended, AppError>,
+    services: &Services,
+    hub: &Hub,
+    signals: &mut StopSignals,
+) -> Result<Ended, AppError> {
+    let restarts = matches!(ended, Ok(Ended::Restarts));
+    let good_bye = Box::pin(stop(services, hub, restarts));
+    unless_told(ended, good_bye, async || signals.next().await).await
+}
+
+/// Waits for the end of `good_bye`. Whoever tells a restart to stop makes a stop of it,
+/// and whoever tells a stop to stop has nothing waited for.
+async fn unless_told(
+    mut ended: Result<Ended, AppError>,
+    mut good_bye: impl Future<Output = ()> + Unpin,
+    mut told: impl AsyncFnMut(),
+) -> Result<Ended, AppError> {
+    loop {
+        tokio::select! {
+            () = &mut good_bye => return ended,
+            () = told() => {}
+        }
+        match ended {
+            Ok(Ended::Restarts) => ended = Ok(Ended::Stopped),
+            ended => {
+                tracing::warn!("stopped at once");
+                return ended.map(|_| Ended::StoppedAtOnce);
+            }
+        }
+    }
+}
+
 /// Says good-bye: event, drain, close.
-pub(super) async fn stop(services: &Services, hub: &Hub, restarts: bool) {
+async fn stop(services: &Services, hub: &Hub, restarts: bool) {
     let payload = if restarts {
         json!({"reason": "gateway restarting", "restartExpectedMs": RESTART_EXPECTED_MS})
     } else {
@@ -101,4 +151,31 @@ pub(super) async fn stop(services: &Services, hub: &Hub, restarts: bool) {
         }
     };
     let _ = timeout(CLOSE_LIMIT, all_gone).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How it ends when so many signals come before its good-bye is over.
+    async fn after(ended: Ended, mut signals: u32) -> Ended {
+        let told = async || {
+            if signals == 0 {
+                std::future::pending::<()>().await;
+            }
+            signals -= 1;
+        };
+        let good_bye = Box::pin(tokio::time::sleep(DRAIN_LIMIT));
+        unless_told(Ok(ended), good_bye, told).await.unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_signal_makes_a_restart_a_stop_and_a_stop_one_that_waits_for_nothing() {
+        use Ended::{Restarts, Stopped, StoppedAtOnce};
+        assert_eq!(after(Restarts, 0).await, Restarts);
+        assert_eq!(after(Restarts, 1).await, Stopped);
+        assert_eq!(after(Restarts, 2).await, StoppedAtOnce);
+        assert_eq!(after(Stopped, 0).await, Stopped);
+        assert_eq!(after(Stopped, 1).await, StoppedAtOnce);
+    }
 }

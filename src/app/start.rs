@@ -73,13 +73,32 @@ impl Start {
         }
     }
 
-    /// This once more, as no gateway begins with what the files say now: `issue`.
+    /// The configuration as it is now; and this one, which has seen that, for when no
+    /// gateway begins with it.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn next(&self, env: &Env) -> Result<(Self, Self), ConfigError> {
+        // Before they are read: a change in between is found then. Its own files, which
+        // need not be those of the next one.
+        let seen = fingerprint(&self.settings.files());
+        let next = Self::load(env, &self.overrides)?;
+        Ok((next, Self { seen, ..self.clone() }))
+    }
+
+    /// This once more, as no gateway begins with what the files say now: `issue`. What it
+    /// has seen is tried again only when it has changed: whoever is connected pays for
+    /// each try.
     #[must_use]
-    pub fn once_more(self, tried: Option<&Self>, issue: ConfigIssue) -> Self {
-        // What a gateway was begun with is tried again only when it has changed: whoever
-        // is connected pays for each try. Otherwise the files are looked at afresh.
-        let seen = tried.map_or_else(Default::default, |tried| tried.seen);
-        Self { seen, refused: Some(issue), ..self }
+    pub fn once_more(self, issue: ConfigIssue) -> Self {
+        let repair = self.repair.map(|repair| Repair { issue: issue.clone(), ..repair });
+        Self { repair, refused: Some(issue), ..self }
+    }
+
+    /// The same, which looks at the files afresh.
+    #[must_use]
+    pub fn once_more_afresh(self, issue: ConfigIssue) -> Self {
+        Self { seen: <[u8; 32]>::default(), ..self.once_more(issue) }
     }
 
     fn new(
@@ -90,5 +109,34 @@ impl Start {
     ) -> Self {
         let (overrides, dialects) = (overrides.clone(), &dialects::ALL);
         Self { settings, overrides, seen, repair, refused: None, dialects }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_tried_is_known_by_the_files_of_who_goes_on() {
+        let home = tempfile::tempdir().unwrap();
+        let state = home.path().join(".openclaw");
+        std::fs::create_dir(&state).unwrap();
+        let file = state.join("openclaw.json");
+        std::fs::write(&file, r#"{"gateway": {"auth": {"mode": "none"}}}"#).unwrap();
+        let env = Env::fixed([], home.path());
+        let overrides = Overrides { read_only: true, ..Overrides::default() };
+        let begun = Start::load(&env, &overrides).unwrap();
+
+        std::fs::write(state.join("more.json"), "{}").unwrap();
+        let text = r#"{"gateway": {"auth": {"mode": "none"}}, "$include": "./more.json"}"#;
+        std::fs::write(&file, text).unwrap();
+        let (next, before) = begun.next(&env).unwrap();
+        assert_ne!(next.settings.files(), begun.settings.files());
+        assert_eq!(before.settings.files(), begun.settings.files());
+        let issue = ConfigIssue { path: "gateway.port".into(), message: "taken".into() };
+        let before = before.once_more(issue.clone());
+        assert_eq!(before.seen, fingerprint(&before.settings.files()));
+        assert_eq!(before.refused, Some(issue.clone()));
+        assert_ne!(begun.once_more_afresh(issue).seen, before.seen);
     }
 }

@@ -4,7 +4,6 @@
 //! of the gateway waits for the collector; what it does not take is counted and
 //! forgotten. Must not: know what spans are of.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -19,6 +18,7 @@ use crate::config::{Env, OtelSettings, Settings};
 use crate::handlers::SERVER_VERSION;
 use crate::providers::{Clients, root_cause};
 use crate::registry::Services;
+use crate::support::Live;
 use crate::telemetry::hide_variable;
 use crate::telemetry::metrics::NUMBERS;
 use crate::telemetry::traces::{self, Ended, Queued};
@@ -59,7 +59,7 @@ impl Exporter {
             return;
         }
         let queue = traces::open(otel.sample_rate);
-        let export = export(Arc::clone(&settings), services.env.clone(), queue);
+        let export = export(otel.clone(), services.settings.clone(), services.env.clone(), queue);
         services.tasks.spawn("traces", export);
     }
 
@@ -71,9 +71,13 @@ impl Exporter {
 }
 
 /// Tells of what comes out of the queue, until it ends.
-async fn export(settings: Arc<Settings>, env: Env, mut queue: Receiver<Queued>) {
-    let Some(otel) = &settings.otel else { return };
-    let Some(collector) = reached(&settings, otel, &env, &mut queue).await else { return };
+async fn export(
+    otel: OtelSettings,
+    settings: Live<Settings>,
+    env: Env,
+    mut queue: Receiver<Queued>,
+) {
+    let Some(collector) = reached(&settings, &otel, &env, &mut queue).await else { return };
     let mut has_failed = false;
     while let Some(first) = queue.recv().await {
         let (batch, waiting) = gather(first, &mut queue, otel.flush).await;
@@ -103,7 +107,7 @@ async fn export(settings: Arc<Settings>, env: Env, mut queue: Receiver<Queued>) 
 /// Who is told, as soon as that is known; `None` when nobody wants it any more. What
 /// ends until then is given up.
 async fn reached(
-    settings: &Settings,
+    settings: &Live<Settings>,
     otel: &OtelSettings,
     env: &Env,
     queue: &mut Receiver<Queued>,
@@ -111,7 +115,8 @@ async fn reached(
     let (mut pause, longest) = AGAIN;
     let mut is_told = false;
     loop {
-        match Collector::reach(settings, otel, env).await {
+        // Where its secrets come from may be mended meanwhile.
+        match Collector::reach(&settings.now(), otel, env).await {
             Ok(collector) => return Some(collector),
             Err(why) if !std::mem::replace(&mut is_told, true) => {
                 tracing::warn!("diagnostics.otel: no traces are sent for now: {why}");

@@ -147,8 +147,8 @@ fn waiting_text(waiting: &Value, now_ms: u64) -> String {
     let head = ["ID", "AGENT", "WHERE", "EXPIRES", "WHAT"].map(str::to_owned);
     let all = asked.iter().map(|question| row(question, now_ms));
     let mut text = table(&std::iter::once(head).chain(all).collect::<Vec<_>>());
-    let id = word(first, "/id").unwrap_or_default();
-    text.extend(["\nLet one be done with: clawgate approvals approve ", id, "   (or deny)\n"]);
+    let id = spelled_out(word(first, "/id").unwrap_or_default());
+    text.extend(["\nLet one be done with: clawgate approvals approve ", &id, "   (or deny)\n"]);
     text
 }
 
@@ -166,8 +166,8 @@ fn row(question: &Value, now_ms: u64) -> [String; 5] {
         Some(spelled_out(&format!("{title}{}", about.unwrap_or_default())))
     });
     [
-        of("/id").unwrap_or("?").to_owned(),
-        of("/request/agentId").unwrap_or("-").to_owned(),
+        spelled_out(of("/id").unwrap_or("?")),
+        spelled_out(of("/request/agentId").unwrap_or("-")),
         spelled_out(&place),
         left.map_or_else(|| "-".to_owned(), |left| format!("in {left}")),
         shortened(what.unwrap_or_default()),
@@ -187,11 +187,11 @@ fn shortened(text: String) -> String {
 fn rules_text(answer: &Value) -> String {
     let path = word(answer, "/path").unwrap_or("the file of what may run");
     let absent = if answer["exists"] == true { "" } else { " (not there)" };
-    let mut text = format!("{path}{absent}\n");
+    let mut text = format!("{}{absent}\n", spelled_out(path));
     let file = &answer["file"];
     for (name, value) in file["defaults"].as_object().into_iter().flatten() {
-        let line = format!("default {name}: {}\n", value.as_str().unwrap_or(&value.to_string()));
-        text.push_str(&line);
+        let line = format!("default {name}: {}", value.as_str().unwrap_or(&value.to_string()));
+        text.extend([spelled_out(&line).as_str(), "\n"]);
     }
     let agents = file["agents"].as_object().into_iter().flatten();
     let entries = agents.flat_map(|(agent, rules)| {
@@ -212,7 +212,7 @@ fn entry_row(agent: &str, entry: &Value) -> [String; 4] {
     // Older files have the pattern alone.
     let pattern = entry.as_str().or_else(|| word(entry, "/pattern")).unwrap_or("?");
     [
-        agent.to_owned(),
+        spelled_out(agent),
         spelled_out(pattern),
         word(entry, "/argPattern").map_or_else(|| "any".to_owned(), spelled_out),
         shortened(word(entry, "/lastUsedCommand").map_or_else(|| "-".to_owned(), spelled_out)),
@@ -240,6 +240,9 @@ Let one be done with: clawgate approvals approve 0a1b   (or deny)
         assert_eq!(waiting_text(&waiting, 1000), expected);
         let nothing = waiting_text(&json!({"exec": [], "plugin": []}), 0);
         assert_eq!(nothing, "Nothing waits for approval.\n");
+        let sly = json!({"exec": [{"id": "a", "request": {"command": "ls", "agentId": "x\ny"}}]});
+        let shown = waiting_text(&sly, 0);
+        assert!(shown.contains("a   x\\ny  "), "{shown}");
         let long = json!({"exec": [{"id": "a", "request": {"command": "x".repeat(250)}}]});
         let shown = waiting_text(&long, 0);
         assert!(shown.contains("… (50 more characters: --json)"), "{shown}");
@@ -262,5 +265,9 @@ main   /bin/ls      any        -
         assert_eq!(rules_text(&answer), expected);
         let none = rules_text(&json!({"exists": false, "file": {"version": 1}}));
         assert!(none.ends_with("No command runs by a rule of its own.\n"), "{none}");
+        // That of a node is what the node says.
+        let sly = rules_text(&json!({"path": "/h\nx", "exists": true, "file": {
+            "defaults": {"ask\nx": "y"}, "agents": {"a\nx": {"allowlist": ["/bin/ls"]}}}}));
+        assert!(sly.lines().all(|line| !line.starts_with('x')), "{sly}");
     }
 }

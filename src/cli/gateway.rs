@@ -126,9 +126,10 @@ pub fn run(args: &GatewayArgs, env: &Env) -> anyhow::Result<ExitCode> {
         );
     }
     create_private_dir(&settings.paths.state_dir)?;
-    let lock = InstanceLock::acquire(&settings.paths.instance_lock())?;
-    let ended = run_again_and_again(start, env, lock, args.strict);
+    let mut lock = InstanceLock::acquire(&settings.paths.instance_lock())?;
+    let ended = run_again_and_again(start, env, &mut lock, args.strict);
     telemetry::flush_at_end();
+    lock.end_with_process();
     ended.map(|()| ExitCode::SUCCESS)
 }
 
@@ -137,7 +138,7 @@ pub fn run(args: &GatewayArgs, env: &Env) -> anyhow::Result<ExitCode> {
 fn run_again_and_again(
     start: Start,
     env: &Env,
-    lock: InstanceLock,
+    lock: &mut InstanceLock,
     is_strict: bool,
 ) -> anyhow::Result<()> {
     let mut runtime = threads()?;
@@ -146,15 +147,36 @@ fn run_again_and_again(
     loop {
         telemetry::configure(&rounds.start.settings.logging);
         let after = runtime.block_on(rounds.next());
-        // Files and database are closed before they are opened again. What a disk holds
-        // up is left behind.
+        // Files and database are closed before they are opened again.
         let is_hurried = matches!(after, Ok(After::EndAtOnce));
-        runtime.shutdown_timeout(if is_hurried { Duration::ZERO } else { LEFT_MAX });
-        if !matches!(after?, After::Again) {
+        let longest = if is_hurried { Duration::ZERO } else { LEFT_MAX };
+        let is_stopped = let_go(runtime, longest, &mut rounds.signals);
+        if !matches!(after?, After::Again) || is_stopped {
             return Ok(());
         }
         runtime = threads()?;
     }
+}
+
+/// Waits for the end of what still runs there; what a disk holds up is left behind after
+/// `longest`, or at the next signal to stop. Whether there was one.
+fn let_go(runtime: Runtime, longest: Duration, signals: &mut Signals) -> bool {
+    let Ok(meanwhile) = Builder::new_current_thread().enable_all().build() else {
+        runtime.shutdown_timeout(longest);
+        return false;
+    };
+    let is_stopped = meanwhile.block_on(async {
+        let end = blocking(move || runtime.shutdown_timeout(longest));
+        tokio::select! {
+            _ = end => false,
+            () = signals.stop() => true,
+        }
+    });
+    meanwhile.shutdown_background();
+    if is_stopped {
+        tracing::warn!("stopped at once");
+    }
+    is_stopped
 }
 
 fn threads() -> anyhow::Result<Runtime> {
@@ -177,10 +199,10 @@ enum After {
 struct Rounds<'a> {
     /// What the next one begins with.
     start: Start,
-    /// What the one before it ran with, until it is ready itself.
+    /// What is gone back to, until it is ready itself: what the one before it ran with.
     before: Option<Start>,
     env: &'a Env,
-    lock: InstanceLock,
+    lock: &'a mut InstanceLock,
     sockets: Sockets,
     signals: Signals,
     is_strict: bool,
@@ -212,18 +234,19 @@ impl Rounds<'_> {
     /// The next one has the configuration as it is now; that of before, where no
     /// gateway would start with it.
     async fn look_again(&mut self) -> After {
+        self.signals.take_restart();
         let now = tokio::select! {
             now = Box::pin(load(&self.start, self.env)) => now,
-            () = self.signals.next() => return After::End,
+            () = self.signals.stop() => return After::End,
         };
         match now {
-            Ok(start) => {
+            Ok((next, before)) => {
                 trouble::tell("config", None);
-                self.before = Some(std::mem::replace(&mut self.start, start));
+                (self.start, self.before) = (next, Some(before));
             }
             Err(issue) => {
                 tell(&issue);
-                self.start = self.start.clone().once_more(None, issue);
+                self.start = self.start.clone().once_more_afresh(issue);
             }
         }
         After::Again
@@ -235,7 +258,7 @@ impl Rounds<'_> {
         if let Some(before) = self.before.take() {
             let issue = error.issue();
             tell(&issue);
-            return Ok(before.once_more(Some(&self.start), issue));
+            return Ok(before.once_more(issue));
         }
         let issue = error.of_config().filter(|_| !self.is_strict && self.start.repair.is_none());
         let mending = issue.and_then(|issue| Start::mend(self.env, &self.start.overrides, issue));
@@ -258,19 +281,19 @@ fn announce(start: &Start, ready: &Ready, lock: &mut InstanceLock) {
     }
 }
 
-/// The configuration as it is now.
-async fn load(before: &Start, env: &Env) -> Result<Start, ConfigIssue> {
+/// The configuration as it is now, and `before` for when no gateway begins with it.
+async fn load(before: &Start, env: &Env) -> Result<(Start, Start), ConfigIssue> {
     let wrong = |message: String| ConfigIssue { path: String::new(), message };
-    let (around, given) = (env.clone(), before.overrides.clone());
-    let loaded = blocking(move || Start::load(&around, &given)).await;
+    let (around, begun) = (env.clone(), before.clone());
+    let loaded = blocking(move || begun.next(&around)).await;
     let loaded = loaded.map_err(|error| wrong(error.to_string()))?;
-    let start = loaded.map_err(|error| ConfigIssue::from(&error))?;
-    if start.settings.paths != before.settings.paths {
+    let (next, before) = loaded.map_err(|error| ConfigIssue::from(&error))?;
+    if next.settings.paths != before.settings.paths {
         let text = "the state directory is another one; stop and start the gateway for that";
         return Err(wrong(text.to_owned()));
     }
-    app::check(&start.settings, env).await.map_err(|error| error.issue())?;
-    Ok(start)
+    app::check(&next.settings, env).await.map_err(|error| error.issue())?;
+    Ok((next, before))
 }
 
 /// Says why the configuration is not in use.

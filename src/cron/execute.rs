@@ -155,7 +155,7 @@ impl Worker {
 
     /// Tells a session something; it answers at its next turn.
     async fn remind(&self, home: &SessionKey, text: &str) -> Outcome {
-        match self.runs.parts().notice(home, text).await {
+        match self.runs.parts().remind(home, text).await {
             Ok(()) => Outcome::ok(text),
             Err(error) => Outcome::failed(&error.to_string(), "cron-setup", self.cron.now_ms()),
         }

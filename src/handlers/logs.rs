@@ -77,8 +77,18 @@ impl Wanted {
             let level = read["_meta"]["logLevelId"].as_u64().unwrap_or_default();
             usize::try_from(level).is_ok_and(|level| level >= least)
         });
-        is_grave && self.session.as_ref().is_none_or(|key| line.contains(key.as_str()))
+        is_grave && self.session.as_ref().is_none_or(|key| names(line, key))
     }
+}
+
+/// Whether a line names this session, and not only one whose key begins with its key.
+fn names(line: &str, key: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || "-_@+".contains(c);
+    let mut places = line.match_indices(key).filter_map(|(at, _)| line.get(at + key.len()..));
+    places.any(|rest| {
+        let rest = rest.strip_prefix(':').unwrap_or(rest);
+        !rest.starts_with(is_part)
+    })
 }
 
 /// A line as dashboards read it.
@@ -103,7 +113,10 @@ mod tests {
         assert!(wanted.has(&line(4, "a run of agent:main:main failed")));
         assert!(wanted.has(&line(5, "agent:main:main")));
         assert!(!wanted.has(&line(3, "agent:main:main")), "less grave");
-        assert!(!wanted.has(&line(4, "agent:main:other")));
+        for other in ["agent:main:other", "agent:main:main-2", "agent:main:main:thread:5"] {
+            assert!(!wanted.has(&line(4, other)), "{other}");
+        }
+        assert!(wanted.has(&line(4, "of agent:main:main-2 and of agent:main:main: failed")));
         assert!(!wanted.has("no line of ours: agent:main:main"));
         assert!(Wanted::default().has("no line of ours"));
         let shown = entry(&line(4, "x"));

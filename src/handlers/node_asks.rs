@@ -4,11 +4,11 @@
 use std::time::Duration;
 
 use super::chat::{check_session, clean};
+use super::sessions::unavailable;
 use super::{attachments, reply};
 use crate::agent::{Family, RunTerms, SendRequest};
 use crate::channels::{Outgoing, Target, TargetError, Wanted};
 use crate::nodes::{AgentRequest, SpeechPrint};
-use crate::protocol::methods::agent::{AgentParams, ReplyRoute};
 use crate::protocol::{ErrorShape, simple};
 use crate::providers::ThinkingLevel;
 use crate::registry::{Ctx, Reply};
@@ -25,18 +25,6 @@ pub(super) async fn said(
     text: String,
     print: SpeechPrint,
 ) -> Reply<()> {
-    let nodes = &cx.services.nodes;
-    let run_id = match print {
-        // The same key is the same message, also after a restart.
-        SpeechPrint::Event(event) => format!("voice-{node_id}-{event}"),
-        SpeechPrint::Likely(print) if nodes.hear(&key, &print) => {
-            format!("voice-{}", cx.services.ids.uuid())
-        }
-        SpeechPrint::Likely(_) => {
-            tracing::debug!(node = %node_id, session = %key, "said once, reported twice");
-            return Ok(());
-        }
-    };
     let request = AgentRequest {
         message: text,
         attachments: Vec::new(),
@@ -48,9 +36,22 @@ pub(super) async fn said(
         thinking: Some(SPOKEN.to_owned()),
         timeout_seconds: None,
     };
+    let print = match print {
+        // The same key is the same message, also after a restart.
+        SpeechPrint::Event(event) => {
+            return ask(cx, key, format!("voice-{node_id}-{event}"), request).await;
+        }
+        SpeechPrint::Likely(print) => print,
+    };
+    let nodes = &cx.services.nodes;
+    if !nodes.hear(&key, &print) {
+        tracing::debug!(node = %node_id, session = %key, "said once, reported twice");
+        return Ok(());
+    }
+    let run_id = format!("voice-{}", cx.services.ids.uuid());
     let asked = ask(cx, key.clone(), run_id, request).await;
     if asked.is_err() {
-        nodes.hear_again(&key);
+        nodes.hear_again(&key, &print);
     }
     asked
 }
@@ -79,8 +80,8 @@ pub(super) async fn ask(
         attachments::receive(cx, &key, &text, std::mem::take(&mut p.attachments)).await?;
     let thinking = p.thinking.as_deref().map(simple::thinking_in).and_then(ThinkingLevel::parse);
     let place = place(cx, &key, &p).await;
-    let reply = match &place {
-        Some(place) => reply::of_agent(cx, &key, &delivered(&run_id, place)).await?,
+    let reply = match place.clone() {
+        Some(place) => Some(reply::expect(cx, Family::Agent, &key, &run_id, place).await?),
         None => None,
     };
     let request = SendRequest {
@@ -120,7 +121,8 @@ async fn place(cx: &Ctx, key: &SessionKey, p: &AgentRequest) -> Option<Target> {
     match reachable(cx, key, p).await {
         Ok(place) => Some(place),
         Err(error) => {
-            tracing::warn!(session = %key, %error, "the answer to a node is not delivered");
+            let error = error.message;
+            tracing::warn!(session = %key, error, "the answer to a node is not delivered");
             None
         }
     }
@@ -128,44 +130,20 @@ async fn place(cx: &Ctx, key: &SessionKey, p: &AgentRequest) -> Option<Target> {
 
 /// The place that a node names, else that of the session, else the usual one. A
 /// node reaches nobody whom an agent would not.
-async fn reachable(cx: &Ctx, key: &SessionKey, p: &AgentRequest) -> Result<Target, TargetError> {
+async fn reachable(cx: &Ctx, key: &SessionKey, p: &AgentRequest) -> Reply<Target> {
     let channels = &cx.services.runs.parts().channels;
-    let entry = cx.services.sessions.entry(key).await.ok().flatten();
+    let refused = |error: TargetError| ErrorShape::invalid(error.to_string());
+    // Where the session is cannot be guessed when it cannot be read.
+    let entry = cx.services.sessions.entry(key).await.map_err(unavailable)?;
     let own = entry.and_then(|entry| channels.context_target(&entry));
     let is_named = p.channel.is_some() || p.to.is_some();
     if let Some(own) = own.clone().filter(|_| !is_named) {
         return Ok(own);
     }
     let (channel, to) = (p.channel.as_deref(), p.to.as_deref());
-    let place = channels.target(&Wanted { channel, to, ..Wanted::default() })?;
-    channels.check_reach(&place, own.as_ref()).await?;
+    let place = channels.target(&Wanted { channel, to, ..Wanted::default() }).map_err(refused)?;
+    channels.check_reach(&place, own.as_ref()).await.map_err(refused)?;
     Ok(place)
-}
-
-/// A run whose answer goes to this place, as `agent` would have it.
-fn delivered(run_id: &str, place: &Target) -> AgentParams {
-    let address = place.address.clone();
-    AgentParams {
-        message: String::new(),
-        agent_id: None,
-        has_model: false,
-        to: None,
-        session_id: None,
-        session_key: None,
-        thinking: None,
-        deliver: true,
-        reply: ReplyRoute {
-            channel: Some(address.channel),
-            account: Some(address.account),
-            to: Some(address.target),
-            thread: Some(address.thread),
-        },
-        best_effort: true,
-        attachments: Vec::new(),
-        timeout_seconds: None,
-        wake_word: None,
-        idempotency_key: run_id.to_owned(),
-    }
 }
 
 async fn give_receipt(cx: &Ctx, run_id: &str, place: &Target, text: String) {

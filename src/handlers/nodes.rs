@@ -107,7 +107,7 @@ pub async fn invoke(cx: Ctx, p: NodeInvokeParams) -> Reply<Value> {
     };
     let mut kept = cx.once("node.invoke", Some(key), work).await?;
     if kept.get("params").is_some_and(|known| *known != print) {
-        return Err(ErrorShape::invalid("idempotencyKey was used for other params"));
+        return Err(other_params());
     }
     // An earlier release has kept nothing but the answer.
     let answer = match kept.get_mut("answer") {
@@ -121,6 +121,10 @@ pub async fn invoke(cx: Ctx, p: NodeInvokeParams) -> Reply<Value> {
              idempotencyKey if it is to be done again",
         )
     })
+}
+
+fn other_params() -> ErrorShape {
+    ErrorShape::invalid("idempotencyKey was used for other params")
 }
 
 /// Tells params apart, in whatever order their members come.
@@ -173,12 +177,8 @@ async fn invoke_once(cx: &Ctx, node_id: &str, call: NodeCall, is_ios: bool) -> R
                 && is_ios
                 && policy::needs_foreground(&command) =>
         {
-            let kept = nodes.keep_for_later(node_id, &command, params.as_ref(), &key).await;
-            let Some(id) = kept.map_err(unrecorded)? else {
-                return Err(ErrorShape::unavailable(
-                    "too many commands wait until this node returns to the foreground",
-                ));
-            };
+            let asked = (command.as_str(), params.as_ref(), key.as_str());
+            let id = keep(cx, node_id, asked).await?;
             let mut error =
                 ErrorShape::unavailable("node command queued until iOS returns to foreground")
                     .details(json!({
@@ -196,6 +196,20 @@ async fn invoke_once(cx: &Ctx, node_id: &str, call: NodeCall, is_ios: bool) -> R
         Err(InvokeError::NotConnected) => Err(failed(&InvokeError::Gone(command))),
         Err(error) => Err(failed(&error)),
     }
+}
+
+/// Keeps a command, its params and its key until a phone can do it; answers its id.
+async fn keep(
+    cx: &Ctx,
+    node_id: &str,
+    (command, params, key): (&str, Option<&Value>, &str),
+) -> Reply<String> {
+    let kept = cx.services.nodes.keep_for_later(node_id, command, params, key).await;
+    let kept = kept.map_err(unrecorded)?.ok_or_else(|| {
+        ErrorShape::unavailable("too many commands wait until this node returns to the foreground")
+    })?;
+    let waiting: Option<Value> = kept.params_json.and_then(|text| serde_json::from_str(&text).ok());
+    if print_of(waiting.as_ref()) == print_of(params) { Ok(kept.id) } else { Err(other_params()) }
 }
 
 /// The params of `system.run` as they go to the node. Only a decision that was

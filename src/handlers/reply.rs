@@ -99,7 +99,8 @@ async fn context(cx: &Ctx, key: &SessionKey) -> Option<Target> {
     cx.services.runs.parts().channels.context_target(&entry)
 }
 
-async fn expect(
+/// Writes down that the answer of a run goes to this place.
+pub(super) async fn expect(
     cx: &Ctx,
     family: Family,
     key: &SessionKey,

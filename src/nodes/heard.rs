@@ -26,12 +26,13 @@ impl Heard {
     pub fn note(&mut self, session: &str, print: &str, now_ms: u64) -> bool {
         let last = self.0.iter().find(|last| last.session == session);
         let is_repeat = last.is_some_and(|last| {
-            last.print == print && now_ms.saturating_sub(last.at_ms) <= WINDOW_MS
+            // A clock that was set back makes nothing a repeat for longer.
+            last.print == print && now_ms.abs_diff(last.at_ms) <= WINDOW_MS
         });
         if is_repeat {
             return false;
         }
-        self.forget(session);
+        self.0.retain(|last| last.session != session);
         if self.0.len() >= MAX_SESSIONS {
             self.0.pop_front();
         }
@@ -40,9 +41,9 @@ impl Heard {
         true
     }
 
-    /// What was said to a session last was not taken: it may come again.
-    pub fn forget(&mut self, session: &str) {
-        self.0.retain(|last| last.session != session);
+    /// This was not taken: it may come again. What was said meanwhile stays.
+    pub fn forget(&mut self, session: &str, print: &str) {
+        self.0.retain(|last| last.session != session || last.print != print);
     }
 }
 
@@ -59,8 +60,11 @@ mod tests {
         assert!(heard.note("a", "hi", 1001 + WINDOW_MS), "a person says it again");
         assert!(heard.note("a", "ho", 1002 + WINDOW_MS));
         assert!(heard.note("a", "hi", 1003 + WINDOW_MS), "not the last");
-        heard.forget("a");
+        heard.forget("a", "ho");
+        assert!(!heard.note("a", "hi", 1004 + WINDOW_MS), "something else was not taken");
+        heard.forget("a", "hi");
         assert!(heard.note("a", "hi", 1004 + WINDOW_MS), "it was not taken");
+        assert!(heard.note("a", "hi", 1), "the clock was set back by far");
         for index in 0..MAX_SESSIONS {
             heard.note(&index.to_string(), "x", 9000);
         }

@@ -27,15 +27,6 @@ pub(super) struct State {
     grants: u64,
     /// What people said last, for nodes that report it twice.
     pub heard: Heard,
-    /// The settings by which requests for approvals were filed.
-    rules: NodesSettings,
-}
-
-impl State {
-    /// Nobody is connected yet, under these settings.
-    pub fn new(rules: NodesSettings) -> Self {
-        Self { rules, ..Self::default() }
-    }
 }
 
 /// A node that connects.
@@ -64,6 +55,8 @@ pub struct LiveNode {
     granted: Vec<String>,
     /// Which of them count may change while it is there.
     settings: Live<Settings>,
+    /// The settings by which its approval was last asked for.
+    rules: NodesSettings,
 }
 
 impl fmt::Debug for LiveNode {
@@ -138,9 +131,10 @@ impl Nodes {
         let now_ms = self.parts.clock.now_ms();
         bound(&mut node.facts);
         let mut grants = self.state.lock().grants;
-        let granted = self.admit(&node, now_ms).await;
         let settings = self.parts.settings.clone();
-        let mut live = LiveNode { joined: node, connected_at: now_ms, granted, settings };
+        let rules = settings.now().nodes.clone();
+        let granted = self.admit(&node, &rules, now_ms).await;
+        let mut live = LiveNode { joined: node, connected_at: now_ms, granted, settings, rules };
         while let Some((newer, back)) = self.take_in(live, grants) {
             (grants, live) = (newer, back);
             live.granted = self.granted_now(&live.joined.node_id).await;
@@ -148,10 +142,10 @@ impl Nodes {
     }
 
     /// Records a node that connects; answers what it is granted.
-    async fn admit(&self, node: &Joining, now_ms: u64) -> Vec<String> {
+    async fn admit(&self, node: &Joining, rules: &NodesSettings, now_ms: u64) -> Vec<String> {
         let id = self.parts.ids.uuid();
         let (of, live) = (node.node_id.clone(), self.live_ids_with(&node.node_id));
-        let facts = listed(&self.parts.settings.now().nodes, &node.facts);
+        let facts = listed(rules, &node.facts);
         let admitted = self.parts.store.admit_node(of, facts, id, live, now_ms).await;
         match admitted {
             Ok(admitted) => {
@@ -168,32 +162,48 @@ impl Nodes {
     }
 
     /// Files requests for the approval of commands of connected nodes that count
-    /// since the settings have changed.
+    /// since the settings have changed. What cannot be filed now is with the next call.
     pub async fn follow_settings(&self) {
-        let now = self.parts.settings.now();
-        let before = {
-            let mut state = self.state.lock();
-            if state.rules == now.nodes {
-                return;
-            }
-            std::mem::replace(&mut state.rules, now.nodes.clone())
-        };
+        let settings = self.parts.settings.now();
+        let rules = &settings.nodes;
         for node in self.all_live() {
-            let facts = &node.joined.facts;
-            let is_new = |command: &String| {
-                is_listed(&now.nodes, facts, command)
-                    && !is_listed(&before, facts, command)
-                    && !node.is_granted(command)
-            };
-            if !facts.commands().iter().any(is_new) {
+            if node.rules == *rules {
                 continue;
             }
-            let shown =
-                NodeFacts { client_id: None, client_mode: None, ..listed(&now.nodes, facts) };
-            let node_id = &node.joined.node_id;
-            if let Err(error) = self.request_pairing(node_id.clone(), shown, false).await {
-                tracing::error!(node = %node_id, %error, "what the config allows a node is not asked for; it has to connect again");
+            let facts = &node.joined.facts;
+            let is_new = |command: &String| {
+                is_listed(rules, facts, command)
+                    && !is_listed(&node.rules, facts, command)
+                    && !node.is_granted(command)
+            };
+            let is_more = facts.commands().iter().any(is_new);
+            if !is_more || self.ask_for(&node, rules).await {
+                self.note_rules(&node, rules);
             }
+        }
+    }
+
+    /// Files a request for all the commands of a node that count; answers whether
+    /// there is one now.
+    async fn ask_for(&self, node: &LiveNode, rules: &NodesSettings) -> bool {
+        let node_id = &node.joined.node_id;
+        let facts = listed(rules, &node.joined.facts);
+        let shown = NodeFacts { client_id: None, client_mode: None, ..facts };
+        match self.request_pairing(node_id.clone(), shown, false).await {
+            Ok(filed) => filed.is_some(),
+            Err(error) => {
+                tracing::error!(node = %node_id, %error, "what the config allows a node is not asked for yet");
+                false
+            }
+        }
+    }
+
+    fn note_rules(&self, node: &LiveNode, rules: &NodesSettings) {
+        let (node_id, conn_id) = (&node.joined.node_id, &node.joined.conn_id);
+        let mut state = self.state.lock();
+        let all = state.nodes.get_mut(node_id).into_iter().flatten();
+        for known in all.filter(|known| known.joined.conn_id == *conn_id) {
+            Arc::make_mut(known).rules.clone_from(rules);
         }
     }
 
@@ -250,8 +260,8 @@ impl Nodes {
     }
 
     /// What was said to a session was not taken, so that it may be said again.
-    pub fn hear_again(&self, session: &SessionKey) {
-        self.state.lock().heard.forget(session.as_str());
+    pub fn hear_again(&self, session: &SessionKey, print: &str) {
+        self.state.lock().heard.forget(session.as_str(), print);
     }
 
     /// The node with this id, if it is connected.

@@ -66,8 +66,12 @@ pub struct Nodes {
 impl Nodes {
     /// Nobody is connected yet.
     pub fn new(parts: NodesParts) -> Self {
-        let state = Mutex::new(live::State::new(parts.settings.now().nodes.clone()));
-        Self { parts, state, deciding: AsyncMutex::default(), imported: OnceCell::new() }
+        Self {
+            parts,
+            state: Mutex::default(),
+            deciding: AsyncMutex::default(),
+            imported: OnceCell::new(),
+        }
     }
 
     /// The effective configuration.

@@ -72,7 +72,8 @@ impl Nodes {
     /// When they cannot be read.
     pub async fn pairings(&self) -> Result<NodePairings, StoreError> {
         self.imported().await;
-        self.follow_settings().await;
+        // Boxed: it has seldom anything to do, and is large.
+        Box::pin(self.follow_settings()).await;
         self.parts.store.node_pairings(self.live_ids(), self.parts.clock.now_ms()).await
     }
 

@@ -60,8 +60,9 @@ impl Nodes {
         Ok((drain, has_more))
     }
 
-    /// Keeps a command until its node is in the foreground again; answers its
-    /// id. `None` when too many wait.
+    /// Keeps a command until its node is in the foreground again; answers what
+    /// waits under its key, which may have been asked for before. `None` when too
+    /// many wait.
     ///
     /// # Errors
     /// When it cannot be recorded.
@@ -71,7 +72,7 @@ impl Nodes {
         command: &str,
         params: Option<&Value>,
         key: &str,
-    ) -> Result<Option<String>, StoreError> {
+    ) -> Result<Option<NodeAction>, StoreError> {
         let action = NodeAction {
             id: self.parts.ids.uuid(),
             command: command.to_owned(),
@@ -79,8 +80,7 @@ impl Nodes {
             idempotency_key: key.to_owned(),
             enqueued_at_ms: self.parts.clock.now_ms(),
         };
-        let kept = self.parts.store.queue_node_action(node_id, action).await?;
-        Ok(kept.map(|action| action.id))
+        self.parts.store.queue_node_action(node_id, action).await
     }
 
     /// A command was done after all, so that a node need not do it again when it

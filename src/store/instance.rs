@@ -94,23 +94,34 @@ impl InstanceLock {
             });
         }
         locked.on_path("lock", path)?;
-        write_pid(&mut file).on_path("write", path)?;
+        write_anew(&mut file, &format!("{}\n", std::process::id())).on_path("write", path)?;
         Ok(Self { file })
     }
 
     /// Tells clients on this machine how they reach the gateway.
     pub fn publish(&mut self, running: Running) -> io::Result<()> {
         let scheme = if running.is_tls { TLS } else { PLAIN };
-        // A gateway that begins again says it again.
-        write_pid(&mut self.file)?;
-        writeln!(self.file, "{}\n{scheme}", running.address)
+        // A gateway that begins again says it again, and nobody reads half of it.
+        let text = format!("{}\n{}\n{scheme}\n", std::process::id(), running.address);
+        write_anew(&mut self.file, &text)
+    }
+
+    /// Names no gateway any more, and keeps the lock for as long as the process lives: a
+    /// write that a disk holds up may still be under way.
+    pub fn end_with_process(self) {
+        self.name_nobody();
+        std::mem::forget(self);
+    }
+
+    fn name_nobody(&self) {
+        // Whoever gets the lock next writes its own.
+        let _ = self.file.set_len(0);
     }
 }
 
 impl Drop for InstanceLock {
     fn drop(&mut self) {
-        // Whoever gets the lock next writes its own.
-        let _ = self.file.set_len(0);
+        self.name_nobody();
     }
 }
 
@@ -129,10 +140,10 @@ pub fn running_at(path: &Path) -> Option<Running> {
     Some(Running { address, is_tls })
 }
 
-fn write_pid(file: &mut File) -> io::Result<()> {
+fn write_anew(file: &mut File, text: &str) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
-    writeln!(file, "{}", std::process::id())
+    file.write_all(text.as_bytes())
 }
 
 fn holder(file: &File) -> String {
@@ -168,6 +179,19 @@ mod tests {
         drop(lock);
         assert_eq!(running_at(&path), None);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "");
+    }
+
+    #[test]
+    fn a_gateway_that_ends_is_named_no_more_and_keeps_the_lock_while_its_process_lives() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("clawgate.lock");
+        let mut lock = InstanceLock::acquire(&path).unwrap();
+        let address = "127.0.0.1:18790".parse().unwrap();
+        lock.publish(Running { address, is_tls: false }).unwrap();
+        lock.end_with_process();
+        assert_eq!(running_at(&path), None);
+        let refused = InstanceLock::acquire(&path).unwrap_err();
+        assert!(matches!(refused, InstanceError::Held { .. }), "{refused}");
     }
 
     #[test]

@@ -38,9 +38,18 @@ impl Permits {
 
     /// Does `work`, meanwhile lending to somebody else the place of whoever calls, who
     /// waits for it: without that, work that waits for a place itself would not end.
-    pub async fn lending<T>(&self, tasks: &Tasks, work: impl Future<Output = T>) -> T {
-        self.places.add_permits(1);
-        let lent = Lent { places: &self.places, tasks, is_back: false };
+    /// `waits` counts for how much at a time the holder of the place does so; he has one
+    /// place to lend.
+    pub async fn lending<T>(
+        &self,
+        tasks: &Tasks,
+        waits: &AtomicUsize,
+        work: impl Future<Output = T>,
+    ) -> T {
+        if waits.fetch_add(1, Ordering::AcqRel) == 0 {
+            self.places.add_permits(1);
+        }
+        let lent = Lent { places: &self.places, tasks, waits: Some(waits), is_owed: false };
         let done = work.await;
         lent.take_back().await;
         done
@@ -51,14 +60,27 @@ impl Permits {
 struct Lent<'a> {
     places: &'a Arc<Semaphore>,
     tasks: &'a Tasks,
-    is_back: bool,
+    /// `None` once this wait is over.
+    waits: Option<&'a AtomicUsize>,
+    /// Whether the place is to be taken back.
+    is_owed: bool,
 }
 
 impl Lent<'_> {
+    /// The last wait to end takes the place back.
+    fn end(&mut self) {
+        if let Some(waits) = self.waits.take() {
+            self.is_owed = waits.fetch_sub(1, Ordering::AcqRel) == 1;
+        }
+    }
+
     async fn take_back(mut self) {
-        if let Ok(place) = self.places.acquire().await {
+        self.end();
+        if self.is_owed
+            && let Ok(place) = self.places.acquire().await
+        {
             place.forget();
-            self.is_back = true;
+            self.is_owed = false;
         }
     }
 }
@@ -66,7 +88,8 @@ impl Lent<'_> {
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
         // Whoever lent it does not wait for it any more.
-        if !self.is_back {
+        self.end();
+        if self.is_owed {
             take_away(self.places, 1, self.tasks);
         }
     }
@@ -111,15 +134,16 @@ mod tests {
 
     #[tokio::test]
     async fn a_place_that_is_lent_comes_back_also_when_nobody_waits_for_it() {
-        let (permits, tasks) = (Permits::new(1), Tasks::default());
+        let (permits, tasks, waits) = (Permits::new(1), Tasks::default(), AtomicUsize::new(0));
         let _own = permits.acquire().await;
         let other = async { drop(permits.acquire().await) };
-        permits.lending(&tasks, other).await;
+        permits.lending(&tasks, &waits, other).await;
         let mut third = Box::pin(permits.acquire());
         assert!(futures_util::poll!(&mut third).is_pending(), "it is the caller's again");
         drop(third);
 
-        let mut given_up = Box::pin(permits.lending(&tasks, std::future::pending::<()>()));
+        let forever = std::future::pending::<()>();
+        let mut given_up = Box::pin(permits.lending(&tasks, &waits, forever));
         assert!(futures_util::poll!(&mut given_up).is_pending());
         let held = permits.acquire().await;
         drop(given_up);
@@ -128,5 +152,29 @@ mod tests {
         tokio::task::yield_now().await;
         let mut fourth = Box::pin(permits.acquire());
         assert!(futures_util::poll!(&mut fourth).is_pending(), "it was taken away");
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_more_than_one_thing_lends_one_place() {
+        let (permits, tasks, waits) = (Permits::new(1), Tasks::default(), AtomicUsize::new(0));
+        let _own = permits.acquire().await;
+        let (first_ends, first) = tokio::sync::oneshot::channel::<()>();
+        let (second_ends, second) = tokio::sync::oneshot::channel::<()>();
+        let mut first = Box::pin(permits.lending(&tasks, &waits, first));
+        let mut second = Box::pin(permits.lending(&tasks, &waits, second));
+        assert!(futures_util::poll!(&mut first).is_pending());
+        assert!(futures_util::poll!(&mut second).is_pending());
+        let held = permits.acquire().await;
+        let mut third = Box::pin(permits.acquire());
+        assert!(futures_util::poll!(&mut third).is_pending(), "one place was lent");
+        first_ends.send(()).unwrap();
+        assert!(futures_util::poll!(&mut first).is_ready(), "the place is still lent");
+        second_ends.send(()).unwrap();
+        assert!(futures_util::poll!(&mut second).is_pending(), "somebody has the place");
+        drop(third);
+        drop(held);
+        assert!(futures_util::poll!(&mut second).is_ready());
+        let mut fourth = Box::pin(permits.acquire());
+        assert!(futures_util::poll!(&mut fourth).is_pending(), "it is the caller's again");
     }
 }

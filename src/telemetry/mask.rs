@@ -17,8 +17,10 @@ use crate::support::Secret;
 /// Shorter values occur in ordinary words.
 const MIN_SECRET: usize = 6;
 /// More credentials than any configuration has; each line is searched for all. Of more
-/// that come one after the other, as tokens that are renewed do, the oldest goes.
+/// that come one after the other, as tokens that are renewed do, the oldest goes …
 const MAX_HIDDEN: usize = 1000;
+/// … but none of so many that were known first: those of the configuration are told once.
+const STAYING: usize = 500;
 /// What stands in the place of one.
 const MASK: &str = "***";
 
@@ -34,6 +36,8 @@ struct Hidden {
     text: String,
     /// When it was hidden last, as a number that grows.
     last: AtomicU64,
+    /// Whether it is among those that were known first.
+    stays: bool,
     /// Whether it is taken out of what tools answer, too.
     is_strong: bool,
 }
@@ -95,12 +99,14 @@ fn add(hidden: &mut Vec<Hidden>, text: &str, is_strong: bool, now: u64) {
         return;
     }
     if hidden.len() >= MAX_HIDDEN {
+        let passing = hidden.iter().enumerate().filter(|(_, hidden)| !hidden.stays);
         let age = |(_, hidden): &(usize, &Hidden)| hidden.last.load(Ordering::Relaxed);
-        if let Some((oldest, _)) = hidden.iter().enumerate().min_by_key(age) {
+        if let Some((oldest, _)) = passing.min_by_key(age) {
             hidden.remove(oldest);
         }
     }
-    hidden.push(Hidden { text: text.to_owned(), last, is_strong });
+    let stays = hidden.len() < STAYING;
+    hidden.push(Hidden { text: text.to_owned(), last, stays, is_strong });
     // A secret that contains another one goes first.
     hidden.sort_by_key(|hidden| std::cmp::Reverse(hidden.text.len()));
 }
@@ -192,16 +198,17 @@ mod tests {
     }
 
     #[test]
-    fn of_more_than_there_is_room_for_the_one_that_was_hidden_longest_ago_goes() {
+    fn of_more_than_there_is_room_for_the_passing_one_that_was_hidden_longest_ago_goes() {
         let mut hidden = Vec::new();
         for now in 0..1000 {
-            add(&mut hidden, &format!("renewed-{now}"), false, now);
+            add(&mut hidden, &format!("secret-{now}"), false, now);
         }
-        add(&mut hidden, "renewed-0", true, 1000);
-        add(&mut hidden, "renewed-1000", false, 1001);
+        add(&mut hidden, "secret-500", true, 1000);
+        add(&mut hidden, "secret-1000", false, 1001);
         let has = |text: &str| hidden.iter().any(|known| known.text == text);
         assert_eq!(hidden.len(), MAX_HIDDEN);
-        assert!(has("renewed-0") && has("renewed-1000") && !has("renewed-1"));
+        assert!(has("secret-0") && has("secret-499"), "those of the configuration");
+        assert!(has("secret-500") && has("secret-1000") && !has("secret-501"));
     }
 
     #[test]

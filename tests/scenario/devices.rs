@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
-use crate::stage::{admin, call, refusal};
+use crate::stage::{admin, call, refusal, until};
 use crate::support::client::SOON;
 use crate::support::guest::{FAR, Guest, command, proxied_config, said};
+use crate::support::pty::Pty;
 use crate::support::{Gateway, GatewayOptions, SECRET, default_config};
 
 async fn gateway() -> Gateway {
@@ -204,6 +205,34 @@ async fn who_means_another_gateway_does_not_get_the_one_that_runs_here() {
     assert_eq!(cleared["removedDevices"], json!([far.id()]));
     let list = told(&here, &local, none, &["devices", "list"]).await;
     assert_eq!(list["paired"][0]["deviceId"], near.id());
+}
+
+#[tokio::test]
+async fn who_leaves_before_the_browser_is_there_leaves_no_login_page() {
+    let gateway = gateway().await;
+    let bin = gateway.root().join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let (program, begun) = (bin.join("xdg-open"), bin.join("begun"));
+    let script = format!("#!/bin/sh\n: > '{}'\nexec sleep 5\n", begun.display());
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_clawgate"));
+    command
+        .arg("dashboard")
+        .env_clear()
+        .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
+        .env("DISPLAY", ":0")
+        .env("HOME", gateway.home())
+        .env("OPENCLAW_STATE_DIR", gateway.state_dir())
+        .env("OPENCLAW_CONFIG_PATH", gateway.config_path());
+    let mut terminal = Pty::spawn(command);
+    until("the browser begins", async || begun.exists().then_some(())).await;
+    let page = gateway.home().join("clawgate-login.html");
+    assert!(page.exists());
+    let pid = rustix::process::Pid::from_raw(i32::try_from(terminal.pid()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert!(terminal.ends().success(), "{}", terminal.all());
+    assert!(!page.exists());
 }
 
 #[tokio::test]

@@ -89,9 +89,16 @@ async fn a_command_that_was_done_at_the_second_try_waits_no_longer() {
         let refused = invoked(&client, key).await;
         assert_eq!(refused["error"]["details"]["code"], "QUEUED_UNTIL_FOREGROUND", "{refused}");
     }
+    let mut other = admin(&gateway).await;
+    let params = json!({"params": {"javaScript": "2"}});
+    invoke(&mut other, "two", &phone.id, "canvas.eval", params).await;
+    let request = phone.asked("canvas.eval", 3).await;
+    phone.refuse(&request, "NODE_BACKGROUND_UNAVAILABLE", "in the background").await;
+    let error = invoked(&other, "two").await["error"].clone();
+    assert_eq!(error["message"], "idempotencyKey was used for other params", "{error}");
     let mut again = admin(&gateway).await;
     invoke(&mut again, "one", &phone.id, "canvas.eval", json!({})).await;
-    let request = phone.asked("canvas.eval", 3).await;
+    let request = phone.asked("canvas.eval", 4).await;
     phone.answer(&request, json!({"result": 1})).await;
     assert_eq!(invoked(&again, "one").await["ok"], true);
     let waiting = call(&mut phone.client, "node.pending.pull", json!({})).await["actions"].clone();

@@ -121,3 +121,14 @@ async fn what_was_said_once_is_one_message_also_after_a_restart() {
     assert_eq!(told, expected);
     assert_eq!(mock.requests().len(), 2);
 }
+
+#[tokio::test]
+async fn what_was_said_and_not_taken_may_be_said_again_at_once() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &[]).await;
+    let said = json!({"text": "hello", "sessionKey": "agent:nobody:main"});
+    for _ in 0..2 {
+        let refused = phone.report("voice.transcript", &said).await;
+        assert_eq!(refused["ok"], false, "no repeat of what was taken: {refused}");
+    }
+}

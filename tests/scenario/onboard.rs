@@ -197,6 +197,13 @@ async fn a_service_is_installed_and_where_none_can_be_all_else_is_set_up() {
     let calls = fs::read_to_string(machine.root.path().join("calls")).unwrap();
     assert!(calls.contains("--user enable --now clawgate.service"), "{calls}");
 
+    let changed = fs::read_to_string(&unit).unwrap() + "# mine\n";
+    fs::write(&unit, &changed).unwrap();
+    let (told, said) = with_service(&machine, &bin).await;
+    assert_eq!(told["daemon"], json!({"requested": true, "installed": false}));
+    assert!(said.contains("clawgate gateway install --force"), "{said}");
+    assert_eq!(fs::read_to_string(&unit).unwrap(), changed);
+
     let told = machine.done(&["--auth-choice", "offline", "--no-install-daemon"]).await;
     assert_eq!(told["notes"], json!([]));
     assert_eq!(told["daemon"], json!({"requested": false, "installed": false}));

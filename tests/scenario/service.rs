@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::stage::{Api, Stage, until};
-use crate::support::{Gateway, debian};
+use crate::support::{Gateway, GatewayOptions, debian, default_config};
 
 /// How long a gateway that was told to stop may take.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
@@ -258,6 +258,22 @@ async fn a_gateway_that_runs_by_hand_is_shown_restarted_and_stopped() {
     assert!(shown.contains("Runtime: stopped\n") && shown.contains("RPC probe: failed"), "{shown}");
     let no_call = fs::read_to_string(gateway.root().join("calls")).unwrap_or_default();
     assert!(!no_call.contains("stop") && !no_call.contains("restart"), "{no_call}");
+}
+
+#[tokio::test]
+async fn a_restart_after_which_the_gateway_has_a_new_certificate_has_succeeded() {
+    let mut config = default_config("127.0.0.1:9");
+    config["gateway"]["reload"] = json!({"mode": "off"});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    fake_systemctl(gateway.root());
+    let text = fs::read_to_string(gateway.config_path()).unwrap();
+    let mut config: Value = serde_json::from_str(&text).unwrap();
+    config["gateway"]["tls"] = json!({"enabled": true});
+    fs::write(gateway.config_path(), config.to_string()).unwrap();
+    let told = out(&about(&gateway, &["restart"]).await);
+    assert!(told.starts_with("Restarted the gateway"), "{told}");
+    let status = json_of(&about(&gateway, &["status", "--json"]).await);
+    assert_eq!((&status["gateway"]["tls"], &status["rpc"]["ok"]), (&json!(true), &json!(true)));
 }
 
 #[tokio::test]

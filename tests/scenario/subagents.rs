@@ -466,6 +466,8 @@ impl Gate {
 
 /// What the tool `subagents` says to the model of the parent.
 async fn manage(client: &mut WsClient, args: Value, run: &str) -> Value {
+    // The mock obeys the last directive of a message, which is not one within these.
+    let args = args.to_string().replace('@', "\\u0040");
     ask(client, PARENT, &format!("@mock tool name=subagents args={args} then=ok"), run).await;
     let all = history(client, PARENT).await;
     let found = all.iter().rev().find(|message| message["toolName"] == "subagents");
@@ -523,6 +525,26 @@ async fn a_sub_agent_that_waits_hears_what_is_said_to_it_with_its_task() {
     let asked = asked();
     assert_eq!(asked.len(), 1, "{asked:?}");
     assert!(asked[0].contains("in blue, please"), "{asked:?}");
+}
+
+#[tokio::test]
+async fn one_that_was_steered_takes_one_place() {
+    let (gateway, _mock) = gateway(json!({"maxConcurrent": 2})).await;
+    let mut client = admin(&gateway).await;
+    let kid = json!({"task": "@child stream n=2000 delay=20", "label": "kid"});
+    let mut running = spawn(&mut client, PARENT, &[kid], "run-1").await.remove(0);
+    for round in 2..5 {
+        deltas(&client, running["runId"].as_str().unwrap(), 1).await;
+        let words = "@mock stream n=2000 delay=20";
+        let steer = json!({"action": "steer", "target": "kid", "message": words});
+        running = manage(&mut client, steer, &format!("run-{round}")).await;
+        assert_eq!(running["status"], "accepted", "{running}");
+    }
+    deltas(&client, running["runId"].as_str().unwrap(), 1).await;
+    let other = json!({"task": "@child text text=other", "label": "other"});
+    let other = spawn(&mut client, PARENT, &[other], "run-5").await;
+    end_of(&client, &announcement(&other[0])).await;
+    assert_eq!(announced(&mut client, PARENT, &other[0]).await.len(), 1);
 }
 
 /// The transcript of a session.

@@ -272,6 +272,27 @@ async fn a_job_runs_no_command_that_the_session_may_not_which_made_it() {
         assert!(said.contains("security=deny"), "{session}: {said}");
         assert!(!gateway.workspace().join(run).exists(), "{session}");
     }
+    // Nor in a session of an agent that is bound by less, or by a job of somebody else.
+    let every = json!({"kind": "every", "everyMs": 3_600_000});
+    let turn = json!({"kind": "agentTurn", "message": "x"});
+    let event = json!({"kind": "systemEvent", "text": "x"});
+    for (run, target, payload) in
+        [("r-4", "session:agent:main:x", turn.clone()), ("r-5", "main", event)]
+    {
+        let job = json!({"name": run, "agentId": "main", "sessionTarget": target,
+            "schedule": every, "payload": payload});
+        let said = make_job(&mut client, "agent:bound:chat", &job, run).await;
+        assert!(said.contains("may run commands that this one may not"), "{target}: {said}");
+    }
+    let job = json!({"name": "ours", "agentId": "main", "sessionTarget": "isolated",
+        "schedule": every, "payload": turn});
+    let ours = call(&mut client, "cron.add", job).await;
+    let args = json!({"action": "update", "jobId": ours["id"], "patch": {"name": "theirs"}});
+    let text = format!("@mock tool name=cron args={args} then=ok");
+    ask(&mut client, "agent:bound:chat", &text, "r-6").await;
+    let all = history(&mut client, "agent:bound:chat").await;
+    let said = text_of(all.iter().rev().find(|it| it["toolName"] == "cron").unwrap());
+    assert!(said.contains("may run commands that this one may not"), "{said}");
     // A session that is not bound would do it.
     let job = json!({"name": "main", "schedule": {"everyMs": 3_600_000}, "payload": {"text": "x"}});
     let said = make_job(&mut client, "agent:main:bound", &job, "r-3").await;

@@ -31,7 +31,16 @@ pub fn throw_away(
         found => found.map(|_| ())?,
     }
     let moved = move_into(&home.join(TRASH), path, now_ms);
-    moved.or_else(|error| move_into(&near.join(TRASH), path, now_ms).map_err(|_| error)).map(Some)
+    moved
+        .or_else(|error| {
+            let trash = near.join(TRASH);
+            // An agent may have made it, to have its files moved elsewhere.
+            if trash.is_symlink() {
+                return Err(error);
+            }
+            move_into(&trash, path, now_ms).map_err(|_| error)
+        })
+        .map(Some)
 }
 
 fn move_into(trash: &Path, path: &Path, now_ms: u64) -> io::Result<PathBuf> {
@@ -77,5 +86,11 @@ mod tests {
         let place = throw_away(&state.join("ws"), home.path(), &state, 7).unwrap().unwrap();
         assert_eq!(place, state.join(".Trash/ws-7"));
         assert!(place.is_dir() && !state.join("ws").exists());
+        // Nor does it go to where a link leads.
+        let linked = home.path().join("linked");
+        fs::create_dir_all(linked.join("ws")).unwrap();
+        std::os::unix::fs::symlink(&state, linked.join(TRASH)).unwrap();
+        throw_away(&linked.join("ws"), home.path(), &linked, 7).unwrap_err();
+        assert!(linked.join("ws").is_dir());
     }
 }

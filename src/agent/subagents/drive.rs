@@ -112,7 +112,9 @@ impl Runs {
             return Ok(Step::Later);
         }
         // What it was told meanwhile it answers in the same place.
-        self.lane_empties(&SessionKey::from_canonical(row.child_key.as_str())).await;
+        if !self.lane_empties(row).await? {
+            return Ok(Step::Stopped);
+        }
         Ok(Step::Done(Ok(RunReport::clone(&report))))
     }
 
@@ -135,7 +137,9 @@ impl Runs {
     ) -> Result<Option<Outcome>, StoreError> {
         let child = SessionKey::from_canonical(row.child_key.as_str());
         loop {
-            self.wait_for_children(row).await?;
+            if !self.wait_for_children(row).await? {
+                return Ok(None);
+            }
             let _turn = self.subagents.turning.lock().await;
             if self.is_busy(&child) {
                 // Somebody was quicker.
@@ -190,15 +194,24 @@ impl Runs {
         if let Ok(Some(entry)) = entry {
             self.parts.events.reason(&child, Some(&entry), "send", self.active(&child).is_some());
         }
-        // Stopped in between, it was not in its lane yet.
-        let now = self.subagent_now(&row.run_id).await?;
-        if now.is_some_and(|now| now.state == SubagentState::Stopped) {
-            let runs = self.lanes.table().get(&row.run_id);
+        self.stop_if_late(&row.run_id, &row.run_id).await?;
+        drop(start);
+        Ok(Step::Done(None))
+    }
+
+    /// Stops a run in the session of a sub-agent that was stopped before this was in its
+    /// lane.
+    pub(super) async fn stop_if_late(
+        &self,
+        subagent: &str,
+        run_id: &str,
+    ) -> Result<(), StoreError> {
+        if self.is_stopped(subagent).await? {
+            let runs = self.lanes.table().get(run_id);
             let runs: Vec<_> = runs.iter().collect();
             self.stop(&runs, AbortReason::Rpc).await;
         }
-        drop(start);
-        Ok(Step::Done(None))
+        Ok(())
     }
 
     fn subagent_request(&self, row: &SubagentRow, child: &SessionKey) -> SendRequest {
@@ -219,13 +232,17 @@ impl Runs {
     }
 
     /// Waits until the sub-agent has heard from all of its own, and has said what it
-    /// has to say to that and to whatever else it was told.
-    async fn wait_for_children(&self, row: &SubagentRow) -> Result<(), StoreError> {
+    /// has to say to that and to whatever else it was told; false when it was stopped
+    /// before that.
+    async fn wait_for_children(&self, row: &SubagentRow) -> Result<bool, StoreError> {
         let child = SessionKey::from_canonical(row.child_key.as_str());
         loop {
             // Listening before looking, so nothing that happens between is missed.
             let mut news = std::pin::pin!(self.subagents.news.notified());
             news.as_mut().enable();
+            if self.is_stopped(&row.run_id).await? {
+                return Ok(false);
+            }
             let query = SubagentQuery::OfParent(row.child_key.clone());
             let own = self.parts.store.subagents(query).await?;
             if own.iter().any(|row| SubagentState::UNSETTLED.contains(&row.state)) {
@@ -234,19 +251,27 @@ impl Runs {
             }
             // What they were told is in its lane before they count as settled.
             if !self.is_busy(&child) {
-                return Ok(());
+                return Ok(true);
             }
-            self.lane_empties(&child).await;
+            self.lane_empties(row).await?;
         }
     }
 
-    /// Waits until nothing runs or waits in a session.
-    async fn lane_empties(&self, key: &SessionKey) {
-        loop {
-            let last = self.lanes.table().of_session(key).pop();
-            let Some(run) = last else { return };
+    /// Waits until nothing runs or waits in the sub-agent's session; false when it was
+    /// stopped. What runs there then is none of its business: it was begun anew.
+    async fn lane_empties(&self, row: &SubagentRow) -> Result<bool, StoreError> {
+        let child = SessionKey::from_canonical(row.child_key.as_str());
+        while !self.is_stopped(&row.run_id).await? {
+            let last = self.lanes.table().of_session(&child).pop();
+            let Some(run) = last else { return Ok(true) };
             run.ended().await;
         }
+        Ok(false)
+    }
+
+    async fn is_stopped(&self, run_id: &str) -> Result<bool, StoreError> {
+        let now = self.subagent_now(run_id).await?;
+        Ok(now.is_some_and(|now| now.state == SubagentState::Stopped))
     }
 
     /// What was said last in the sub-agent's session: by its model, else by a

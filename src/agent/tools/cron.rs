@@ -8,7 +8,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{Tool, ToolContext, ToolKind, ToolOutput, ToolScope};
-use crate::agent::approvals::Lineage;
+use crate::agent::approvals::{ExecWords, Lineage};
 use crate::cron::{Asked, CronError, Job, Origin};
 use crate::protocol::decode::{Params, Unknown, decode};
 use crate::protocol::methods::cron::{
@@ -127,22 +127,7 @@ async fn act(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
             let wanted = CronRunsParams { id, limit, ..CronRunsParams::default() };
             cron.runs(wanted).await.map_err(told)
         }
-        "update" => {
-            let id = own_job(cx, arguments).await?;
-            let params = json!({"id": id, "patch": arguments["patch"]});
-            let params: CronUpdateParams = read("cron.update", params)?;
-            let caller = caller(cx).await?;
-            if let Some(target) = &params.patch.session_target {
-                check_target(&caller, target)?;
-            }
-            // As it is, and as it is to be.
-            let (mut job, _) = cron.job(&params.id).await.map_err(told)?;
-            check_agents(cx, &agents_of(cx, &job))?;
-            job.patch(params.patch.clone(), cx.parts().clock.now_ms()).map_err(told)?;
-            check_agents(cx, &agents_of(cx, &job))?;
-            let job = cron.update(&params.id, params.patch).await.map_err(told)?;
-            Ok(json!(job))
-        }
+        "update" => update(cx, arguments).await,
         "remove" => {
             let id = own_job(cx, arguments).await?;
             let removed = cron.remove(&id).await.map_err(told)?;
@@ -211,9 +196,34 @@ async fn add(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
     // Where the answer is told, unless the job says where.
     let key = job.session_key.get_or_insert_with(|| cx.key.to_string());
     let cron = &cx.parts().cron;
-    check_agents(cx, &cron.agents_of(job.agent_id.as_deref(), Some(key), &job.session_target))?;
+    let agents = cron.agents_of(job.agent_id.as_deref(), Some(key), &job.session_target);
+    check_agents(cx, &agents)?;
+    check_commands(cx, &agents, &job.session_target, true)?;
     let job = cron.add(job, Some(caller.origin)).await;
     job.map(|job| json!(job)).map_err(|error| error.to_string())
+}
+
+async fn update(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
+    let cron = &cx.parts().cron;
+    let told = |error: CronError| error.to_string();
+    let id = own_job(cx, arguments).await?;
+    let params = json!({"id": id, "patch": arguments["patch"]});
+    let params: CronUpdateParams = read("cron.update", params)?;
+    let caller = caller(cx).await?;
+    if let Some(target) = &params.patch.session_target {
+        check_target(&caller, target)?;
+    }
+    // As it is, and as it is to be.
+    let (mut job, origin) = cron.job(&params.id).await.map_err(told)?;
+    check_agents(cx, &agents_of(cx, &job))?;
+    job.patch(params.patch.clone(), cx.parts().clock.now_ms()).map_err(told)?;
+    let agents = agents_of(cx, &job);
+    check_agents(cx, &agents)?;
+    let keys = &cx.parts().keys.now();
+    let maker = origin.map(|it| SessionKey::from_canonical(it.session_key).agent(keys));
+    check_commands(cx, &agents, &job.session_target, maker == Some(cx.key.agent(keys)))?;
+    let job = cron.update(&params.id, params.patch).await.map_err(told)?;
+    Ok(json!(job))
 }
 
 async fn caller(cx: &ToolContext) -> Result<Caller, String> {
@@ -265,6 +275,29 @@ fn check_agents(cx: &ToolContext, agents: &[AgentId]) -> Result<(), String> {
             "a job of agent \"{agent}\" is not allowed: agentId, sessionKey and sessionTarget may \
              mean {own} and its subagents.allowAgents"
         )),
+    }
+}
+
+/// Another agent may run commands that this one may not. What binds this one binds only
+/// those jobs of that one which run apart and were made by this one.
+fn check_commands(
+    cx: &ToolContext,
+    agents: &[AgentId],
+    target: &str,
+    is_made_here: bool,
+) -> Result<(), String> {
+    let settings = cx.parts().settings.now();
+    let own = ExecWords::of_agent(&settings, cx.key.agent(&cx.parts().keys.now()).as_str());
+    let is_laxer = |agent: &AgentId| {
+        let theirs = ExecWords::of_agent(&settings, agent.as_str());
+        theirs.clone().and(own.clone()) != theirs
+    };
+    match agents.iter().find(|agent| is_laxer(agent)) {
+        Some(agent) if target != "isolated" || !is_made_here => Err(format!(
+            "agent \"{agent}\" may run commands that this one may not, so jobs of it can only be \
+             made, with sessionTarget \"isolated\", and changed where they were made so"
+        )),
+        _ => Ok(()),
     }
 }
 

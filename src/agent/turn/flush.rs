@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
-use super::{Stop, Turn};
+use super::{Stop, Turn, notes};
 use crate::agent::guardrails;
 use crate::agent::pictures;
 use crate::agent::prompt::Prompt;
@@ -74,41 +74,42 @@ impl Turn<'_> {
             return Ok(());
         }
         self.update(move |entry| drop(entry.extra.insert(MARK.into(), Value::from(mark)))).await;
-        let writing = Box::pin(self.write_notes(&entry, flush, model));
+        // Paid for, also when there are no notes in the end.
+        let mut used = Usage::default();
+        let writing = Box::pin(self.write_notes(&entry, flush, model, &mut used));
         let written = tokio::select! {
             biased;
-            reason = self.run.aborted() => return Err(Stop::Aborted(reason)),
+            reason = self.run.aborted() => Err(Stop::Aborted(reason)),
             written = tokio::time::timeout(LIMIT, writing) => {
-                written.unwrap_or(Err(NotesError::TimedOut))
+                Ok(written.unwrap_or(Err(NotesError::TimedOut)))
             }
         };
-        match written {
-            Ok(used) => self.used = add(&self.used, &used),
-            Err(error) => {
-                tracing::warn!(run = %self.run.id, %error, "no notes taken before a compaction");
-            }
+        self.used = add(&self.used, &used);
+        if let Err(error) = written? {
+            tracing::warn!(run = %self.run.id, %error, "no notes taken before a compaction");
         }
         Ok(())
     }
 
-    /// Answers what it took.
+    /// `used` is what it takes, from the first answer on.
     async fn write_notes(
         &self,
         entry: &SessionEntry,
         flush: &MemoryFlush,
         model: &Arc<ModelInfo>,
-    ) -> Result<Usage, NotesError> {
+        used: &mut Usage,
+    ) -> Result<(), NotesError> {
         let (parts, key) = (self.parts, &self.run.key);
-        let mut used = Usage::default();
         let toolbox = self.runs.toolbox(key, entry, Some(self.run)).await?.only(&TOOLS);
         let mut messages = parts.sessions.context(key).await?;
+        notes::leave_out(&mut messages);
         // What was said last is answered afterwards, and not in this place.
         while matches!(messages.last(), Some(AgentMessage::User(_))) {
             messages.pop();
         }
         let writes = toolbox.find("write").is_some() || toolbox.find("edit").is_some();
         if messages.is_empty() || !writes {
-            return Ok(used);
+            return Ok(());
         }
         pictures::fit(&mut messages, model.accepts_images(), &parts.sessions.media()).await;
         self.share.fit(messages.iter_mut(), model.context_window);
@@ -134,7 +135,7 @@ impl Turn<'_> {
         let mut route = parts.models.route(key, &agent, Arc::clone(model)).unremembered();
         for _ in 0..ROUNDS_MAX {
             let answer = route.stream(&mut request, &system, &mut |_| {}).await?;
-            used = add(&used, &answer.usage);
+            *used = add(used, &answer.usage);
             if matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted) {
                 let why = answer.error_message.unwrap_or_else(|| "the model did not answer".into());
                 return Err(NotesError::Model(why));
@@ -149,7 +150,7 @@ impl Turn<'_> {
                 request.messages.push(result);
             }
         }
-        Ok(used)
+        Ok(())
     }
 
     async fn call_for_notes(

@@ -32,8 +32,8 @@ fn compare(path: String, before: &Value, after: &Value, found: &mut Vec<String>)
 }
 
 /// Leaves as it is where the gateway listens, by which certificate, and which
-/// folder it watches: the keys whose change waits for a restart. The files of the certificate are read again
-/// by themselves.
+/// folder it watches: the keys whose change waits for a restart. The files of the
+/// certificate are read again by themselves.
 pub fn hold_listening(before: &Settings, after: &mut Settings) -> Vec<String> {
     let (old, new) = (&before.gateway, &mut after.gateway);
     let keys = [

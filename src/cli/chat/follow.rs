@@ -148,7 +148,10 @@ impl<'a> Follower<'a> {
                     return Err(ClientError::Timeout { what: "chat.send".into(), limit }.into());
                 }
                 Step::TooLong => {
-                    self.abort(client).await?;
+                    // The run of somebody else has no limit of ours.
+                    if !self.streamed.is_joined() {
+                        self.abort(client).await?;
+                    }
                     Some(Ending::Failed("the answer took longer than --timeout-ms allows".into()))
                 }
             };

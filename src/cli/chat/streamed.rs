@@ -20,6 +20,11 @@ impl Streamed {
         Self { is_joined: true, ..Self::default() }
     }
 
+    /// Whether it is that of a run that answered another message before.
+    pub const fn is_joined(&self) -> bool {
+        self.is_joined
+    }
+
     /// Whether nothing has been given out.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()

@@ -111,9 +111,19 @@ impl Drop for Page {
 pub async fn open(place: &Place, link: &str, home: Option<&Path>) -> Option<Page> {
     let Place::Screen(programs) = place else { return None };
     let page = Page::write(home?, link).ok()?;
-    for program in *programs {
+    tokio::select! {
+        // Whoever does not wait leaves no page behind.
+        biased;
+        Ok(()) = tokio::signal::ctrl_c() => None,
+        has_it = is_taken(programs, &page.path) => has_it.then_some(page),
+    }
+}
+
+/// Whether one of these programs has taken the page.
+async fn is_taken(programs: &[&str], page: &Path) -> bool {
+    for program in programs {
         let started = Command::new(program)
-            .arg(&page.path)
+            .arg(page)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -122,10 +132,10 @@ pub async fn open(place: &Place, link: &str, home: Option<&Path>) -> Option<Page
         match tokio::time::timeout(HANDED_OVER, child.wait()).await {
             Ok(Ok(status)) if !status.success() => {}
             Ok(Err(_)) => {}
-            _ => return Some(page),
+            _ => return true,
         }
     }
-    None
+    false
 }
 
 #[cfg(test)]

@@ -11,6 +11,10 @@ use crate::cli::output::{note, say};
 use crate::config::Env;
 use crate::config::document::ConfigWrite;
 use crate::config::edit::{Step, ValuePath};
+use crate::providers::{ModelRef, known_provider};
+
+/// What names a model in a config, beside the list of those that may be chosen.
+const NAMING: [&str; 4] = ["fallbacks", "model", "primary", "reviewModel"];
 
 /// Arguments of `clawgate models aliases`.
 #[derive(Debug, Clone, Args)]
@@ -66,22 +70,25 @@ pub fn run(args: &AliasesArgs, env: &Env) -> anyhow::Result<ExitCode> {
                     "{alias} is {other}; take that away first: clawgate models aliases remove {alias}"
                 );
             }
-            let (catalog, mut models) = (facts.failover.catalog(), json!({}));
-            if !catalog.is_limited() {
+            let mut models = json!({});
+            let is_new_list = !facts.failover.catalog().is_limited();
+            if is_new_list {
                 // What has an alias is in the list of the models that may be chosen, which
                 // would forbid those that answer now.
-                let named = facts.settings.agents.model_names().into_iter();
-                for found in named.filter_map(|name| meant(catalog, name).ok()) {
-                    models[found.name.to_string()] = json!({});
+                for used in in_use(&facts) {
+                    models[used.to_string()] = json!({});
                 }
-                let usual = catalog.default_choice().model.reference();
-                models[usual.to_string()] = json!({});
-                note("from now on only the models in agents.defaults.models may be chosen");
             }
             models[&name] = json!({"alias": alias});
             let patch = json!({"agents": {"defaults": {"models": models}}});
             let merge = ConfigWrite::Merge(patch.to_string());
-            change(&merge, alias, &json!(name), &name, *json, env)
+            let done = change(&merge, alias, &json!(name), &name, *json, env)?;
+            if is_new_list {
+                note(
+                    "from now on only the models in agents.defaults.models may be chosen, also by jobs",
+                );
+            }
+            Ok(done)
         }
         AliasesCommand::Remove { alias, json } => {
             let Some(model) = model_of(alias) else {
@@ -110,6 +117,39 @@ fn list(aliases: &[(String, String)], as_json: bool) -> anyhow::Result<ExitCode>
     };
     say(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The models that the config names anywhere, and the default one.
+fn in_use(facts: &Facts) -> Vec<ModelRef> {
+    let catalog = facts.failover.catalog();
+    let usual = catalog.default_choice().model.reference();
+    let mut names = facts.settings.agents.model_names();
+    names_in(&facts.settings.raw, "", &mut names);
+    let known = |name: &str| match catalog.exactly(name, &usual.provider) {
+        Ok(Some(model)) => Some(model.reference()),
+        // One that is newer than we are.
+        _ => ModelRef::parse(name).filter(|name| known_provider(&name.provider).is_some()),
+    };
+    let mut models: Vec<_> = names.into_iter().filter_map(known).collect();
+    models.push(usual);
+    models
+}
+
+fn names_in<'a>(value: &'a Value, key: &str, names: &mut Vec<&'a str>) {
+    match value {
+        Value::String(text) if NAMING.contains(&key) => names.push(text),
+        Value::Array(items) => {
+            for item in items {
+                names_in(item, key, names);
+            }
+        }
+        Value::Object(members) => {
+            for (key, member) in members {
+                names_in(member, key, names);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Aliases of the file and their models.

@@ -50,6 +50,16 @@ struct ModelArgs {
 /// Runs one of them.
 pub fn run(args: &FallbacksArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let facts = Facts::find(env)?;
+    let catalog = facts.failover.catalog();
+    // The file may name one by its alias; one that is no model any more has only what is
+    // written.
+    let name_of = |written: &str| {
+        let usual = &catalog.default_choice().model.provider;
+        match catalog.exactly(written, usual) {
+            Ok(Some(model)) => model.reference().to_string(),
+            _ => written.to_owned(),
+        }
+    };
     let before = written(&facts.settings.raw);
     let mut after = before.clone();
     let mut of_new = None;
@@ -66,19 +76,17 @@ pub fn run(args: &FallbacksArgs, env: &Env) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::SUCCESS);
         }
         FallbacksCommand::Add(args) => {
-            let found = meant(facts.failover.catalog(), &args.model)?;
+            let found = meant(catalog, &args.model)?;
             let name = found.name.to_string();
-            if !after.contains(&name) {
+            if after.iter().all(|known| name_of(known) != name) {
                 after.push(name);
             }
             of_new = Some(found);
             args.json.json
         }
         FallbacksCommand::Remove(args) => {
-            // One that is no model any more has only the name that it was written by.
-            let named = meant(facts.failover.catalog(), &args.model).ok();
-            let named = named.map(|found| found.name.to_string());
-            after.retain(|known| *known != args.model && Some(known) != named.as_ref());
+            let named = meant(catalog, &args.model).ok().map(|found| found.name.to_string());
+            after.retain(|known| *known != args.model && Some(name_of(known)) != named);
             if after.len() == before.len() {
                 anyhow::bail!("{} is no fallback; `clawgate models fallbacks list`", args.model);
             }

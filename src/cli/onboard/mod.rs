@@ -129,11 +129,11 @@ fn walk(
 /// Installs the service, or says why there is none: what was set up is good all the same.
 fn daemon(args: &OnboardArgs, env: &Env) -> Result<String, String> {
     if args.mode() == Mode::Remote {
-        return Err("no service is installed: the gateway is elsewhere".to_owned());
+        return Err("no service was installed: the gateway is elsewhere".to_owned());
     }
     match service::install(env, &InstallArgs::default()) {
         Ok(installed) => Ok(installed.text().to_owned()),
-        Err(error) => Err(format!("no service is installed: {error}")),
+        Err(error) => Err(format!("no service was installed: {error}")),
     }
 }
 

@@ -104,8 +104,7 @@ pub fn state_dir(text: &str, manager: Manager, home: &Path) -> PathBuf {
         Manager::Systemd => text
             .lines()
             .filter(|line| line.trim_start().starts_with("Environment="))
-            .find_map(assigned)
-            .map(|value| value.replace("%h", &home.display().to_string())),
+            .find_map(|line| assigned(line, &home.display().to_string())),
         Manager::Launchd => text
             .split_once(&format!("<key>{STATE_DIR}</key>"))
             .and_then(|(_, rest)| rest.split_once("<string>")?.1.split_once("</string>"))
@@ -115,20 +114,25 @@ pub fn state_dir(text: &str, manager: Manager, home: &Path) -> PathBuf {
 }
 
 /// The value that a line of a unit gives to the variable.
-fn assigned(line: &str) -> Option<String> {
+fn assigned(line: &str, home: &str) -> Option<String> {
     let (before, rest) = line.split_once(&format!("{STATE_DIR}="))?;
-    let is_quoted = before.ends_with('"');
+    let quote = before.chars().next_back().filter(|letter| matches!(letter, '"' | '\''));
     let mut value = String::new();
     let mut letters = rest.chars();
     while let Some(letter) = letters.next() {
         match letter {
-            '"' if is_quoted => break,
-            ' ' if !is_quoted => break,
+            letter if quote == Some(letter) => break,
+            ' ' if quote.is_none() => break,
             '\\' => value.extend(letters.next()),
+            // A placeholder, or a `%` that means itself.
+            '%' => match letters.next() {
+                Some('h') => value.push_str(home),
+                other => value.extend(other),
+            },
             letter => value.push(letter),
         }
     }
-    Some(value.replace("%%", "%"))
+    Some(value)
 }
 
 /// A word of a unit. Between quotes, spaces mean themselves; `%` begins a
@@ -207,9 +211,22 @@ mod tests {
         assert_eq!(text.matches("OPENCLAW_LOG_DIR").count(), 1, "{text}");
         let found = state_dir(&text, Manager::Systemd, Path::new(HOME));
         assert_eq!(found, Path::new("/srv/a \"b\"\\100%"));
-        let by_hand = "Environment=HOME=/x OPENCLAW_STATE_DIR=%h/two OTHER=1\n";
-        let found = state_dir(by_hand, Manager::Systemd, Path::new(HOME));
-        assert_eq!(found, Path::new("/home/u/two"));
+        for by_hand in [
+            "Environment=HOME=/x OPENCLAW_STATE_DIR=%h/two OTHER=1\n",
+            "Environment='OPENCLAW_STATE_DIR=%h/two' OTHER=1\n",
+        ] {
+            let found = state_dir(by_hand, Manager::Systemd, Path::new(HOME));
+            assert_eq!(found, Path::new("/home/u/two"));
+        }
+    }
+
+    #[test]
+    fn the_state_directory_of_a_unit_is_the_one_that_was_written() {
+        for dir in ["/srv/a%h/b", "/srv/100%%h", "/srv/it's \"one\"\\"] {
+            let variables = vec![(STATE_DIR, dir.to_owned())];
+            let text = Wanted { variables, ..wanted() }.text(Manager::Systemd).unwrap();
+            assert_eq!(state_dir(&text, Manager::Systemd, Path::new(HOME)), Path::new(dir));
+        }
     }
 
     #[test]

@@ -33,7 +33,8 @@ pub enum ServiceError {
     },
     /// A service is there that says something else.
     #[error(
-        "{} is there and is not what would be written; look at it, then give --force to replace it",
+        "{} is there and is not what would be written; look at it, then replace it: \
+         clawgate gateway install --force",
         .0.display()
     )]
     Exists(PathBuf),

@@ -1,5 +1,6 @@
 //! Installing the service, and removing it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -10,13 +11,15 @@ use super::definition::Wanted;
 use super::holder::Holder;
 use super::place::{Installed, Place};
 use super::{Done, ServiceError};
-use crate::config::{self, Env, Overrides};
+use crate::config::{self, Env, Overrides, Settings};
 use crate::providers::{key_in_environment, known_providers};
 use crate::store::atomic::{create_private_dir, write_private};
 
 /// Variables that are secret, beside the keys of providers.
 const SECRETS: [&str; 2] = ["OPENCLAW_GATEWAY_TOKEN", "OPENCLAW_GATEWAY_PASSWORD"];
 const PORT: &str = "OPENCLAW_GATEWAY_PORT";
+/// Variables that a service has of its own.
+const OF_SERVICE: [&str; 6] = ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "USER"];
 
 /// Arguments of `clawgate gateway install`.
 #[derive(Debug, Clone, Default, Args)]
@@ -69,7 +72,11 @@ impl From<Report> for Done {
 pub fn install(env: &Env, args: &InstallArgs) -> Result<Report, ServiceError> {
     let place = Place::of(env)?;
     place.manager.check()?;
-    let text = wanted(&place, env, args)?.text(place.manager)?;
+    let looking = Overrides { read_only: true, ..Overrides::default() };
+    // A config that is no good is told by the gateway, which then waits for it to be mended.
+    let settings = config::load(env, &looking).ok();
+    let wanted = wanted(&place, env, args, settings.as_ref())?;
+    let text = wanted.text(place.manager)?;
     let before = match place.installed()? {
         Installed::No => None,
         Installed::Yes(before) => Some(before),
@@ -96,7 +103,8 @@ pub fn install(env: &Env, args: &InstallArgs) -> Result<Report, ServiceError> {
         write_private(&place.file, text.as_bytes())?;
     }
     place.manager.enable(&place.file, before.is_some() && !was_there)?;
-    Ok(report(&place, env, was_there))
+    let missing = missing_variables(env, settings.as_ref(), &wanted);
+    Ok(report(&place, &missing, was_there))
 }
 
 /// Stops the service and removes its definition.
@@ -125,7 +133,12 @@ pub fn uninstall(env: &Env) -> Result<Done, ServiceError> {
 }
 
 /// What the definition says.
-fn wanted(place: &Place, env: &Env, args: &InstallArgs) -> Result<Wanted, ServiceError> {
+fn wanted(
+    place: &Place,
+    env: &Env,
+    args: &InstallArgs,
+    settings: Option<&Settings>,
+) -> Result<Wanted, ServiceError> {
     let (paths, usual) = (&place.paths, place.home.join(".openclaw"));
     let mut wanted = Wanted {
         program: named(&std::env::current_exe().map_err(ServiceError::Program)?),
@@ -151,9 +164,7 @@ fn wanted(place: &Place, env: &Env, args: &InstallArgs) -> Result<Wanted, Servic
     let of_config = paths.config_path.parent().filter(|dir| !place.home.starts_with(dir));
     folders.extend(of_config.map(Path::to_owned));
     folders.extend(paths.home().map(|home| home.join(".openclaw")));
-    let looking = Overrides { read_only: true, ..Overrides::default() };
-    // A config that is no good is told by the gateway, which then waits for it to be mended.
-    if let Ok(settings) = config::load(env, &looking) {
+    if let Some(settings) = settings {
         folders.extend(settings.agents.list.iter().map(|agent| agent.workspace.clone()));
         folders.extend(settings.logging.file.as_deref().and_then(Path::parent).map(Path::to_owned));
     }
@@ -177,7 +188,7 @@ fn named(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn report(place: &Place, env: &Env, was_there: bool) -> Report {
+fn report(place: &Place, missing: &[String], was_there: bool) -> Report {
     let manager = place.manager;
     let done = if was_there { "Service is installed as it was" } else { "Installed service" };
     let mut text = format!(
@@ -198,36 +209,61 @@ fn report(place: &Place, env: &Env, was_there: bool) -> Report {
              loginctl enable-linger\n",
         );
     }
-    let secrets = secrets_here(env);
-    if !secrets.is_empty() {
+    if !missing.is_empty() {
         let file = if cfg!(target_os = "macos") {
             place.paths.dotenv_file()
         } else {
             place.home.join(".config/clawgate.env")
         };
-        let missing = format!(
+        let advice = format!(
             "The service does not get {}, which this terminal has: write NAME=value into {} \
              (chmod 600), then clawgate gateway restart\n",
-            secrets.join(", "),
+            missing.join(", "),
             file.display()
         );
-        text.push_str(&missing);
+        text.push_str(&advice);
     }
     let service = json!({"label": manager.name(), "name": manager.service(), "file": place.file,
         "stateDir": place.paths.state_dir, "log": manager.log(&place.home),
-        "missingVariables": secrets});
+        "missingVariables": missing});
     Report { was_there, text, service }
 }
 
-/// Names of variables of this process that a service would need and that are secret.
-fn secrets_here(env: &Env) -> Vec<&'static str> {
+/// Names of variables of this process that a service would need and does not get.
+fn missing_variables(env: &Env, settings: Option<&Settings>, told: &Wanted) -> Vec<String> {
     let lookup = |name: &str| env.get(name);
     let keys = known_providers().filter_map(|id| key_in_environment(id, &lookup));
-    let own = SECRETS.into_iter().filter(|name| env.get(name).is_some());
-    let mut names: Vec<_> = keys.chain(own).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
+    let mut names: BTreeSet<_> = keys.chain(SECRETS).map(str::to_owned).collect();
+    if let Some(settings) = settings {
+        refer(&settings.raw, &mut names);
+    }
+    let is_told = |name: &str| told.variables.iter().any(|(known, _)| *known == name);
+    let has = |name: &str| OF_SERVICE.contains(&name) || is_told(name);
+    names.into_iter().filter(|name| env.get(name).is_some() && !has(name)).collect()
+}
+
+/// Variables that a config refers to: `${NAME}` in a text, and secrets that are in one.
+fn refer(value: &Value, names: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) => {
+            let begun = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
+            names.extend(begun.map(|(name, _)| name.to_owned()));
+        }
+        Value::Array(items) => {
+            for item in items {
+                refer(item, names);
+            }
+        }
+        Value::Object(members) => {
+            let is_variable = members.get("source").is_some_and(|source| source == "env");
+            let id = members.get("id").and_then(Value::as_str).filter(|_| is_variable);
+            names.extend(id.map(str::to_owned));
+            for member in members.values() {
+                refer(member, names);
+            }
+        }
+        _ => {}
+    }
 }
 
 #[cfg(test)]
@@ -236,8 +272,12 @@ mod tests {
 
     fn wanted_with<const N: usize>(variables: [(&str, &str); N], home: &Path) -> Wanted {
         let env = Env::fixed(variables, home);
-        let args = InstallArgs::default();
-        wanted(&Place::of(&env).unwrap(), &env, &args).unwrap()
+        let (args, settings) = (InstallArgs::default(), settings(&env));
+        wanted(&Place::of(&env).unwrap(), &env, &args, settings.as_ref()).unwrap()
+    }
+
+    fn settings(env: &Env) -> Option<Settings> {
+        config::load(env, &Overrides { read_only: true, ..Overrides::default() }).ok()
     }
 
     #[test]
@@ -268,13 +308,28 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_named_and_not_shown() {
-        let env = Env::fixed(
-            [("ANTHROPIC_API_KEY", "sk-canary"), ("OPENCLAW_GATEWAY_TOKEN", "canary")],
-            "/h",
-        );
-        assert_eq!(secrets_here(&env), ["ANTHROPIC_API_KEY", "OPENCLAW_GATEWAY_TOKEN"]);
-        let text = report(&Place::of(&env).unwrap(), &env, false).text;
-        assert!(text.contains("ANTHROPIC_API_KEY") && !text.contains("canary"), "{text}");
+    fn variables_that_the_service_misses_are_named_and_not_shown() {
+        let home = tempfile::tempdir().unwrap();
+        let state = home.path().join(".openclaw");
+        fs::create_dir(&state).unwrap();
+        let config = "{gateway: {auth: {token: '${MINE}'}}, channels: {telegram: {botToken: \
+                      {source: 'env', provider: 'default', id: 'BOT'}}}, \
+                      x: ['${PATH}${ABSENT}', {y: '${OPENCLAW_GATEWAY_PORT}'}]}";
+        fs::write(state.join("openclaw.json"), config).unwrap();
+        let variables = [
+            ("ANTHROPIC_API_KEY", "sk-canary"),
+            ("OPENCLAW_GATEWAY_PASSWORD", "canary"),
+            ("OPENCLAW_GATEWAY_PORT", "19001"),
+            ("MINE", "canary-canary-canary"),
+            ("BOT", "1:canary"),
+            ("PATH", "/bin"),
+            ("OTHER", "canary"),
+        ];
+        let env = Env::fixed(variables, home.path());
+        let (settings, told) = (settings(&env).unwrap(), wanted_with(variables, home.path()));
+        let missing = missing_variables(&env, Some(&settings), &told);
+        assert_eq!(missing, ["ANTHROPIC_API_KEY", "BOT", "MINE", "OPENCLAW_GATEWAY_PASSWORD"]);
+        let text = report(&Place::of(&env).unwrap(), &missing, false).text;
+        assert!(text.contains("BOT, MINE") && !text.contains("canary"), "{text}");
     }
 }

@@ -85,7 +85,9 @@ pub async fn stop(around: &Surroundings, screen: &mut Screen) -> Result<Done, Se
                 "stopping the gateway (pid {pid}); its runs may go on for 10 seconds …"
             ))?;
             holder.signal(Signal::TERM)?;
-            let is_gone = || Holder::of(&lock).is_none_or(|now| now.pid != holder.pid);
+            // One that writes down who it is has said nothing for a moment.
+            let is_other = || Holder::of(&lock).is_some_and(|now| now.pid != holder.pid);
+            let is_gone = || !is_held(&lock) || is_other();
             if !until(STOP_LIMIT, is_gone).await {
                 return Err(ServiceError::StillRuns { pid, seconds: STOP_LIMIT.as_secs() });
             }
@@ -135,11 +137,12 @@ async fn again(lock: &Path, holder: Holder) -> Result<Running, ServiceError> {
     now().ok_or(ServiceError::Ended(pid))
 }
 
-/// Waits until the gateway answers, be it that it lets nobody in.
+/// Waits until the gateway answers, be it that it lets nobody in, or by a certificate that
+/// it has made just now.
 async fn answers(target: &Target) -> Result<(), ServiceError> {
     match Client::renew(target, ANSWER_LIMIT).await {
         Ok(client) => client.close().await,
-        Err(ClientError::Handshake(_)) => {}
+        Err(ClientError::Handshake(_) | ClientError::Tls { .. }) => {}
         Err(error) => return Err(error.into()),
     }
     Ok(())

@@ -168,6 +168,9 @@ const SUBAGENTS: &[Key] = &[
         "Their sessions go so many minutes after their end; 0 keeps them.",
     )
     .or("60"),
+    key("allowAgents", TEXTS, "Agents that each may have as sub-agents, beside itself."),
+    key("model", MODEL, "Their model."),
+    key("thinking", Text, "Their thinking level."),
 ];
 
 const HEARTBEAT: &[Key] = &[

@@ -95,7 +95,7 @@ impl Beat {
         let text = if events.is_empty() {
             texts::heartbeat(&self.settings.prompt, &zone, now)
         } else {
-            texts::events(events, &zone, now)
+            texts::events(&events, &zone, now)
         };
         let mut message = UserMessage::text(text, now);
         message.extra.insert("provenance".into(), json!({"kind": HEARTBEAT_KIND}));

@@ -1,8 +1,8 @@
 //! Files of sound, which are there for a while.
 //!
 //! Owns: where they are, which is where the original puts them unless `TMPDIR`
-//! names a place. Promises: nobody else can read or replace them; they are taken away again, those of
-//! an earlier process too.
+//! names a place. Promises: nobody else can read or replace them; they are taken
+//! away again, those of an earlier process too.
 
 use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -77,8 +77,17 @@ fn ours(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// Takes away what an earlier process has left, wherever this one would put it.
-pub(super) fn tidy(tmp: Option<&Path>) {
+/// Takes away what an earlier process has left, wherever this one would put it: what
+/// is not old enough now is, after as long as a file stays.
+pub(super) async fn tidy(tmp: Option<PathBuf>) {
+    let again = tmp.clone();
+    // When the gateway stops, the next one does it.
+    let _ = blocking(move || sweep_all(tmp.as_deref())).await;
+    tokio::time::sleep(KEPT).await;
+    let _ = blocking(move || sweep_all(again.as_deref())).await;
+}
+
+fn sweep_all(tmp: Option<&Path>) {
     for root in places(tmp).iter().filter_map(|place| ours(place).ok()) {
         sweep(&root);
     }
@@ -114,19 +123,40 @@ mod tests {
         assert_eq!(private(&home.path().join("new")).unwrap(), home.path().join("new"));
     }
 
+    /// Makes it an hour older.
+    fn age(file: &Path) {
+        let folder = fs::File::open(file.parent().unwrap()).unwrap();
+        let made = folder.metadata().unwrap().modified().unwrap();
+        folder.set_modified(made - Duration::from_hours(1)).unwrap();
+    }
+
     #[test]
     fn files_are_where_the_environment_says_and_only_old_ones_are_taken_away() {
         let home = tempfile::tempdir().unwrap();
         let tmp = Some(home.path());
-        tidy(tmp);
+        sweep_all(tmp);
         assert!(!home.path().join("openclaw").exists(), "nothing is made to be tidied up");
         let (old, new) = (keep(b"a", ".mp3", 1, tmp).unwrap(), keep(b"b", ".mp3", 2, tmp).unwrap());
         assert!(old.starts_with(home.path().join("openclaw")), "{}", old.display());
-        let an_hour = Duration::from_hours(1);
-        let folder = fs::File::open(old.parent().unwrap()).unwrap();
-        let made = folder.metadata().unwrap().modified().unwrap();
-        folder.set_modified(made - an_hour).unwrap();
-        tidy(tmp);
+        age(&old);
+        sweep_all(tmp);
         assert!(!old.exists() && new.exists());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_left_just_before_a_start_is_taken_away_when_its_time_is_over() {
+        let home = tempfile::tempdir().unwrap();
+        let tmp = Some(home.path());
+        let (old, new) = (keep(b"a", ".mp3", 1, tmp).unwrap(), keep(b"b", ".mp3", 2, tmp).unwrap());
+        age(&old);
+        let begun = async {
+            while old.exists() {
+                tokio::task::yield_now().await;
+            }
+            assert!(new.exists());
+            age(&new);
+        };
+        tokio::join!(tidy(Some(home.path().to_owned())), begun);
+        assert!(!new.exists());
     }
 }

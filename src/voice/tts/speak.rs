@@ -281,12 +281,7 @@ fn tmp(parts: &VoiceParts) -> Option<PathBuf> {
 
 /// Takes away the files that an earlier process has left.
 pub(in crate::voice) fn tidy(parts: &VoiceParts) {
-    let tmp = tmp(parts);
-    let tidied = blocking(move || output::tidy(tmp.as_deref()));
-    // What is left now is taken away when the next text is spoken.
-    parts.tasks.spawn("speech", async move {
-        let _ = tidied.await;
-    });
+    parts.tasks.spawn("speech", output::tidy(tmp(parts)));
 }
 
 #[cfg(test)]

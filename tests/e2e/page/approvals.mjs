@@ -46,6 +46,33 @@ export default steps({
     return focused;
   },
 
+  // Lists are asked for a second time before the first ones have come, and then
+  // somebody asks. Returns how many cards there are after each answer.
+  async asks_again({ page, args }) {
+    await login(page, args);
+    return page.evaluate(async () => {
+      const { Approvals } = await import("./js/approvals.js");
+      const heard = {};
+      const asked = [];
+      const on = (name, listener) => {
+        heard[name] = listener;
+        return () => {};
+      };
+      const link = { state: "open", on, call: () => new Promise((resolve) => asked.push(resolve)) };
+      const approvals = new Approvals({ link, count: () => {} });
+      heard.gap();
+      heard["exec.approval.requested"]({ id: "new", request: { command: "echo" }, expiresAtMs: Date.now() + 60_000 });
+      const shown = [];
+      for (const answers of [asked.slice(0, 2), asked.slice(2)]) {
+        for (const answer of answers) answer([]);
+        await new Promise((resolve) => setTimeout(resolve));
+        shown.push(approvals.element.querySelectorAll(".approval").length);
+      }
+      approvals.end();
+      return shown;
+    });
+  },
+
   // Returns what is shown of a command.
   async unmasks({ page, context, args }) {
     const { request } = await open(page, context, args);

@@ -12,6 +12,13 @@ async fn a_question_that_comes_or_goes_moves_the_focus_to_no_button_of_another_o
 }
 
 #[tokio::test]
+async fn an_answer_that_was_overtaken_takes_no_question_away() {
+    let place = Place::new().await;
+    let shown = place.run("approvals", "asks_again", json!({})).await;
+    assert_eq!(shown, json!([1, 1]));
+}
+
+#[tokio::test]
 async fn characters_that_nobody_sees_are_written_out() {
     let place = Place::new().await;
     let command = "rm a\u{3164}b\u{115f}\u{2800}\u{34f}\u{fe0f}\u{e0041}\u{1d173}c";

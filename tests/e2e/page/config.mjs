@@ -127,12 +127,13 @@ export default steps({
     await search.fill("tools.deny");
     await page.locator("main summary").filter({ has: page.locator(".badge") }).click();
     await field(page, "tools.deny[0]").locator("input").fill("browser");
+    await setRuns(page, "");
     await ask(args, "change");
     await save(page);
     const dialog = page.getByRole("dialog", { name: "Somebody else has changed the config" });
     await dialog.waitFor();
     const choices = await dialog.locator("label.field").evaluateAll((all) => all.map((one) => one.firstChild.textContent));
-    await dialog.getByLabel("tools.deny").selectOption("Theirs");
+    for (const name of choices) await dialog.getByLabel(name).selectOption("Theirs");
     await dialog.getByRole("button", { name: "Keep mine" }).click();
     await dialog.waitFor({ state: "detached" });
     await save(page);

@@ -113,6 +113,7 @@ async fn lists_that_two_have_changed_are_put_together_by_ids_or_as_a_person_choo
     let mut place = Place::with(|config| {
         config["agents"]["list"] = json!([{"id": "main"}, {"id": "b"}]);
         config["tools"] = json!({"deny": ["exec"]});
+        config["cron"] = json!({"maxConcurrentRuns": 2});
     })
     .await;
     let mut steps = place.begin("config", "merges", json!({}));
@@ -120,13 +121,17 @@ async fn lists_that_two_have_changed_are_put_together_by_ids_or_as_a_person_choo
     let mut theirs: serde_json::Value = serde_json::from_str(&text(&place)).unwrap();
     theirs["agents"]["list"] = json!([{"id": "b"}, {"id": "c"}]);
     theirs["tools"]["deny"] = json!(["exec", "cron"]);
+    theirs["cron"]["maxConcurrentRuns"] = json!(5);
     fs::write(place.gateway.config_path(), theirs.to_string()).unwrap();
     asked.done();
-    assert_eq!(steps.await.unwrap(), json!(["tools.deny"]));
+    let mut choices: Vec<String> = serde_json::from_value(steps.await.unwrap()).unwrap();
+    choices.sort();
+    assert_eq!(choices, ["cron.maxConcurrentRuns", "tools.deny"]);
     let written: serde_json::Value = serde_json::from_str(&text(&place)).unwrap();
     let list = json!([{"id": "b", "name": "Bee"}, {"id": "c"}]);
     assert_eq!(written["agents"]["list"], list, "{written}");
     assert_eq!(written["tools"]["deny"], json!(["exec", "cron"]), "{written}");
+    assert_eq!(written["cron"]["maxConcurrentRuns"], 5, "{written}");
 }
 
 #[tokio::test]

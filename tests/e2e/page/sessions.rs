@@ -14,6 +14,8 @@ async fn sessions_beyond_the_first_ones_are_found_and_listed_on_demand() {
     let mut client = admin(&place.gateway).await;
     let oldest = json!({"agentId": "main", "label": "the oldest needle"});
     call(&mut client, "sessions.create", oldest).await;
+    let deleted = json!({"agentId": "main", "label": "a needle that goes"});
+    call(&mut client, "sessions.create", deleted).await;
     for _ in 0..305 {
         call(&mut client, "sessions.create", json!({"agentId": "main"})).await;
     }
@@ -49,4 +51,11 @@ async fn a_conversation_is_read_back_to_its_first_message() {
     // And one more, a question, and an answer.
     let shown = place.run("sessions", "goes_back", json!({"count": count})).await;
     assert_eq!(shown, count + 2);
+}
+
+#[tokio::test]
+async fn what_was_read_back_is_shown_without_a_hole_before_the_newest() {
+    let place = Place::new().await;
+    let told = place.run("sessions", "has_no_hole", json!({})).await;
+    assert_eq!(told, json!([[1, 1001, false], [1, 1011, false], [5012, 1000, true]]));
 }

@@ -14,8 +14,12 @@ async function enterPassword(page, password) {
 }
 
 export default steps({
-  // With a password, in two tabs. Returns what is kept of what was written.
+  // With a password, in two tabs and a third one that was never in. Returns what is
+  // kept of what was written.
   async by_password({ page, context, args }) {
+    const third = await context.newPage();
+    await third.goto(args.url);
+    await third.getByLabel("Gateway password").waitFor();
     await page.goto(args.url);
     await enterPassword(page, args.token);
     await field(page).fill("a secret draft");
@@ -23,15 +27,41 @@ export default steps({
     await other.goto(args.url);
     await field(other).waitFor();
     await signOut(page);
-    for (const one of [page, other]) {
-      await card(one).waitFor();
-      check((await card(one).getAttribute("data-refusal")) === "SIGNED_OUT", "it is signed out");
+    for (const one of [page, other, third]) {
+      await one.locator('.card[data-refusal="SIGNED_OUT"]').waitFor();
+      check((await one.getByLabel("Gateway password").count()) === 1, "the password is asked for");
       check((await one.getByLabel("Gateway token").count()) === 0, "no token is asked for");
     }
     const told = [await kept(page), await kept(other)];
     await enterPassword(page, args.token);
     check((await field(page).inputValue()) === "", "the draft is gone");
     return told;
+  },
+
+  // In one tab, while another one comes in.
+  async while_another_comes({ page, context, args }) {
+    await login(page, args);
+    const other = await context.newPage();
+    await other.route("**/js/app.js", async (route) => {
+      const response = await route.fetch();
+      const slow = `{ const { keep } = Device.prototype; Device.prototype.keep = async function (token) {
+        await new Promise((resolve) => (globalThis.goOn = resolve));
+        await keep.call(this, token);
+        globalThis.isKept = true;
+      }; }\n`;
+      const text = await response.text();
+      await route.fulfill({ response, body: text.replace("const link = new Link", `${slow}const link = new Link`) });
+    });
+    await other.goto(args.url);
+    await until("it has a token to keep", () => other.evaluate(() => globalThis.goOn !== undefined));
+    await signOut(page);
+    const isOut = other.locator('.card[data-refusal="SIGNED_OUT"]');
+    await isOut.waitFor();
+    await other.evaluate(() => globalThis.goOn());
+    await until("it is kept", () => other.evaluate(() => globalThis.isKept));
+    const token = () => other.evaluate(async () => (await (await import("./js/device.js")).Device.load()).token());
+    await until("and forgotten", async () => (await token()) === undefined);
+    check(await isOut.isVisible(), "it stays signed out");
   },
 
   // Where everybody of this machine is let in.

@@ -15,6 +15,12 @@ async fn signing_out_is_for_all_tabs_and_forgets_what_was_written() {
 }
 
 #[tokio::test]
+async fn a_tab_that_comes_in_while_another_one_signs_out_stays_out() {
+    let place = Place::new().await;
+    place.run("shell", "while_another_comes", json!({})).await;
+}
+
+#[tokio::test]
 async fn who_is_let_in_without_a_word_is_asked_for_none_after_signing_out() {
     let place = Place::with(|config| config["gateway"]["auth"] = json!({"mode": "none"})).await;
     place.run("shell", "by_nothing", json!({})).await;

@@ -1,6 +1,8 @@
 //! Where the gateway listens changes, or cannot change.
 
+use std::fs;
 use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::json;
@@ -77,5 +79,30 @@ async fn a_restart_for_an_address_that_is_not_to_be_had_goes_on_at_the_one_befor
     assert!(message.contains(&format!("127.0.0.1:{taken}")), "{message}");
     // What mends it is taken up as ever.
     edit(&gateway, |config| config["gateway"]["dialects"] = json!({}));
+    has_fault(&gateway, None).await;
+}
+
+#[tokio::test]
+async fn what_a_restart_has_failed_with_is_not_tried_again_though_it_includes_other_files() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    // Nobody can listen everywhere while somebody does at one address. The look before a
+    // restart does not see that, as the port is the gateway's own.
+    let _stranger = TcpListener::bind(("127.0.0.2", gateway.port())).unwrap();
+    fs::write(gateway.config_path().with_file_name("more.json"), "{}").unwrap();
+    edit(&gateway, |config| {
+        config["gateway"]["bind"] = json!("lan");
+        config["gateway"]["reload"] = json!({"mode": "restart"});
+        config["$include"] = json!("./more.json");
+    });
+    is_ready_again(&gateway, 2).await;
+    has_fault(&gateway, Some("gateway.port")).await;
+    let client = admin(&gateway).await;
+    // A next try would come within milliseconds.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(client.closed().is_none());
+    assert_eq!(gateway.stderr().matches("ready address").count(), 2);
+    // What mends it is taken up as ever.
+    edit(&gateway, |config| config["gateway"]["bind"] = json!("loopback"));
+    is_ready_again(&gateway, 3).await;
     has_fault(&gateway, None).await;
 }

@@ -77,15 +77,31 @@ fn writer(pipe: &Path) -> Option<File> {
     OpenOptions::new().write(true).custom_flags(flags).open(pipe).ok()
 }
 
+/// Has the gateway read a config file that never ends, for as long as the answer lives.
+async fn reads_for_ever(gateway: &Gateway) -> File {
+    let path = gateway.config_path();
+    let pipe = path.with_extension("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+    fs::rename(&pipe, &path).unwrap();
+    until("somebody who reads", async || writer(&path)).await
+}
+
 #[tokio::test]
 async fn a_stop_does_not_wait_for_a_file_that_never_answers() {
     let (mut gateway, _mock) = scripted(Api::OpenAi).await;
-    let pipe = gateway.config_path().with_extension("pipe");
-    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
-    fs::rename(&pipe, gateway.config_path()).unwrap();
-    let path = gateway.config_path();
-    // As long as it is open, who reads waits for what is written.
-    let _writer = until("somebody who reads", async || writer(&path)).await;
+    let _writer = reads_for_ever(&gateway).await;
     gateway.signal_term();
     assert_eq!(gateway.wait_exit(STOP_LIMIT).await.expect("an exit").code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_second_signal_is_heard_when_all_but_a_file_is_closed() {
+    let (mut gateway, _mock) = scripted(Api::OpenAi).await;
+    let client = admin(&gateway).await;
+    let _writer = reads_for_ever(&gateway).await;
+    gateway.signal_term();
+    assert_eq!(client.wait_closed(super::LIMIT).await.unwrap().code, 1012);
+    gateway.signal_term();
+    assert_eq!(gateway.wait_exit(STOP_LIMIT).await.expect("an exit").code(), Some(0));
+    assert!(gateway.stderr().contains("stopped at once"), "{}", gateway.stderr());
 }

@@ -173,7 +173,7 @@ async fn say(
     let waiting = cx.runs.wait(&run_id, limit);
     // A run that waits works on nothing; with its place the other one can go on.
     let waited = match &cx.run {
-        Some(_) => cx.runs.while_lending(waiting).await,
+        Some(run) => cx.runs.while_lending(run, waiting).await,
         None => waiting.await,
     };
     match waited {

@@ -133,12 +133,11 @@ class Shell {
 
   // What a phone has no room for below.
   async #showMore() {
-    const nav = this.#foot.parentElement;
     await openDialog("More", (close) => {
       const link = ({ id, title, icon: name }) => h("a.button", { href: `#/${id}`, onclick: () => close(), "aria-current": this.#shown.view.id === id ? "page" : null }, icon(name), title);
       return [h("div.stack.menu", { style: { marginTop: "0.75rem" } }, VIEWS.slice(ON_PHONES).map(link)), this.#foot, h("div.actions", {}, button("Close", { onclick: () => close() }))];
     });
-    nav.append(this.#foot);
+    this.#more.parentElement.append(this.#foot);
   }
 
   #nextTheme() {

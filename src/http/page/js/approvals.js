@@ -67,13 +67,15 @@ export class Approvals {
     const news = new Map();
     this.#news = news;
     const lists = await Promise.all(KINDS.map((kind) => link.call(`${kind}.approval.list`)));
+    // Lists that were asked for later have all of it.
+    if (this.#news !== news) return;
+    this.#news = null;
     this.#waiting.clear();
     lists.forEach((list, at) => list.forEach((asked) => this.#waiting.set(asked.id, { kind: KINDS[at], ...asked })));
     for (const [id, asked] of news) {
       if (asked) this.#waiting.set(id, asked);
       else this.#waiting.delete(id);
     }
-    if (this.#news === news) this.#news = null;
     this.#draw();
   }
 

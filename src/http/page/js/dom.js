@@ -97,11 +97,14 @@ export function openDialog(title, build, { isForm = false } = {}) {
     const leave = () => close();
     box.append(h("h2", {}, title), ...[build(close)].flat());
     box.addEventListener("input", () => (isTyped = true));
-    box.addEventListener("cancel", async (event) => {
-      if (!isForm || !isTyped || event.target !== box) return;
+    const ask = async (event) => {
+      if (!isForm || !isTyped) return;
       event.preventDefault();
       if (await confirm("Discard what you typed?", "It is not saved.", "Discard")) close();
-    });
+    };
+    // A browser lets a page refuse "cancel" once; the key can be refused each time.
+    box.addEventListener("keydown", (event) => event.key === "Escape" && !isComposing(event) && !event.defaultPrevented && ask(event));
+    box.addEventListener("cancel", (event) => event.target === box && event.cancelable && ask(event));
     box.addEventListener("close", () => {
       removeEventListener("hashchange", leave);
       box.remove();

@@ -52,6 +52,8 @@ export class Link {
   #heard = 0;
   #watch = null;
   #retry = null;
+  // The token of the last handshake, on its way into the browser's memory.
+  #keeping = null;
   // Tabs of a browser sign out together. Gateways behind other paths are other ones.
   #others = new BroadcastChannel(`clawgate.signed-out ${new URL("..", import.meta.url).pathname}`);
 
@@ -60,7 +62,7 @@ export class Link {
   constructor(device, credential) {
     this.#device = device;
     this.#credential = credential;
-    this.#others.onmessage = () => this.#leave();
+    this.#others.onmessage = ({ data: mode }) => this.#leave(mode);
     addEventListener("online", () => this.#hurry());
     document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && this.#hurry());
   }
@@ -98,15 +100,20 @@ export class Link {
 
   // Forgets the token of this device and goes away.
   async logout() {
+    const mode = this.hello?.snapshot?.authMode;
     await this.#device?.forget();
-    this.#others.postMessage(null);
-    this.#leave();
+    this.#others.postMessage(mode);
+    await this.#leave(mode);
   }
 
-  #leave() {
+  // mode: how the gateway lets in, which a tab that was never in does not know.
+  async #leave(mode) {
     this.#credential = undefined;
     this.#end();
-    this.#refuse({ code: "SIGNED_OUT", message: "You are signed out.", mode: this.hello?.snapshot?.authMode });
+    this.#refuse({ code: "SIGNED_OUT", message: "You are signed out.", mode });
+    // A handshake that was under way may keep one meanwhile.
+    await this.#keeping;
+    await this.#device?.forget();
   }
 
   #tell(name, payload, frame) {
@@ -232,19 +239,22 @@ export class Link {
     try {
       if (this.#device) params.device = await this.#device.prove(params, nonce);
       if (socket !== this.#socket) return;
-      await this.#enter(await this.#ask("connect", params, CALL_LIMIT_MS));
+      await this.#enter(await this.#ask("connect", params, CALL_LIMIT_MS), socket);
     } catch (error) {
       if (socket === this.#socket) await this.#reject(error, stored !== undefined);
     }
   }
 
-  async #enter(hello) {
+  async #enter(hello, socket) {
     this.hello = hello;
     this.refusal = null;
     this.#attempts = 0;
     const token = hello.auth?.deviceToken;
     if (this.#device && token) {
-      await this.#device.keep(token, hello.auth);
+      this.#keeping = this.#device.keep(token);
+      await this.#keeping;
+      // Signed out, or lost, meanwhile.
+      if (socket !== this.#socket) return;
       // From here on the device speaks for itself; what was typed is forgotten.
       this.#credential = undefined;
     }

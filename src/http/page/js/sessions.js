@@ -104,10 +104,13 @@ export class Sessions {
   }
 
   async load() {
-    const [list, agents] = await Promise.all([
+    const sought = this.#sought;
+    const [list, agents, found] = await Promise.all([
       this.#list({ limit: this.#limit }),
       this.#link.call("agents.list"),
+      sought && this.#list({ limit: LIMIT, search: sought }),
     ]);
+    if (found && sought === this.#sought) this.#found = found.sessions;
     this.rows = list.sessions;
     this.left = list.hasMore ? list.totalCount - list.sessions.length : 0;
     this.defaults = list.defaults ?? {};

@@ -136,8 +136,8 @@ export class Conversation {
 
   #take(history, sent) {
     const known = new Map(this.messages.map((message) => [idOf(message), message]));
-    // A message that was loaded whole stays so.
     const earlier = this.#earlier(history);
+    // A message that was loaded whole stays so.
     this.messages = history.messages.map((message) => (message.__openclaw?.truncated && known.get(idOf(message))) || message);
     const listed = new Set(this.messages.map(idOf));
     this.messages.push(...(this.#fresh ?? []).filter((message) => !listed.has(idOf(message))));
@@ -153,12 +153,14 @@ export class Conversation {
     this.#told.changed();
   }
 
-  // What was loaded of before a history, and still is what was before it.
-  #earlier({ sessionId, messages }) {
+  // What was loaded of before a history, and still is what was before it: without a
+  // hole between them, of what came while there was no connection.
+  #earlier({ sessionId, messages: [first] }) {
     const isOther = sessionId !== this.#sessionId;
     this.#sessionId = sessionId;
-    const first = seqOf(messages[0]);
-    return isOther || !(first > 1) || this.#limit < PAGES_MAX ? [] : this.messages.filter((message) => seqOf(message) < first);
+    const isNext = !isOther && this.#limit >= PAGES_MAX && seqOf(first) > 1 && this.messages.some((message) => idOf(message) === idOf(first));
+    if (!isNext) this.#hasEarlier = true;
+    return isNext ? this.messages.filter((message) => seqOf(message) < seqOf(first)) : [];
   }
 
   #putBack(line) {

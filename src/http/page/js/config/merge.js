@@ -3,7 +3,7 @@
 import { changes, isObject } from "./check.js";
 
 const isSame = (a, b) => changes(a, b).length === 0;
-const isLeaf = (value) => typeof value !== "object";
+const isLeaf = (value) => value !== undefined && typeof value !== "object";
 
 // Items by their ids; null where one has none of its own.
 function byId(list) {
