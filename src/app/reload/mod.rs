@@ -267,6 +267,7 @@ impl Reloader {
         services.runs.reconfigure();
         parts.cron.reconfigure(tasks);
         parts.channels.reconfigure(before).await;
+        services.nodes.follow_settings().await;
         self.gateway.preauth.resize(settings.gateway.max_preauth_per_ip);
         self.control.set(services, settings.gateway.control_socket).await;
         let is_over = self.let_in(&settings, caller);
