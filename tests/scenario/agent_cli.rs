@@ -1,34 +1,9 @@
 //! `clawgate agent` and `clawgate sessions list` against a gateway.
 
-use std::process::Output;
+use serde_json::json;
 
-use serde_json::{Value, json};
-use tokio::process::Command;
-
+use crate::program::{clawgate, json_of, said};
 use crate::stage::{Api, scripted};
-use crate::support::Gateway;
-
-async fn clawgate(gateway: &Gateway, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_clawgate"))
-        .args(args)
-        .env_clear()
-        .env("HOME", gateway.home())
-        .env("OPENCLAW_STATE_DIR", gateway.state_dir())
-        .env("OPENCLAW_CONFIG_PATH", gateway.config_path())
-        .kill_on_drop(true)
-        .output()
-        .await
-        .unwrap()
-}
-
-fn said(output: &Output) -> String {
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn json_of(output: &Output) -> Value {
-    serde_json::from_str(&said(output)).unwrap()
-}
 
 #[tokio::test]
 async fn an_agent_answers_a_script_and_its_sessions_are_listed() {

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tokio::process::Command;
 
+use crate::program::command;
 use crate::stage::{Api, admin, ask, call, scripted, until};
 use crate::support::Gateway;
 
@@ -16,18 +16,8 @@ async fn agents(gateway: &Gateway, args: &[&str]) -> (i32, String) {
 
 /// The same with these variables.
 async fn agents_with(gateway: &Gateway, args: &[&str], env: &[(&str, &str)]) -> (i32, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_clawgate"))
-        .arg("agents")
-        .args(args)
-        .env_clear()
-        .env("HOME", gateway.home())
-        .env("OPENCLAW_STATE_DIR", gateway.state_dir())
-        .env("OPENCLAW_CONFIG_PATH", gateway.config_path())
-        .envs(env.iter().copied())
-        .kill_on_drop(true)
-        .output()
-        .await
-        .unwrap();
+    let mut command = command(gateway, &[&["agents"], args].concat());
+    let output = command.envs(env.iter().copied()).output().await.unwrap();
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     (output.status.code().unwrap(), printed + &String::from_utf8_lossy(&output.stderr))
 }

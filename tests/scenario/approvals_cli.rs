@@ -2,34 +2,15 @@
 
 use std::process::Output;
 
-use serde_json::{Value, json};
-use tokio::process::Command;
+use serde_json::json;
 
+use crate::program::{clawgate, json_of, said};
 use crate::stage::{Api, admin, config, end_of, start, text_of};
 use crate::support::client::SOON;
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
 async fn approvals(gateway: &Gateway, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_clawgate"))
-        .arg("approvals")
-        .args(args)
-        .env_clear()
-        .env("HOME", gateway.home())
-        .env("OPENCLAW_STATE_DIR", gateway.state_dir())
-        .env("OPENCLAW_CONFIG_PATH", gateway.config_path())
-        .kill_on_drop(true)
-        .output()
-        .await
-        .unwrap()
-}
-
-fn said(output: &Output) -> String {
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn json_of(output: &Output) -> Value {
-    serde_json::from_str(&said(output)).unwrap()
+    clawgate(gateway, &[&["approvals"], args].concat()).await
 }
 
 /// Has the model run a command; the id of the question that comes of it.

@@ -1,7 +1,6 @@
 //! `clawgate chat` beside others in the same session.
 
-use tokio::process::Command;
-
+use crate::program::{clawgate, said};
 use crate::stage::{Api, admin, deltas, scripted, start};
 
 #[tokio::test]
@@ -10,16 +9,6 @@ async fn who_speaks_while_another_is_answered_gets_the_own_answer_and_nothing_el
     let mut client = admin(&gateway).await;
     start(&mut client, "main", "@mock stream n=60 delay=50", "run-1").await;
     deltas(&client, "run-1", 1).await;
-    let output = Command::new(env!("CARGO_BIN_EXE_clawgate"))
-        .args(["chat", "@mock text text=second"])
-        .env_clear()
-        .env("HOME", gateway.home())
-        .env("OPENCLAW_STATE_DIR", gateway.state_dir())
-        .env("OPENCLAW_CONFIG_PATH", gateway.config_path())
-        .kill_on_drop(true)
-        .output()
-        .await
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "second\n");
+    let output = clawgate(&gateway, &["chat", "@mock text text=second"]).await;
+    assert_eq!(said(&output), "second\n");
 }

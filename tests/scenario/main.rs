@@ -6,6 +6,7 @@
 mod support;
 
 mod aimock;
+mod program;
 mod stage;
 
 mod abort;

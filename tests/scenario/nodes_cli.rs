@@ -3,9 +3,10 @@
 use std::process::Output;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::process::Command;
 
+use crate::program::{json_of, said};
 use crate::stage::{Api, Stage};
 use crate::support::{Gateway, NodeClient, SECRET};
 
@@ -20,15 +21,6 @@ async fn nodes(gateway: &Gateway, args: &[&str]) -> Output {
         .output()
         .await
         .unwrap()
-}
-
-fn said(output: &Output) -> String {
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn json_of(output: &Output) -> Value {
-    serde_json::from_str(&said(output)).unwrap()
 }
 
 #[tokio::test]

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::process::{Output, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
+use crate::program::{self, said};
 use crate::stage::{Api, admin, ask, call, refusal, scripted, until};
 use crate::support::client::{SOON, standard_connect};
 use crate::support::{Gateway, GatewayOptions, WsClient, default_config, now_ms};
@@ -139,23 +140,11 @@ async fn a_line_of_the_log_says_who_when_and_how_bad_in_openclaws_form() {
 }
 
 fn command(gateway: &Gateway, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+    let mut command = program::command(gateway, &[&["logs"], args].concat());
     command
-        .arg("logs")
-        .args(args)
-        .env_clear()
-        .env("HOME", gateway.home())
         .env("TMPDIR", gateway.root().join("tmp"))
-        .env("OPENCLAW_STATE_DIR", gateway.state_dir())
-        .env("OPENCLAW_CONFIG_PATH", gateway.config_path())
-        .env("OPENCLAW_GATEWAY_PORT", gateway.port().to_string())
-        .kill_on_drop(true);
+        .env("OPENCLAW_GATEWAY_PORT", gateway.port().to_string());
     command
-}
-
-fn said(output: &Output) -> String {
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout.clone()).unwrap()
 }
 
 #[tokio::test]

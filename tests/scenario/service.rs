@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 
+use crate::program::command;
 use crate::stage::{Api, Stage, until};
 use crate::support::{Gateway, GatewayOptions, debian, default_config};
 
@@ -188,16 +189,9 @@ async fn where_nobody_runs_services_it_is_said_what_to_do_and_nothing_is_written
 
 /// Runs a command about this gateway, with a `systemctl` of its root.
 async fn about(gateway: &Gateway, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_clawgate"))
-        .arg("gateway")
-        .args(args)
-        .env_clear()
-        .env("HOME", gateway.home())
+    command(gateway, &[&["gateway"], args].concat())
         .env("PATH", gateway.root().join("bin"))
         .env("TMPDIR", gateway.root().join("tmp"))
-        .env("OPENCLAW_STATE_DIR", gateway.state_dir())
-        .env("OPENCLAW_CONFIG_PATH", gateway.config_path())
-        .kill_on_drop(true)
         .output()
         .await
         .unwrap()

@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use tokio::process::Command;
 
+use crate::program::clawgate;
 use crate::stage::{Api, admin, ask, call, scripted, until};
 use crate::support::Gateway;
 
@@ -15,17 +15,7 @@ const KEY: &str = "agent:main:main";
 
 /// What the command prints, with its exit code.
 async fn export(gateway: &Gateway, args: &[&str]) -> (i32, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_clawgate"))
-        .args(["sessions", "export"])
-        .args(args)
-        .env_clear()
-        .env("HOME", gateway.home())
-        .env("OPENCLAW_STATE_DIR", gateway.state_dir())
-        .env("OPENCLAW_CONFIG_PATH", gateway.config_path())
-        .kill_on_drop(true)
-        .output()
-        .await
-        .unwrap();
+    let output = clawgate(gateway, &[&["sessions", "export"], args].concat()).await;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }

@@ -79,6 +79,7 @@ impl Client {
             match Self::connect(target, limit).await {
                 Err(
                     ClientError::Refused { .. }
+                    | ClientError::Unreachable { .. }
                     | ClientError::Busy { .. }
                     | ClientError::Closed { .. }
                     | ClientError::Lost { .. },

@@ -11,12 +11,12 @@ use sha2::{Digest, Sha512};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tokio::process::Command;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::{get, without_ui};
+use crate::program::command;
 use crate::support::Gateway;
 use crate::support::control_ui::{PAGE, write_control_ui};
 
@@ -45,18 +45,8 @@ fn packed(place: &Path) -> PathBuf {
 
 async fn ui(gateway: &Gateway, args: &[&str], env: &[(&str, &str)]) -> Output {
     let path = std::env::var("PATH").unwrap_or_default();
-    Command::new(env!("CARGO_BIN_EXE_clawgate"))
-        .arg("ui")
-        .args(args)
-        .env_clear()
-        .env("PATH", path)
-        .env("HOME", gateway.home())
-        .env("OPENCLAW_STATE_DIR", gateway.state_dir())
-        .env("OPENCLAW_CONFIG_PATH", gateway.config_path())
-        .envs(env.iter().copied())
-        .output()
-        .await
-        .unwrap()
+    let mut command = command(gateway, &[&["ui"], args].concat());
+    command.env("PATH", path).envs(env.iter().copied()).output().await.unwrap()
 }
 
 async fn said(gateway: &Gateway, args: &[&str]) -> Value {
