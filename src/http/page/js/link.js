@@ -251,7 +251,7 @@ export class Link {
     this.#attempts = 0;
     const token = hello.auth?.deviceToken;
     if (this.#device && token) {
-      this.#keeping = this.#device.keep(token);
+      this.#keeping = this.#device.keep(token, hello.auth);
       await this.#keeping;
       // Signed out, or lost, meanwhile.
       if (socket !== this.#socket) return;
