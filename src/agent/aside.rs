@@ -78,16 +78,11 @@ impl Runs {
         messages.push(AgentMessage::User(UserMessage::text(text, now_ms)));
         let toolbox = self.toolbox(key, &entry, None).await?;
         let prompt = Prompt::gather(parts, key, &entry, &toolbox).await;
+        let session_id = entry.session_id.clone();
         let mut request = ModelRequest {
-            model: Arc::clone(&model),
-            // Told by whoever chooses the model.
-            system: None,
-            messages,
             // A conversation with calls in it needs them, though none is called.
             tools: toolbox.specs(),
-            thinking: ThinkingLevel::Off,
-            session_id: entry.session_id.clone(),
-            needs_pictures: false,
+            ..ModelRequest::aside(Arc::clone(&model), messages, session_id)
         };
         let system = |model: &ModelInfo| prompt.render(model, ThinkingLevel::Off, &[]);
         let mut route =

@@ -134,6 +134,24 @@ pub struct ModelRequest {
 }
 
 impl ModelRequest {
+    /// A question beside a conversation: without tools, and without thinking. The system
+    /// prompt is told by whoever chooses the model.
+    pub fn aside(
+        model: std::sync::Arc<ModelInfo>,
+        messages: Vec<AgentMessage>,
+        session_id: impl Into<String>,
+    ) -> Self {
+        Self {
+            model,
+            system: None,
+            messages,
+            tools: Vec::new(),
+            thinking: ThinkingLevel::Off,
+            session_id: session_id.into(),
+            needs_pictures: false,
+        }
+    }
+
     /// The tools to send: none to a server that has no use for any, and
     /// without keywords of JSON Schema that it refuses.
     fn offered_tools(&self) -> Vec<ToolSpec> {

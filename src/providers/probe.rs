@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::credentials::FailureReason;
-use super::{ModelInfo, ModelRequest, Provider, ThinkingLevel};
+use super::{ModelInfo, ModelRequest, Provider};
 use crate::protocol::message::{AgentMessage, UserMessage};
 
 /// A question that costs a few tokens.
@@ -34,15 +34,9 @@ pub async fn probe(
     now_ms: u64,
     limit: Duration,
 ) -> Result<(), ProbeFailure> {
-    let request = ModelRequest {
-        model: Arc::new(ModelInfo { max_tokens: ANSWER_TOKENS, ..model.clone() }),
-        system: None,
-        messages: vec![AgentMessage::User(UserMessage::text(QUESTION, now_ms))],
-        tools: Vec::new(),
-        thinking: ThinkingLevel::Off,
-        session_id: "probe".into(),
-        needs_pictures: false,
-    };
+    let model = Arc::new(ModelInfo { max_tokens: ANSWER_TOKENS, ..model.clone() });
+    let messages = vec![AgentMessage::User(UserMessage::text(QUESTION, now_ms))];
+    let request = ModelRequest::aside(model, messages, "probe");
     let mut ignore = |_| {};
     match tokio::time::timeout(limit, provider.stream(&request, &mut ignore)).await {
         Ok(Ok(_)) => Ok(()),

@@ -7,8 +7,7 @@ use super::answer::Answer;
 use super::reader::{Flow, Reader, conclude};
 use super::sse::{Framing, SseParser};
 use super::{
-    Api, InputKind, ModelInfo, ModelPrice, ModelRequest, ProviderError, StreamEvent, ThinkingLevel,
-    ToolSpec,
+    Api, InputKind, ModelInfo, ModelPrice, ModelRequest, ProviderError, StreamEvent, ToolSpec,
 };
 use crate::protocol::message::{AgentMessage, AssistantMessage, StopReason, UserMessage};
 use crate::support::{Clock, Secret};
@@ -55,15 +54,7 @@ pub fn model(api: &str) -> ModelInfo {
 
 /// A request to it.
 pub fn request_to(model: ModelInfo, messages: Vec<AgentMessage>) -> ModelRequest {
-    ModelRequest {
-        model: Arc::new(model),
-        system: None,
-        messages,
-        tools: vec![],
-        thinking: ThinkingLevel::Off,
-        session_id: "s".into(),
-        needs_pictures: false,
-    }
+    ModelRequest::aside(Arc::new(model), messages, "s")
 }
 
 /// A request to the OpenAI form of it.

@@ -8,11 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::policy::{ask, security};
 use crate::config::{ExecAsk, ExecSandbox, ExecSecurity, SandboxSettings, Settings};
-use crate::sessions::{SessionEntry, SessionError, SessionKey, Sessions};
-
-/// A line of sessions that spawned each other is not followed further; what is
-/// deeper may do nothing.
-pub const CHAIN_MAX: usize = 16;
+use crate::sessions::{LINE_MAX, SessionEntry, SessionError, SessionKey, Sessions};
 
 /// Where commands of a session are confined.
 const SANDBOX: &str = "sandbox";
@@ -24,7 +20,7 @@ pub enum LineageError {
     #[error("the session cannot be read: {0}")]
     Session(#[from] SessionError),
     /// Nobody spawns so deep.
-    #[error("more than {CHAIN_MAX} sessions spawned each other; begin a new session")]
+    #[error("more than {LINE_MAX} sessions spawned each other; begin a new session")]
     TooLong,
 }
 
@@ -71,18 +67,13 @@ impl Lineage {
             let is_main = *key == SessionKey::main(&agent, &rules);
             Link { agent: agent.to_string(), is_main, entry }
         };
-        let mut next = entry.spawned_by.clone();
-        let (own, mut above) = (Box::new(link(key, entry.clone())), Vec::new());
-        while let Some(parent) = next.take() {
-            if above.len() + 1 >= CHAIN_MAX {
-                return Err(LineageError::TooLong);
-            }
-            let key = SessionKey::from_canonical(parent);
-            let entry = sessions.entry(&key).await?.unwrap_or_default();
-            next.clone_from(&entry.spawned_by);
-            above.push(link(&key, entry));
+        let above = sessions.spawners(Some(entry)).await?;
+        if above.len() >= LINE_MAX {
+            return Err(LineageError::TooLong);
         }
-        Ok(Self { own, above })
+        let above = above.into_iter().map(|(key, entry)| link(&key, entry.unwrap_or_default()));
+        let above = above.collect();
+        Ok(Self { own: Box::new(link(key, entry.clone())), above })
     }
 
     /// The session itself.

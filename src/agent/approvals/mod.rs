@@ -28,7 +28,7 @@ pub use assess::analysis_of;
 pub use authorize::{ApprovalNews, SHOWN_MAX};
 pub use denial::Denial;
 pub use file::{ApprovalsFileError, ApprovalsSnapshot};
-pub use lineage::{CHAIN_MAX, ExecWords, Lineage, LineageError};
+pub use lineage::{ExecWords, Lineage, LineageError};
 pub use node_run::{NodeRunError, binding_of};
 pub use on_node::{NodePermit, NodeRun};
 pub use pending::{AskError, Decision, Draft, Question, QuestionKind};

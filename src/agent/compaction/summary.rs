@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::protocol::message::{
     AgentMessage, ContentBlock, StopReason, UserContent, UserMessage, text_of,
 };
-use crate::providers::{ModelInfo, ModelRequest, Route, ThinkingLevel};
+use crate::providers::{ModelInfo, ModelRequest, Route};
 use crate::sessions::{CompactedFiles, ContextEntry};
 
 use super::CompactError;
@@ -85,16 +85,8 @@ fn request(
         text.push_str("\n\nThe user asks to heed this as well: ");
         text.push_str(instructions);
     }
-    ModelRequest {
-        model: Arc::clone(model),
-        // Told by whoever chooses the model.
-        system: None,
-        messages: vec![AgentMessage::User(UserMessage::text(text, 0))],
-        tools: Vec::new(),
-        thinking: ThinkingLevel::Off,
-        session_id: session_id.to_owned(),
-        needs_pictures: false,
-    }
+    let messages = vec![AgentMessage::User(UserMessage::text(text, 0))];
+    ModelRequest::aside(Arc::clone(model), messages, session_id)
 }
 
 /// The conversation as text, in pieces of at most `max` bytes.

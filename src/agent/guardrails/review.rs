@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::agent::tools::ToolContext;
 use crate::protocol::message::{AgentMessage, StopReason, ToolCall, UserMessage, text_of};
-use crate::providers::{ModelRequest, ThinkingLevel};
+use crate::providers::ModelRequest;
 
 /// As in the upstream of the action chat: the call waits for it.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -65,16 +65,9 @@ async fn answer(cx: &ToolContext, call: &ToolCall) -> Result<String, String> {
         }
     };
     let shown = json!({"tool": call.name, "arguments": call.arguments}).to_string();
-    let mut request = ModelRequest {
-        model: Arc::clone(&model),
-        // Told by whoever chooses the model.
-        system: None,
-        messages: vec![AgentMessage::User(UserMessage::text(shown, parts.clock.now_ms()))],
-        tools: Vec::new(),
-        thinking: ThinkingLevel::Off,
-        session_id: format!("review:{}", call.id),
-        needs_pictures: false,
-    };
+    let messages = vec![AgentMessage::User(UserMessage::text(shown, parts.clock.now_ms()))];
+    let session_id = format!("review:{}", call.id);
+    let mut request = ModelRequest::aside(Arc::clone(&model), messages, session_id);
     let mut route = parts.models.route(&cx.key, &agent, model).unremembered();
     let answer = route.stream(&mut request, &|_| SYSTEM.to_owned(), &mut |_| {}).await;
     let answer = answer.map_err(|error| format!("the reviewer failed: {}", error.message))?;

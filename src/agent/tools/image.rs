@@ -15,9 +15,7 @@ use crate::config::web::FetchConfig;
 use crate::protocol::message::{
     AgentMessage, ContentBlock, StopReason, UserContent, UserMessage, text_of,
 };
-use crate::providers::{
-    ModelInfo, ModelRequest, PictureSize, ThinkingLevel, ToolSpec, picture_fits,
-};
+use crate::providers::{ModelInfo, ModelRequest, PictureSize, ToolSpec, picture_fits};
 use crate::sessions::MediaType;
 use crate::support::BoxFuture;
 
@@ -66,14 +64,10 @@ impl Image {
         let content = UserContent::Blocks(content);
         let timestamp = parts.clock.now_ms();
         let message = UserMessage { content, ..UserMessage::text("", timestamp) };
+        let messages = vec![AgentMessage::User(message)];
         let mut request = ModelRequest {
-            model: first,
-            system: None,
-            messages: vec![AgentMessage::User(message)],
-            tools: Vec::new(),
-            thinking: ThinkingLevel::Off,
-            session_id: cx.call_id.clone(),
             needs_pictures: true,
+            ..ModelRequest::aside(first, messages, cx.call_id.as_str())
         };
         let answer = route.stream(&mut request, &|_| SYSTEM.to_owned(), &mut |_| {}).await;
         let answer = answer.map_err(|error| error.to_string())?;

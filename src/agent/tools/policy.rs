@@ -4,12 +4,12 @@
 //! whatever else is said, and a sub-agent never has a tool that whoever spawned
 //! it has not. Unknown means no.
 
-use crate::agent::approvals::{CHAIN_MAX, ExecWords};
+use crate::agent::approvals::ExecWords;
 use crate::agent::parts::RunsParts;
 use crate::agent::patch::only_plans;
 use crate::config::{Settings, ToolPattern, ToolPolicy, ToolProfile, ToolRules};
 use crate::providers::ModelRef;
-use crate::sessions::{SessionEntry, SessionError, SessionKey};
+use crate::sessions::{LINE_MAX, SessionEntry, SessionError, SessionKey};
 
 use super::catalog;
 use crate::agent::mcp::SEPARATOR;
@@ -67,23 +67,9 @@ impl ToolScope {
         key: &SessionKey,
         entry: Option<&SessionEntry>,
     ) -> Result<Self, SessionError> {
-        let mut links = Vec::new();
-        let (mut key, mut entry) = (key.clone(), entry.cloned());
-        loop {
-            let depth = entry.as_ref().and_then(|entry| entry.spawn_depth);
-            links.push(Link {
-                agent: key.agent(&parts.keys.now()).to_string(),
-                model: parts.models.of_session(&key, entry.as_ref()).name,
-                depth: depth.unwrap_or_else(|| u64::from(key.is_spawned())),
-                limits: limits(entry.as_ref().map_or(&[], |entry| &entry.tool_limits)),
-                plans: entry.as_ref().is_some_and(only_plans),
-                is_bound: entry.as_ref().is_some_and(|entry| !ExecWords::of(entry).is_empty()),
-            });
-            let parent = entry.and_then(|entry| entry.spawned_by);
-            let Some(parent) = parent.filter(|_| links.len() <= CHAIN_MAX) else { break };
-            key = SessionKey::from_canonical(&parent);
-            entry = parts.sessions.entry(&key).await?;
-        }
+        let above = parts.sessions.spawners(entry).await?;
+        let mut links = vec![Link::of(parts, key, entry)];
+        links.extend(above.iter().map(|(key, entry)| Link::of(parts, key, entry.as_ref())));
         Ok(Self { links, by_client: false, is_owner: false, limits: Vec::new() })
     }
 
@@ -126,7 +112,7 @@ impl ToolScope {
 
     /// Whether a tool may be used.
     pub fn allows(&self, settings: &Settings, name: &str) -> bool {
-        let is_short = self.links.len() <= CHAIN_MAX;
+        let is_short = self.links.len() <= LINE_MAX;
         is_short
             && (self.is_owner || !OWNER_ONLY.contains(&name))
             && self.limits.iter().all(|rules| allows(rules, name))
@@ -136,6 +122,18 @@ impl ToolScope {
 }
 
 impl Link {
+    fn of(parts: &RunsParts, key: &SessionKey, entry: Option<&SessionEntry>) -> Self {
+        let depth = entry.and_then(|entry| entry.spawn_depth);
+        Self {
+            agent: key.agent(&parts.keys.now()).to_string(),
+            model: parts.models.of_session(key, entry).name,
+            depth: depth.unwrap_or_else(|| u64::from(key.is_spawned())),
+            limits: limits(entry.map_or(&[], |entry| &entry.tool_limits)),
+            plans: entry.is_some_and(only_plans),
+            is_bound: entry.is_some_and(|entry| !ExecWords::of(entry).is_empty()),
+        }
+    }
+
     fn allows(&self, settings: &Settings, name: &str) -> bool {
         let everyone = &settings.tools.policy;
         let agent = settings.agents.agent(&self.agent).map(|agent| &agent.tools);

@@ -121,15 +121,10 @@ impl Turn<'_> {
         let prompt = Prompt::gather(parts, key, entry, &toolbox).await;
         let prompt = prompt.instructed(Some(&instructions));
         let system = |model: &ModelInfo| prompt.render(model, ThinkingLevel::Off, &[]);
+        let session_id = entry.session_id.clone();
         let mut request = ModelRequest {
-            model: Arc::clone(model),
-            // Told by whoever chooses the model.
-            system: None,
-            messages,
             tools: toolbox.specs(),
-            thinking: ThinkingLevel::Off,
-            session_id: entry.session_id.clone(),
-            needs_pictures: false,
+            ..ModelRequest::aside(Arc::clone(model), messages, session_id)
         };
         let agent = key.agent(&parts.keys.now());
         let mut route = parts.models.route(key, &agent, Arc::clone(model)).unremembered();

@@ -64,12 +64,7 @@ async fn a_gateway_that_is_killed_and_started_again_finds_the_page_as_it_was() {
     let mut place = Place::new().await;
     let mut steps = place.begin("chat", "comes_back", json!({}));
     for _ in 0..2 {
-        let kill = place.asked_for("kill", &mut steps).await;
-        place.gateway.kill9();
-        kill.done();
-        let start = place.asked_for("start", &mut steps).await;
-        place.gateway.restart_in_place().await;
-        start.done();
+        place.killed_and_started(&mut steps).await;
     }
     let told = steps.await.unwrap();
     let keys = told["keys"].as_array().unwrap();

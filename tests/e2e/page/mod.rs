@@ -119,4 +119,14 @@ impl Place {
         assert_eq!(asked.word, word);
         asked
     }
+
+    /// Kills the gateway when the steps ask for it, and starts it again when they do.
+    pub async fn killed_and_started(&mut self, steps: &mut JoinHandle<Value>) {
+        let kill = self.asked_for("kill", steps).await;
+        self.gateway.kill9();
+        kill.done();
+        let start = self.asked_for("start", steps).await;
+        self.gateway.restart_in_place().await;
+        start.done();
+    }
 }

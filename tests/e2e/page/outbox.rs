@@ -15,12 +15,7 @@ async fn said(place: &Place) -> Vec<String> {
 /// Runs steps in whose course the gateway is killed, and then started again.
 async fn over_a_restart(place: &mut Place, name: &str) -> Value {
     let mut steps = place.begin("outbox", name, json!({}));
-    let kill = place.asked_for("kill", &mut steps).await;
-    place.gateway.kill9();
-    kill.done();
-    let start = place.asked_for("start", &mut steps).await;
-    place.gateway.restart_in_place().await;
-    start.done();
+    place.killed_and_started(&mut steps).await;
     steps.await.unwrap()
 }
 

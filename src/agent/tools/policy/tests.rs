@@ -130,7 +130,7 @@ fn sub_agents_and_clients_have_less_by_default_and_more_when_it_is_said() {
 #[test]
 fn a_chain_that_is_too_long_gets_nothing() {
     let plain = settings(&json!({}));
-    let links: Vec<_> = (0..=CHAIN_MAX).map(|_| link("main", 1)).collect();
+    let links: Vec<_> = (0..=LINE_MAX).map(|_| link("main", 1)).collect();
     assert!(allowed(&plain, &of(links)).is_empty());
 }
 

@@ -7,9 +7,6 @@ use crate::agent::tools::ToolContext;
 use crate::config::SessionVisibility;
 use crate::sessions::{SessionEntry, SessionError, SessionKey};
 
-/// A chain of sessions that spawned each other is not followed further.
-const CHAIN_MAX: usize = 16;
-
 /// What is done in a session, for the text of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doing {
@@ -93,14 +90,6 @@ fn by_rules(cx: &ToolContext, target: &SessionKey, doing: Doing) -> Option<Strin
 
 /// Whether the session of the call has spawned this one, or one above it.
 async fn is_below(cx: &ToolContext, entry: Option<&SessionEntry>) -> Result<bool, SessionError> {
-    let mut parent = entry.and_then(|entry| entry.spawned_by.clone());
-    for _ in 0..CHAIN_MAX {
-        let Some(key) = parent else { return Ok(false) };
-        if key == cx.key.as_str() {
-            return Ok(true);
-        }
-        let above = cx.parts().sessions.entry(&SessionKey::from_canonical(key)).await?;
-        parent = above.and_then(|above| above.spawned_by);
-    }
-    Ok(false)
+    let above = cx.parts().sessions.spawners(entry).await?;
+    Ok(above.iter().any(|(key, _)| *key == cx.key))
 }
