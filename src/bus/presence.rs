@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::protocol::connect::ClientInfo;
 use crate::protocol::hello::StateVersion;
@@ -20,8 +21,8 @@ const EXPIRES_AFTER_MS: u64 = 5 * 60 * 1000;
 const MAX_ENTRIES: usize = 200;
 
 /// One who is there; `PresenceEntry` on the wire.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Beacon {
     /// Name of the machine or client.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -173,10 +174,31 @@ impl Beacon {
 
 #[derive(Debug)]
 struct Entry {
-    /// Shared with the lists that were made of it: each connect has one.
-    beacon: Arc<Beacon>,
+    /// Its [`Beacon`] as it is told: written once, and read by each who connects. Shared
+    /// with the lists that were made of it.
+    told: Arc<RawValue>,
+    /// When it spoke up last, in milliseconds since the epoch.
+    ts: u64,
     /// How many connections it has.
     connections: u32,
+}
+
+impl Entry {
+    fn new(beacon: &Beacon, connections: u32) -> Self {
+        Self { told: told(beacon), ts: beacon.ts, connections }
+    }
+
+    fn beacon(&self) -> Beacon {
+        serde_json::from_str(self.told.get()).unwrap_or_default()
+    }
+
+    fn tell(&mut self, beacon: &Beacon) {
+        (self.told, self.ts) = (told(beacon), beacon.ts);
+    }
+}
+
+fn told(beacon: &Beacon) -> Arc<RawValue> {
+    to_raw_value(beacon).unwrap_or_default().into()
 }
 
 #[derive(Debug, Default)]
@@ -218,30 +240,31 @@ impl Presence {
         if entry.connections > 0 {
             return false;
         }
-        let beacon = Arc::make_mut(&mut entry.beacon);
-        beacon.reason = Some("disconnect".into());
-        beacon.ts = now_ms;
+        let reason = Some("disconnect".into());
+        let beacon = Beacon { reason, ts: now_ms, ..entry.beacon() };
+        entry.tell(&beacon);
         state.version.presence += 1;
         true
     }
 
-    /// The gateway itself, then the others, newest first.
-    pub fn list(&self, now_ms: u64) -> Vec<Arc<Beacon>> {
+    /// The [`Beacon`] of the gateway itself, then those of the others, newest first.
+    pub fn list(&self, now_ms: u64) -> Vec<Arc<RawValue>> {
         self.snapshot(now_ms).0
     }
 
     /// The same, and the counters that belong to it.
-    pub fn snapshot(&self, now_ms: u64) -> (Vec<Arc<Beacon>>, StateVersion) {
+    pub fn snapshot(&self, now_ms: u64) -> (Vec<Arc<RawValue>>, StateVersion) {
         let mut state = self.state.lock();
         if state.expire(now_ms) {
             state.version.presence += 1;
         }
-        let beacons = state.entries.values().map(|entry| Arc::clone(&entry.beacon));
-        let (mut others, version): (Vec<_>, _) = (beacons.collect(), state.version);
+        let entries = state.entries.values().map(|entry| (entry.ts, Arc::clone(&entry.told)));
+        let (mut others, version): (Vec<_>, _) = (entries.collect(), state.version);
         drop(state);
-        others.sort_by_key(|beacon| std::cmp::Reverse(beacon.ts));
+        others.sort_by_key(|(ts, _)| std::cmp::Reverse(*ts));
+        let others = others.into_iter().map(|(_, told)| told);
         let own = Beacon { ts: now_ms, ..self.own.clone() };
-        (std::iter::once(Arc::new(own)).chain(others).collect(), version)
+        (std::iter::once(told(&own)).chain(others).collect(), version)
     }
 
     /// Counts a new health snapshot.
@@ -257,13 +280,13 @@ impl State {
         beacon.ts = now_ms;
         let is_news = if let Some(entry) = self.entries.get_mut(key) {
             entry.connections += arrives;
-            let known = Arc::make_mut(&mut entry.beacon);
+            let mut known = entry.beacon();
             let before = known.headline();
             known.merge(beacon);
+            entry.tell(&known);
             before != known.headline()
         } else {
-            let entry = Entry { beacon: Arc::new(beacon), connections: arrives };
-            self.entries.insert(key.to_owned(), entry);
+            self.entries.insert(key.to_owned(), Entry::new(&beacon, arrives));
             true
         };
         self.version.presence += 1;
@@ -274,11 +297,11 @@ impl State {
     /// Takes out who is gone for long, and who is too many; whether there was one.
     fn expire(&mut self, now_ms: u64) -> bool {
         let before = self.entries.len();
-        let is_there = |entry: &Entry| entry.beacon.ts + EXPIRES_AFTER_MS > now_ms;
+        let is_there = |entry: &Entry| entry.ts + EXPIRES_AFTER_MS > now_ms;
         self.entries.retain(|_, entry| entry.connections > 0 || is_there(entry));
         while self.entries.len() > MAX_ENTRIES {
             // Who is gone goes first, then the oldest.
-            let age = |(_, entry): &(&String, &Entry)| (entry.connections > 0, entry.beacon.ts);
+            let age = |(_, entry): &(&String, &Entry)| (entry.connections > 0, entry.ts);
             let oldest = self.entries.iter().min_by_key(age).map(|(key, _)| key.clone());
             let Some(oldest) = oldest else { break };
             self.entries.remove(&oldest);
@@ -299,8 +322,13 @@ mod tests {
         }
     }
 
+    fn list(presence: &Presence, now: u64) -> Vec<Beacon> {
+        let beacon = |told: &Arc<RawValue>| serde_json::from_str(told.get()).unwrap();
+        presence.list(now).iter().map(beacon).collect()
+    }
+
     fn hosts(presence: &Presence, now: u64) -> Vec<String> {
-        presence.list(now).iter().filter_map(|entry| entry.host.clone()).collect()
+        list(presence, now).into_iter().filter_map(|entry| entry.host).collect()
     }
 
     #[test]
@@ -319,8 +347,8 @@ mod tests {
         presence.announce("a", beacon("a", &["y"]), 2);
         assert!(presence.depart("a", 3));
         assert!(!presence.depart("nobody", 3));
-        let (mut list, version) = presence.snapshot(3);
-        let entry = list.pop().unwrap();
+        let (_, version) = presence.snapshot(3);
+        let entry = list(&presence, 3).pop().unwrap();
         assert_eq!(entry.scopes, ["x", "y"]);
         assert_eq!(entry.reason.as_deref(), Some("disconnect"));
         assert_eq!(version.presence, 3);
@@ -334,7 +362,7 @@ mod tests {
         presence.arrive("a", client(), 2);
         // A beacon of its own is no connection.
         presence.announce("a", beacon("a", &[]), 3);
-        let reason = |now| presence.list(now).get(1).and_then(|entry| entry.reason.clone());
+        let reason = |now| list(&presence, now).get(1).and_then(|entry| entry.reason.clone());
         let long_after = 3 + 10 * EXPIRES_AFTER_MS;
         assert_eq!(reason(long_after).as_deref(), Some("connect"));
         assert!(!presence.depart("a", long_after));
@@ -359,7 +387,10 @@ mod tests {
                 });
             }
             let look = || {
-                let look = |_| presence.snapshot(500);
+                let look = |_| {
+                    let (list, version) = presence.snapshot(500);
+                    (list.iter().map(ToString::to_string).collect::<Vec<_>>(), version)
+                };
                 (0..1000).map(look).collect::<Vec<_>>()
             };
             let others = scope.spawn(look);

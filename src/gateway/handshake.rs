@@ -15,7 +15,7 @@ use crate::protocol::hello::{
 };
 use crate::protocol::{
     ErrorCode, ErrorShape, FrameError, Profile, Request, Role, Scope, Version, is_dashboard,
-    parse_binary, response_err, response_ok,
+    parse_binary, response_err, response_of,
 };
 use crate::registry::{Caller, KeyNames};
 use crate::sessions::SessionKey;
@@ -291,9 +291,9 @@ impl Attempt<'_> {
         Footing::new(auth, standing).look_again(self.gateway, &subscriber).await;
         let granted = granted(principal.role(), admission.scope_names, admission.granted);
         let hello = self.hello(profile, &principal, granted);
-        let sent = match serde_json::to_string(&hello) {
-            Ok(payload) => {
-                let send = socket.send(response_ok(id, &payload));
+        let sent = match response_of(id, &hello, hello.space()) {
+            Ok(frame) => {
+                let send = socket.send(frame);
                 subscriber.outbox.unless_cut(send).await.unwrap_or(false)
             }
             Err(error) => {
@@ -384,7 +384,7 @@ impl Attempt<'_> {
             server: ServerInfo { version: crate::handlers::SERVER_VERSION, conn_id: &self.conn_id },
             features: Features { methods, events: EventKind::names_for(principal) },
             snapshot: Snapshot {
-                presence: to_raw_value(&presence).unwrap_or_default(),
+                presence,
                 health: services.health.last().map_or_else(empty_object, |it| Box::clone(&it)),
                 state_version,
                 uptime_ms: services.uptime_ms(),

@@ -108,7 +108,6 @@ pub fn publish_presence(services: &Services) {
     if !services.bus.wants(EventKind::Presence, &Audience::Everyone) {
         return;
     }
-    // Written as it is: a tree of 200 entries would be most of the work.
     let (list, version) = services.presence.snapshot(services.clock.now_ms());
     let payload = BTreeMap::from([("presence", list)]);
     let event = Event::new(EventKind::Presence, &payload).versioned(version);

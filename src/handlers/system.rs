@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::bus::Beacon;
@@ -133,7 +134,7 @@ fn flags(entry: &SessionEntry) -> Vec<String> {
 }
 
 /// `system-presence`: who is there.
-pub async fn presence(cx: Ctx, _: AnyParams) -> Reply<Vec<Arc<Beacon>>> {
+pub async fn presence(cx: Ctx, _: AnyParams) -> Reply<Vec<Arc<RawValue>>> {
     Ok(cx.services.presence.list(cx.now_ms()))
 }
 

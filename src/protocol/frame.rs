@@ -1,6 +1,7 @@
 //! Request and response frames.
 
-use serde::Deserialize;
+use serde::ser::Error as _;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -124,12 +125,28 @@ fn parse_unusual(message: &str) -> Result<Request, FrameError> {
 
 /// A `res` frame with a payload, as text. `payload` must be JSON.
 pub fn response_ok(id: &str, payload: &str) -> String {
-    let mut frame = String::with_capacity(payload.len() + id.len() + 48);
+    let mut frame = response_head(id, payload.len());
+    frame.push_str(payload);
+    frame.push('}');
+    frame
+}
+
+/// The same of a payload that is written here, with space for so many bytes of it.
+///
+/// # Errors
+/// When it is no JSON.
+pub fn response_of(id: &str, payload: &impl Serialize, space: usize) -> serde_json::Result<String> {
+    let mut frame = response_head(id, space).into_bytes();
+    serde_json::to_writer(&mut frame, payload)?;
+    frame.push(b'}');
+    String::from_utf8(frame).map_err(serde_json::Error::custom)
+}
+
+fn response_head(id: &str, space: usize) -> String {
+    let mut frame = String::with_capacity(space + id.len() + 48);
     frame.push_str(r#"{"type":"res","id":"#);
     push_json_string(&mut frame, id);
     frame.push_str(r#","ok":true,"payload":"#);
-    frame.push_str(payload);
-    frame.push('}');
     frame
 }
 

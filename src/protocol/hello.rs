@@ -1,5 +1,7 @@
 //! The payload of a successful `connect`.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -10,6 +12,8 @@ use super::Role;
 pub const MAX_PAYLOAD: usize = 26_214_400;
 /// Most bytes that may wait for one client.
 pub const MAX_BUFFERED_BYTES: usize = 52_428_800;
+/// Bytes of hello-ok beside what its snapshot holds; most are names of methods.
+const REST: usize = 12 * 1024;
 /// Milliseconds between two `tick` events.
 pub const TICK_INTERVAL_MS: u64 = 30_000;
 
@@ -37,6 +41,14 @@ pub struct HelloOk<'a> {
     pub policy: Policy,
 }
 
+impl HelloOk<'_> {
+    /// How many bytes it will about be.
+    pub fn space(&self) -> usize {
+        let presence = self.snapshot.presence.iter().map(|told| told.get().len() + 1);
+        presence.sum::<usize>() + self.snapshot.health.get().len() + REST
+    }
+}
+
 /// `server` of hello-ok.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -61,7 +73,7 @@ pub struct Features {
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
     /// As `system-presence` answers.
-    pub presence: Box<RawValue>,
+    pub presence: Vec<Arc<RawValue>>,
     /// As `health` answers.
     pub health: Box<RawValue>,
     /// Counters of both.

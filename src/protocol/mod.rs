@@ -21,6 +21,8 @@ mod scope;
 pub mod simple;
 
 pub use error::{ErrorCode, ErrorKind, ErrorShape};
-pub use frame::{FrameError, Request, parse_binary, parse_request, response_err, response_ok};
+pub use frame::{
+    FrameError, Request, parse_binary, parse_request, response_err, response_of, response_ok,
+};
 pub use profile::{Profile, Version, is_dashboard};
 pub use scope::{Role, Scope, ScopeSet};

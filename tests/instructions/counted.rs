@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::Context as _;
 
 use super::lines::{Line, SESSIONS};
-use super::load::client::{Link, SECRET};
+use super::load::client::{SECRET, crowd};
 use super::load::gateway::Home;
 use super::load::provider::Provider;
 use super::load::server::Server;
@@ -16,6 +16,9 @@ use super::order::{Names, executed};
 
 /// Size of the transcript whose end is read.
 const LONG_MIB: u32 = 1;
+/// Clients of a gateway that does nothing: more than a sort takes by the simplest way.
+const IDLE_CLIENTS: usize = 32;
+const HEALTH_EVENT: &[u8] = br#"{"type":"event","event":"health""#;
 
 /// Counts.
 pub struct Counter {
@@ -50,8 +53,8 @@ impl Counter {
         many.saturating_sub(few) / times
     }
 
-    /// The functions that a new gateway with one client executes, with the config of the
-    /// benchmarks and without any, and those of all lines.
+    /// The functions that a new gateway executes whose clients come and stay, with the
+    /// config of the benchmarks and without any, and those of all lines.
     pub async fn names(&self, lines: &[Line]) -> (Names, Names) {
         let (mut quiet, mut busy) = (Names::new(), Names::new());
         for has_config in [true, false] {
@@ -59,8 +62,12 @@ impl Counter {
             if !has_config {
                 fs::remove_file(home.state().join("openclaw.json")).unwrap();
             }
-            let (gateway, out) = self.start(&home).await.unwrap();
-            Link::hello(gateway.address()).await.unwrap();
+            let (gateway, out) = self.start(&home, "2").await.unwrap();
+            let mut clients = crowd(gateway.address(), IDLE_CLIENTS).await.unwrap();
+            // They are told of each other when the last of them has been there for a moment.
+            for client in &mut clients {
+                while !client.next().await.unwrap().starts_with(HEALTH_EVENT) {}
+            }
             gateway.terminate().unwrap();
             quiet.extend(executed(&fs::read_to_string(&out).unwrap()));
         }
@@ -74,22 +81,23 @@ impl Counter {
     async fn all(&self, line: &Line, times: usize) -> anyhow::Result<String> {
         let home = Home::new(self.provider.address(), None)?;
         copy(&self.origin.state(), &home.state())?;
-        let (gateway, out) = self.start(&home).await?;
+        // What runs beside what would be another count each time.
+        let (gateway, out) = self.start(&home, "1").await?;
         (line.work)(gateway.address(), times).await.with_context(|| line.name)?;
         gateway.terminate()?;
         fs::read_to_string(&out).context("callgrind has written nothing")
     }
 
-    /// A gateway under callgrind, and the file that has all of it after its end.
-    async fn start(&self, home: &Home) -> anyhow::Result<(Server, PathBuf)> {
+    /// A gateway of so many threads under callgrind, and the file that has all of it after
+    /// its end.
+    async fn start(&self, home: &Home, threads: &str) -> anyhow::Result<(Server, PathBuf)> {
         let out = home.state().with_file_name("callgrind.out");
         let mut command = home.on_this_state(Command::new("valgrind"));
         command
             .args(["--tool=callgrind", "--demangle=no"])
             .arg(format!("--callgrind-out-file={}", out.display()))
             .arg(&self.program)
-            // What runs beside what would be another count each time.
-            .env("TOKIO_WORKER_THREADS", "1")
+            .env("TOKIO_WORKER_THREADS", threads)
             // Where there is no config that has it.
             .env("OPENCLAW_GATEWAY_TOKEN", SECRET);
         Ok((home.start_as(command).await?, out))
