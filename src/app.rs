@@ -16,6 +16,7 @@ use crate::config::document::ConfigIssue;
 use crate::config::{self, Env, Overrides, SessionScope, Settings};
 use crate::gateway::tls::Tls;
 use crate::gateway::{self, Gateway};
+use crate::providers::MissingModel;
 use crate::registry::{Ask, ConfigState, Reload};
 use crate::sessions::{AgentId, KeyRules};
 use crate::support::{Clock, Fingerprint, Live, SystemClock};
@@ -185,23 +186,24 @@ fn why_it_ended(ended: Result<Option<io::Result<()>>, tokio::task::JoinError>) -
     }
 }
 
-/// Whether a gateway with these settings starts, as far as they decide that.
-/// Creates nothing; asks nobody but, where one is wanted, the Ollama.
+/// Whether a gateway with these settings starts, as far as they decide that; the models
+/// that they name in vain. Creates nothing; asks nobody but, where one is wanted, the Ollama.
 ///
 /// # Errors
-/// For a model or an API that there is not.
-pub async fn check(settings: &Settings, env: &Env) -> Result<(), AppError> {
+/// For an API or a secret that there is not.
+pub async fn check(settings: &Settings, env: &Env) -> Result<Vec<MissingModel>, AppError> {
     let env = &settings.environment(env);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let mut auth = settings.gateway.auth.clone();
     auth.follow(&settings.secrets, env).await.map_err(AppError::lost)?;
     let failover = models(settings, env, &clock).await?;
-    Models::new(failover, Live::new(key_rules(settings)), &settings.agents)?;
+    let models = Models::new(failover, Live::new(key_rules(settings)), &settings.agents);
     listen::check_tls(settings).await?;
-    Ok(())
+    Ok(models.missing())
 }
 
-/// The same of a text in the place of the config file's.
+/// Whether a gateway starts with a text in the place of the config file's, and has every
+/// model that it names.
 ///
 /// # Errors
 /// What is wrong with it.
@@ -209,7 +211,8 @@ pub async fn check_text(text: &str, env: &Env) -> Result<(), ConfigIssue> {
     let look = Overrides { read_only: true, ..Overrides::default() };
     let settings =
         config::load_text(text, env, &look).map_err(|error| ConfigIssue::from(&error))?;
-    check(&settings, env).await.map_err(|error| error.issue())
+    let missing = check(&settings, env).await.map_err(|error| error.issue())?;
+    missing.into_iter().next().map_or(Ok(()), |missing| Err(missing.into()))
 }
 
 /// How session keys become canonical under these settings.

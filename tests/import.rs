@@ -294,13 +294,67 @@ async fn broken_files_are_told_and_the_rest_is_taken_over() {
     assert!(whys("broken").contains("key must be a string"), "{}", whys("broken"));
     assert!(whys("empty").contains("has no session id"), "{}", whys("empty"));
     assert!(report["leftOut"][0]["what"].as_str().unwrap().ends_with("Not An Agent"));
+    assert!(whys("broken").contains("mend it or move it away"), "{}", whys("broken"));
     assert_eq!(of("main")["sessions"], 2);
-    assert_eq!(of("broken")["sessions"], 1);
+    // Only the index knows under which keys, and which of them count.
+    assert_eq!((&of("broken")["sessions"], &of("broken")["files"]), (&json!(0), &json!(1)));
     let copied = fs::read(home.state().join("agents/main/sessions/s-work.jsonl")).unwrap();
     assert_eq!(copied, torn.as_bytes(), "original bytes are kept");
+    let mended = json!({"agent:broken:main": {"sessionId": "s-lost", "updatedAt": 1}});
+    home.write("agents/broken/sessions/sessions.json", &mended.to_string());
+    home.import(&[]);
     let (_gateway, mut client) = gateway(home).await;
     assert_eq!(texts(&mut client, "work").await, ["three"]);
-    assert_eq!(texts(&mut client, "agent:broken:s-lost").await, ["found"]);
+    assert_eq!(texts(&mut client, "agent:broken:main").await, ["found"]);
+}
+
+#[tokio::test]
+async fn a_key_belongs_to_the_agent_that_it_names_else_to_the_one_in_whose_folder_it_is() {
+    let home = Home::new();
+    openclaw(&home);
+    let other = json!({"main": {"sessionId": "s-other", "updatedAt": 1},
+        "global": {"sessionId": "s-global", "updatedAt": 1},
+        "agent:main:moved": {"sessionId": "s-moved", "updatedAt": 1}});
+    home.write("agents/other/sessions/sessions.json", &other.to_string());
+    home.write("agents/other/sessions/s-global.jsonl", &transcript("s-global", &["six"]));
+    home.write("agents/other/sessions/s-moved.jsonl", &transcript("s-moved", &["seven"]));
+    let (code, report) = home.report(&[]);
+    assert_eq!(code, Some(3), "{report}");
+    let why = "is in the folder of another agent; this one is now agent:other:s-global";
+    assert_eq!(report["agents"][1]["leftOut"], json!([{"what": "global", "why": why}]));
+    for path in ["agents/other/sessions/s-global.jsonl", "agents/main/sessions/s-moved.jsonl"] {
+        assert!(home.state().join(path).exists(), "{path}");
+    }
+    let (_gateway, mut client) = gateway(home).await;
+    for (key, said) in [
+        ("main", vec!["one", "two"]),
+        ("agent:other:main", vec!["five"]),
+        ("agent:other:s-global", vec!["six"]),
+        ("agent:main:moved", vec!["seven"]),
+    ] {
+        assert_eq!(texts(&mut client, key).await, said, "{key}");
+    }
+}
+
+#[tokio::test]
+async fn a_member_that_cannot_be_read_costs_only_itself_and_is_told() {
+    let home = Home::new();
+    openclaw(&home);
+    let index = r#"{"agent:main:main": {"sessionId": "s-main", "updatedAt": 1,
+        "label": "Half \ud83e", "fastMode": "auto", "thinkingLevel": "low"}}"#;
+    home.write("agents/main/sessions/sessions.json", index);
+    let (code, report) = home.report(&[]);
+    assert_eq!(code, Some(3), "{report}");
+    let left_out = report["agents"][0]["leftOut"].as_array().unwrap();
+    let what = left_out[0]["what"].as_str().unwrap();
+    assert!(what.ends_with("sessions.json: agent:main:main: fastMode"), "{report}");
+    assert_eq!(left_out.len(), 1, "{report}");
+    let (_gateway, mut client) = gateway(home).await;
+    assert_eq!(texts(&mut client, "main").await, ["one", "two"]);
+    let row = client.request("sessions.describe", json!({"key": "main"})).await;
+    let row = &row["payload"]["session"];
+    assert_eq!(row["label"], "Half \u{fffd}");
+    assert_eq!(row["thinkingLevel"], "low");
 }
 
 #[tokio::test]

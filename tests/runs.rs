@@ -132,7 +132,7 @@ async fn place_at(clock: Arc<dyn Clock>) -> Place {
     let failover =
         clawgate::app::models(&settings, &Env::fixed([], root.path()), &clock).await.unwrap();
     let keys = Live::new(KeyRules::default());
-    let models = Models::new(failover, keys.clone(), &settings.agents).unwrap();
+    let models = Models::new(failover, keys.clone(), &settings.agents);
     let settings = Live::new(settings);
     let ear = Arc::new(Ear::default());
     let bus = Bus::new(Listening(Arc::clone(&ear)));

@@ -744,6 +744,42 @@ async fn an_openclaw_state_folder_goes_on_where_it_was() {
 }
 
 #[tokio::test]
+async fn an_index_that_cannot_be_read_is_not_guessed_and_a_later_start_looks_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = write_openclaw_state(dir.path());
+    let index = folder.join("sessions.json");
+    let whole = fs::read_to_string(&index).unwrap();
+    for torn in ["", "[]", "{ no json", &whole[..whole.len() - 1]] {
+        fs::write(&index, torn).unwrap();
+        let sessions = open(dir.path()).await;
+        let page = sessions.list(SessionQuery::default()).await.unwrap();
+        assert_eq!(page.entries.len(), 0, "{torn}");
+        drop(sessions);
+    }
+    fs::write(&index, whole.replace("Renamed", "Half \\ud83e")).unwrap();
+    let sessions = open(dir.path()).await;
+    let page = sessions.list(SessionQuery::default()).await.unwrap();
+    let found: Vec<_> =
+        page.entries.iter().map(|row| (row.key.as_str(), row.entry.label.as_deref())).collect();
+    assert_eq!(found, [("agent:main:main", Some("Half \u{fffd}"))]);
+    drop(sessions);
+
+    // What is ours is found by itself, and new sessions begin as ever.
+    fs::write(&index, "{ no json").unwrap();
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = fs::remove_file(dir.path().join(format!("clawgate.sqlite{suffix}")));
+    }
+    let keyed = json!({"type": "session", "version": 3, "id": "s-1", "sessionKey": "agent:main:x"});
+    fs::write(folder.join("s-1.jsonl"), format!("{keyed}\n")).unwrap();
+    let sessions = open(dir.path()).await;
+    let page = sessions.list(SessionQuery::default()).await.unwrap();
+    let keys: Vec<_> = page.entries.iter().map(|row| row.key.as_str()).collect();
+    assert_eq!(keys, ["agent:main:x"]);
+    sessions.ensure(&key("main"), Path::new("/w")).await.unwrap();
+    assert_eq!(say(&sessions, &key("main"), "new").await, 1);
+}
+
+#[tokio::test]
 async fn of_keys_that_mean_the_same_session_no_conversation_is_lost() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("agents/main/sessions");

@@ -313,8 +313,6 @@ fn what_validate_accepts_is_what_the_gateway_starts_with() {
     fs::create_dir(user.state()).unwrap();
     for (config, fault) in [
         ("{gateway: {trustedProxies: ['10.0.0.0/99']}}", "gateway.trustedProxies"),
-        ("{agents: {defaults: {model: 'no/such'}}}", "no/such"),
-        ("{agents: {list: [{id: 'a', model: 'no/such'}]}}", "no/such"),
         ("{models: {providers: {p: {baseUrl: 'http://h', api: 'x', models: [{id: 'm'}]}}}}", "api"),
     ] {
         fs::write(user.state().join("openclaw.json"), config).unwrap();
@@ -322,6 +320,26 @@ fn what_validate_accepts_is_what_the_gateway_starts_with() {
         assert!(refused.contains(fault), "{config}: {refused}");
         assert_eq!(user.refusal(&["--port", "0", "--strict"]), refused);
     }
+}
+
+#[test]
+fn a_model_that_there_is_not_is_a_warning_and_the_gateway_starts() {
+    for (config, path) in [
+        ("{agents: {defaults: {model: 'no/such'}}}", "agents.defaults.model"),
+        ("{agents: {list: [{id: 'a', model: 'no/such'}]}}", "agents.list[0].model"),
+    ] {
+        let user = User::new();
+        fs::create_dir(user.state()).unwrap();
+        fs::write(user.state().join("openclaw.json"), config).unwrap();
+        let validated = user.output(&["config", "validate"]);
+        let told = String::from_utf8(validated.stderr).unwrap();
+        let warning = format!("warning: {path} there is no model \"no/such\"");
+        assert!(validated.status.success() && told.contains(&warning), "{told}");
+        user.start(&["--port", "0", "--strict"]);
+    }
+    // Nobody begins such a value.
+    let begun = User::new().refusal(&["config", "set", "agents.defaults.model", "no/such"]);
+    assert!(begun.contains("there is no model \"no/such\""), "{begun}");
 }
 
 #[test]

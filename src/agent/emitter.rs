@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::bus::{Audience, Bus, ChatMark, Event, EventKind};
-use crate::protocol::message::Usage;
+use crate::protocol::message::{StopReason, Usage};
 use crate::providers::{FallbackNotice, text_for_people};
 use crate::sessions::directives;
 use crate::support::{Clock, without_nulls};
@@ -208,9 +208,10 @@ impl Emitter {
         if directives::is_silent(text) { "" } else { directives::strip_glued(text) }
     }
 
-    /// The model's turn is over: what could have become a mark did not.
-    fn settle(&mut self) {
-        self.visible.finish();
+    /// The model's turn is over: what could have become a mark did not. `is_whole` tells
+    /// that it ended by itself, and was not cut, nor calls a tool.
+    fn settle(&mut self, is_whole: bool) {
+        self.visible.finish(is_whole);
         let files = self.visible.take_files();
         if !files.is_empty() {
             self.run.note(|progress| named_files::add(&mut progress.files, files));
@@ -218,9 +219,9 @@ impl Emitter {
         self.show_piece();
     }
 
-    /// The model's turn is over, and another one follows.
-    pub fn next_turn(&mut self) {
-        self.settle();
+    /// The model's turn is over, by itself or not, and another one follows.
+    pub fn next_turn(&mut self, is_whole: bool) {
+        self.settle(is_whole);
         self.earlier = self.whole_text();
         self.raw.clear();
         self.visible = Visible::new();
@@ -239,7 +240,7 @@ impl Emitter {
 
     /// The run ends with its answer.
     pub fn finish(&mut self, usage: &Usage, stop_reason: &str) {
-        self.settle();
+        self.settle(stop_reason == StopReason::Stop.as_str());
         let liveness = if self.is_abandoned { "abandoned" } else { "working" };
         let data = json!({"phase": "end", "livenessState": liveness,
             "replayInvalid": self.has_changed.then_some(true), "endedAt": self.clock.now_ms()});

@@ -4,22 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::config::AgentsSettings;
-use crate::providers::{Catalog, Choice, Failover, ModelInfo, ModelRef, NameError};
+use crate::providers::{Catalog, Choice, Failover, MissingModel, ModelInfo, ModelRef, NameError};
 use crate::sessions::{AgentId, KeyRules, SessionEntry, SessionKey};
 use crate::support::Live;
 
 use super::route::Fallbacks;
-
-/// An agent whose configured model there is not.
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "agents.list: agent \"{agent}\" wants the model \"{model}\", which is not known; known are {known}"
-)]
-pub struct UnknownModel {
-    agent: String,
-    model: String,
-    known: String,
-}
 
 /// The models of sessions: a session's own choice, else its agent's, else the
 /// default.
@@ -32,27 +21,35 @@ pub struct Models {
 /// What is known of models under one configuration.
 pub(super) struct Known {
     by_agent: HashMap<AgentId, Arc<ModelInfo>>,
+    missing: Vec<MissingModel>,
     pub failover: Arc<Failover>,
     pub fallbacks: Fallbacks,
 }
 
 impl Models {
-    /// Looks up the model of each agent.
-    ///
-    /// # Errors
-    /// When an agent names a model that there is not.
-    pub fn new(
-        failover: Arc<Failover>,
-        keys: Live<KeyRules>,
-        agents: &AgentsSettings,
-    ) -> Result<Self, UnknownModel> {
-        Ok(Self { keys, known: Live::new(Known::new(failover, agents)?) })
+    /// Looks up the model of each agent. Where there is none of its name, a fallback stands
+    /// in for it, or what fails by saying so.
+    pub fn new(failover: Arc<Failover>, keys: Live<KeyRules>, agents: &AgentsSettings) -> Self {
+        Self { keys, known: Live::new(Known::new(failover, agents)) }
     }
 
     /// Takes over what another one knows.
     pub fn take_over(&self, other: &Self) {
         self.known.replace(other.known.now());
     }
+
+    /// Models that the configuration names and that there are not.
+    pub fn missing(&self) -> Vec<MissingModel> {
+        self.known.now().missing.clone()
+    }
+
+    /// Tells the log of them, as they come into use.
+    pub fn tell_missing(&self) {
+        for MissingModel { path, message, .. } in &self.known.now().missing {
+            tracing::warn!("{path}: {message}");
+        }
+    }
+
     /// How session keys are read.
     pub fn keys(&self) -> Arc<KeyRules> {
         self.keys.now()
@@ -164,21 +161,22 @@ impl Models {
 }
 
 impl Known {
-    fn new(failover: Arc<Failover>, agents: &AgentsSettings) -> Result<Self, UnknownModel> {
+    fn new(failover: Arc<Failover>, agents: &AgentsSettings) -> Self {
         let catalog = failover.catalog();
         let fallbacks = Fallbacks::new(catalog, agents);
+        let of_all = agents.defaults.model.as_ref().and_then(|model| model.fallbacks.as_deref());
+        let mut missing: Vec<_> = catalog.missing_default().cloned().into_iter().collect();
         let mut by_agent = HashMap::new();
-        for agent in &agents.list {
+        for (index, agent) in agents.list.iter().enumerate() {
             let Some(wanted) = &agent.model else { continue };
-            let found = catalog.named(&wanted.primary);
-            let model = found.ok_or_else(|| UnknownModel {
-                agent: agent.id.clone(),
-                model: wanted.primary.clone(),
-                known: names(catalog),
-            })?;
-            by_agent.insert(AgentId::normalize(&agent.id), model);
+            let path = format!("agents.list[{index}].model");
+            let others = wanted.fallbacks.as_deref().or(of_all).unwrap_or_default();
+            let (model, not_there) = catalog.named_at(&path, &wanted.primary, others);
+            let id = AgentId::normalize(&agent.id);
+            missing.extend(not_there.map(|it| MissingModel { agent: Some(id.to_string()), ..it }));
+            by_agent.insert(id, model);
         }
-        Ok(Self { by_agent, failover, fallbacks })
+        Self { by_agent, missing, failover, fallbacks }
     }
 }
 
@@ -199,9 +197,4 @@ impl SessionModel {
     pub fn context_window(&self) -> Option<u64> {
         self.info.as_ref().map(|info| info.context_window)
     }
-}
-
-fn names(catalog: &Catalog) -> String {
-    let names: Vec<_> = catalog.models().iter().map(|m| m.reference().to_string()).collect();
-    names.join(", ")
 }

@@ -29,11 +29,11 @@ pub fn add(files: &mut Vec<String>, named: impl IntoIterator<Item = String>) {
     }
 }
 
-/// The files that a whole answer names.
-pub fn of_answer(text: &str) -> Vec<String> {
+/// The files that all of an answer names, which ended by itself or was cut.
+pub fn of_answer(text: &str, is_whole: bool) -> Vec<String> {
     let mut visible = Visible::new();
     visible.push(text);
-    visible.finish();
+    visible.finish(is_whole);
     visible.take_files()
 }
 
@@ -73,7 +73,7 @@ mod tests {
     fn a_line_names_a_file_and_words_do_not() {
         let text = "Look:\nMEDIA:./a.png and more\nMEDIA: \"my cat.png\"\n```\nMEDIA:code.png\n```\n\
                     no MEDIA:b.png here\nMEDIA:\nMEDIA:https://x.test/c.png";
-        assert_eq!(of_answer(text), ["./a.png", "my cat.png", "https://x.test/c.png"]);
+        assert_eq!(of_answer(text, true), ["./a.png", "my cat.png", "https://x.test/c.png"]);
     }
 
     #[test]

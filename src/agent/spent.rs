@@ -1,6 +1,8 @@
-//! What several calls of a model have used together.
+//! What several calls of a model have used together, and what a session has cost.
 
+use super::parts::RunsParts;
 use crate::protocol::message::Usage;
+use crate::sessions::{SessionEntry, SessionKey};
 
 /// The sum of two.
 pub(super) fn add(sum: &Usage, more: &Usage) -> Usage {
@@ -16,4 +18,22 @@ pub(super) fn add(sum: &Usage, more: &Usage) -> Usage {
     sum.cost.cache_write += more.cost.cache_write;
     sum.cost.total += more.cost.total;
     sum
+}
+
+/// Takes the price of a call into a session's row.
+pub(super) fn pay(entry: &mut SessionEntry, usage: &Usage) {
+    let spent = entry.estimated_cost_usd.unwrap_or_default();
+    entry.estimated_cost_usd = Some(spent + usage.cost.total);
+}
+
+/// The same for what a session has used beside its answers: summaries, notes, models
+/// that tools ask. The row is no reason to stop.
+pub(super) async fn charge(parts: &RunsParts, key: &SessionKey, usage: &Usage) {
+    if usage.cost.total > 0.0 {
+        let usage = usage.clone();
+        let updated = parts.sessions.update(key, move |entry| pay(entry, &usage)).await;
+        if let Err(error) = updated {
+            tracing::error!(session = %key, %error, "session not updated");
+        }
+    }
 }

@@ -11,9 +11,7 @@ pub use ending::close_broken;
 
 use std::sync::Arc;
 
-use crate::protocol::message::{
-    AgentMessage, AssistantMessage, ContentBlock, StopReason, ToolCall, Usage,
-};
+use crate::protocol::message::{AgentMessage, AssistantMessage, ContentBlock, StopReason, Usage};
 use crate::providers::{ModelInfo, ModelRequest, ProviderError, Route, StreamEvent, ThinkingLevel};
 use crate::sessions::{SessionEntry, SessionError, StoredMessage};
 use crate::support::millis;
@@ -29,7 +27,7 @@ use super::recovery;
 use super::report::Answer;
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::runs::Runs;
-use super::spent::add;
+use super::spent::{add, pay};
 use super::tools::Toolbox;
 use super::{pictures, visible};
 use room::Fill;
@@ -169,6 +167,7 @@ impl Turn<'_> {
             self.fill.counted(&message.usage);
             self.keep_from_asking(&mut message, &toolbox, &mut unknown);
             let is_cut = self.settle_cut(&mut message);
+            let is_whole = message.stop_reason == StopReason::Stop;
             let calls: Vec<_> = message.tool_calls().cloned().collect();
             let goes_on = is_cut || !calls.is_empty() && message.stop_reason == StopReason::ToolUse;
             if !goes_on {
@@ -181,7 +180,7 @@ impl Turn<'_> {
                 }
             }
             if goes_on {
-                let handed = if is_cut { vec![] } else { handed(&calls, &toolbox) };
+                let handed = if is_cut { vec![] } else { calls::handed(&calls, &toolbox) };
                 let asked = self.store_call(message.clone()).await?;
                 self.call_tools(calls, is_cut, &toolbox, &model, &asked).await?;
                 if !handed.is_empty() {
@@ -194,7 +193,7 @@ impl Turn<'_> {
                 let stored = self.store_call(message).await?;
                 self.parts.announce(&self.run.key, &stored);
             }
-            self.emitter.next_turn();
+            self.emitter.next_turn(is_whole);
         }
         Err(Stop::Failed {
             message: format!("the model called tools {MAX_ROUNDS} times without answering"),
@@ -252,13 +251,11 @@ impl Turn<'_> {
         };
         let model = route.model();
         match outcome {
-            Ok(Ok(message)) if message.stop_reason != StopReason::Error => {
-                let content = visible::part_thoughts(message.content);
-                Ok(AssistantMessage { content, ..message })
-            }
+            Ok(Ok(message)) if message.stop_reason != StopReason::Error => Ok(parted(message)),
             Ok(Ok(message)) => {
                 let text = message.error_message.clone().unwrap_or_else(|| "unknown error".into());
-                self.append(AgentMessage::Assistant(message), self.answer_id.clone()).await?;
+                let message = AgentMessage::Assistant(parted(message));
+                self.append(message, self.answer_id.clone()).await?;
                 Err(Stop::Failed { message: text, kind: "refusal" })
             }
             Ok(Err(error)) => Err(self.provider_failed(error, model).await?),
@@ -337,7 +334,8 @@ impl Turn<'_> {
         let mut partial = error.partial.map_or_else(|| self.partial(model), |partial| *partial);
         partial.stop_reason = StopReason::Error;
         partial.error_message = Some(message.clone());
-        self.append(AgentMessage::Assistant(partial), self.answer_id.clone()).await?;
+        let partial = AgentMessage::Assistant(parted(partial));
+        self.append(partial, self.answer_id.clone()).await?;
         Ok(Stop::Failed { message, kind })
     }
 
@@ -357,8 +355,8 @@ impl Turn<'_> {
     fn partial(&self, model: &ModelInfo) -> AssistantMessage {
         let text = self.emitter.turn_text();
         let content = if text.is_empty() { vec![] } else { vec![ContentBlock::text(text)] };
-        AssistantMessage {
-            content: visible::part_thoughts(content),
+        parted(AssistantMessage {
+            content,
             api: model.api.as_str().into(),
             provider: model.provider.clone(),
             model: model.id.clone(),
@@ -368,7 +366,7 @@ impl Turn<'_> {
             timestamp: self.parts.clock.now_ms(),
             response_id: None,
             extra: serde_json::Map::new(),
-        }
+        })
     }
 
     /// Stores what a model call said that is not the last. One that calls tools
@@ -398,16 +396,16 @@ impl Turn<'_> {
     }
 }
 
-/// The calls that whoever asked has to do.
-fn handed(calls: &[ToolCall], toolbox: &Toolbox) -> Vec<ToolCall> {
-    let is_handed = |call: &&ToolCall| toolbox.check(call).is_ok_and(|(it, _)| it.is_of_client());
-    calls.iter().filter(is_handed).cloned().collect()
+/// An answer with the thoughts in its text as blocks of their own.
+fn parted(mut message: AssistantMessage) -> AssistantMessage {
+    let is_whole = message.stop_reason == StopReason::Stop;
+    message.content = visible::part_thoughts(message.content, is_whole);
+    message
 }
 
 /// Takes any model call into the session's row.
 fn take_call(entry: &mut SessionEntry, usage: &Usage) {
     entry.total_tokens = Some(usage.input + usage.cache_read + usage.cache_write);
     entry.total_tokens_fresh = Some(true);
-    let spent = entry.estimated_cost_usd.unwrap_or_default();
-    entry.estimated_cost_usd = Some(spent + usage.cost.total);
+    pay(entry, usage);
 }

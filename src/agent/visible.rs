@@ -41,6 +41,8 @@ pub struct Visible {
     text: String,
     /// What was thought.
     thought: String,
+    /// The thought that has begun and not ended, with its tag.
+    open: String,
     /// What may still turn out to be a mark.
     held: String,
     within: Within,
@@ -48,6 +50,8 @@ pub struct Visible {
     drops_space: bool,
     /// Nothing but marks has come since the line began.
     at_line: bool,
+    /// The text is about tags of thoughts: they are words of it.
+    is_about_tags: bool,
     /// What lines named for the client.
     files: Vec<String>,
 }
@@ -79,10 +83,12 @@ impl Visible {
             marks,
             text: String::new(),
             thought: String::new(),
+            open: String::new(),
             held: String::new(),
             within: Within::Text,
             drops_space: false,
             at_line: true,
+            is_about_tags: false,
             files: Vec::new(),
         }
     }
@@ -103,9 +109,44 @@ impl Visible {
         self.read(false);
     }
 
-    /// Nothing more comes.
-    pub fn finish(&mut self) {
+    /// Nothing more comes. `is_whole` tells that the text ended by itself: then a tag
+    /// behind words that is never closed has no thought in it. The text is about such
+    /// tags, and goes on. In one that was cut it is a thought that was cut.
+    pub fn finish(&mut self, is_whole: bool) {
         self.read(true);
+        if is_whole && self.is_in_doubt() {
+            self.within = Within::Text;
+            self.is_about_tags = true;
+            self.held = std::mem::take(&mut self.open);
+            self.read(true);
+        } else if self.within == Within::Thought {
+            self.end_thought();
+        }
+    }
+
+    /// Whether a tag behind words is not closed: its end tells whether it is one.
+    pub fn is_in_doubt(&self) -> bool {
+        self.within == Within::Thought && self.has_words()
+    }
+
+    /// Whether people see anything of the text.
+    fn has_words(&self) -> bool {
+        match self.marks {
+            Marks::All => !self.text.trim().is_empty(),
+            Marks::Thoughts => {
+                let mut said = Self::new();
+                said.push(&self.text);
+                said.finish(true);
+                !said.text.trim().is_empty()
+            }
+        }
+    }
+
+    /// What has come of a thought is all of it.
+    fn end_thought(&mut self) {
+        let open = std::mem::take(&mut self.open);
+        self.thought.push_str(open.split_once('>').map_or("", |(_, inside)| inside));
+        self.within = Within::Text;
     }
 
     fn read(&mut self, is_end: bool) {
@@ -124,36 +165,28 @@ impl Visible {
             let Some((known, behind)) = rest.split_at_checked(taken) else { break };
             if is_text {
                 self.show(known);
+            } else if self.within == Within::Thought {
+                self.open.push_str(known);
             }
             rest = behind;
         }
         self.held.push_str(rest);
     }
 
-    /// Reads on in a thought; notes it.
+    /// Reads on in a thought.
     fn in_thought(&mut self, rest: &str, is_end: bool) -> Found {
-        let Some(at) = rest.find('<') else {
-            self.thought.push_str(rest);
-            return Found::Mark(rest.len());
-        };
+        let Some(at) = rest.find('<') else { return Found::Mark(rest.len()) };
         let (before, tag) = rest.split_at(at);
         match tag_length(tag, true) {
             Found::Mark(length) => {
-                self.thought.push_str(before);
-                self.within = Within::Text;
+                self.open.push_str(before);
+                self.end_thought();
                 self.drops_space = true;
                 Found::Mark(at + length)
             }
             Found::Unclear if !is_end && at == 0 => Found::Unclear,
-            Found::Unclear if !is_end => {
-                self.thought.push_str(before);
-                Found::Mark(at)
-            }
-            _ => {
-                self.thought.push_str(before);
-                self.thought.push('<');
-                Found::Mark(at + 1)
-            }
+            Found::Unclear if !is_end => Found::Mark(at),
+            _ => Found::Mark(at + 1),
         }
     }
 
@@ -162,7 +195,7 @@ impl Visible {
         let is_code = self.within != Within::Text;
         let found = match rest.as_bytes().first() {
             Some(b'`') => return self.fence(rest, is_end),
-            Some(b'<') if !is_code => self.thought_begins(rest),
+            Some(b'<') if !is_code && !self.is_about_tags => self.thought_begins(rest),
             Some(b'[') if !is_code && self.marks == Marks::All => directive(rest),
             Some(b'M') if !is_code && self.at_line && self.marks == Marks::All => {
                 let found = media(rest, is_end);
@@ -234,35 +267,36 @@ impl Visible {
     }
 }
 
-/// Splits a whole text into what was thought in it and what was said; `None`
-/// when it has no thoughts.
-fn split_thought(text: &str) -> Option<(String, String)> {
+/// Splits a text into what was thought in it and what was said; `None` when it has
+/// no thoughts. `is_whole` as for [`Visible::finish`].
+fn split_thought(text: &str, is_whole: bool) -> Option<(String, String)> {
     if !text.contains('<') {
         return None;
     }
     let mut split = Visible::with(Marks::Thoughts);
     split.push(text);
-    split.finish();
-    (!split.thought.is_empty()).then_some((split.thought, split.text))
+    split.finish(is_whole);
+    (split.text.len() < text.len()).then_some((split.thought, split.text))
 }
 
-/// What people see of a whole text; nothing of a silent one.
-pub fn shown_text(text: &str) -> String {
+/// What people see of all of a text, which ended by itself or was cut; nothing of a
+/// silent one.
+pub fn shown_text(text: &str, is_whole: bool) -> String {
     let mut visible = Visible::new();
     visible.push(text);
-    visible.finish();
+    visible.finish(is_whole);
     let text = visible.text();
     let text = if directives::is_silent(text) { "" } else { directives::strip_glued(text) };
     text.to_owned()
 }
 
-/// The blocks of an answer, with thoughts that were written into its text as
-/// blocks of their own.
-pub fn part_thoughts(content: Vec<ContentBlock>) -> Vec<ContentBlock> {
+/// The blocks of an answer, with thoughts that were written into its text as blocks of
+/// their own. `is_whole` tells that it ended by itself.
+pub fn part_thoughts(content: Vec<ContentBlock>, is_whole: bool) -> Vec<ContentBlock> {
     let mut parted = Vec::with_capacity(content.len());
     for block in content {
         let split = match &block {
-            ContentBlock::Text(block) => split_thought(&block.text),
+            ContentBlock::Text(block) => split_thought(&block.text, is_whole),
             _ => None,
         };
         let Some((thought, said)) = split else {
@@ -330,16 +364,16 @@ fn media(rest: &str, is_end: bool) -> Found {
 mod tests {
     use super::*;
 
-    fn whole(text: &str) -> String {
+    fn shown(text: &str, is_whole: bool) -> String {
         let mut visible = Visible::new();
         visible.push(text);
-        visible.finish();
+        visible.finish(is_whole);
         visible.text().to_owned()
     }
 
     #[test]
     fn marks_go_and_everything_else_stays() {
-        for (text, shown) in [
+        for (text, expected) in [
             ("plain text", "plain text"),
             ("Some text [[reply_to_current]] tagged", "Some text tagged"),
             ("[[reply_to: abc]]\nHello", "Hello"),
@@ -347,6 +381,10 @@ mod tests {
             ("<Thinking>a < b</THINKING>\n\nvisible", "visible"),
             ("before <think>x</think> after", "before after"),
             ("<think>never closed", ""),
+            ("<think>x</think>\n<think>never closed", ""),
+            ("Write <think> before it.", "Write <think> before it."),
+            ("Write <think>\nMEDIA:/a.png\n[[reply_to_current]] <think>", "Write <think>\n<think>"),
+            ("a <think>x</think> b <think> c", "a b <think> c"),
             ("MEDIA:./notes.txt and text", ""),
             ("Look:\nMEDIA:/a.png\nDone", "Look:\nDone"),
             ("no MEDIA: here", "no MEDIA: here"),
@@ -359,19 +397,77 @@ mod tests {
             ("<", "<"),
             ("Mörike", "Mörike"),
         ] {
-            assert_eq!(whole(text), shown, "{text:?}");
+            assert_eq!(shown(text, true), expected, "{text:?}");
         }
     }
 
     #[test]
+    fn of_a_text_that_was_cut_a_thought_that_has_begun_is_not_shown() {
+        for (text, expected) in [
+            ("Sure. <think>private", "Sure."),
+            ("Sure. <think>one</think> So. <think>two </thi", "Sure. So."),
+            ("<think>never closed", ""),
+            ("Sure. <thin", "Sure. <thin"),
+            ("Use `<think>` so", "Use `<think>` so"),
+        ] {
+            assert_eq!(shown(text, false), expected, "{text:?}");
+        }
+    }
+
+    /// What was thought and what was said; nothing when all of it was said.
+    fn split(text: &str, is_whole: bool) -> (String, String) {
+        split_thought(text, is_whole).unwrap_or_default()
+    }
+
+    #[test]
     fn thoughts_are_kept_apart_from_what_was_said() {
-        let split = |text| split_thought(text);
-        assert_eq!(
-            split("<think>secret</think>visible [[reply_to_current]]"),
-            Some(("secret".into(), "visible [[reply_to_current]]".into()))
-        );
-        assert_eq!(split("1 < 2"), None);
-        assert_eq!(split("`<think>`"), None);
+        for (text, thought, said) in [
+            (
+                "<think>secret</think>visible [[reply_to_current]]",
+                "secret",
+                "visible [[reply_to_current]]",
+            ),
+            (
+                "<think>one, </think>\n<Thought>two</thought> said <think>x</think>",
+                "one, twox",
+                "said ",
+            ),
+            ("[[reply_to_current]] <think>x</think> so", "x", "[[reply_to_current]] so"),
+            ("a <think>x</think> b", "x", "a b"),
+            ("a <think>x</think> b <think> c", "x", "a b <think> c"),
+            ("<think></think>so", "", "so"),
+            ("<think>never closed", "never closed", ""),
+            ("\n[[reply_to_current]]\n<think>a < b", "a < b", "\n[[reply_to_current]]\n"),
+        ] {
+            assert_eq!(split(text, true), (thought.to_owned(), said.to_owned()), "{text}");
+        }
+        let whole = [
+            "1 < 2",
+            "`<think>`",
+            "```\n<think>x</think>\n```",
+            "Write <think> so.",
+            "<thin>x</think>",
+        ];
+        for text in whole {
+            assert_eq!(split_thought(text, true), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn of_a_text_that_was_cut_a_thought_that_has_begun_is_no_part() {
+        let parts = |thought: &str, said: &str| (thought.to_owned(), said.to_owned());
+        assert_eq!(split("Sure. <think>private", false), parts("private", "Sure. "));
+        assert_eq!(split("<think>never closed", false), parts("never closed", ""));
+        assert_eq!(split_thought("Use `<think>` so", false), None);
+    }
+
+    #[test]
+    fn a_text_about_tags_stays_one_block() {
+        let text = ContentBlock::text("Write <think> before it.");
+        assert_eq!(part_thoughts(vec![text.clone()], true), [text]);
+        let thought = ContentBlock::text("<think> x </think>y");
+        let parted = [ContentBlock::thinking("x"), ContentBlock::text("y")];
+        assert_eq!(part_thoughts(vec![thought], true), parted);
     }
 
     proptest::proptest! {
@@ -380,6 +476,7 @@ mod tests {
             parts in proptest::collection::vec(
                 "<think>|</think>|<|>|think|\\[\\[|\\]\\]|reply_to_current|MEDIA:|M|`|```|\n| |a|ö", 0..24),
             cuts in proptest::collection::vec(1..6_usize, 0..60),
+            is_whole in proptest::bool::ANY,
         ) {
             let text = parts.concat();
             let mut visible = Visible::new();
@@ -391,9 +488,9 @@ mod tests {
                 proptest::prop_assert!(visible.text().starts_with(&last), "{text:?}: {:?} after {last:?}", visible.text());
                 visible.text().clone_into(&mut last);
             }
-            visible.finish();
+            visible.finish(is_whole);
             proptest::prop_assert!(visible.text().starts_with(&last));
-            proptest::prop_assert_eq!(visible.text(), whole(&text));
+            proptest::prop_assert_eq!(visible.text(), shown(&text, is_whole));
         }
     }
 }

@@ -33,7 +33,7 @@ impl Base {
     /// Opens the state, and knows the models.
     ///
     /// # Errors
-    /// When it does not open, and for a model or a secret that there is not.
+    /// When it does not open, and for an API or a secret that there is not.
     pub async fn open(
         settings: Settings,
         env: &Env,
@@ -50,7 +50,8 @@ impl Base {
         let (kept, now) = (Arc::clone(&store), Arc::clone(&clock));
         let sessions = Sessions::open(options, kept, now, Arc::clone(&ids)).await?;
         let bus = Bus::new(LocalBackplane(hub));
-        let models = Models::new(failover, keys.clone(), &settings.agents)?;
+        let models = Models::new(failover, keys.clone(), &settings.agents);
+        models.tell_missing();
         let (settings, env) = (Live::new(settings), env.clone());
         Ok(Self { settings, env, keys, store, sessions, models, bus, clock, ids, tasks })
     }

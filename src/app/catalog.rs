@@ -17,7 +17,7 @@ use crate::support::Clock;
 /// The models that there are, and what lets us use them.
 ///
 /// # Errors
-/// For a model, an API or a secret that there is not.
+/// For an API or a secret that there is not.
 pub async fn models(
     settings: &Settings,
     env: &Env,
@@ -40,10 +40,12 @@ pub async fn models(
     let defaults = &settings.agents.defaults;
     let mut wanted = settings.agents.model_names();
     wanted.extend(defaults.models.iter().map(|model| model.name.as_str()));
+    let default = defaults.model.as_ref();
     let mut catalog = {
         let sources = CatalogSources {
             models: &settings.models,
-            default: defaults.model.as_ref().map(|model| model.primary.as_str()),
+            default: default.map(|model| model.primary.as_str()),
+            fallbacks: default.and_then(|model| model.fallbacks.as_deref()).unwrap_or_default(),
             named: &defaults.models,
             wanted,
             cli: settings.claude_cli.as_ref(),

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use crate::agent::{SendError, UnknownModel};
+use crate::agent::SendError;
 use crate::auth::IdentityError;
 use crate::config::document::ConfigIssue;
 use crate::config::secrets::SecretError;
@@ -49,7 +49,7 @@ pub enum AppError {
     /// The system does not tell us when to stop.
     #[error("cannot wait for signals")]
     Signals(#[source] io::Error),
-    /// The configuration names a model that there is not.
+    /// The configuration names an API that there is not, or leaves no model.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
     /// The configuration refers to a secret that there is not.
@@ -61,9 +61,6 @@ pub enum AppError {
         #[source]
         source: SecretError,
     },
-    /// An agent wants a model that there is not.
-    #[error(transparent)]
-    Model(#[from] UnknownModel),
     /// The database does not open.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -117,7 +114,7 @@ impl AppError {
 
     /// What is wrong with the config file, when that is why.
     pub fn of_config(&self) -> Option<ConfigIssue> {
-        let is_it = matches!(self, Self::Catalog(_) | Self::Secret { .. } | Self::Model(_));
+        let is_it = matches!(self, Self::Catalog(_) | Self::Secret { .. });
         is_it.then(|| self.issue())
     }
 

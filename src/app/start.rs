@@ -46,9 +46,10 @@ impl Start {
     /// For a gateway that helps to mend its config file; `None` when that is not
     /// where the fault is.
     pub fn mend(env: &Env, overrides: &Overrides, issue: ConfigIssue) -> Option<Self> {
-        let path = Paths::resolve(env).ok()?.config_path;
+        let paths = Paths::resolve(env).ok()?;
+        let path = paths.config_path.clone();
         // Before it is looked at: a change in between is found then.
-        let seen = fingerprint(std::slice::from_ref(&path));
+        let seen = fingerprint(&[path.clone(), paths.dotenv_file()]);
         let settings = config::salvage(env, overrides).filter(|_| path.exists())?;
         let repair = Some(Repair { path, issue });
         Some(Self::new(settings, overrides, seen, repair))
@@ -59,7 +60,8 @@ impl Start {
     /// # Errors
     /// What is wrong with it.
     pub fn load(env: &Env, overrides: &Overrides) -> Result<Self, ConfigError> {
-        let mut files = vec![Paths::resolve(env)?.config_path];
+        let paths = Paths::resolve(env)?;
+        let mut files = vec![paths.config_path.clone(), paths.dotenv_file()];
         loop {
             // Before they are read: a change in between is found then.
             let seen = fingerprint(&files);

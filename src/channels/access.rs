@@ -88,16 +88,15 @@ fn is_in(list: &[PeerId], id: &str) -> bool {
 }
 
 /// Whether a message is to the agent. In a group, only one that says so is,
-/// unless the group or the session wants all of them; a command always is.
+/// unless the group or the session wants all of them; a command always is, and so is what
+/// names a skill (`is_as_written`).
 pub(super) fn is_addressed(
     config: &ChannelAccount,
     inbound: &Inbound,
     entry: Option<&SessionEntry>,
+    is_as_written: bool,
 ) -> bool {
-    if inbound.chat.kind == PeerKind::Direct || inbound.is_mention {
-        return true;
-    }
-    if inbound.text.trim_start().starts_with('/') {
+    if inbound.chat.kind == PeerKind::Direct || inbound.is_mention || is_as_written {
         return true;
     }
     let of_session = entry.and_then(|entry| entry.group_activation.as_deref());
@@ -180,7 +179,8 @@ mod tests {
         let mut inbound = said_by("7", "x");
         let groups = json!({"old": {"requireMention": false}});
         let verdict = |config: &ChannelAccount, inbound: &Inbound| {
-            (in_group(config, inbound) == Verdict::Allowed, is_addressed(config, inbound, None))
+            let is_addressed = is_addressed(config, inbound, None, false);
+            (in_group(config, inbound) == Verdict::Allowed, is_addressed)
         };
         assert_eq!(verdict(&account(&groups, None), &inbound), (false, false));
         inbound.chat.former = Some("old".into());
@@ -215,15 +215,16 @@ mod tests {
     fn in_a_group_only_what_is_to_the_agent_is_answered_unless_all_is_wanted() {
         let config = account(&json!({}), None);
         let plain = said_by("7", "x");
-        assert!(!is_addressed(&config, &plain, None));
-        assert!(is_addressed(&config, &Inbound { is_mention: true, ..plain.clone() }, None));
-        assert!(is_addressed(&config, &Inbound { text: "/status".into(), ..plain.clone() }, None));
+        assert!(!is_addressed(&config, &plain, None, false));
+        let mentioned = Inbound { is_mention: true, ..plain.clone() };
+        assert!(is_addressed(&config, &mentioned, None, false));
+        assert!(is_addressed(&config, &plain, None, true), "a command, or a skill");
         let always = SessionEntry { group_activation: Some("always".into()), ..Default::default() };
-        assert!(is_addressed(&config, &plain, Some(&always)));
+        assert!(is_addressed(&config, &plain, Some(&always), false));
         let all = account(&json!({"*": {"requireMention": false}}), None);
-        assert!(is_addressed(&all, &plain, None));
+        assert!(is_addressed(&all, &plain, None, false));
         let mention =
             SessionEntry { group_activation: Some("mention".into()), ..Default::default() };
-        assert!(!is_addressed(&all, &plain, Some(&mention)));
+        assert!(!is_addressed(&all, &plain, Some(&mention), false));
     }
 }

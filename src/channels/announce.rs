@@ -6,22 +6,45 @@ use super::outbox::DeliveryError;
 use super::sending::Outgoing;
 use super::service::Channels;
 use super::target::{Target, TargetError, Wanted};
-use crate::cron::{Announcement, Outlet, OutletError};
+use crate::config::channels::ChannelKind;
+use crate::cron::{Announcement, Bounds, NamedChat, Outlet, OutletError, Told};
 use crate::sessions::{AgentId, SessionKey};
+use crate::store::OutboxAddress;
 use crate::support::BoxFuture;
 
 impl Outlet for Channels {
-    fn say(&self, announcement: Announcement) -> BoxFuture<'_, Result<(), OutletError>> {
+    fn say(&self, announcement: Announcement) -> BoxFuture<'_, Result<Told, OutletError>> {
         Box::pin(async move {
             let target = self.place_of(&announcement).await?;
+            let bounds = announcement.bound_to.as_ref().filter(|_| announcement.to.is_some());
+            if let Some(bounds) = bounds {
+                self.check_bounds(&target, bounds).await?;
+            }
             let message = self.outgoing(&target, &announcement).await?;
             let sent = self.send(&announcement.idempotency_key, &target, &message).await;
-            sent.map(drop).map_err(|error: DeliveryError| OutletError::Failed(error.to_string()))
+            let failed = |error: DeliveryError| OutletError::Failed(error.to_string());
+            let sent = sent.map_err(failed)?;
+            Ok(if sent.is_complete { Told::Said } else { Told::Waits })
         })
     }
 }
 
 impl Channels {
+    /// Whether a job that is bound by these may have something said in a chat.
+    async fn check_bounds(&self, target: &Target, bounds: &Bounds) -> Result<(), OutletError> {
+        let asked_in = bounds.asked_in.as_ref().and_then(asked_in);
+        let mut reached = self.check_reach(target, asked_in.as_ref()).await;
+        for key in &bounds.sessions {
+            if reached.is_ok() {
+                break;
+            }
+            let entry = self.0.parts.sessions.entry(key).await.ok().flatten();
+            let own = entry.as_ref().and_then(|entry| self.context_target(entry));
+            reached = self.check_reach(target, own.as_ref()).await;
+        }
+        reached.map_err(|error| OutletError::Failed(error.to_string()))
+    }
+
     /// The message, with the files that it names.
     async fn outgoing(
         &self,
@@ -74,4 +97,16 @@ impl Channels {
         })
         .map_err(failed)
     }
+}
+
+/// The chat in which a job was asked for. Its id is the channel's own: no words of people,
+/// which would be read once more.
+fn asked_in(chat: &NamedChat) -> Option<Target> {
+    let address = OutboxAddress {
+        channel: chat.channel.clone(),
+        account: chat.account_id.clone()?,
+        target: chat.to.clone(),
+        thread: String::new(),
+    };
+    Some(Target { kind: ChannelKind::parse(&chat.channel)?, address })
 }

@@ -12,8 +12,10 @@ use super::replies::ReplyTo;
 use super::route;
 use super::service::Channels;
 use super::state::Account;
+use super::words;
 use crate::agent::Family;
 use crate::config::DmScope;
+use crate::config::channels::ChannelKind;
 use crate::sessions::{PeerKind, SessionEntry, SessionKey};
 use crate::store::{OutboxAddress, StoreError};
 
@@ -147,7 +149,8 @@ impl Channels {
         let reply = self.reply_to(account, &inbound);
         let (key, run_id) = (reply.key.clone(), reply.run_id.clone());
         let entry = parts.sessions.entry(&key).await.map_err(|error| error.to_string())?;
-        if !access::is_addressed(config, &inbound, entry.as_ref()) {
+        let is_as_written = self.is_as_written(&key, &inbound.text).await?;
+        if !access::is_addressed(config, &inbound, entry.as_ref(), is_as_written) {
             return Ok(Received::Ignored("it is not to the agent"));
         }
         if !parts.store.outbox_of(run_id.clone()).await.map_err(failed)?.is_empty() {
@@ -161,7 +164,7 @@ impl Channels {
         let said = Said {
             key,
             run_id: run_id.clone(),
-            text: text_for_model(&inbound),
+            text: text_for_model(&inbound, is_as_written),
             attachments: inbound.attachments,
             channel: config.kind.as_str(),
             account: config.id.clone(),
@@ -193,14 +196,29 @@ impl Channels {
         let (kind, id) = (config.kind.as_str(), &config.id);
         let channels = &parts.settings.now().channels;
         let source = inbound.source.as_ref().map(|source| format!("{source}:"));
-        let place = format!("{kind}:{id}:{}{}", source.unwrap_or_default(), inbound.chat.id);
+        let message = message_name(config.kind, inbound);
         ReplyTo {
-            run_id: format!("{place}:{}", inbound.message_id),
+            run_id: format!("{kind}:{id}:{}{message}", source.unwrap_or_default()),
             family: Family::Chat,
             key: route::session_of(channels, config, &inbound.chat, &parts.keys.now()),
             address: address(account, inbound),
             reply_to: Some(inbound.message_id.clone()),
         }
+    }
+
+    /// Whether a message is handed on as it was written: it is a command, or names a skill.
+    /// An error says that the skills are not known yet.
+    async fn is_as_written(&self, key: &SessionKey, text: &str) -> Result<bool, String> {
+        if words::is_command(text) {
+            return Ok(true);
+        }
+        if !text.trim_start().starts_with('/') {
+            return Ok(false);
+        }
+        let Some(runs) = self.runs() else { return Err("the gateway is starting".into()) };
+        let parts = runs.parts();
+        let named = parts.skills.invoke(parts.agent_of(key), &words::RESERVED, text).await;
+        Ok(named.is_some())
     }
 
     /// Tells whoever wrote a message that it was given up, if it was to be answered.
@@ -219,7 +237,10 @@ impl Channels {
         let reply = self.reply_to(account, &inbound);
         let entry = self.0.parts.sessions.entry(&reply.key).await;
         let entry = entry.map_err(|error| error.to_string())?;
-        let is_addressed = access::is_addressed(&account.config, &inbound, entry.as_ref());
+        let is_as_written = self.is_as_written(&reply.key, &inbound.text).await;
+        let is_as_written = is_as_written.unwrap_or_default();
+        let is_addressed =
+            access::is_addressed(&account.config, &inbound, entry.as_ref(), is_as_written);
         if !is_addressed || !matches!(verdict, Verdict::Allowed) {
             return Ok(());
         }
@@ -327,11 +348,29 @@ pub(super) fn address(account: &Account, inbound: &Inbound) -> OutboxAddress {
     }
 }
 
-/// What the model reads: in a group with the name of who speaks. A command
-/// stays as it is.
-fn text_for_model(inbound: &Inbound) -> String {
+/// A message as the id of its run has it: no other message of the account is called so.
+fn message_name(kind: ChannelKind, inbound: &Inbound) -> String {
+    let (chat, id) = (&inbound.chat, &inbound.message_id);
+    if kind == ChannelKind::Telegram {
+        // There a chat has one id whatever it is, and counts the messages of all its threads.
+        return format!("{}:{id}", chat.id);
+    }
+    let plain = |text: &str| text.replace('%', "%25").replace(':', "%3A");
+    let of_kind = match chat.kind {
+        PeerKind::Direct => "",
+        PeerKind::Group => "group:",
+        PeerKind::Channel => "channel:",
+    };
+    let thread = chat.thread.as_deref().filter(|thread| !thread.is_empty());
+    let thread = thread.map(|thread| format!(":thread:{}", plain(thread))).unwrap_or_default();
+    format!("{of_kind}{}{thread}:{}", plain(&chat.id), plain(id))
+}
+
+/// What the model reads: in a group with the name of who speaks, unless the message is
+/// handed on as it was written.
+fn text_for_model(inbound: &Inbound, is_as_written: bool) -> String {
     let text: String = inbound.text.chars().take(TEXT_MAX).collect();
-    if text.trim_start().starts_with('/') {
+    if is_as_written {
         return text;
     }
     let quoted = inbound.quoted.as_deref().map(str::trim).filter(|quoted| !quoted.is_empty());
@@ -393,10 +432,39 @@ mod tests {
 
     #[test]
     fn in_a_group_the_model_reads_who_speaks_and_no_name_passes_for_more() {
-        let group = text_for_model(&inbound(PeerKind::Group, "hi"));
+        let read = |kind, text, is_as_written| text_for_model(&inbound(kind, text), is_as_written);
+        let group = read(PeerKind::Group, "hi", false);
         assert_eq!(group, "[[Replying to: a b] EveSystem (7)]\nhi");
-        assert_eq!(text_for_model(&inbound(PeerKind::Direct, "hi")), "[Replying to: a b]\nhi");
-        assert_eq!(text_for_model(&inbound(PeerKind::Group, "/status")), "/status");
+        assert_eq!(read(PeerKind::Direct, "hi", false), "[Replying to: a b]\nhi");
+        assert_eq!(read(PeerKind::Group, "/status", true), "/status");
+    }
+
+    #[test]
+    fn no_two_messages_of_a_webhook_have_runs_of_the_same_id() {
+        let named = |channel, kind, chat: &str, thread: Option<&str>, id: &str| {
+            let mut inbound = inbound(kind, "hi");
+            inbound.chat.id = chat.into();
+            inbound.chat.thread = thread.map(Into::into);
+            inbound.message_id = id.into();
+            message_name(channel, &inbound)
+        };
+        let webhook = |kind, chat, thread, id| named(ChannelKind::Webhook, kind, chat, thread, id);
+        assert_eq!(webhook(PeerKind::Direct, "ann", None, "1"), "ann:1", "as ever");
+        let all = [
+            webhook(PeerKind::Direct, "5", None, "1"),
+            webhook(PeerKind::Group, "5", None, "1"),
+            webhook(PeerKind::Channel, "5", None, "1"),
+            webhook(PeerKind::Group, "5", Some("7"), "1"),
+            webhook(PeerKind::Group, "5:thread:7", None, "1"),
+            webhook(PeerKind::Group, "5", None, "thread:7:1"),
+            webhook(PeerKind::Direct, "group", None, "5:1"),
+            webhook(PeerKind::Direct, "group:5", None, "1"),
+            webhook(PeerKind::Direct, "group%3A5", None, "1"),
+        ];
+        let different: std::collections::HashSet<_> = all.iter().collect();
+        assert_eq!(different.len(), all.len(), "{all:?}");
+        let telegram = named(ChannelKind::Telegram, PeerKind::Group, "-5", Some("3"), "1");
+        assert_eq!(telegram, "-5:1");
     }
 
     #[test]

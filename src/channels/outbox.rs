@@ -31,6 +31,9 @@ const RETRY_MIN: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_mins(5);
 /// A part that nobody took for so long is given up: it is old news.
 const GIVE_UP_MS: u64 = 24 * 60 * 60 * 1000;
+/// How long a part that is to be sent later waits at most. Services are believed for no
+/// longer: what is due after that was put off by a clock that was ahead.
+const WAIT_MAX: Duration = Duration::from_hours(1);
 /// How long a try may take; services answer in seconds.
 const SEND_LIMIT: Duration = Duration::from_mins(2);
 /// How long the store may fail before its next try.
@@ -74,6 +77,11 @@ pub enum DeliveryError {
     Store(#[from] StoreError),
 }
 
+impl Delivered {
+    /// Not all of it is with the service yet.
+    const UNDER_WAY: Self = Self { message_id: None, is_complete: false };
+}
+
 impl Channels {
     /// Puts parts into the outbox and sends them. The same delivery again adds
     /// nothing.
@@ -109,20 +117,32 @@ impl Channels {
         delivery: &str,
         limit: Duration,
     ) -> Result<Delivered, DeliveryError> {
+        // What is known is told even to those who wait no time at all.
+        if let Some(delivered) = self.outcome_of(delivery).await? {
+            return Ok(delivered);
+        }
         let settled = async {
             loop {
                 // Listening before looking, so nothing between is missed.
                 let mut rung = std::pin::pin!(self.0.outbox.bell.notified());
                 rung.as_mut().enable();
-                let parts = self.0.parts.store.outbox_of(delivery.to_owned()).await?;
-                if !parts.is_empty() && parts.iter().all(|part| part.state.is_settled()) {
-                    return outcome(&parts);
+                if let Some(delivered) = self.outcome_of(delivery).await? {
+                    return Ok::<_, DeliveryError>(delivered);
                 }
                 rung.await;
             }
         };
         let waited = tokio::time::timeout(limit, settled).await;
-        waited.unwrap_or(Ok(Delivered { message_id: None, is_complete: false }))
+        waited.unwrap_or(Ok(Delivered::UNDER_WAY))
+    }
+
+    /// What became of a delivery, once that is known of all of it.
+    async fn outcome_of(&self, delivery: &str) -> Result<Option<Delivered>, DeliveryError> {
+        let parts = self.0.parts.store.outbox_of(delivery.to_owned()).await?;
+        if parts.is_empty() || !parts.iter().all(|part| part.state.is_settled()) {
+            return Ok(None);
+        }
+        outcome(&parts).map(Some)
     }
 
     /// For the start: what was being sent is uncertain from now on.
@@ -174,6 +194,7 @@ impl Channels {
 
     async fn send_all(&self, address: &OutboxAddress) {
         let (store, clock) = (&self.0.parts.store, &self.0.parts.clock);
+        let mut as_of = 0;
         loop {
             let account = self.account(&address.channel, &address.account);
             // What waits for an account that is not in use is sent once it is.
@@ -184,7 +205,7 @@ impl Channels {
                 }
                 continue;
             };
-            match store.next_outbox(address.clone(), clock.now_ms()).await {
+            match store.next_outbox(address.clone(), clock.now_ms().max(as_of)).await {
                 Err(error) => {
                     tracing::error!(%error, "the outbox cannot be read");
                     tokio::time::sleep(STORE_PAUSE).await;
@@ -195,13 +216,16 @@ impl Channels {
                     }
                 }
                 Ok(OutboxNext::Wait(until)) => {
-                    let wait = Duration::from_millis(until.saturating_sub(clock.now_ms()));
+                    let (wait, then) = rest(until, clock.now_ms());
                     tokio::select! {
                         () = self.0.closing.cancelled() => {}
-                        () = tokio::time::sleep(wait) => {}
+                        () = tokio::time::sleep(wait) => as_of = then,
                     }
                 }
-                Ok(OutboxNext::Send(part)) => self.send_part(&account, &*channel, &part).await,
+                Ok(OutboxNext::Send(part)) => {
+                    as_of = 0;
+                    self.send_part(&account, &*channel, &part).await;
+                }
             }
         }
     }
@@ -306,6 +330,13 @@ fn settled(part: &OutboxPart, outcome: Result<Sent, SendFailure>, now: u64) -> O
     }
 }
 
+/// How long a part waits that is due at a time, and as of when it is looked at after that,
+/// whatever the clock says then.
+fn rest(until: u64, now: u64) -> (Duration, u64) {
+    let wait = Duration::from_millis(until.saturating_sub(now));
+    if wait > WAIT_MAX { (WAIT_MAX, until) } else { (wait, 0) }
+}
+
 /// How long a part waits after so many tries.
 fn retry(attempts: u32) -> Duration {
     let factor = 2_u32.saturating_pow(attempts.saturating_sub(1));
@@ -367,5 +398,13 @@ mod tests {
         }
         let old = settled(&part(9, 0), Err(later(None)), GIVE_UP_MS);
         assert_eq!(old.state, OutboxState::Failed);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_puts_a_part_off_for_an_hour_at_most() {
+        assert_eq!(rest(7000, 2000), (Duration::from_secs(5), 0));
+        assert_eq!(rest(2000, 7000), (Duration::ZERO, 0));
+        let day = 24 * 60 * 60 * 1000;
+        assert_eq!(rest(day, 0), (WAIT_MAX, day), "it is due then");
     }
 }

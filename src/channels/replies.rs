@@ -17,7 +17,7 @@ use super::service::Channels;
 use super::state::Account;
 use crate::agent::{AbortReason, Family, RunEnd, RunReport, Runs, named_files, shown_text};
 use crate::config::channels::ReplyToMode;
-use crate::protocol::message::{AgentMessage, text_of};
+use crate::protocol::message::{AgentMessage, StopReason, text_of};
 use crate::sessions::{HistoryOptions, SessionKey};
 use crate::store::{ExpectedReply, NewPart, OutboxAddress, StoreError};
 
@@ -263,8 +263,9 @@ impl Channels {
             let files = match message {
                 AgentMessage::Assistant(message) => {
                     let text = text_of(&message.content);
-                    said.text.push_str(&shown_text(&text));
-                    named_files::of_answer(&text)
+                    let is_whole = message.stop_reason == StopReason::Stop;
+                    said.text.push_str(&shown_text(&text, is_whole));
+                    named_files::of_answer(&text, is_whole)
                 }
                 AgentMessage::ToolResult(result) => named_files::of_result(
                     &result.tool_name,

@@ -32,8 +32,8 @@ pub struct Outgoing {
 }
 
 impl Channels {
-    /// Sends a message durably, and waits a while for the service. The same key
-    /// again sends nothing again.
+    /// Sends a message durably, and waits a while for the service; not for one that is
+    /// turned off. The same key again sends nothing again.
     ///
     /// # Errors
     /// When the service does not take it, or nobody knows whether it did.
@@ -44,7 +44,10 @@ impl Channels {
         message: &Outgoing,
     ) -> Result<Delivered, DeliveryError> {
         let parts = self.parts_to_send(key, target, message)?;
-        self.put_and_wait(key, parts, WAIT).await
+        let account = self.account(&target.address.channel, &target.address.account);
+        let is_wanted = account.is_some_and(|account| account.is_wanted());
+        let limit = if is_wanted { WAIT } else { Duration::ZERO };
+        self.put_and_wait(key, parts, limit).await
     }
 
     /// The same, without waiting.

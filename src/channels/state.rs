@@ -85,6 +85,11 @@ impl Account {
         self.live.lock().is_stopped
     }
 
+    /// Whether it is to be in use.
+    pub fn is_wanted(&self) -> bool {
+        self.config.enabled && self.config.way.is_ok() && !self.is_stopped()
+    }
+
     /// Somebody stops it, or lets it be started again.
     pub fn set_stopped(&self, is_stopped: bool) {
         self.live.lock().is_stopped = is_stopped;

@@ -5,8 +5,8 @@ use crate::app;
 use crate::config::document::ConfigIssue;
 use crate::config::{self, Env, Overrides};
 
-/// The check of `config validate`, for a text in the place of the file's. A file
-/// that does not pass as it is can be mended step by step.
+/// The check of `config validate`, for a text in the place of the file's, which may not name
+/// a model that there is not. A file that does not pass as it is can be mended step by step.
 pub fn would_work(env: &Env) -> impl Fn(&str) -> Result<(), ConfigIssue> + Send + Sync + use<> {
     let env = env.clone();
     move |text| {
@@ -18,11 +18,11 @@ pub fn would_work(env: &Env) -> impl Fn(&str) -> Result<(), ConfigIssue> + Send 
     }
 }
 
-/// Whether a gateway starts with the file as it is.
+/// Whether a gateway starts with the file as it is, and has every model that it names.
 async fn is_well(env: &Env) -> bool {
     let settings = config::load(env, &Overrides { read_only: true, ..Overrides::default() });
     match settings {
-        Ok(settings) => app::check(&settings, env).await.is_ok(),
+        Ok(settings) => app::check(&settings, env).await.is_ok_and(|missing| missing.is_empty()),
         Err(_) => false,
     }
 }

@@ -4,19 +4,20 @@
 //! says so; a secret is neither shown nor kept; a change that the gateway would
 //! not start with is not written.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
 use super::refusal;
+use crate::agent::roster::WouldWork;
 use crate::config;
 use crate::config::document::{self, ConfigBase, ConfigIssue, ConfigSnapshot, ConfigWrite};
 use crate::config::edit::ValuePath;
 use crate::config::redact::redacted_at;
+use crate::handlers;
 use crate::registry::Ctx;
 use crate::support::blocking;
 
 const USAGE: &str = "⚠️ Usage: /config show|get|set|unset [path[=value]]";
+const FAILED: &str = "⚠️ /config failed inside the gateway; its log says why.";
 /// Who may call this may change the config.
 const METHOD: &str = "config.patch";
 
@@ -38,6 +39,9 @@ pub fn line(words: &str) -> String {
     ["/config", &shown.unwrap_or_else(|| action.to_owned())].join(" ").trim().to_owned()
 }
 
+/// A change of the file: what is said of it, and whether there was something to change.
+type Change = dyn FnOnce(Box<WouldWork>) -> Result<(String, bool), String> + Send;
+
 /// Does it.
 pub async fn run(words: &str, cx: &Ctx) -> String {
     if !cx.services.settings.now().commands.config {
@@ -49,34 +53,35 @@ pub async fn run(words: &str, cx: &Ctx) -> String {
     let (action, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
     let rest = rest.trim().to_owned();
     let env = cx.services.env.clone();
-    let (services, runtime) = (Arc::clone(&cx.services), tokio::runtime::Handle::current());
-    let would_work = move |text: &str| runtime.block_on(services.reload.check(text.to_owned()));
-    let work: Box<dyn FnOnce() -> Result<(String, bool), String> + Send> =
-        match action.to_lowercase().as_str() {
-            "" | "show" | "get" => Box::new(move || Ok((show(&env, &rest)?, false))),
-            "set" => Box::new(move || {
-                let (path, value) =
-                    rest.split_once('=').ok_or("⚠️ Usage: /config set path=value")?;
-                let (path, value) = (read_path(path)?, read_value(value));
-                let shown = redacted_at(path.steps(), &value);
-                change(&ConfigWrite::Set(path.clone(), value), &env, &would_work)?;
-                Ok((format!("⚙️ Config updated: {path}={shown}"), true))
-            }),
-            "unset" if !rest.is_empty() => Box::new(move || {
-                let path = read_path(&rest)?;
-                let changed = change(&ConfigWrite::Unset(path.clone()), &env, &would_work)?;
-                Ok(if changed {
-                    (format!("⚙️ Config updated: {path} removed."), true)
-                } else {
-                    (format!("⚙️ No config value found for {path}."), false)
-                })
-            }),
-            _ => return USAGE.to_owned(),
-        };
-    match blocking(work).await {
+    let work: Box<Change> = match action.to_lowercase().as_str() {
+        "" | "show" | "get" => {
+            return match blocking(move || show(&env, &rest)).await {
+                Ok(Ok(said) | Err(said)) => said,
+                Err(_) => FAILED.to_owned(),
+            };
+        }
+        "set" => Box::new(move |would_work: Box<WouldWork>| {
+            let (path, value) = rest.split_once('=').ok_or("⚠️ Usage: /config set path=value")?;
+            let (path, value) = (read_path(path)?, read_value(value));
+            let shown = redacted_at(path.steps(), &value);
+            change(&ConfigWrite::Set(path.clone(), value), &env, would_work)?;
+            Ok((format!("⚙️ Config updated: {path}={shown}"), true))
+        }),
+        "unset" if !rest.is_empty() => Box::new(move |would_work: Box<WouldWork>| {
+            let path = read_path(&rest)?;
+            let changed = change(&ConfigWrite::Unset(path.clone()), &env, would_work)?;
+            Ok(if changed {
+                (format!("⚙️ Config updated: {path} removed."), true)
+            } else {
+                (format!("⚙️ No config value found for {path}."), false)
+            })
+        }),
+        _ => return USAGE.to_owned(),
+    };
+    match handlers::in_turn(&cx.services, work).await {
         Ok(Ok((said, true))) => format!("{said}{}", taken_up(cx).await),
         Ok(Ok((said, false)) | Err(said)) => said,
-        Err(_) => "⚠️ /config failed inside the gateway; its log says why.".to_owned(),
+        Err(_) => FAILED.to_owned(),
     }
 }
 

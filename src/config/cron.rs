@@ -21,6 +21,8 @@ const DEFAULT_KEEP_LINES: u32 = 2000;
 /// An hour: a reminder that is a little late is worth something, a report of
 /// this morning in the evening is not.
 const DEFAULT_MISSED: &str = "1h";
+/// What is to happen once happens late rather than never: nothing comes after it.
+const DEFAULT_MISSED_ONCE: &str = "run";
 /// As in the original.
 const DEFAULT_ALERT_AFTER: u64 = 2;
 /// As in the original.
@@ -53,6 +55,9 @@ pub struct CronSettings {
     /// jobs that say nothing else: `run`, `skip`, or a time within which it
     /// still runs.
     pub missed: String,
+    /// The same for jobs of a single instant, which runs however late it is unless
+    /// the config says something.
+    pub missed_once: String,
     /// Who hears of failures, for jobs that say nothing else.
     pub failure_alert: FailureAlertSettings,
     /// When a job of a single instant that failed is tried again.
@@ -144,6 +149,7 @@ pub(super) fn read(
         let is_known = matches!(text, "run" | "skip") || minutes_or_zero(text).is_some();
         is_known.then(|| text.to_owned())
     })?;
+    let missed_once = missed.clone().unwrap_or_else(|| DEFAULT_MISSED_ONCE.into());
     Ok(CronSettings {
         enabled: ledger.settle(&key("enabled"), enabled, true),
         max_concurrent: ledger.settle(
@@ -159,6 +165,7 @@ pub(super) fn read(
             DEFAULT_KEEP_LINES,
         ),
         missed: ledger.settle(&key("missed"), Choice::file(file, missed), DEFAULT_MISSED.into()),
+        missed_once,
         failure_alert: failure_alert(&node.member("failureAlert")?, file, ledger)?,
         retry: retry(&node.member("retry")?, file, ledger)?,
     })
@@ -256,13 +263,15 @@ mod tests {
         let settings = load(&json!({}), "").unwrap();
         assert!(settings.enabled && !settings.failure_alert.enabled);
         assert_eq!((settings.keep_lines, settings.missed.as_str()), (2000, "1h"));
+        assert_eq!(settings.missed_once, "run");
         assert_eq!(settings.session_retention_ms, Some(86_400_000));
         assert!(!load(&json!({"enabled": true}), "1").unwrap().enabled);
         assert_eq!(
             load(&json!({"sessionRetention": false}), "").unwrap().session_retention_ms,
             None
         );
-        assert_eq!(load(&json!({"missed": "Skip"}), "").unwrap().missed, "skip");
+        let skips = load(&json!({"missed": "Skip"}), "").unwrap();
+        assert_eq!((skips.missed.as_str(), skips.missed_once.as_str()), ("skip", "skip"));
         assert_eq!(settings.retry.backoff_ms, [30_000, 60_000, 300_000]);
         assert_eq!((settings.retry.max_attempts, settings.retry.retry_on.len()), (3, 5));
         let own = json!({"retry": {"maxAttempts": 0, "backoffMs": [5], "retryOn": ["network"]}});

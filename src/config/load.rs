@@ -12,9 +12,9 @@ use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
     ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, channels, cli_backend,
-    commands, cron, dotenv, env_section, exec, exec_policy, foreign, heartbeat, hooks, include,
-    logging, mcp, messages, models, nesting, nodes, otel, profiles, push, redact, secrets, session,
-    skills, substitute, tools, voice, web, workspace,
+    commands, cron, dotenv, env_section, exec, exec_policy, fillings, foreign, heartbeat, hooks,
+    include, logging, mcp, messages, models, nesting, nodes, otel, profiles, push, redact, secrets,
+    session, skills, substitute, tools, voice, web, workspace,
 };
 use crate::support::Secret;
 use crate::telemetry;
@@ -183,6 +183,7 @@ fn filled(raw: &Value, env: &Env, place: &Path) -> Result<Value, ConfigError> {
     hide_credentials(&filled);
     // What nobody here reads is in the file all the same.
     hide_credentials(raw);
+    fillings::hide(raw, env);
     Ok(filled)
 }
 

@@ -26,6 +26,7 @@ mod exec_policy;
 mod exec_sandbox;
 mod explain;
 mod file_rules;
+mod fillings;
 pub mod foreign;
 mod gateway;
 mod guardrails;

@@ -28,6 +28,8 @@ pub struct ModelOptions {
     pub is_assumed: bool,
     /// What answers instead of a server.
     pub cli: Option<Arc<CliBackend>>,
+    /// Why there is no such model, where this only stands in for one.
+    pub missing: Option<Arc<str>>,
 }
 
 /// `models.providers.<id>.models[].compat`: what a server understands, where

@@ -21,7 +21,7 @@ use super::{
     AgentsSettings, AuthMode, BindChoice, CommandsSettings, CronSettings, Env, ExecPolicySettings,
     ExecSettings, Explained, GatewaySettings, HeartbeatSettings, HooksSettings, LoggingSettings,
     MessagesSettings, NodesSettings, OtelSettings, Paths, PushConfig, SessionSettings,
-    ToolsSettings, WorkspaceSettings,
+    ToolsSettings, WorkspaceSettings, dotenv,
 };
 use crate::support::{Secret, hex};
 
@@ -115,9 +115,20 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// The config file, and those that it includes.
+    /// The config file, the file `.env`, and those that the config includes.
     pub fn files(&self) -> Vec<PathBuf> {
-        [&self.file.path].into_iter().chain(&self.included).cloned().collect()
+        let begun = [self.file.path.clone(), self.paths.dotenv_file()];
+        begun.into_iter().chain(self.included.iter().cloned()).collect()
+    }
+
+    /// Whether the file `.env` had other variables for `other`.
+    pub fn has_other_dotenv(&self, other: &Self) -> bool {
+        self.dotenv != other.dotenv
+    }
+
+    /// Whether it has others by now. Blocks.
+    pub fn is_dotenv_other(&self, env: &Env) -> bool {
+        dotenv::beside(env, &self.paths).0.dotenv() != self.dotenv
     }
 
     /// The same, with keys whose new values wait for a restart.

@@ -92,6 +92,22 @@ fn fill_text(text: &str, key: &str, env: &Env, file: &Path) -> Result<String, Co
     Ok(filled)
 }
 
+/// The names of the variables that are filled into a text.
+pub(super) fn names(text: &str) -> Vec<&str> {
+    let (mut names, mut rest) = (Vec::new(), text);
+    while let Some((before, after)) = rest.split_once("${") {
+        let Some((name, tail)) = after.split_once('}').filter(|(name, _)| is_variable(name)) else {
+            rest = after;
+            continue;
+        };
+        if !before.ends_with('$') {
+            names.push(name);
+        }
+        rest = tail;
+    }
+    names
+}
+
 /// `[A-Z_][A-Z0-9_]*`: anything else in braces is ordinary text.
 fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
@@ -113,6 +129,12 @@ mod tests {
         });
         let filled = sections(&raw, &["read", "absent"], &env, Path::new("f")).unwrap();
         assert_eq!(filled, json!({"read": {"x": ["one-two", "${A} ${lower} ${", 3]}}));
+    }
+
+    #[test]
+    fn the_variables_of_a_text_are_those_that_are_filled_in() {
+        assert_eq!(names("${A}-${B_2}x$${C} ${lower} ${ ${D}"), ["A", "B_2", "D"]);
+        assert_eq!(names("no $A {B}"), [""; 0]);
     }
 
     #[test]

@@ -246,15 +246,20 @@ pub(super) fn policy(node: &Node<'_>) -> Result<ToolPolicy, ConfigError> {
 }
 
 pub(super) fn rules(node: &Node<'_>) -> Result<ToolRules, ConfigError> {
-    let allow = patterns(&node.member("allow")?)?;
+    let mut allow = patterns(&node.member("allow")?)?;
     let also = node.member("alsoAllow")?;
-    if allow.is_some() && also.is_set() {
-        return Err(also.wrong("cannot be set beside `allow`; use one of them"));
+    let also_allow = patterns(&also)?.unwrap_or_default();
+    if !also_allow.is_empty() {
+        if allow.as_ref().is_some_and(|allow| !allow.is_empty()) {
+            return Err(also.wrong("cannot be set beside `allow`; use one of them"));
+        }
+        // As in the original: an empty list beside the other one says nothing.
+        allow = None;
     }
     Ok(ToolRules {
         profile: node.member("profile")?.word(PROFILES, ToolProfile::parse)?,
         allow,
-        also_allow: patterns(&also)?.unwrap_or_default(),
+        also_allow,
         deny: patterns(&node.member("deny")?)?.unwrap_or_default(),
     })
 }
@@ -317,6 +322,20 @@ mod tests {
         assert_eq!(settings.policy.rules.deny[0].group(), Some("runtime"));
         assert_eq!(settings.subagents.deny.len(), 1);
         assert!(settings.gateway.allow.is_some());
+    }
+
+    #[test]
+    fn of_two_lists_that_exclude_each_other_an_empty_one_says_nothing() {
+        let rules = |allow: Value, also: Value| {
+            let tools = load(&json!({"tools": {"allow": allow, "alsoAllow": also,
+                "byProvider": {"p": {"allow": allow, "alsoAllow": also}}}}));
+            let policy = tools.unwrap().policy;
+            assert_eq!(policy.by_provider["p"], policy.rules);
+            (policy.rules.allow.map(|list| list.len()), policy.rules.also_allow.len())
+        };
+        assert_eq!(rules(json!(["a"]), json!([])), (Some(1), 0));
+        assert_eq!(rules(json!([]), json!(["b"])), (None, 1));
+        assert_eq!(rules(json!([]), json!([])), (Some(0), 0));
     }
 
     #[test]

@@ -3,15 +3,28 @@
 use serde_json::json;
 
 use crate::config::FailureAlertSettings;
-use crate::protocol::methods::cron::{AlertRules, DeliveryMode, FailureAlert};
+use crate::protocol::methods::cron::{AlertRules, DeliveryMode, Destination, FailureAlert};
 use crate::store::{CronChange, CronJobChange};
 
 use super::deliver::Saying;
-use super::job::Job;
+use super::job::{Job, Origin};
 use super::scheduler::Worker;
 use super::service::Skipped;
 use super::target::Wanted;
 use super::texts;
+
+/// A run that failed, or an instant that counts as one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Failure<'a> {
+    /// Of which job.
+    pub job: &'a Job,
+    /// Who made that, unless a client did.
+    pub origin: Option<&'a Origin>,
+    /// Why.
+    pub error: &'a str,
+    /// Its row.
+    pub row_id: &'a str,
+}
 
 /// When and where somebody hears of failures.
 struct Alert {
@@ -30,17 +43,20 @@ impl Alert {
             None if settings.enabled => AlertRules::default(),
             Some(FailureAlert::Off(_)) | None => return None,
         };
-        // Where the answers go, when nothing else is said.
-        let delivery = job.delivery.clone().unwrap_or_default();
+        let mode = rules.mode.map(|mode| mode == DeliveryMode::Webhook);
+        let by_webhook = mode.unwrap_or(settings.by_webhook);
+        // Where the answers go, when nothing else is said; a web server is no chat.
+        let delivery = job.delivery.clone();
+        let delivery = delivery.filter(|it| by_webhook || it.mode() != DeliveryMode::Webhook);
+        let delivery = delivery.unwrap_or_default();
         let channel = rules.channel.as_deref().or(delivery.channel.as_deref());
         let to = rules.to.as_deref().or(delivery.to.as_deref());
         let account = rules.account_id.as_deref().or(delivery.account_id.as_deref());
-        let mode = rules.mode.map(|mode| mode == DeliveryMode::Webhook);
         Some(Self {
             after: rules.after.unwrap_or(settings.after).max(1),
             cooldown_ms: rules.cooldown_ms.unwrap_or(settings.cooldown_ms),
             include_skipped: rules.include_skipped.unwrap_or(settings.include_skipped),
-            by_webhook: mode.unwrap_or(settings.by_webhook),
+            by_webhook,
             wanted: Wanted::at(channel, to, account),
         })
     }
@@ -55,6 +71,27 @@ impl Alert {
     }
 }
 
+/// The places that a job means: for its answers, for each failure, for several in a row. Web
+/// servers are none of them.
+pub(super) fn places_of(job: &Job, settings: &FailureAlertSettings) -> Vec<Wanted> {
+    let mut places = Vec::new();
+    if let Some(delivery) = &job.delivery {
+        if delivery.mode() != DeliveryMode::Webhook {
+            places.push(Wanted::of(delivery));
+        }
+        let elsewhere = delivery.failure_destination.as_ref();
+        let elsewhere = elsewhere.filter(|place| place.mode != Some(DeliveryMode::Webhook));
+        places.extend(elsewhere.map(destination));
+    }
+    let alert = Alert::of(job, settings).filter(|alert| !alert.by_webhook);
+    places.extend(alert.map(|alert| alert.wanted));
+    places
+}
+
+fn destination(place: &Destination) -> Wanted {
+    Wanted::at(place.channel.as_deref(), place.to.as_deref(), place.account_id.as_deref())
+}
+
 /// Whether nobody has been told for so long.
 fn is_rested(job: &Job, cooldown_ms: u64, now: u64) -> bool {
     let last = job.state.last_failure_alert_at_ms;
@@ -63,32 +100,31 @@ fn is_rested(job: &Job, cooldown_ms: u64, now: u64) -> bool {
 
 impl Worker {
     /// Tells of a run that failed, where the job or the config wants that.
-    pub(super) async fn alert(&self, job: &Job, error: &str, row_id: &str) {
-        let elsewhere = job.delivery.as_ref().and_then(|it| it.failure_destination.clone());
+    pub(super) async fn alert(&self, failure: Failure<'_>) {
+        let job = failure.job;
+        let elsewhere = job.delivery.as_ref().and_then(|it| it.failure_destination.as_ref());
         if let Some(place) = elsewhere {
-            let account = place.account_id.as_deref();
-            let wanted = Wanted::at(place.channel.as_deref(), place.to.as_deref(), account);
             let by_webhook = place.mode == Some(DeliveryMode::Webhook);
-            self.tell_failure(job, &wanted, by_webhook, error, 1, &format!("{row_id}#failed"))
-                .await;
+            self.tell_failure(failure, &destination(place), by_webhook, 1, "failed").await;
         }
         let settings = &self.cron.parts.settings.now().cron.failure_alert;
         if let Some(alert) = Alert::of(job, settings) {
-            self.alert_when_due(&alert, job, error, row_id).await;
+            self.alert_when_due(&alert, failure).await;
         }
     }
 
     /// Tells of instants that were skipped, where they count as failures.
     pub(super) async fn alert_of_skips(&self, skipped: &Skipped) {
-        let Skipped { job, error, row_id } = skipped;
+        let Skipped { job, origin, error, row_id } = skipped;
+        let failure = Failure { job, origin: origin.as_ref(), error, row_id };
         let settings = &self.cron.parts.settings.now().cron.failure_alert;
         if let Some(alert) = Alert::of(job, settings).filter(|alert| alert.include_skipped) {
-            self.alert_when_due(&alert, job, error, row_id).await;
+            self.alert_when_due(&alert, failure).await;
         }
     }
 
-    async fn alert_when_due(&self, alert: &Alert, job: &Job, error: &str, row_id: &str) {
-        let (now, cooldown_ms) = (self.cron.now_ms(), alert.cooldown_ms);
+    async fn alert_when_due(&self, alert: &Alert, failure: Failure<'_>) {
+        let (job, now, cooldown_ms) = (failure.job, self.cron.now_ms(), alert.cooldown_ms);
         let Some(times) = alert.is_due(job, now) else { return };
         // Written first: told twice is worse than not told of this one.
         let noted = self.cron.edit(&job.id, move |row| {
@@ -106,19 +142,20 @@ impl Worker {
                 return;
             }
         }
-        let id = format!("{row_id}#alert");
-        self.tell_failure(job, &alert.wanted, alert.by_webhook, error, times, &id).await;
+        self.tell_failure(failure, &alert.wanted, alert.by_webhook, times, "alert").await;
     }
 
+    /// Tells of a failure at a place; `kind` keeps what is told of it there apart from what
+    /// is told elsewhere.
     async fn tell_failure(
         &self,
-        job: &Job,
+        failure: Failure<'_>,
         wanted: &Wanted,
         by_webhook: bool,
-        error: &str,
         times: u64,
-        id: &str,
+        kind: &str,
     ) {
+        let Failure { job, origin, error, row_id } = failure;
         let text = texts::failure(job, error, times);
         let told = if by_webhook {
             let payload = json!({"jobId": job.id, "jobName": job.name, "action": "failed",
@@ -132,8 +169,10 @@ impl Worker {
             let (agent, home) = (self.cron.agent_of(job), self.cron.home_of(job));
             match self.cron.place(wanted, &agent, &home).await {
                 Ok(place) => {
-                    let what = Saying { text: &text, files: &[] };
-                    self.say(&place, agent.as_str(), what, id).await
+                    let bounds = self.cron.bounds_of(job, origin);
+                    let what = Saying { text: &text, files: &[], bound_to: bounds.as_ref() };
+                    let id = format!("{row_id}#{kind}");
+                    self.say(&place, agent.as_str(), what, &id).await.map(drop)
                 }
                 Err(error) => Err(error),
             }
@@ -141,5 +180,38 @@ impl Worker {
         if let Err(why) = told {
             tracing::warn!(job = %job.id, error, why, "nobody could be told of a failing job");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::protocol::methods::cron::Delivery;
+
+    use super::*;
+
+    #[test]
+    fn a_web_server_that_gets_the_answers_is_no_chat_for_failures() {
+        let delivery = Delivery {
+            mode: Some(DeliveryMode::Webhook),
+            to: Some("https://x.test/".into()),
+            ..Delivery::default()
+        };
+        let job = Job {
+            delivery: Some(delivery),
+            failure_alert: Some(FailureAlert::On(AlertRules::default())),
+            ..Job::nameless("job")
+        };
+        let settings = FailureAlertSettings {
+            enabled: false,
+            after: 2,
+            cooldown_ms: 0,
+            include_skipped: false,
+            by_webhook: false,
+        };
+        assert_eq!(places_of(&job, &settings), [Wanted::at(None, None, None)]);
+        let by_webhook = FailureAlertSettings { by_webhook: true, ..settings };
+        assert!(places_of(&job, &by_webhook).is_empty());
+        let alert = Alert::of(&job, &by_webhook).unwrap();
+        assert_eq!(alert.wanted.to.as_deref(), Some("https://x.test/"));
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::store::{CronChange, CronJobChange, CronJobRow, CronRunRow};
 
 use super::job::{Job, Origin};
-use super::missed::{MissedPolicy, passed};
+use super::missed::{MissedPolicy, Usual, passed};
 use super::run_log::{NOT_REQUESTED, row_id};
 use super::service::Ticket;
 
@@ -28,7 +28,7 @@ impl Claim {
     pub fn of(
         row: &CronJobRow,
         now: u64,
-        policy: MissedPolicy,
+        usual: Usual,
         is_free: bool,
         keep: usize,
     ) -> Option<Self> {
@@ -37,7 +37,8 @@ impl Claim {
             return Some(Self::unreadable(row));
         };
         let Ok(timing) = job.timing() else { return Some(Self::unreadable(row)) };
-        let policy = job.missed.as_deref().and_then(MissedPolicy::parse).unwrap_or(policy);
+        let usual = if timing.is_once() { usual.once } else { usual.again };
+        let policy = job.missed.as_deref().and_then(MissedPolicy::parse).unwrap_or(usual);
         let instants = passed(&timing, due, now, keep - 1);
         let next = if timing.is_once() { None } else { timing.next_after(now) };
         let is_young = |instant: u64| policy.runs(now.saturating_sub(instant));
@@ -175,7 +176,8 @@ pub(super) fn put_back(row: &CronJobRow, ticket: &Ticket) -> Option<CronChange> 
     Some(CronChange { undone, ..CronChange::of_job(CronJobChange::Put(put)) })
 }
 
-fn origin(row: &CronJobRow) -> Option<Origin> {
+/// Which session made a job, unless a client did.
+pub(super) fn origin(row: &CronJobRow) -> Option<Origin> {
     // What cannot be read may use nothing.
     row.origin.as_ref().map(|text| {
         let unknown = || Origin { tools: Some(Vec::new()), ..Origin::default() };
@@ -237,12 +239,13 @@ mod tests {
     use super::*;
 
     const NOON: u64 = 1_795_348_800_000;
+    const USUAL: Usual = Usual { once: MissedPolicy::Run, again: MissedPolicy::RunIfYounger(1000) };
 
     fn claim(now: u64, is_free: bool) -> Claim {
         let schedule = Schedule::Every { every_ms: 100, anchor_ms: Some(NOON) };
         let job = Job { schedule, enabled: true, ..Job::nameless("job") };
         let row = job.to_row(Some(NOON), None);
-        Claim::of(&row, now, MissedPolicy::RunIfYounger(1000), is_free, 100).unwrap()
+        Claim::of(&row, now, USUAL, is_free, 100).unwrap()
     }
 
     fn statuses(claim: &Claim) -> Vec<(u64, &str)> {
@@ -263,5 +266,19 @@ mod tests {
         let missed = statuses(&old).iter().filter(|(_, status)| *status == "missed").count();
         assert_eq!((old.change.added.len(), missed), (53, 3));
         assert_eq!(old.job.state.consecutive_skipped, Some(53));
+    }
+
+    #[test]
+    fn a_single_instant_runs_however_late_it_is_unless_somebody_says_something_else() {
+        let schedule = Schedule::At { at: NOON.to_string() };
+        let once = Job { schedule, enabled: true, ..Job::nameless("once") };
+        let begins = |missed: Option<&str>, usual: Usual| {
+            let job = Job { missed: missed.map(str::to_owned), ..once.clone() };
+            let row = job.to_row(Some(NOON), None);
+            Claim::of(&row, NOON + 90_000_000, usual, true, 100).unwrap().ticket.is_some()
+        };
+        assert!(begins(None, USUAL));
+        assert!(!begins(Some("1h"), USUAL));
+        assert!(!begins(None, Usual { once: MissedPolicy::Skip, ..USUAL }));
     }
 }

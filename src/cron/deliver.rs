@@ -8,7 +8,7 @@ use crate::protocol::methods::cron::{Delivery, DeliveryMode};
 use crate::sessions::{SessionKey, directives};
 
 use super::outcome::Outcome;
-use super::outlet::Announcement;
+use super::outlet::{Announcement, Bounds, Told};
 use super::run_log::NOT_REQUESTED;
 use super::scheduler::Worker;
 use super::service::Ticket;
@@ -24,6 +24,8 @@ pub(super) struct Saying<'a> {
     pub text: &'a str,
     /// Files that were named with it.
     pub files: &'a [String],
+    /// By what it is bound; see [`Announcement::bound_to`].
+    pub bound_to: Option<&'a Bounds>,
 }
 
 impl Worker {
@@ -80,11 +82,15 @@ impl Worker {
                     outcome.delivery_status = NOT_REQUESTED;
                     return;
                 }
-                let what = Saying { text: if is_silent { "" } else { said }, files };
+                let bounds = self.cron.bounds_of(job, ticket.origin.as_ref());
+                let (text, bound_to) = (if is_silent { "" } else { said }, bounds.as_ref());
+                let what = Saying { text, files, bound_to };
                 let told = self.say(&place, agent.as_str(), what, &ticket.row_id).await;
-                outcome.delivery = report(Some(resolved), told.is_ok());
+                outcome.delivery = report(Some(resolved), told == Ok(Told::Said));
                 match told {
-                    Ok(()) => outcome.delivery_status = "delivered",
+                    Ok(Told::Said) => outcome.delivery_status = "delivered",
+                    // Whether it arrives is seen in the outbox.
+                    Ok(Told::Waits) => outcome.delivery_status = "unknown",
                     Err(error) => {
                         outcome.delivery_status = "not-delivered";
                         outcome.delivery_error = Some(error.clone());
@@ -106,9 +112,11 @@ impl Worker {
         agent_id: &str,
         what: Saying<'_>,
         id: &str,
-    ) -> Result<(), String> {
+    ) -> Result<Told, String> {
         match place {
-            Place::Session(key) => say_in_session(self.runs.parts(), key, what.text, id).await,
+            Place::Session(key) => {
+                say_in_session(self.runs.parts(), key, what.text, id).await.map(|()| Told::Said)
+            }
             Place::Chat { channel, to, thread_id, account_id } => {
                 let said = self.cron.parts.outlet.say(Announcement {
                     agent_id: agent_id.to_owned(),
@@ -118,6 +126,7 @@ impl Worker {
                     account_id: account_id.clone(),
                     text: what.text.to_owned(),
                     files: what.files.to_vec(),
+                    bound_to: what.bound_to.cloned(),
                     idempotency_key: id.to_owned(),
                 });
                 said.await.map_err(|error| error.to_string())

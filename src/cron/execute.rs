@@ -14,6 +14,7 @@ use crate::providers::ThinkingLevel;
 use crate::sessions::{JOB_KIND, SessionEntry, SessionError, SessionKey};
 use crate::telemetry::metrics::NUMBERS;
 
+use super::alert::Failure;
 use super::claim;
 use super::job::Job;
 use super::outcome::Outcome;
@@ -133,7 +134,8 @@ impl Worker {
                 self.cron.tell("removed", &ended.job, &Value::Null);
             }
             if let Some(error) = &outcome.error {
-                self.alert(&ended.job, error, &ticket.row_id).await;
+                let (job, origin) = (&ended.job, ticket.origin.as_ref());
+                self.alert(Failure { job, origin, error, row_id: &ticket.row_id }).await;
             }
         }
         self.cron.prune(&ticket.job.id).await;

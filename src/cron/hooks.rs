@@ -121,7 +121,7 @@ impl Cron {
             }
         }
         if mode == WakeMode::Now {
-            self.heartbeats.wake(agent.as_str());
+            self.heartbeats.wake(agent.as_str(), main);
         }
         Ok(())
     }
@@ -258,7 +258,7 @@ impl Worker {
             (ended, _) => return ended.map(drop),
         }
         if ask.wake_mode == WakeMode::Now {
-            self.cron.heartbeats.wake(agent.as_str());
+            self.cron.heartbeats.wake(agent.as_str(), main);
         }
         Ok(())
     }

@@ -7,11 +7,11 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::protocol::methods::cron::modernize;
 use crate::store::{CronRunRow, Store, StoreError};
-use crate::support::blocking;
+use crate::support::{blocking, json_file_of_javascript, json_of_javascript};
 
 use super::job::{Job, JobState};
 use super::jobs::JOBS_MAX;
@@ -34,6 +34,16 @@ pub struct Imported {
     pub runs: u64,
     /// What was not taken over, and why.
     pub left_out: Vec<(String, String)>,
+    /// Whether the list of jobs could be read, or there is none.
+    pub is_read: bool,
+}
+
+/// What there is in a folder of jobs.
+#[derive(Default)]
+struct Folder {
+    jobs: Vec<Found>,
+    left_out: Vec<(String, String)>,
+    is_read: bool,
 }
 
 /// A job that is found, and when it is due.
@@ -56,9 +66,9 @@ impl Imported {
     ) -> Result<Self, StoreError> {
         let folder = from.join("cron");
         let reading = blocking(move || read(&folder, now));
-        let (found, left_out) = reading.await.unwrap_or_default();
-        let mut report = Self { left_out, ..Self::default() };
-        for Found { job, due_at, runs } in found {
+        let Folder { jobs, left_out, is_read } = reading.await.unwrap_or_default();
+        let mut report = Self { left_out, is_read, ..Self::default() };
+        for Found { job, due_at, runs } in jobs {
             let count = u64::try_from(runs.len()).unwrap_or(u64::MAX);
             let Some(store) = store else {
                 (report.jobs, report.runs) = (report.jobs + 1, report.runs + count);
@@ -78,52 +88,69 @@ impl Imported {
         }
         Ok(report)
     }
+
+    /// The same for a state directory of ours, the first time that its list of jobs
+    /// is there and can be read; `None` when that was before.
+    async fn once(
+        from: &Path,
+        store: &Arc<dyn Store>,
+        now: u64,
+    ) -> Result<Option<Self>, StoreError> {
+        let file = from.join("cron").join("jobs.json");
+        if !tokio::fs::try_exists(&file).await.unwrap_or_default() {
+            return Ok(None);
+        }
+        let file = file.display().to_string();
+        if store.has_cron_import(&file).await? {
+            return Ok(None);
+        }
+        let report = Self::take(from, Some(store), now).await?;
+        // A kill before this costs nothing: what is here is not added again.
+        if report.is_read {
+            store.note_cron_import(&file, now).await?;
+        }
+        Ok(Some(report))
+    }
 }
 
 impl Cron {
     /// Takes over the jobs that an OpenClaw left in our state directory, the
-    /// first time that they are seen.
+    /// first time that they can be read.
     pub(super) async fn adopt(&self) -> Result<(), StoreError> {
         let from = self.parts.settings.now().paths.state_dir.clone();
-        let file = from.join("cron").join("jobs.json");
-        if !tokio::fs::try_exists(&file).await.unwrap_or_default() {
-            return Ok(());
-        }
-        let (store, now) = (&self.parts.store, self.now_ms());
-        if !store.note_cron_import(&file.display().to_string(), now).await? {
-            return Ok(());
-        }
-        let report = Imported::take(&from, Some(store), now).await?;
+        let once = Imported::once(&from, &self.parts.store, self.now_ms()).await?;
+        let Some(report) = once else { return Ok(()) };
         for (what, why) in &report.left_out {
             tracing::warn!(what, why, "not taken over from cron/jobs.json");
+        }
+        if !report.is_read {
+            tracing::warn!("mend cron/jobs.json or move it away: the next start looks again");
+            return Ok(());
         }
         tracing::info!(jobs = report.jobs, runs = report.runs, "took over the jobs of OpenClaw");
         Ok(())
     }
 }
 
-type LeftOut = Vec<(String, String)>;
-
-fn read(folder: &Path, now: u64) -> (Vec<Found>, LeftOut) {
-    let (mut found, mut left_out) = (Vec::new(), Vec::new());
-    let list = match json(&folder.join("jobs.json")) {
-        Ok(list) => list,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return (found, left_out),
+fn read(folder: &Path, now: u64) -> Folder {
+    let mut found = Folder { is_read: true, ..Folder::default() };
+    let jobs = match list(&folder.join("jobs.json")) {
+        Ok(jobs) => jobs,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return found,
         Err(error) => {
-            left_out.push(("cron/jobs.json".into(), error.to_string()));
-            return (found, left_out);
+            let left_out = vec![("cron/jobs.json".into(), error.to_string())];
+            return Folder { left_out, ..Folder::default() };
         }
     };
     let states = json(&folder.join("jobs-state.json")).unwrap_or_default();
-    let jobs = list["jobs"].as_array().or(list.as_array()).cloned().unwrap_or_default();
     for (index, job) in jobs.into_iter().enumerate() {
         let name = job["id"].as_str().map_or_else(|| format!("job {index}"), str::to_owned);
         match one(job, &states, folder, now) {
-            Ok(one) => found.push(one),
-            Err(why) => left_out.push((name, why)),
+            Ok(one) => found.jobs.push(one),
+            Err(why) => found.left_out.push((name, why)),
         }
     }
-    (found, left_out)
+    found
 }
 
 fn one(mut job: Value, states: &Value, folder: &Path, now: u64) -> Result<Found, String> {
@@ -162,7 +189,7 @@ fn runs(path: &Path, job: &Job) -> Vec<CronRunRow> {
 }
 
 fn run(line: &str, job: &Job) -> Option<CronRunRow> {
-    let mut entry: Map<String, Value> = serde_json::from_str(line).ok()?;
+    let Value::Object(mut entry) = json_of_javascript(line).ok()? else { return None };
     let at = entry.get("ts")?.as_u64()?;
     let status = entry.get("status").and_then(Value::as_str).unwrap_or("ok").to_owned();
     let delivery = entry.get("deliveryStatus").and_then(Value::as_str).unwrap_or(NOT_REQUESTED);
@@ -180,15 +207,33 @@ fn run(line: &str, job: &Job) -> Option<CronRunRow> {
     })
 }
 
+/// The jobs of a list, which is bare or has a version.
+fn list(path: &Path) -> io::Result<Vec<Value>> {
+    let jobs = match json(path)? {
+        Value::Object(mut members) => members.remove("jobs"),
+        other => Some(other),
+    };
+    match jobs {
+        Some(Value::Array(jobs)) => Ok(jobs),
+        _ => Err(io::Error::other("it is no list of jobs")),
+    }
+}
+
 fn json(path: &Path) -> io::Result<Value> {
-    serde_json::from_str(&limited(path)?).map_err(io::Error::from)
+    limit(path)?;
+    json_file_of_javascript(path)
 }
 
 fn limited(path: &Path) -> io::Result<String> {
+    limit(path)?;
+    Ok(String::from_utf8_lossy(&std::fs::read(path)?).into_owned())
+}
+
+fn limit(path: &Path) -> io::Result<()> {
     if std::fs::metadata(path)?.len() > FILE_MAX {
         return Err(io::Error::other("it is too large to be a list of jobs"));
     }
-    std::fs::read_to_string(path)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -246,5 +291,29 @@ mod tests {
         assert_eq!(store.cron_runs(query).await.unwrap().1, 1);
         let again = Imported::take(root.path(), Some(&store), NOW).await.unwrap();
         assert_eq!((again.jobs, again.known, again.runs), (0, 3, 0));
+    }
+
+    #[tokio::test]
+    async fn a_list_that_cannot_be_read_is_looked_at_again_and_a_mended_one_only_once() {
+        let (root, store) = place();
+        let file = root.path().join("cron/jobs.json");
+        let whole = std::fs::read_to_string(&file).unwrap();
+        let once = || Imported::once(root.path(), &store, NOW);
+        for torn in ["", "{ no json", "5", "{}", r#"{"jobs": {}}"#, &whole[..whole.len() - 9]] {
+            std::fs::write(&file, torn).unwrap();
+            let report = once().await.unwrap().unwrap();
+            assert_eq!((report.jobs, report.is_read), (0, false));
+            assert_eq!(report.left_out[0].0, "cron/jobs.json");
+        }
+        // What JavaScript makes of a text that it cuts inside of a character.
+        let half = whole.replacen(r#""name":"hourly""#, r#""name":"hourly \ud83e""#, 1);
+        assert_ne!(half, whole);
+        // And what an editor puts before it.
+        std::fs::write(&file, format!("\u{feff}{half}")).unwrap();
+        let report = once().await.unwrap().unwrap();
+        assert_eq!((report.jobs, report.is_read), (3, true));
+        let job = store.cron_job("hourly").await.unwrap().unwrap();
+        assert_eq!(Job::of_row(&job).unwrap().name, "hourly \u{fffd}");
+        assert_eq!(once().await.unwrap(), None);
     }
 }

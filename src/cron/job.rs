@@ -15,6 +15,7 @@ use crate::store::CronJobRow;
 use super::error::CronError;
 use super::missed::MissedPolicy;
 use super::schedule::{self, Timing};
+use super::target::NamedChat;
 
 /// Longest name, as long as the label of a session.
 const NAME_MAX: usize = 512;
@@ -135,6 +136,10 @@ pub struct Origin {
     /// What bound its commands.
     #[serde(skip_serializing_if = "ExecWords::is_empty")]
     pub commands: ExecWords,
+    /// The chat in which it was asked for, if it was in one of a channel. Several people may
+    /// share the session, and write to it later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked_in: Option<NamedChat>,
 }
 
 impl Job {

@@ -24,12 +24,24 @@ pub enum MissedPolicy {
 /// moment, and so does a machine that wakes up.
 pub const GRACE_MS: u64 = 5_000;
 
-impl MissedPolicy {
+/// What the configuration says, for jobs that say nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usual {
+    /// Of jobs of a single instant.
+    pub once: MissedPolicy,
+    /// Of those that come again.
+    pub again: MissedPolicy,
+}
+
+impl Usual {
     /// That of the configuration, which was checked: unknown means no.
     pub fn of(settings: &CronSettings) -> Self {
-        Self::parse(&settings.missed).unwrap_or(Self::Skip)
+        let read = |text: &str| MissedPolicy::parse(text).unwrap_or(MissedPolicy::Skip);
+        Self { once: read(&settings.missed_once), again: read(&settings.missed) }
     }
+}
 
+impl MissedPolicy {
     /// Reads `run`, `skip`, or a time such as `90s`, `30m`, `6h` or `2d`.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim().to_lowercase();

@@ -39,5 +39,6 @@ pub use import::Imported;
 pub use job::{Job, JobState, Origin};
 pub use jobs::JOBS_MAX;
 pub use missed::duration;
-pub use outlet::{Announcement, Outlet, OutletError};
+pub use outlet::{Announcement, Bounds, Outlet, OutletError, Told};
 pub use service::{Asked, Cron, CronParts, Ticket};
+pub use target::NamedChat;

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::target::NamedChat;
+use crate::sessions::SessionKey;
 use crate::support::BoxFuture;
 
 /// What is said in a chat of a channel.
@@ -21,8 +23,28 @@ pub struct Announcement {
     pub text: String,
     /// Files that come with it: paths and addresses, as the agent named them.
     pub files: Vec<String>,
+    /// By what it is bound, if a session made the job.
+    pub bound_to: Option<Bounds>,
     /// The same for the same run and place, so that nothing is said twice.
     pub idempotency_key: String,
+}
+
+/// Which chats an announcement may name, beside those that an agent may write to by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bounds {
+    /// Those of these sessions.
+    pub sessions: Vec<SessionKey>,
+    /// The one in which the job was asked for.
+    pub asked_in: Option<NamedChat>,
+}
+
+/// What became of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    /// The channel has it.
+    Said,
+    /// It waits, and is sent as soon as the channel takes it.
+    Waits,
 }
 
 /// Why it is not said.
@@ -38,6 +60,7 @@ pub enum OutletError {
 
 /// Says something in chats of channels.
 pub trait Outlet: Send + Sync + 'static {
-    /// Says it. Ready when the channel has it, or when it is certain to.
-    fn say(&self, announcement: Announcement) -> BoxFuture<'_, Result<(), OutletError>>;
+    /// Says it. Ready when the channel has it, or when that takes too long: then it
+    /// waits, and goes out in any case.
+    fn say(&self, announcement: Announcement) -> BoxFuture<'_, Result<Told, OutletError>>;
 }

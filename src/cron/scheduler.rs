@@ -45,7 +45,7 @@ impl Cron {
         if let Err(error) = cron.adopt().await {
             tracing::error!(%error, "jobs of OpenClaw not taken over");
         }
-        while let Err(error) = cron.recover().await {
+        while let Err(error) = worker.recover().await {
             tracing::error!(%error, "runs of jobs of the last process not ended");
             tokio::time::sleep(REST).await;
         }

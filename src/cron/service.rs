@@ -22,7 +22,7 @@ use super::claim::Claim;
 use super::error::CronError;
 use super::heartbeat::Heartbeats;
 use super::job::{Job, Origin};
-use super::missed::MissedPolicy;
+use super::missed::Usual;
 use super::outlet::Outlet;
 use super::run_log;
 use super::scheduler::BROKEN;
@@ -113,6 +113,8 @@ pub(super) enum Claimed {
 pub(super) struct Skipped {
     /// The job as it is then.
     pub job: Job,
+    /// Who made it, unless a client did.
+    pub origin: Option<Origin>,
     /// Why it did not, the last time.
     pub error: String,
     /// The row of that.
@@ -234,11 +236,11 @@ impl Cron {
     pub(super) async fn claim_due(&self, id: &str) -> Result<Claimed, StoreError> {
         let now = self.now_ms();
         let is_free = self.begin(id, now);
-        let policy = MissedPolicy::of(&self.parts.settings.now().cron);
+        let usual = Usual::of(&self.parts.settings.now().cron);
         let keep = usize::try_from(self.parts.settings.now().cron.keep_lines).unwrap_or(usize::MAX);
         let (sender, mut wanted) = tokio::sync::oneshot::channel();
         let edited = self.edit(id, move |row| {
-            let claim = Claim::of(row, now, policy, is_free, keep)?;
+            let claim = Claim::of(row, now, usual, is_free, keep)?;
             let change = claim.change.clone();
             // The receiver waits for the commit.
             let _ = sender.send(claim);
@@ -278,7 +280,8 @@ impl Cron {
         self.tell_finished(&claim.job, &claim.entry);
         let error = claim.entry["error"].as_str().unwrap_or_default().to_owned();
         let row_id = claim.change.added.pop().map(|row| row.id).unwrap_or_default();
-        Claimed::Skipped(Skipped { job: claim.job, error, row_id })
+        let origin = super::claim::origin(&edited.before);
+        Claimed::Skipped(Skipped { job: claim.job, origin, error, row_id })
     }
 
     /// Forgets the oldest runs of a job beyond those that are kept.

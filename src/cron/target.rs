@@ -1,11 +1,14 @@
 //! Where an answer goes: a session, or a chat of a channel.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::protocol::methods::cron::{Delivery, DeliveryMode};
 use crate::sessions::{AgentId, SessionKey};
 
-use super::job::Job;
+use super::alert;
+use super::job::{Job, Origin};
+use super::outlet::Bounds;
 use super::service::Cron;
 
 /// Chats over the gateway itself.
@@ -124,6 +127,18 @@ impl Place {
     }
 }
 
+/// A chat of a channel that a job names, or was asked for in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NamedChat {
+    /// The channel.
+    pub channel: String,
+    /// Which chat of it.
+    pub to: String,
+    /// Which account of the channel sends.
+    pub account_id: Option<String>,
+}
+
 /// Where a session was last written to from, with its thread and account, unless
 /// somebody wants another chat there.
 fn last_chat(wanted: &Wanted, channel: String, context: &Value) -> Place {
@@ -169,6 +184,30 @@ impl Cron {
             Some(written) => SessionKey::parse_for(written, &agent, keys),
             None => SessionKey::main(&agent, keys),
         }
+    }
+
+    /// By what a job is bound: the session that made it by its tool, that which it is told
+    /// about, and where it was asked for. By nothing when a client made it.
+    pub(super) fn bounds_of(&self, job: &Job, origin: Option<&Origin>) -> Option<Bounds> {
+        let origin = origin?;
+        let maker = SessionKey::from_canonical(origin.session_key.as_str());
+        let sessions = vec![maker, self.home_of(job)];
+        Some(Bounds { sessions, asked_in: origin.asked_in.clone() })
+    }
+
+    /// The chats that a job names for its answers and for news of its failures, as far as
+    /// it is known by now which they are.
+    pub async fn named_chats(&self, job: &Job) -> Vec<NamedChat> {
+        let settings = &self.parts.settings.now().cron.failure_alert;
+        let (agent, home) = (self.agent_of(job), self.home_of(job));
+        let mut named = Vec::new();
+        for wanted in alert::places_of(job, settings).iter().filter(|it| it.to.is_some()) {
+            let place = self.place(wanted, &agent, &home).await;
+            if let Ok(Place::Chat { channel, to: Some(to), account_id, .. }) = place {
+                named.push(NamedChat { channel, to, account_id });
+            }
+        }
+        named
     }
 
     /// Where an answer goes that is told in a session, or where that was last

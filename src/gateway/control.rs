@@ -189,6 +189,7 @@ fn owner(services: &Services) -> Arc<Caller> {
         subscriber: Arc::new(Subscriber::new(conn_id, Arc::clone(&principal), &[])),
         principal,
         name: "clawgate cli".into(),
+        place: None,
         is_webchat: false,
         is_dashboard: false,
         key_names: Arc::default(),

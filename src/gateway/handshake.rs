@@ -312,12 +312,14 @@ impl Attempt<'_> {
         let view = View::new(profile, &user_agent, Arc::clone(&key_names));
         let is_dashboard = is_dashboard(&user_agent);
         let name = called(&connect);
+        let is_near = self.peer.is_local();
         let caller = Caller {
             principal,
             profile,
             client_id: client_id(&connect),
             subscriber,
             name,
+            place: (!is_near).then(|| self.gateway.auth.now().place_of(self.peer)),
             is_webchat: is_webchat(&connect),
             is_dashboard,
             key_names,

@@ -3,7 +3,8 @@
 //! Owns: the list of connections before their `connect`, from the moment that
 //! they are accepted. Promises: there are never more of them than the bounds
 //! say, and a new client finds room at once: where it is short, whoever has been
-//! silent for the longest time goes. Must not: read or write a socket.
+//! silent for the longest time goes. Who has asked for something gives way to nobody
+//! while most of them are silent. Must not: read or write a socket.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -43,6 +44,12 @@ struct Waiter {
     stage: Stage,
     since: Instant,
     meter: Arc<Meter>,
+}
+
+impl Waiter {
+    fn is_silent(&self) -> bool {
+        matches!(self.stage, Stage::Connected { .. })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +107,9 @@ impl PreauthBudget {
         let per_place = self.per_place.load(Ordering::Relaxed);
         let mut waiting = self.waiting.lock();
         if waiting.all.len() >= MAX_TOTAL {
-            waiting.expel(Duration::ZERO, |_| true);
+            let are_silent = waiting.all.values().filter(|it| it.is_silent()).count();
+            let is_one_of_many = are_silent > MAX_TOTAL / 2;
+            waiting.expel(Duration::ZERO, |it| it.is_silent() || !is_one_of_many);
         } else if !through_proxy && waiting.count(place, stage) >= per_place {
             waiting.expel(PATIENCE, |it| it.place == place && it.stage == stage);
         }
@@ -227,5 +236,23 @@ mod tests {
         assert!(waiting[0].1.is_cut() && !waiting[1].1.is_cut() && !late_meter.is_cut());
         assert!(late.upgrade(ip(9)));
         assert_eq!(budget.waiting.lock().all.len(), MAX_TOTAL);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_asked_for_something_stays_while_most_are_silent() {
+        let budget = PreauthBudget::new(MAX_TOTAL);
+        let come = |place: u8, asks: bool| {
+            let (permit, meter) = enter(&budget, ip(place));
+            assert!(!asks || permit.upgrade(ip(place)));
+            (permit, meter)
+        };
+        let (_asked, asked) = come(1, true);
+        let silent: Vec<_> = (0..2 * MAX_TOTAL).map(|_| come(2, false)).collect();
+        assert!(silent[0].1.is_cut() && !asked.is_cut());
+        // Where most have asked, none of them is better than another.
+        let all: Vec<_> = (0..MAX_TOTAL).map(|_| come(3, true)).collect();
+        assert!(asked.is_cut());
+        let (newest, _) = come(4, false);
+        assert!(newest.upgrade(ip(4)) && all[0].1.is_cut());
     }
 }

@@ -95,6 +95,7 @@ fn caller(said: &Said) -> Caller {
         profile: Profile::Standard(Version::V3),
         client_id: CLIENT.into(),
         name: id,
+        place: None,
         is_webchat: false,
         is_dashboard: false,
         key_names: Arc::default(),

@@ -211,7 +211,11 @@ pub async fn logout(cx: Ctx, p: ChannelParams) -> Reply<Value> {
         ValuePath::of(&["channels", kind.as_str(), "accounts", &id, credential])
     };
     let path = settings.file.path.clone();
-    let edited = blocking(move || edit_file(&path, |text| edit::remove(text, &place)));
+    let turn = super::config::turn(&cx.services).await;
+    let edited = blocking(move || {
+        let _turn = turn;
+        edit_file(&path, |text| edit::remove(text, &place))
+    });
     let failed = |text: String| ErrorShape::unavailable(format!("Error: {text}"));
     let cleared = edited.await.map_err(|error| failed(error.to_string()))?;
     let cleared = cleared.map_err(|error| failed(error.to_string()))?;

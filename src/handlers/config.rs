@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use tokio::sync::OwnedMutexGuard;
 
+use crate::agent::roster::WouldWork;
 use crate::bus::{Closing, Subscriber};
 use crate::config::document::{
     self, ConfigBase, ConfigIssue, ConfigSnapshot, ConfigWrite, ConfigWriteError,
@@ -15,9 +17,10 @@ use crate::protocol::ErrorShape;
 use crate::protocol::methods::NoParams;
 use crate::protocol::methods::config::{
     ConfigApplyParams, ConfigInput, ConfigLookupParams, ConfigSetParams, ConfigWriteParams,
+    config_in, not_a_text,
 };
 use crate::registry::{Ctx, Reply, Services, TakenUp};
-use crate::support::blocking;
+use crate::support::{Unfinished, blocking};
 
 use super::restart::Restarting;
 
@@ -30,14 +33,18 @@ pub async fn get(cx: Ctx, _: NoParams) -> Reply<Value> {
     let seen = seen.map_err(|error| ErrorShape::unavailable(error.to_string()))?;
     let state = cx.services.reload.state.now();
     let settings = cx.services.settings.now();
-    let in_use = document::shown(&settings.raw, &cx.services.env, &settings.file.path);
+    let around = settings.environment(&cx.services.env);
+    let in_use = document::shown(&settings.raw, &around, &settings.file.path);
     // What only the gateway that runs can find out.
     let trouble = state.trouble.iter().filter(|_| seen.issues.is_empty());
     let issues: Vec<_> = seen.issues.iter().chain(trouble).map(issue).collect();
     let pending = settings.pending.iter().map(
         |path| json!({"path": path, "message": "is used after the next restart of the gateway"}),
     );
-    let warnings: Vec<_> = seen.warnings.iter().map(issue).chain(pending).collect();
+    let missing = cx.services.models.missing().into_iter();
+    let missing = missing.map(|model| issue(&model.into()));
+    let warnings = seen.warnings.iter().map(issue).chain(missing).chain(pending);
+    let warnings: Vec<_> = warnings.collect();
     let answer = json!({
         "path": seen.path,
         "exists": seen.exists,
@@ -111,25 +118,22 @@ pub async fn open_file(cx: Ctx, _: NoParams) -> Reply<Value> {
 /// `config.set`: replaces the config file, if it is still the one that was read.
 /// Placeholders of secrets become those secrets again, comments stay.
 pub async fn set(cx: Ctx, p: ConfigSetParams) -> Reply<Value> {
-    write(&cx, p.0, ConfigWrite::Replace).await
+    write(&cx, "config.set", p.0).await
 }
 
 /// `config.apply`: the same as `config.set`, not more than three times a minute.
 pub async fn apply(cx: Ctx, p: ConfigApplyParams) -> Reply<Value> {
-    if matches!(p.0.input, ConfigInput::Nothing) {
-        return nothing_to_write(&cx, "config.apply").await;
-    }
-    write(&cx, p.0, ConfigWrite::Replace).await
+    write(&cx, "config.apply", p.0).await
 }
 
 /// `config.patch`: merges members into the config file, `null` takes away; not
 /// more than three times a minute.
 pub async fn patch(cx: Ctx, p: ConfigApplyParams) -> Reply<Value> {
-    if matches!(p.0.input, ConfigInput::Nothing) {
-        return nothing_to_write(&cx, "config.patch").await;
-    }
-    write(&cx, p.0, ConfigWrite::Merge).await
+    write(&cx, PATCH, p.0).await
 }
+
+/// The method that merges; the others replace.
+const PATCH: &str = "config.patch";
 
 /// A client of seed 001 applies what is there; others have forgotten something.
 async fn nothing_to_write(cx: &Ctx, method: &str) -> Reply<Value> {
@@ -148,28 +152,27 @@ async fn nothing_to_write(cx: &Ctx, method: &str) -> Reply<Value> {
         "requiresRestart": false})))
 }
 
-async fn write(
-    cx: &Ctx,
-    p: ConfigWriteParams,
-    kind: impl FnOnce(String) -> ConfigWrite,
-) -> Reply<Value> {
-    let env = cx.services.env.clone();
-    let is_object = matches!(p.input, ConfigInput::Object(_));
-    let base = match p.base_hash {
+async fn write(cx: &Ctx, method: &str, p: ConfigWriteParams) -> Reply<Value> {
+    let ConfigWriteParams { input, base_hash } = p;
+    let is_object = matches!(input, ConfigInput::Object(_));
+    let base = match base_hash {
         Some(hash) => ConfigBase::Hash(hash),
         // Who sends the config itself has never heard of a hash.
         None if is_object => ConfigBase::Any,
         None => ConfigBase::Missing,
     };
-    let change = kind(match p.input {
-        ConfigInput::Text(raw) => raw,
-        ConfigInput::Object(config) => config.to_string(),
-        ConfigInput::Nothing => String::new(),
-    });
-    // Not given up when its caller goes away: it is written or it is not.
-    let would_work = would_work(&cx.services);
-    let work = move || document::write(&change, &base, &env, would_work);
-    let written = blocking(work).await.map_err(|_| stopped())?;
+    let change = match input {
+        ConfigInput::Nothing => return nothing_to_write(cx, method).await,
+        ConfigInput::Object(sent) if !(cx.is_simple() || cx.caller.is_dashboard) => {
+            return Err(not_a_text(method, sent));
+        }
+        ConfigInput::Object(sent) => change_of(config_in(sent), method, &base),
+        ConfigInput::Text(raw) if method == PATCH => ConfigWrite::Merge(raw),
+        ConfigInput::Text(raw) => ConfigWrite::Replace(raw),
+    };
+    let env = cx.services.env.clone();
+    let work = move |would_work: Box<WouldWork>| document::write(&change, &base, &env, would_work);
+    let written = in_turn(&cx.services, work).await.map_err(|_| stopped())?;
     let written = written.map_err(|error| refusal(&error))?;
     if written.changed {
         let by = &cx.caller.name;
@@ -188,6 +191,18 @@ async fn write(
     Ok(if is_object || cx.caller.is_dashboard { with_sections(answer) } else { answer })
 }
 
+/// What a client wants that sends the config itself. One that does not say which file it
+/// has read replaces nothing but the sections that it sends.
+fn change_of(config: Map<String, Value>, method: &str, base: &ConfigBase) -> ConfigWrite {
+    if method == PATCH {
+        return ConfigWrite::Merge(Value::Object(config).to_string());
+    }
+    match base {
+        ConfigBase::Hash(_) => ConfigWrite::Replace(Value::Object(config).to_string()),
+        ConfigBase::Any | ConfigBase::Missing => ConfigWrite::Sections(config),
+    }
+}
+
 /// Clients of seed 001 take the whole answer for the config.
 fn with_sections(mut answer: Value) -> Value {
     let config = answer["config"].clone();
@@ -197,6 +212,34 @@ fn with_sections(mut answer: Value) -> Value {
         }
     }
     answer
+}
+
+/// The lane of all who write the config file.
+const LANE: &str = "config file";
+
+/// Waits for the turn to write the config file. Whoever writes it takes this before it goes
+/// to a thread that may block: the one that writes needs another thread, to have its text
+/// looked at, and there are not so many that a crowd that waits could not hold them all.
+pub(super) async fn turn(services: &Services) -> OwnedMutexGuard<()> {
+    services.lanes.enter(LANE.to_owned()).await
+}
+
+/// Writes the config file by `work`, on a thread that may block, when it is its turn. It gets
+/// the way to ask whether the gateway would work with a text. Not given up when its caller
+/// goes away: it is written or it is not.
+///
+/// # Errors
+/// [`Unfinished`] when there is no result.
+pub(crate) async fn in_turn<T: Send + 'static>(
+    services: &Arc<Services>,
+    work: impl FnOnce(Box<WouldWork>) -> T + Send + 'static,
+) -> Result<T, Unfinished> {
+    let (turn, would_work) = (turn(services).await, would_work(services));
+    blocking(move || {
+        let _turn = turn;
+        work(Box::new(would_work))
+    })
+    .await
 }
 
 /// Whether the gateway would work with a text of the config file. For a thread that

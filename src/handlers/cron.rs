@@ -114,7 +114,7 @@ pub async fn wake(cx: Ctx, p: WakeParams) -> Reply<Value> {
     let main = SessionKey::main(&keys.default_agent, keys);
     parts.notice(&main, p.text.trim()).await.map_err(unwritten)?;
     if p.mode == WakeMode::Now {
-        parts.cron.heartbeats.wake(keys.default_agent.as_str());
+        parts.cron.heartbeats.wake(keys.default_agent.as_str(), main);
     }
     Ok(json!({"ok": true}))
 }

@@ -180,7 +180,9 @@ async fn models(services: &Services, parts: &mut Parts) {
         stored.iter().any(|it| it.profile.provider == model.provider && it.secret.is_some());
     let has_any = is_stored || model.has_credential();
     let name = model.reference().to_string();
-    let error = if !has_any {
+    let error = if let Some(why) = &model.options.missing {
+        Some(why.to_string())
+    } else if !has_any {
         Some(format!("there is no credential for {name}"))
     } else if rests.len() == offered.len() {
         rests.iter().min_by_key(|rest| rest.until_ms).map(|rest| {

@@ -59,7 +59,7 @@ mod wizard;
 pub use channel_inlet::ChannelInlet;
 pub(crate) use chat::clean;
 pub use cleanup::keep_tidy;
-pub(crate) use config::take_up;
+pub(crate) use config::{in_turn, take_up};
 pub use health::{HealthCache, keep_fresh, tell_presence};
 pub use metrics::keep_history;
 pub use shared::Reads;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::agent::Deletion;
 use crate::agent::roster::{
-    AgentChange, Created, Discarded, NewAgent, Removed, Roster, RosterError,
+    AgentChange, Created, Discarded, NewAgent, Removed, Roster, RosterError, WouldWork,
 };
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::agents::{
@@ -93,8 +93,8 @@ pub async fn delete(cx: Ctx, p: AgentsDeleteParams) -> Reply<Value> {
     })))
 }
 
-/// Refuses a model that there is not: no gateway starts with an agent that has
-/// one.
+/// Refuses a model that there is not: an agent that has one is answered by another, or not
+/// at all.
 fn check_model(cx: &Ctx, method: &str, model: Option<&str>) -> Reply<()> {
     let Some(model) = model.map(str::trim).filter(|model| !model.is_empty()) else { return Ok(()) };
     if cx.services.models.catalog().named(model).is_some() {
@@ -133,26 +133,23 @@ async fn end_sessions(cx: &Ctx, id: &AgentId) {
 }
 
 async fn discard(cx: &Ctx, removed: Removed) -> Discarded {
-    let roster = roster(cx);
+    let would_work = config::would_work(&cx.services);
+    let (env, clock) = (cx.services.env.clone(), Arc::clone(&cx.services.clock));
+    let roster = Roster::new(env, clock, Box::new(would_work));
     let moved = blocking(move || roster.discard(&removed)).await;
     moved.unwrap_or_default()
 }
 
-fn roster(cx: &Ctx) -> Roster {
-    let would_work = config::would_work(&cx.services);
-    let (env, clock) = (cx.services.env.clone(), Arc::clone(&cx.services.clock));
-    Roster::new(env, clock, Box::new(would_work))
-}
-
-/// Changes agents where that may block, and has the gateway use them. Not given up
-/// when the caller goes away: it is done or it is not.
+/// Changes agents in the turn of the config file, and has the gateway use them. Not given
+/// up when the caller goes away: it is done or it is not.
 async fn work<T: Send + 'static>(
     cx: &Ctx,
     method: &str,
     work: impl FnOnce(&Roster) -> Result<T, RosterError> + Send + 'static,
 ) -> Reply<T> {
-    let roster = roster(cx);
-    let worked = blocking(move || work(&roster)).await;
+    let (env, clock) = (cx.services.env.clone(), Arc::clone(&cx.services.clock));
+    let work = move |would_work: Box<WouldWork>| work(&Roster::new(env, clock, would_work));
+    let worked = config::in_turn(&cx.services, work).await;
     let worked = worked.map_err(|_| ErrorShape::unavailable("the gateway stops"))?;
     let done = worked.map_err(|error| refusal(method, error))?;
     let taken = config::take_up(cx, false).await;

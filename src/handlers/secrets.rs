@@ -15,12 +15,19 @@ use crate::protocol::methods::AnyParams;
 use crate::protocol::methods::secrets::SecretsResolveParams;
 use crate::providers::CatalogSources;
 use crate::registry::{Ctx, Reply};
+use crate::support::blocking;
 
 /// `secrets.reload`: looks all secrets that the configuration refers to up
 /// again, and uses them from now on. When one that the gateway needs cannot be
-/// had, all stay as they are.
+/// had, all stay as they are. With another `.env` the configuration is taken up
+/// before that.
 pub async fn reload(cx: Ctx, _: AnyParams) -> Reply<Value> {
     let services = &cx.services;
+    let (before, env) = (services.settings.now(), services.env.clone());
+    let is_other = blocking(move || before.is_dotenv_other(&env)).await.unwrap_or_default();
+    if is_other && let Err(issue) = super::config::take_up(&cx, false).await {
+        return Err(ErrorShape::unavailable(format!("secrets.reload failed: {}", issue.message)));
+    }
     let settings = &services.settings.now();
     let auth = &settings.gateway.auth;
     let mode = auth.mode.to_string();

@@ -53,7 +53,8 @@ pub async fn update(cx: Ctx, p: SkillsUpdateParams) -> Reply<Value> {
             .map(|(name, value)| (name.trim().to_owned(), Secret::new(value)))
             .collect::<BTreeMap<_, _>>(),
     };
-    let changed = skills(&cx).update(change).await.map_err(|error| match error {
+    let turn = super::config::turn(&cx.services).await;
+    let changed = skills(&cx).update(change, turn).await.map_err(|error| match error {
         UpdateError::Invalid { .. } => {
             ErrorShape::invalid(format!("invalid skills.update params: {error}"))
         }

@@ -178,6 +178,7 @@ fn call_of(id: String, name: String, args: Vec<(String, Value)>) -> ToolCall {
         id,
         name,
         arguments: Value::Object(args.into_iter().collect()),
+        fault: None,
         thought_signature: None,
         extra: Map::new(),
     }

@@ -162,6 +162,7 @@ pub fn cx_with(services: &Arc<Services>, subscriber: Arc<Subscriber>) -> Ctx {
         profile: Profile::Standard(Version::V3),
         client_id: CLIENT.into(),
         name: CLIENT.into(),
+        place: None,
         is_webchat: false,
         is_dashboard: false,
         key_names: Arc::default(),

@@ -101,7 +101,7 @@ pub enum AssistantMessageEvent {
         /// Which block.
         content_index: usize,
         /// The call.
-        tool_call: ToolCall,
+        tool_call: Box<ToolCall>,
         /// The message so far.
         #[serde(with = "assistant")]
         partial: AssistantMessage,

@@ -228,6 +228,7 @@ impl ContentBlock {
             id: id.into(),
             name: name.into(),
             arguments,
+            fault: None,
             thought_signature: None,
             extra: Map::new(),
         })
@@ -300,6 +301,9 @@ pub struct ToolCall {
     pub name: String,
     /// What the model passes; an object.
     pub arguments: Value,
+    /// Why what the model wrote as arguments could not be read; nobody stores it.
+    #[serde(skip)]
+    pub fault: Option<String>,
     /// Signature that some providers want back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thought_signature: Option<String>,

@@ -2,8 +2,8 @@
 //!
 //! Owns: the growing message and the events that report it, in the same order
 //! for every API. Promises: each block that starts also ends; arguments of a
-//! tool call are an object, `{}` when the model's JSON is broken; whoever reads
-//! can tell that an answer is longer than any model's. Must not:
+//! tool call are an object, `{}` when the model's JSON is broken, and then the call
+//! says so; whoever reads can tell that an answer is longer than any model's. Must not:
 //! know how an API writes its stream.
 
 use serde_json::{Map, Value};
@@ -277,8 +277,10 @@ impl<'a> Answer<'a> {
             return;
         };
         if let Some(ContentBlock::ToolCall(call)) = self.message.content.get_mut(index) {
-            let parsed: Option<Map<String, Value>> = serde_json::from_str(text).ok();
-            call.arguments = Value::Object(parsed.unwrap_or_default());
+            let parsed: serde_json::Result<Option<Map<String, Value>>> =
+                if text.trim().is_empty() { Ok(None) } else { serde_json::from_str(text) };
+            call.fault = parsed.as_ref().err().map(ToString::to_string);
+            call.arguments = Value::Object(parsed.ok().flatten().unwrap_or_default());
         }
     }
 }
@@ -341,6 +343,32 @@ mod tests {
         let message = answer.finish(StopReason::ToolUse);
         let arguments: Vec<_> = message.tool_calls().map(|call| call.arguments.clone()).collect();
         assert_eq!(arguments, [json!({"a": 1}), json!({})]);
+    }
+
+    #[test]
+    fn a_call_whose_arguments_are_no_json_tells_where_they_break_and_nobody_stores_it() {
+        let model = model("openai-completions");
+        let mut sink = |_| {};
+        let mut answer = Answer::new(&model, &mut sink, 5);
+        for (id, written) in
+            ["", "{}", "null", "{\"path\": \"a", "[1]", "{\"path\": "].iter().enumerate()
+        {
+            let index = answer.tool_call(&id.to_string(), "read");
+            answer.tool_arguments(index, written);
+            // What the provider says in the end is what counts, also without a piece.
+            if id == 5 {
+                answer.settle_arguments(index, "{\"path\": \"a\"}".into());
+            }
+        }
+        let message = answer.finish(StopReason::Stop);
+        let faults: Vec<_> = message.tool_calls().map(|call| call.fault.as_deref()).collect();
+        let is_broken: Vec<_> = faults.iter().map(Option::is_some).collect();
+        assert_eq!(is_broken, [false, false, false, true, true, false]);
+        let fault = faults[3].unwrap();
+        assert!(fault.starts_with("EOF while parsing a string"), "{fault}");
+        let stored = serde_json::to_value(&message.content[3]).unwrap();
+        let expected = json!({"type": "toolCall", "id": "3", "name": "read", "arguments": {}});
+        assert_eq!(stored, expected);
     }
 
     #[test]

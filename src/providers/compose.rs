@@ -94,7 +94,7 @@ fn user_turn(user: &UserMessage, model: &ModelInfo) -> Option<UserMessage> {
         UserContent::Text(text) if text.is_empty() => return None,
         UserContent::Text(text) => UserContent::Text(text.clone()),
         UserContent::Blocks(blocks) => {
-            let blocks = visible(blocks, model);
+            let blocks = told(blocks, model);
             if blocks.is_empty() {
                 return None;
             }
@@ -104,14 +104,29 @@ fn user_turn(user: &UserMessage, model: &ModelInfo) -> Option<UserMessage> {
     Some(UserMessage { content, ..user.clone() })
 }
 
-/// Text that says something, and pictures where the model takes them.
+/// What a user sent, with words where the model cannot see a picture: one that was asked
+/// before it may have been shown it.
+fn told(blocks: &[ContentBlock], model: &ModelInfo) -> Vec<ContentBlock> {
+    let told = blocks.iter().filter_map(|block| match block {
+        ContentBlock::Image(_) if !model.accepts_images() => {
+            Some(ContentBlock::text(IMAGE_LEFT_OUT))
+        }
+        block => is_visible(block, model).then(|| block.clone()),
+    });
+    told.collect()
+}
+
 fn visible(blocks: &[ContentBlock], model: &ModelInfo) -> Vec<ContentBlock> {
-    let keep = |block: &&ContentBlock| match block {
+    blocks.iter().filter(|block| is_visible(block, model)).cloned().collect()
+}
+
+/// Text that says something, and pictures where the model takes them.
+fn is_visible(block: &ContentBlock, model: &ModelInfo) -> bool {
+    match block {
         ContentBlock::Text(block) => !block.text.is_empty(),
         ContentBlock::Image(_) => model.accepts_images(),
         _ => false,
-    };
-    blocks.iter().filter(keep).cloned().collect()
+    }
 }
 
 fn assistant_turn(

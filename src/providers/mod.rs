@@ -40,9 +40,9 @@ mod wishes;
 
 pub use adapters::Adapters;
 pub use catalog::{
-    Api, Catalog, CatalogError, CatalogSources, Choice, InputKind, ModelInfo, ModelPrice, ModelRef,
-    NameError, OFFLINE_MODEL, OFFLINE_PROVIDER, PriceStep, ProviderInfo, View, key_in_environment,
-    known_provider, known_providers, ollama_address,
+    Api, Catalog, CatalogError, CatalogSources, Choice, InputKind, MissingModel, ModelInfo,
+    ModelPrice, ModelRef, NameError, OFFLINE_MODEL, OFFLINE_PROVIDER, PriceStep, ProviderInfo,
+    View, key_in_environment, known_provider, known_providers, ollama_address,
 };
 pub use embeddings::{EmbeddingModel, EmbeddingSettings, Embeddings, EmbeddingsRefused};
 pub use error::{ErrorStyle, ProviderError, ProviderErrorKind, text_for_people};

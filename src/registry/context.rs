@@ -2,13 +2,14 @@
 
 use std::any::Any;
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::agent::{Models, Runs};
-use crate::auth::Principal;
+use crate::auth::{Owner, Principal};
 use crate::bus::{Bus, Presence, Subscriber};
 use crate::config::{Env, Settings};
 use crate::nodes::Nodes;
@@ -130,6 +131,8 @@ pub struct Caller {
     pub subscriber: Arc<Subscriber>,
     /// What it calls itself; others see that it decided something.
     pub name: Arc<str>,
+    /// Where limits see it, when it is a connection from another machine.
+    pub place: Option<IpAddr>,
     /// Whether it is a chat on the web, and not the control UI.
     pub is_webchat: bool,
     /// Whether it is a dashboard that appends deltas and reads some answers in a
@@ -137,6 +140,18 @@ pub struct Caller {
     pub is_dashboard: bool,
     /// Its spelling of session keys.
     pub key_names: Arc<KeyNames>,
+}
+
+impl Caller {
+    /// Who pays for what may be done only now and then: its device, else all without one at
+    /// the same place, so that nobody has more by connecting anew. On this machine each
+    /// connection pays for itself, as in the original.
+    pub(super) fn payer(&self) -> String {
+        match (self.principal.owner(), self.place) {
+            (Owner::Connection(_), Some(place)) => format!("place:{place}"),
+            (owner, _) => owner.to_text(),
+        }
+    }
 }
 
 /// What a handler gets to work with.
@@ -230,6 +245,25 @@ impl Ctx {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::Role;
+
+    #[test]
+    fn without_a_device_a_place_pays_and_on_this_machine_a_connection() {
+        let principal = Arc::new(Principal::for_tests(Role::Operator, &[]));
+        let caller = |place: Option<&str>| Caller {
+            subscriber: Arc::new(Subscriber::new("c".into(), Arc::clone(&principal), &[])),
+            principal: Arc::clone(&principal),
+            profile: Profile::Simple,
+            client_id: "x".into(),
+            name: "x".into(),
+            place: place.map(|place| place.parse().unwrap()),
+            is_webchat: false,
+            is_dashboard: false,
+            key_names: Arc::default(),
+        };
+        assert_eq!(caller(None).payer(), "connection:test");
+        assert_eq!(caller(Some("203.0.113.7")).payer(), "place:203.0.113.7");
+    }
 
     #[test]
     fn a_key_is_remembered_as_it_was_written_unless_it_is_too_long() {

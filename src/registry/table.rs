@@ -273,8 +273,7 @@ impl Registry {
         }
         let Some(entry) = entry else { return Err(unknown(method)) };
         if entry.is_limited {
-            let caller = cx.caller.principal.owner().to_text();
-            let paid = self.writes.pay(&caller, entry.name);
+            let paid = self.writes.pay(&cx.caller.payer(), entry.name);
             paid.map_err(|error| Denial { error, wrong_role: false })?;
         }
         Ok(())

@@ -113,6 +113,7 @@ impl Sessions {
             cwd: self.state_dir().join("workspace").to_string_lossy().into_owned(),
             timestamp: time::iso(now),
             parent: Some(from.to_string_lossy().into_owned()),
+            copied: None,
         };
         let until = checkpoint.post_compaction.entry_id.clone();
         // The original copies the file before it compacts it.

@@ -1,6 +1,8 @@
 //! The newest messages of a transcript, as clients see them.
 //!
-//! Promises: reads from the end, so the length of a transcript does not matter.
+//! Promises: reads from the end, so the length of a transcript does not matter to
+//! whoever wants its newest messages. A page before others reads all that is behind
+//! it once more; whoever goes on so gets to the first message.
 
 use std::fs::File;
 use std::io;
@@ -19,8 +21,9 @@ const DEFAULT_LIMIT: usize = 200;
 /// Largest answer in bytes of JSON; the oldest messages go first.
 const PAGE_MAX: usize = 6 * 1024 * 1024;
 
-/// Most that is read of a file for one answer. Only transcripts full of images
-/// come near it.
+/// Most that is read of a file for one answer, from the newest message on that is
+/// wanted; what is passed over behind that does not count. Only transcripts full of
+/// images come near it.
 const READ_MAX: u64 = 256 * 1024 * 1024;
 
 const FAILED_BEFORE_TEXT: &str = "[assistant turn failed before producing content]";
@@ -76,8 +79,8 @@ pub struct TranscriptPart {
     pub session_id: String,
     /// The newest of those that were wanted, in display form.
     pub messages: Vec<Value>,
-    /// Whether older ones are left out.
-    pub has_more: bool,
+    /// Before which one there are older ones that are left out.
+    pub older: Option<u64>,
     /// How many messages the transcript has, also of those that are not shown.
     pub count: u64,
 }
@@ -98,33 +101,52 @@ pub(super) fn part(
     options: HistoryOptions,
     between: Between,
 ) -> io::Result<TranscriptPart> {
+    bounded(file, end, options, between, READ_MAX)
+}
+
+/// The same, reading about `read_max` bytes.
+fn bounded(
+    file: &File,
+    end: &Position,
+    options: HistoryOptions,
+    between: Between,
+    read_max: u64,
+) -> io::Result<TranscriptPart> {
     let mut lines = Backward::new(file, end.bytes);
     let mut seq = end.messages;
     let mut size = 0_usize;
-    let (mut messages, mut has_more) = (Vec::new(), false);
+    let (mut messages, mut oldest, mut is_cut) = (Vec::new(), None, false);
+    // The first one that is wanted, and the bytes that led to it.
+    let mut start = None;
     while between.after == 0 || seq > between.after {
-        if lines.consumed() > READ_MAX {
-            has_more = true;
-            break;
+        let is_wanted = between.before.is_none_or(|before| seq < before);
+        if is_wanted {
+            let (first, skipped) = *start.get_or_insert((seq, lines.consumed()));
+            // Nobody may come to where he was: he would never get on.
+            if seq < first && lines.consumed().saturating_sub(skipped) > read_max {
+                is_cut = true;
+                break;
+            }
         }
         let Some(line) = lines.next()? else { break };
         let Some(Line::Entry(entry)) = Line::parse(line) else { continue };
         if !entry.body.is_counted() {
             continue;
         }
-        let is_wanted = between.before.is_none_or(|before| seq < before);
         if let Some(message) = if is_wanted { show(entry, seq, options) } else { None } {
             size = size.saturating_add(json_size(&message)).saturating_add(1);
             if messages.len() >= options.limit || size > PAGE_MAX {
-                has_more = true;
+                is_cut = true;
                 break;
             }
             messages.push(message);
+            oldest = Some(seq);
         }
         seq = seq.saturating_sub(1);
     }
     messages.reverse();
-    Ok(TranscriptPart { session_id: String::new(), messages, has_more, count: end.messages })
+    let older = is_cut.then(|| oldest.unwrap_or(seq.saturating_add(1)));
+    Ok(TranscriptPart { session_id: String::new(), messages, older, count: end.messages })
 }
 
 fn show(entry: Entry<'_>, seq: u64, options: HistoryOptions) -> Option<Value> {
@@ -153,4 +175,47 @@ fn told_as_failed(mut message: Value) -> Value {
         message["content"] = json!([{"type": "text", "text": FAILED_BEFORE_TEXT}]);
     }
     message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write as _;
+    use std::io::Write as _;
+
+    /// A transcript of so many messages; each third one, which is long, is hidden.
+    fn transcript(count: u64) -> (File, Position) {
+        let mut text = String::new();
+        for seq in 1..=count {
+            let (role, content) = match seq % 3 {
+                0 => ("assistant", format!("NO_REPLY{}", " ".repeat(200_000))),
+                _ => ("user", format!("m{seq}")),
+            };
+            writeln!(text, "{}", json!({"role": role, "content": content, "timestamp": 1}))
+                .unwrap();
+        }
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        let bytes = u64::try_from(text.len()).unwrap();
+        (file, Position { bytes, messages: count, leaf: None })
+    }
+
+    #[test]
+    fn page_before_page_leads_to_the_first_message_however_much_is_behind_it() {
+        let (file, end) = transcript(12);
+        for (limit, read_max) in [(2, u64::MAX), (2, 1000), (9, 1000), (9, 300_000), (9, u64::MAX)]
+        {
+            let options = HistoryOptions { limit, ..HistoryOptions::default() };
+            let (mut between, mut found) = (Between::default(), Vec::<u64>::new());
+            for _ in 0..12 {
+                let part = bounded(&file, &end, options, between, read_max).unwrap();
+                let seqs = part.messages.iter().map(|it| it["__openclaw"]["seq"].as_u64().unwrap());
+                found = seqs.chain(found).collect::<Vec<_>>();
+                let Some(older) = part.older else { break };
+                assert!(between.before.is_none_or(|before| older < before), "{limit} {read_max}");
+                between.before = Some(older);
+            }
+            assert_eq!(found, [1, 2, 4, 5, 7, 8, 10, 11], "{limit} {read_max}");
+        }
+    }
 }

@@ -155,6 +155,11 @@ impl SessionKey {
             .map_or_else(|| rules.default_agent.clone(), |(agent, _)| AgentId::normalize(agent))
     }
 
+    /// Whether it names the agent that it belongs to.
+    pub fn names_agent(&self) -> bool {
+        self.parts().is_some()
+    }
+
     /// Whether the key begins like one of an agent and does not name agent and
     /// session: nobody would answer there.
     pub fn is_malformed(&self) -> bool {

@@ -2,18 +2,21 @@
 //!
 //! Promises: nothing is written; what cannot be read is left out and named.
 //! OpenClaw's `sessions.json` tells the keys; without it the headers of our own
-//! transcripts do.
+//! transcripts do. Of an index that is there and cannot be read nothing is guessed:
+//! a session under another key would stand in the way of the right one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::transcript::{Backward, Body, Forward, Line, head};
 use super::{AgentId, KeyRules, SessionId, SessionKey, digest, paths, reading};
 use crate::store::{NewSession, SessionEntry, TranscriptFacts};
+use crate::support::json_file_of_javascript;
 
 /// How far from either end of a transcript its title and preview are looked for.
 const LINES_MAX: usize = 20;
@@ -40,10 +43,8 @@ pub(super) fn find(state_dir: &Path, rules: &KeyRules) -> io::Result<Vec<NewSess
     for agent in agents {
         let sessions = paths::folder(state_dir, &agent);
         // One folder that cannot be read must not keep the gateway from starting.
-        match of_agent(&sessions, &agent, rules, &mut problems) {
-            Ok(sessions) => {
-                found.extend(sessions.into_iter().map(|new| at_home(new, &agent, rules)));
-            }
+        match of_agent(&sessions, (&agent, rules), Files::Stay, &mut problems) {
+            Ok(sessions) => found.extend(sessions),
             Err(error) => tell(&mut problems, &sessions, &error),
         }
     }
@@ -53,23 +54,24 @@ pub(super) fn find(state_dir: &Path, rules: &KeyRules) -> io::Result<Vec<NewSess
     Ok(found)
 }
 
-/// A transcript is looked for in the folder of the agent that the key names; in
-/// the folder of another one it goes under its id.
-fn at_home(new: NewSession, agent: &AgentId, rules: &KeyRules) -> NewSession {
-    if SessionKey::from_canonical(new.key.as_str()).agent(rules) == *agent {
-        return new;
-    }
-    NewSession { key: key_of_id(agent, &new.entry.session_id).to_string(), ..new }
+/// What becomes of the files of sessions that are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Files {
+    /// They stay in the folder where they are.
+    Stay,
+    /// They may go to the folder of another agent.
+    Move,
 }
 
-/// The sessions in the folder of an agent.
+/// The sessions in the folder of an agent. Those whose keys name another one keep them
+/// where files can move there; all others are of this agent.
 pub(super) fn of_agent(
     folder: &Path,
-    agent: &AgentId,
-    rules: &KeyRules,
+    (agent, rules): (&AgentId, &KeyRules),
+    files: Files,
     problems: &mut Problems,
 ) -> io::Result<Vec<NewSession>> {
-    let listed = listed(folder, rules, problems);
+    let listed = listed(folder, agent, rules, problems);
     let mut sessions: BTreeMap<SessionKey, SessionEntry> = BTreeMap::new();
     let mut taken = BTreeSet::new();
     for (key, mut entry) in listed.clone().unwrap_or_default() {
@@ -81,6 +83,7 @@ pub(super) fn of_agent(
             entry.transcript = facts(&file).unwrap_or_default();
         }
         taken.insert(path);
+        let key = at_home(key, &entry, (agent, rules), files, problems);
         keep_newer(&mut sessions, key, entry, agent);
     }
     for path in paths::children(folder)? {
@@ -89,7 +92,10 @@ pub(super) fn of_agent(
         }
         let Some(id) = path.to_str().and_then(paths::stem) else { continue };
         match orphan(&path, &id, (agent, rules), listed.is_some()) {
-            Ok(Some((key, entry))) => keep_newer(&mut sessions, key, entry, agent),
+            Ok(Some((key, entry))) => {
+                let key = at_home(key, &entry, (agent, rules), files, problems);
+                keep_newer(&mut sessions, key, entry, agent);
+            }
             Ok(None) => {}
             Err(error) => tell(problems, &path, &error),
         }
@@ -100,6 +106,28 @@ pub(super) fn of_agent(
         entry,
     };
     Ok(sessions.into_iter().map(named).collect())
+}
+
+/// A transcript is looked for in the folder of the agent that the key names; one that
+/// stays in the folder of another agent goes under its id.
+fn at_home(
+    key: SessionKey,
+    entry: &SessionEntry,
+    (agent, rules): (&AgentId, &KeyRules),
+    files: Files,
+    problems: &mut Problems,
+) -> SessionKey {
+    let is_moved = files == Files::Move;
+    if key.agent(rules) == *agent || is_moved && key.names_agent() {
+        return key;
+    }
+    let by_id = key_of_id(agent, &entry.session_id);
+    // At a start nothing is lost by that: what is told there is what was left out.
+    if is_moved {
+        let why = format!("is in the folder of another agent; this one is now {by_id}");
+        problems.push(Problem { what: key.to_string(), why });
+    }
+    by_id
 }
 
 /// A key belongs to one session; an older transcript of it, or one whose key
@@ -128,40 +156,80 @@ pub(super) fn key_of_id(agent: &AgentId, id: &str) -> SessionKey {
     SessionKey::from_canonical(format!("agent:{agent}:{}", id.to_lowercase()))
 }
 
-/// What OpenClaw's index lists; `None` when there is none that can be read.
+/// What OpenClaw's index lists: nothing when it cannot be read; `None` when there
+/// is none.
 fn listed(
     folder: &Path,
+    agent: &AgentId,
     rules: &KeyRules,
     problems: &mut Problems,
 ) -> Option<Vec<(SessionKey, SessionEntry)>> {
     let path = folder.join("sessions.json");
-    let text = match fs::read(&path) {
+    let index = match read_index(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-        read => read.map_err(|error| tell(problems, &path, &error)).ok()?,
+        Err(error) => {
+            tell(problems, &path, &format!("{error}; {}", remedy(folder)));
+            return Some(Vec::new());
+        }
+        Ok(index) => index,
     };
-    let index: Map<String, Value> =
-        serde_json::from_slice(&text).map_err(|error| tell(problems, &path, &error)).ok()?;
     let mut parsed = Vec::new();
     for (key, value) in index {
-        let mut trouble = |why: &dyn std::fmt::Display| {
-            let what = format!("{}: {key}", path.display());
+        let mut trouble = |of: &str, why: &dyn std::fmt::Display| {
+            let what = format!("{}: {key}{of}", path.display());
             problems.push(Problem { what, why: why.to_string() });
         };
-        match serde_json::from_value::<SessionEntry>(value) {
+        let read = read_entry(value, &mut |member, why| trouble(&format!(": {member}"), why));
+        match read {
             Ok(entry) if SessionId::parse(&entry.session_id).is_none() => {
-                trouble(&"has no session id that can name a file");
+                trouble("", &"has no session id that can name a file");
             }
             Ok(mut entry) => {
                 // Whatever ran there runs no more.
                 if entry.status.as_deref() == Some("running") {
                     entry.status = Some("failed".into());
                 }
-                parsed.push((SessionKey::parse(&key, rules), entry));
+                parsed.push((SessionKey::parse_for(&key, agent, rules), entry));
             }
-            Err(error) => trouble(&error),
+            Err(error) => trouble("", &error),
         }
     }
     Some(parsed)
+}
+
+fn read_index(path: &Path) -> io::Result<Map<String, Value>> {
+    match json_file_of_javascript(path)? {
+        Value::Object(index) => Ok(index),
+        _ => Err(io::Error::other("it is no list of sessions")),
+    }
+}
+
+/// What to do about an index that cannot be read. Only an empty index is filled
+/// at a start.
+fn remedy(folder: &Path) -> String {
+    let state_dir = folder.ancestors().nth(3).unwrap_or(folder).display();
+    format!(
+        "the sessions that only this file names are not known: mend it or move it away, stop the \
+         gateway and run `clawgate import --from {state_dir}`"
+    )
+}
+
+/// An entry; a member of another kind than ours costs only itself, and is told.
+fn read_entry(
+    value: Value,
+    tell: &mut dyn FnMut(&str, &dyn std::fmt::Display),
+) -> Result<SessionEntry, serde_json::Error> {
+    let error = match SessionEntry::deserialize(&value) {
+        Ok(entry) => return Ok(entry),
+        Err(error) => error,
+    };
+    let Value::Object(mut members) = value else { return Err(error) };
+    members.retain(|name, value| {
+        let alone = Map::from_iter([(name.clone(), value.clone())]);
+        let read = serde_json::from_value::<SessionEntry>(Value::Object(alone));
+        read.inspect_err(|error| tell(name.as_str(), error)).is_ok()
+    });
+    serde_json::from_value(Value::Object(members))
 }
 
 fn tell(problems: &mut Problems, path: &Path, why: &dyn std::fmt::Display) {
@@ -182,7 +250,8 @@ fn orphan(
     if written.is_none() && has_index {
         return Ok(None);
     }
-    let key = written.map(|key| SessionKey::parse(&key, rules)).filter(|key| !key.is_malformed());
+    let key = written.map(|key| SessionKey::parse_for(&key, agent, rules));
+    let key = key.filter(|key| !key.is_malformed());
     let key = key.unwrap_or_else(|| key_of_id(agent, id.as_str()));
     let entry = SessionEntry {
         session_id: id.as_str().to_owned(),
@@ -234,4 +303,73 @@ fn last_lines(file: &File) -> io::Result<Vec<Vec<u8>>> {
     }
     lines.reverse();
     Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// The keys that an index gives, and what is told of it.
+    fn told(index: &str, files: Files) -> (Vec<String>, Vec<String>) {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("agents/ops/sessions");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("sessions.json"), index).unwrap();
+        let (agent, rules) = (AgentId::normalize("ops"), KeyRules::default());
+        let mut problems = Problems::new();
+        let found = of_agent(&folder, (&agent, &rules), files, &mut problems).unwrap();
+        let tell = |Problem { what, why }: Problem| {
+            let text = format!("{what}: {why}");
+            text.replace(&home.path().display().to_string(), "~")
+        };
+        (found.into_iter().map(|new| new.key).collect(), problems.into_iter().map(tell).collect())
+    }
+
+    #[test]
+    fn a_member_of_another_kind_is_named_and_its_session_stays() {
+        let (keys, said) = told(
+            r#"{"main": {"sessionId": "a", "updatedAt": "soon", "label": 7, "odd": [1]},
+            "agent:main:x": {"sessionId": "b"}, "lost": {"sessionId": 5}, "none": 5}"#,
+            Files::Stay,
+        );
+        assert_eq!(keys, ["agent:ops:b", "agent:ops:main"]);
+        let at = "~/agents/ops/sessions/sessions.json";
+        let expected = [
+            ("main: updatedAt", "invalid type: string \"soon\""),
+            ("main: label", "invalid type: integer `7`, expected a string"),
+            ("lost: sessionId", "invalid type: integer `5`, expected a string"),
+            ("lost", "has no session id that can name a file"),
+            ("none", "invalid type: integer `5`, expected struct SessionEntry"),
+        ];
+        assert_eq!(said.len(), expected.len(), "{said:?}");
+        for (said, (what, why)) in said.iter().zip(expected) {
+            assert!(said.starts_with(&format!("{at}: {what}: {why}")), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_session_of_another_agent_keeps_its_key_where_its_file_can_move() {
+        let index = r#"{"agent:main:x": {"sessionId": "a"}, "agent:ops:x": {"sessionId": "b"},
+            "global": {"sessionId": "c"}, "main": {"sessionId": "d"}}"#;
+        let (keys, said) = told(index, Files::Move);
+        assert_eq!(keys, ["agent:main:x", "agent:ops:c", "agent:ops:main", "agent:ops:x"]);
+        assert_eq!(
+            said,
+            ["global: is in the folder of another agent; this one is now agent:ops:c"]
+        );
+        let (keys, said) = told(index, Files::Stay);
+        assert_eq!(keys, ["agent:ops:a", "agent:ops:c", "agent:ops:main", "agent:ops:x"]);
+        assert_eq!(said, [""; 0]);
+    }
+
+    #[test]
+    fn of_an_index_that_cannot_be_read_it_is_told_what_to_do() {
+        let (keys, said) = told("{ no json", Files::Stay);
+        assert_eq!(keys, [""; 0]);
+        let what = "~/agents/ops/sessions/sessions.json: key must be a string";
+        let remedy = "mend it or move it away, stop the gateway and run `clawgate import --from ~`";
+        assert!(said[0].starts_with(what) && said[0].ends_with(remedy), "{said:?}");
+        assert_eq!(said.len(), 1);
+    }
 }

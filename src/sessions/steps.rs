@@ -70,6 +70,7 @@ impl Sessions {
                 cwd: cwd.to_string_lossy().into_owned(),
                 timestamp: time::iso(self.inner.clock.now_ms()),
                 parent: None,
+                copied: None,
             },
             known: known(entry),
         })

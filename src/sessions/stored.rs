@@ -101,7 +101,7 @@ impl StoredTranscript<'_> {
             match (format, entry.body) {
                 (TranscriptFormat::Messages, Body::Message(text)) => write(text.as_bytes())?,
                 (_, Body::Compaction { .. }) => {
-                    let Ok(mut whole) = serde_json::from_slice::<Value>(line) else { continue };
+                    let Some(mut whole) = Line::json(line) else { continue };
                     whole["parentId"] = parent;
                     parent = whole["id"].clone();
                     write(whole.to_string().as_bytes())?;
@@ -132,6 +132,37 @@ impl StoredTranscript<'_> {
             cwd: self.cwd()?.unwrap_or_default(),
             timestamp: time::iso(began),
             parent: None,
+            copied: None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_with_half_a_character_is_written_too() {
+        let lines = [
+            r#"{"role":"user","content":"a","timestamp":1}"#,
+            r#"{"type":"compaction","id":"00000002","summary":"so \ud83e far"}"#,
+            "",
+        ];
+        let text = lines.join("\n");
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        let session = StoredSession {
+            key: SessionKey::from_canonical("agent:main:x"),
+            entry: SessionEntry { session_id: "x".into(), ..SessionEntry::default() },
+            file: PathBuf::from("x.jsonl"),
+        };
+        let transcript = StoredTranscript::new(&file, u64::try_from(text.len()).unwrap(), None);
+        let mut out = Vec::new();
+        transcript.write_as(TranscriptFormat::OpenClaw, &session, &mut out).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        let last = Line::json(out.lines().last().unwrap().as_bytes()).unwrap();
+        let expected = json!({"type": "compaction", "id": "00000002",
+            "summary": "so \u{fffd} far", "parentId": "00000001"});
+        assert_eq!((out.lines().count(), last), (3, expected));
     }
 }

@@ -256,15 +256,15 @@ pub(super) fn runs(
         conditions.push("delivery IN (SELECT value FROM json_each(?))");
         values.push(serde_json::to_string(&query.deliveries)?.into());
     }
-    if let Some(text) = &query.search {
-        conditions.push("instr(lower(entry), ?) > 0");
-        values.push(text.to_lowercase().into());
-    }
     let condition = conditions.join(" AND ");
+    let order = if query.oldest_first { "at, rowid" } else { "at DESC, rowid DESC" };
+    if let Some(text) = &query.search {
+        let sql = format!("SELECT {RUN} FROM cron_runs WHERE {condition} ORDER BY {order}");
+        return holding(connection, &sql, &values, (text, query.limit, query.offset));
+    }
     let sql = format!("SELECT COUNT(*) FROM cron_runs WHERE {condition}");
     let total: i64 =
         connection.prepare_cached(&sql)?.query_row(params_from_iter(&values), |row| row.get(0))?;
-    let order = if query.oldest_first { "at, rowid" } else { "at DESC, rowid DESC" };
     let sql = format!(
         "SELECT {RUN} FROM cron_runs WHERE {condition} ORDER BY {order} LIMIT {} OFFSET {}",
         query.limit, query.offset
@@ -274,6 +274,38 @@ pub(super) fn runs(
         .query_map(params_from_iter(&values), read_run)?
         .collect::<rusqlite::Result<_>>()?;
     Ok((rows, unsigned(total)))
+}
+
+/// Those of the runs that `sql` finds in whose entry a text is, and how many there
+/// are of them. SQLite folds only ASCII, so we look here.
+fn holding(
+    connection: &Connection,
+    sql: &str,
+    values: &[SqlValue],
+    (text, limit, offset): (&str, u32, u32),
+) -> Result<(Vec<CronRunRow>, u64), Fault> {
+    let needle = text.to_lowercase();
+    let wanted = u64::from(offset)..u64::from(offset).saturating_add(u64::from(limit));
+    let (mut rows, mut total) = (Vec::new(), 0_u64);
+    let mut statement = connection.prepare_cached(sql)?;
+    for run in statement.query_map(params_from_iter(values), read_run)? {
+        let run = run?;
+        if run.entry.to_lowercase().contains(&needle) {
+            if wanted.contains(&total) {
+                rows.push(run);
+            }
+            total = total.saturating_add(1);
+        }
+    }
+    Ok((rows, total))
+}
+
+/// Whether a file of jobs was taken over.
+pub(super) fn is_imported(connection: &Connection, path: &str) -> Result<bool, Fault> {
+    let noted = connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM cron_imports WHERE path = ?1)")?
+        .query_row([path], |row| row.get(0))?;
+    Ok(noted)
 }
 
 /// Notes that a file of jobs is taken over; false when it was before.
@@ -423,6 +455,18 @@ mod tests {
         assert_eq!(found(ok).1, 3);
         let text = CronRunQuery { search: Some("R1".into()), limit: 9, ..Default::default() };
         assert_eq!(found(text).0, ["r1"]);
+        let large = CronRunRow {
+            entry: r#"{"summary":"Ärger mit Ökostrom"}"#.into(),
+            ..run("r9", "a", "ok", 1)
+        };
+        add_run(&database, &large).unwrap();
+        for search in ["ärger MIT ö", "ÄRGER"] {
+            let umlauts = CronRunQuery { search: Some(search.into()), limit: 9, ..of_a.clone() };
+            assert_eq!(found(umlauts), (vec!["r9".into()], 1), "{search}");
+        }
+        let second = CronRunQuery { search: Some("\"ID\"".into()), offset: 1, ..of_a.clone() };
+        assert_eq!(found(second), (vec!["r2".into(), "r1".into()], 4));
+        database.execute("DELETE FROM cron_runs WHERE id = 'r9'", []).unwrap();
         prune(&database, "a", 1).unwrap();
         let all = || found(CronRunQuery { limit: 9, ..Default::default() }).0;
         assert_eq!(all(), ["x", "r3"]);

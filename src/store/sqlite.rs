@@ -345,6 +345,11 @@ impl Store for SqliteStore {
         }))
     }
 
+    fn has_cron_import<'a>(&'a self, path: &'a str) -> StoreFuture<'a, bool> {
+        let path = path.to_owned();
+        Box::pin(self.database.read("look for an import", move |c| cron::is_imported(c, &path)))
+    }
+
     fn note_cron_import<'a>(&'a self, path: &'a str, now_ms: u64) -> StoreFuture<'a, bool> {
         let path = path.to_owned();
         let note = move |c: &_| cron::note_import(c, &path, now_ms);

@@ -266,6 +266,9 @@ pub trait Store: ChannelStore + DeviceStore + HookStore + MarkStore + NodeStore 
     /// Adds runs of another gateway; those whose ids are taken stay.
     fn add_cron_runs(&self, runs: Vec<CronRunRow>) -> StoreFuture<'_, ()>;
 
+    /// Whether a file of jobs was taken over.
+    fn has_cron_import<'a>(&'a self, path: &'a str) -> StoreFuture<'a, bool>;
+
     /// Notes that a file of jobs is taken over; false when it was before.
     fn note_cron_import<'a>(&'a self, path: &'a str, now_ms: u64) -> StoreFuture<'a, bool>;
 

@@ -1,5 +1,8 @@
 //! JSON as JavaScript writes it.
 
+use std::io;
+use std::path::Path;
+
 use serde_json::Value;
 
 /// Reads JSON. JavaScript writes halves of surrogate pairs that it cut apart as escapes,
@@ -12,6 +15,17 @@ pub fn json_of_javascript(text: &str) -> serde_json::Result<Value> {
         Some(whole) => serde_json::from_str(&whole),
         None => Err(error),
     })
+}
+
+/// Reads a file of such JSON. Bytes that are no text read as U+FFFD; a byte order mark,
+/// which some editors put first, is passed over.
+///
+/// # Errors
+/// When the file cannot be read, or is no JSON.
+pub fn json_file_of_javascript(path: &Path) -> io::Result<Value> {
+    let bytes = std::fs::read(path)?;
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(json_of_javascript(text.trim_start_matches('\u{feff}'))?)
 }
 
 /// The text with each half of a surrogate pair that stands alone replaced;

@@ -25,7 +25,7 @@ pub mod trouble;
 
 pub use blocking::{Unfinished, blocking};
 pub use clock::{Clock, SystemClock, millis};
-pub use escapes::json_of_javascript;
+pub use escapes::{json_file_of_javascript, json_of_javascript};
 pub use fingerprint::Fingerprint;
 pub use hex::hex;
 pub use ids::{Ids, RandomIds};

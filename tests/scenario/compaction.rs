@@ -14,6 +14,7 @@ use crate::stage::{
     RUN_LIMIT, admin, ask, call, connect, end_of, history, lines, row, start, text_of, told,
 };
 use crate::support::client::{ALL_SCOPES, standard_connect};
+use crate::support::mock::tokens;
 use crate::support::{
     DeviceKey, Gateway, GatewayOptions, MockProvider, WsClient, default_config, now_ms,
 };
@@ -144,6 +145,23 @@ async fn a_conversation_is_summed_up_by_its_model_and_goes_on() {
     let asked = mock.requests().pop().unwrap().body["messages"].to_string();
     assert!(asked.contains("<previous-summary>\\nThey said hello."), "{asked}");
     assert_eq!(row(&mut client, "agent:main:long").await["compactionCount"], 2);
+}
+
+#[tokio::test]
+async fn a_summary_that_its_limit_has_cut_says_so() {
+    let mock = MockProvider::start().await;
+    let mut config = default_config(mock.address());
+    config["agents"]["defaults"]["compaction"] = json!({"keepRecentTokens": 1});
+    // The mock says everything in three pieces; each counts as a token.
+    config["models"]["providers"]["mock"]["models"][0]["maxTokens"] = json!(2);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "s", "hello", "run-1").await;
+    ask(&mut client, "s", SUMMARY, "run-2").await;
+    let answer = call(&mut client, COMPACT, json!({"key": "s"})).await;
+    let summary = answer["result"]["summary"].as_str().unwrap();
+    let cut = "They said he\n\n(This summary was cut off ";
+    assert!(summary.starts_with(cut), "{summary}");
 }
 
 #[tokio::test]
@@ -305,8 +323,15 @@ async fn one_can_go_back_behind_a_compaction_or_branch_off_there() {
     let got = call(&mut client, "sessions.compaction.get", params.clone()).await;
     assert_eq!(got, json!({"ok": true, "key": "agent:main:s", "checkpoint": checkpoint}));
 
+    let spent = call(&mut client, "usage.cost", json!({"days": 1})).await["totals"].clone();
+    assert_ne!(spent["totalTokens"], 0, "{spent}");
     let branch = call(&mut client, "sessions.compaction.branch", params.clone()).await;
     let key = branch["key"].as_str().unwrap().to_owned();
+    // What it was branched off with was paid once.
+    let cost = call(&mut client, "usage.cost", json!({"days": 1})).await;
+    assert_eq!(cost["totals"], spent);
+    let own = call(&mut client, "sessions.usage", json!({"key": key})).await;
+    assert_eq!(own["totals"]["totalTokens"], 0, "{own}");
     assert!(key.starts_with("agent:main:dashboard:"), "{branch}");
     assert_eq!(
         (&branch["sourceKey"], &branch["checkpoint"]),
@@ -599,6 +624,36 @@ async fn what_lasts_is_written_into_memory_before_a_conversation_is_summed_up() 
     assert!(!all.contains("They like tea.") && !all.contains("NO_REPLY"));
     let frames = client.frames().iter().map(Value::to_string).collect::<String>();
     assert!(!frames.contains("They like tea.") && !frames.contains("NO_REPLY"));
+}
+
+/// What the session has cost.
+async fn cost(client: &mut WsClient) -> f64 {
+    row(client, "agent:main:s").await["estimatedCostUsd"].as_f64().unwrap()
+}
+
+#[tokio::test]
+async fn what_notes_and_summaries_take_counts_for_the_run_and_the_session() {
+    let compaction = json!({"keepRecentTokens": 1, "reserveTokens": 10_000_000});
+    let (gateway, mock) = reading(8000, compaction, json!({})).await;
+    let mut client = admin(&gateway).await;
+    let (mut input, mut paid) = (0, 0.0);
+    let long = long("there");
+    for (run, text) in [("run-1", "hello"), ("run-2", SUMMARY), ("run-3", long.as_str())] {
+        let usage = ask(&mut client, "s", text, run).await["usage"].take();
+        input += usage["input"].as_u64().unwrap();
+        paid += usage["cost"]["total"].as_f64().unwrap();
+    }
+    assert_eq!(row(&mut client, "agent:main:s").await["compactionCount"], 1);
+    assert_eq!(holding(&mock, "is about to be summed up"), 1);
+    let asked = mock.requests();
+    let sizes = asked.iter().map(|request| tokens(&request.body["messages"].to_string()));
+    assert_eq!(json!(input), json!(sizes.sum::<usize>()));
+    let after = cost(&mut client).await;
+    assert!((after - paid).abs() < 1e-9, "{after} {paid}");
+
+    // One that is asked for outside of a run counts as well.
+    call(&mut client, COMPACT, json!({"key": "s"})).await;
+    assert!(cost(&mut client).await > after);
 }
 
 #[tokio::test]

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use crate::stage::{Api, admin, call, connect, refusal, scripted};
 use crate::support::client::standard_connect;
-use crate::support::{Gateway, SECRET};
+use crate::support::guest::proxied_config;
+use crate::support::{Gateway, GatewayOptions, SECRET, WsClient};
 
 const HIDDEN: &str = "__OPENCLAW_REDACTED__";
 
@@ -71,9 +72,31 @@ async fn a_patch_touches_its_places_only_and_the_fourth_in_a_minute_waits() {
     let error = &answer["error"];
     assert_eq!((&error["code"], &error["retryable"]), (&json!("UNAVAILABLE"), &json!(true)));
     assert_eq!(error["details"], json!({"method": "config.apply", "limit": "3 per 60s"}));
-    // Another connection has a budget of its own.
+    // Another connection of this machine has a budget of its own.
     let stale = "config changed since last load; re-run config.get and retry";
     assert_eq!(refusal(&mut admin(&gateway).await, "config.patch", real).await, stale);
+}
+
+#[tokio::test]
+async fn who_comes_from_elsewhere_without_a_device_has_no_more_writes_by_connecting_anew() {
+    let gateway = Gateway::start(GatewayOptions::with_config(proxied_config())).await;
+    let from = async |address: &str| {
+        let headers = [("X-Forwarded-For".to_owned(), address.to_owned())];
+        let mut client = WsClient::open_with(&gateway.address(), "/", &headers).await.unwrap();
+        let hello = client.connect_simple().await;
+        assert_eq!(hello["ok"], true, "{hello}");
+        client
+    };
+    let params = json!({"raw": "{}", "baseHash": "x"});
+    for _ in 0..3 {
+        let mut client = from("203.0.113.7").await;
+        let refused = refusal(&mut client, "config.patch", params.clone()).await;
+        assert!(refused.starts_with("config changed since last load"), "{refused}");
+    }
+    let refused = refusal(&mut from("203.0.113.7").await, "config.patch", params.clone()).await;
+    assert!(refused.starts_with("rate limit exceeded for config.patch"), "{refused}");
+    let other = refusal(&mut from("203.0.113.8").await, "config.patch", params).await;
+    assert!(other.starts_with("config changed since last load"), "{other}");
 }
 
 #[tokio::test]
@@ -112,4 +135,38 @@ async fn of_many_who_write_at_once_one_wins_and_the_others_are_told() {
         futures_util::future::join_all(writers).await.into_iter().flatten().collect();
     assert_eq!(won.len(), 1, "{won:?}");
     assert!(text(&gateway).contains(&format!("\"number\": {}", won[0])), "{}", text(&gateway));
+}
+
+#[tokio::test]
+async fn a_crowd_that_writes_at_once_is_answered_and_the_gateway_goes_on() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut params = standard_connect(&["operator.admin", "operator.read"]);
+    params["userAgent"] = json!("openclaw-dashboard/1.0");
+    // More requests than a runtime has threads for what waits. Most have read another file, so
+    // that they are quick; the first of each round is written.
+    let mut clients = Vec::new();
+    for _ in 0..20 {
+        clients.push(connect(&gateway, &params).await);
+    }
+    for round in 1..=32 {
+        for (at, client) in clients.iter_mut().enumerate() {
+            let mut config = json!({"messages": {"queue": {"cap": round}}});
+            if at > 0 {
+                config["baseHash"] = json!("0".repeat(64));
+            }
+            let request = json!({"type": "req", "id": format!("r-{round}"), "method": "config.set",
+                "params": config});
+            client.send(&request).await;
+        }
+    }
+    for (at, client) in clients.iter().enumerate() {
+        for round in 1..=32 {
+            let answer = client.answer(&format!("r-{round}")).await;
+            let answer = answer.unwrap_or_else(|| panic!("{at}: no answer to r-{round}"));
+            assert_eq!(answer["ok"], at == 0, "{at}: {answer}");
+        }
+    }
+    call(&mut admin(&gateway).await, "health", json!({})).await;
+    let now: Value = serde_json::from_str(&text(&gateway)).unwrap();
+    assert_eq!(now["messages"]["queue"]["cap"], 32);
 }

@@ -157,6 +157,14 @@ async fn a_client_may_send_the_config_itself_as_params() {
         (&now["messages"]["queue"]["cap"], &now["session"]["mainKey"]),
         (&json!(3), &json!("chief"))
     );
+    // Nor does what is not sent go away then.
+    call(&mut client, "config.set", json!({"messages": {"queue": {"cap": 4}}})).await;
+    let now: Value = serde_json::from_str(&text(&gateway)).unwrap();
+    assert_eq!(now["messages"], json!({"queue": {"cap": 4}}));
+    assert_eq!(
+        (&now["session"]["mainKey"], &now["gateway"]["auth"]["token"]),
+        (&json!("chief"), &json!(SECRET))
+    );
     let wrong = json!({"gateway": {"port": "x"}});
     let refused = refusal(&mut client, "config.patch", wrong).await;
     assert!(refused.starts_with("invalid config: gateway.port: must be"), "{refused}");
@@ -167,6 +175,31 @@ async fn a_client_may_send_the_config_itself_as_params() {
     assert_eq!(missing, "invalid config.apply params: must have required property 'raw'");
     let shown = call(&mut admin(&gateway).await, "config.get", json!({})).await;
     assert!(shown.get("gateway").is_none());
+}
+
+#[tokio::test]
+async fn a_config_as_params_is_refused_to_a_client_that_knows_of_texts() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let (mut client, before) = (admin(&gateway).await, text(&gateway));
+    for method in ["config.set", "config.apply", "config.patch"] {
+        let refused = refusal(&mut client, method, json!({"gateway": {"port": 1}})).await;
+        let expected = format!(
+            "invalid {method} params: must have required property 'raw'; \
+             at root: unexpected property 'gateway'"
+        );
+        assert_eq!(refused, expected);
+    }
+    let whole = json!({"raw": "{}", "sourceConfig": {}, "session": {}});
+    let refused = refusal(&mut client, "config.set", whole).await;
+    let expected = "invalid config.set params: at root: unexpected property 'sourceConfig'; \
+                    at root: unexpected property 'session'";
+    assert_eq!((refused.as_str(), text(&gateway)), (expected, before));
+    let mut simple = gateway.open().await;
+    simple.connect_simple().await;
+    call(&mut simple, "config.set", json!({"messages": {"queue": {"cap": 5}}})).await;
+    let now: Value = serde_json::from_str(&text(&gateway)).unwrap();
+    assert_eq!(now["messages"]["queue"]["cap"], 5);
+    assert_eq!(now["gateway"]["auth"]["token"], SECRET);
 }
 
 #[tokio::test]
@@ -182,7 +215,25 @@ async fn variables_of_the_config_hold_for_what_the_gateway_asks_for() {
     let defaults = &hello["payload"]["snapshot"]["sessionDefaults"];
     assert_eq!(defaults["mainSessionKey"], "agent:main:chief");
     let shown = call(&mut admin(&gateway).await, "config.get", json!({})).await;
-    assert_eq!(shown["resolved"]["session"]["mainKey"], "chief");
+    assert_eq!(shown["resolved"]["session"]["mainKey"], "${MAIN_KEY}");
     assert_eq!(shown["path"], gateway.config_path().display().to_string());
     assert_eq!(shown["resolved"]["env"]["vars"]["MAIN_KEY"], HIDDEN);
+}
+
+#[tokio::test]
+async fn who_may_only_read_sees_no_value_of_a_variable() {
+    let mock = crate::support::MockProvider::start().await;
+    let mut config = crate::stage::config(mock.address(), Api::OpenAi);
+    config["mcp"] = json!({"servers": {"x": {"command": "true", "enabled": false,
+        "args": ["postgres://h/${DATABASE}", "${DATABASE}"]}}});
+    config["agents"]["defaults"]["timeoutSeconds"] = json!(600);
+    let options = crate::support::GatewayOptions::with_config(config);
+    let gateway = Gateway::start(options.env("DATABASE", "variable-canary")).await;
+    let mut reader = connect(&gateway, &standard_connect(&["operator.read"])).await;
+    let shown = call(&mut reader, "config.get", json!({})).await;
+    assert!(!shown.to_string().contains("variable-canary"), "{shown}");
+    for member in ["resolved", "runtimeConfig"] {
+        assert_eq!(shown[member]["mcp"]["servers"]["x"]["args"][1], "${DATABASE}");
+        assert_eq!(shown[member]["agents"]["defaults"]["timeoutSeconds"], 600);
+    }
 }

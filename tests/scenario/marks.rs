@@ -15,6 +15,8 @@ async fn marks_are_never_seen_while_a_text_streams_nor_after(api: Api) {
         ("run-5", "NO_REPLY but more", Some("NO_REPLY but more")),
         ("run-6", "HEARTBEAT_OK", Some("HEARTBEAT_OK")),
         ("run-7", "a [[wiki]] <b> `<think>`", Some("a [[wiki]] <b> `<think>`")),
+        ("run-8", "a <think>x</think> b", Some("a b")),
+        ("run-9", "Write <think> before it", Some("Write <think> before it")),
     ] {
         let message = format!("@mock text text={} n=30 delay=12", json!(text));
         let end = ask(&mut client, "main", &message, run_id).await;
@@ -45,8 +47,17 @@ async fn marks_are_never_seen_while_a_text_streams_nor_after(api: Api) {
     assert_eq!(text_of(&messages[3]), "Some text  tagged");
     // What is hidden has its place in the numbering.
     let answers = messages.iter().filter(|message| message["role"] == "assistant").count();
-    assert_eq!(answers, 5, "{messages:?}");
-    assert_eq!(messages.last().unwrap()["__openclaw"]["seq"], 14);
+    assert_eq!(answers, 7, "{messages:?}");
+    let behind_words = &messages[messages.len() - 3]["content"];
+    assert_eq!(
+        behind_words,
+        &json!([{"type": "thinking", "thinking": "x"}, {"type": "text", "text": "a b"}])
+    );
+    let last = messages.last().unwrap();
+    assert_eq!(
+        (text_of(last), &last["__openclaw"]["seq"]),
+        ("Write <think> before it".into(), &json!(18))
+    );
     let list = call(&mut client, "sessions.preview", json!({"keys": ["main"]})).await;
     assert_eq!(list["previews"][0]["status"], "ok");
 }

@@ -160,3 +160,46 @@ async fn a_key_in_a_private_file_is_used_and_never_shown() {
     assert!(error.contains("models.providers.mock.apiKey: "), "{error}");
     assert!(error.contains("is open to others (mode 644)"), "{error}");
 }
+
+#[tokio::test]
+async fn a_model_that_there_is_not_is_stood_in_for_by_a_fallback_or_fails_by_its_name() {
+    let mock = MockProvider::start().await;
+    let mut config = default_config(mock.address());
+    config["agents"]["defaults"]["model"] =
+        json!({"primary": "nowhere/first", "fallbacks": ["nowhere/second", "mock/mock-2"]});
+    config["agents"]["list"] = json!([
+        {"id": "main"},
+        {"id": "lost", "model": {"primary": "nowhere/third", "fallbacks": []}},
+    ]);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let end = ask(&mut client, "main", "hello", "r1").await;
+    assert_eq!(text_of(&end["message"]), "Echo: hello");
+    assert_eq!(mock.calls().last().unwrap().0, "mock-2");
+    let end = ask(&mut client, "agent:lost:main", "hello", "r2").await;
+    let error = end["errorMessage"].as_str().unwrap();
+    assert!(
+        error.starts_with("agents.list[1].model: there is no model \"nowhere/third\""),
+        "{error}"
+    );
+    assert_eq!(mock.calls().len(), 1);
+    let seen = call(&mut client, "config.get", json!({})).await;
+    assert_eq!(seen["valid"], true, "{seen}");
+    let told = |path: &str| {
+        let mut warnings = seen["warnings"].as_array().unwrap().iter();
+        let found = warnings.find(|warning| warning["path"] == path).unwrap();
+        found["message"].as_str().unwrap().to_owned()
+    };
+    assert!(told("agents.defaults.model").ends_with("; its fallback mock/mock-2 answers"));
+    assert!(told("agents.list[1].model").ends_with("; runs with it fail"));
+    let log = gateway.stderr();
+    assert!(log.contains("agents.list[1].model: there is no model"), "{log}");
+    let path = "agents.list[1].model";
+    let patch = json!({"agents": {"list": [{"id": "lost", "model": "nowhere/fourth"}]}});
+    let params = json!({"raw": patch.to_string(), "baseHash": seen["hash"]});
+    let refused = refusal(&mut client, "config.patch", params).await;
+    assert!(
+        refused.starts_with(&format!("invalid config: {path}: there is no model")),
+        "{refused}"
+    );
+}

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::stage::{Api, admin, ask, call, config, refusal, text_of};
+use crate::stage::{Api, admin, ask, call, config, refusal, text_of, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
 /// A program that tells one secret, and notes how often it was asked.
@@ -121,6 +121,36 @@ async fn another_variable_of_the_file_is_the_key_of_the_next_run() {
     patch(&mut client, json!({"env": {"vars": {"MOCK_API_KEY": "second-key"}}})).await;
     ask(&mut client, "main", "hello", "run-2").await;
     assert_eq!(last_key(&mock), "second-key");
+}
+
+#[tokio::test]
+async fn another_variable_of_the_file_dotenv_is_the_key_of_the_next_run() {
+    for mode in ["hot", "off"] {
+        let (gateway, mock, _vault) = scene_with(|config, state| {
+            config["models"]["providers"]["mock"]["apiKey"] = json!("${MOCK_KEY}");
+            config["gateway"]["reload"] = json!({"mode": mode});
+            fs::write(state.join(".env"), "MOCK_KEY=first-key\n").unwrap();
+        })
+        .await;
+        let mut client = admin(&gateway).await;
+        ask(&mut client, "main", "hello", "run-1").await;
+        assert_eq!(last_key(&mock), "first-key");
+        fs::write(gateway.state_dir().join(".env"), "MOCK_KEY=second-key\n").unwrap();
+        if mode == "off" {
+            // Nobody watches: it is in use when the answer comes.
+            call(&mut client, "secrets.reload", json!({})).await;
+            ask(&mut client, "main", "hello", "run-2").await;
+            assert_eq!(last_key(&mock), "second-key");
+            continue;
+        }
+        let mut asked = 1;
+        until("the other key", async || {
+            asked += 1;
+            ask(&mut client, "main", "hello", &format!("run-{asked}")).await;
+            (last_key(&mock) == "second-key").then_some(())
+        })
+        .await;
+    }
 }
 
 #[tokio::test]

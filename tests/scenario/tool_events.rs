@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{Api, admin, ask, call, connect, events, scripted, text_of, with_both_apis};
+use crate::stage::{
+    Api, admin, ask, call, connect, events, history, scripted, text_of, with_both_apis,
+};
 use crate::support::WsClient;
 use crate::support::client::{ALL_SCOPES, standard_connect};
 
@@ -82,6 +84,35 @@ fn order(watcher: &WsClient) {
     assert_eq!(results.count(), 0, "results are no messages of their own");
 }
 
+async fn a_call_whose_arguments_are_no_json_is_refused_and_the_run_goes_on(api: Api) {
+    let (gateway, _mock) = scripted(api).await;
+    let mut client = admin(&gateway).await;
+    let text = "@mock tool name=session_status args=oops then=whole";
+    let end = ask(&mut client, "main", text, "run-1").await;
+    assert_eq!(text_of(&end["message"]), "whole");
+    let messages = history(&mut client, "main").await;
+    let roles: Vec<_> = messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["user", "assistant", "toolResult", "assistant"]);
+    assert_eq!(messages[2]["isError"], true, "{messages:?}");
+    let said = text_of(&messages[2]);
+    assert!(said.contains("no valid JSON object (invalid type: string \"oops\""), "{said}");
+}
+
+async fn a_model_that_asks_for_unknown_tools_without_end_ends_with_an_answer(api: Api) {
+    let (gateway, _mock) = scripted(api).await;
+    let mut client = admin(&gateway).await;
+    let names: String = (2..=12).map(|number| format!(" name{number}=nope")).collect();
+    let text = format!("@mock tool name=nope{names} delay=1");
+    let end = ask(&mut client, "main", &text, "run-1").await;
+    assert_eq!(end["stopReason"], "stop", "{end}");
+    let messages = history(&mut client, "main").await;
+    let last = messages.last().unwrap();
+    assert!(text_of(last).starts_with("I can't use the tool \"nope\""), "{last}");
+    assert_eq!(last["stopReason"], "stop");
+}
+
 with_both_apis! {
+    a_call_whose_arguments_are_no_json_is_refused_and_the_run_goes_on;
+    a_model_that_asks_for_unknown_tools_without_end_ends_with_an_answer;
     tool_calls_are_told_to_their_owner_and_to_watchers_and_cards_to_all;
 }

@@ -100,6 +100,11 @@ async fn usage_of_sessions_that_the_original_wrote_is_summed_up_by_day_model_and
     assert_eq!(usage["aggregates"]["byChannel"][0]["channel"], "telegram");
     assert_eq!(usage["cacheStatus"]["status"], "fresh");
 
+    // Until the end of all days.
+    let params = json!({"startDate": DAY, "endDate": "9999-12-31"});
+    let open = call(&mut client, "usage.cost", params).await;
+    assert_eq!(open["totals"]["totalTokens"], 1522);
+
     // In the east, it was the next day already.
     let params = json!({"startDate": "2026-03-05", "endDate": "2026-03-05", "mode": "specific",
         "utcOffset": "UTC+14"});

@@ -222,6 +222,25 @@ fn a_reference_that_leads_nowhere_and_a_model_without_a_key_are_found() {
     assert_eq!(code, 1);
 }
 
+#[test]
+fn every_model_that_there_is_not_is_found_and_is_worse_where_nothing_stands_in_for_it() {
+    let home = Home::new();
+    let config = json!({"agents": {
+        "defaults": {"model": {"primary": "no/first", "fallbacks": ["offline/echo-guide"]}},
+        "list": [{"id": "main"}, {"id": "a", "model": {"primary": "no/second", "fallbacks": []}}],
+    }});
+    home.write("openclaw.json", 0o600, &config.to_string());
+    let (code, report) = home.run("doctor");
+    let missing = findings(&report, "models.missing");
+    let bad = |place: &str| {
+        let title = |it: &&&Value| it["title"].as_str().unwrap().starts_with(place);
+        missing.iter().find(title).unwrap()["severity"].clone()
+    };
+    assert_eq!((missing.len(), code), (2, 1));
+    assert_eq!(bad("agents.defaults.model: "), "warn");
+    assert_eq!(bad("agents.list[1].model: "), "critical");
+}
+
 #[tokio::test]
 async fn a_gateway_that_runs_is_recognised_and_its_port_is_no_trouble() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::auth::Owner;
-use crate::protocol::message::UserMessage;
+use crate::protocol::message::{Usage, UserMessage};
 use crate::sessions::{CompactionReason, SessionKey};
 
 use super::{CompactError, Compacted, compact_as};
@@ -33,9 +33,8 @@ impl Runs {
         let hold = self.hold(key, written_key, owner).await?;
         let parts = self.parts();
         let mut emitter = parts.emitter(&hold.run);
-        let done =
-            compact_as(parts, &hold.run, &mut emitter, (CompactionReason::Manual, instructions))
-                .await;
+        let how = (CompactionReason::Manual, instructions);
+        let done = compact_as(parts, &hold.run, &mut emitter, how, &mut Usage::default()).await;
         if let Err(error) = &done
             && !matches!(error, CompactError::Nothing(_))
         {

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::protocol::message::Usage;
 use crate::providers::{Api, ProviderError};
 use crate::sessions::{
     Compaction, CompactionReason, ContextEntry, SessionEntry, SessionError, SessionKey,
@@ -26,6 +27,7 @@ use super::models::SessionModel;
 use super::parts::RunsParts;
 use super::pruning::Share;
 use super::run::{AbortReason, ActiveRun};
+use super::spent::{add, charge};
 
 /// A provider that says nothing for so long will not; the lane must go on
 /// (#16331). The original waits as long.
@@ -94,14 +96,15 @@ impl From<ProviderError> for CompactError {
 
 /// Sums up what is long ago in the session of `run`, which holds its lane and
 /// can be stopped while the model works. Its `emitter` tells of it, unless there
-/// is nothing to sum up.
+/// is nothing to sum up. What it takes is added to `used`; the session's row has it.
 pub async fn compact(
     parts: &RunsParts,
     run: &ActiveRun,
     emitter: &mut Emitter,
     reason: CompactionReason,
+    used: &mut Usage,
 ) -> Result<Compacted, CompactError> {
-    compact_as(parts, run, emitter, (reason, None)).await
+    compact_as(parts, run, emitter, (reason, None), used).await
 }
 
 /// The same, with what somebody wants the summary to heed.
@@ -110,6 +113,7 @@ async fn compact_as(
     run: &ActiveRun,
     emitter: &mut Emitter,
     (reason, instructions): (CompactionReason, Option<&str>),
+    used: &mut Usage,
 ) -> Result<Compacted, CompactError> {
     let key = &run.key;
     let mut context = parts.sessions.context_entries(key).await?;
@@ -128,7 +132,8 @@ async fn compact_as(
     emitter.compaction_start();
     emitter.tell(|| RunNews::Compacts(reason));
     let mut route = parts.models.route(key, &key.agent(&parts.keys.now()), model).unremembered();
-    let summing = summary::sum_up(&mut route, &entry.session_id, &plan, instructions);
+    let mut taken = Usage::default();
+    let summing = summary::sum_up(&mut route, &entry.session_id, &plan, instructions, &mut taken);
     let summed = tokio::select! {
         biased;
         reason = run.aborted() => Err(CompactError::Stopped(reason)),
@@ -136,6 +141,9 @@ async fn compact_as(
             summed.unwrap_or(Err(CompactError::TimedOut))
         }
     };
+    // Paid for, also when there is no summary in the end.
+    charge(parts, key, &taken).await;
+    *used = add(used, &taken);
     let done = match summed {
         Ok(summary) => note(parts, key, reason, summary, &plan, &context).await,
         Err(error) => Err(error),

@@ -7,13 +7,14 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::protocol::message::{
-    AgentMessage, ContentBlock, StopReason, UserContent, UserMessage, text_of,
+    AgentMessage, ContentBlock, StopReason, Usage, UserContent, UserMessage, text_of,
 };
 use crate::providers::{ModelInfo, ModelRequest, Route};
 use crate::sessions::{CompactedFiles, ContextEntry};
 
 use super::CompactError;
 use super::plan::Plan;
+use crate::agent::spent::add;
 
 /// Most characters of a tool's result that the summary is made from.
 const RESULT_MAX: usize = 2_000;
@@ -34,19 +35,24 @@ const TASK: &str = "Sum up the conversation above for an assistant that will go 
     Be brief, but leave out nothing that is needed to go on.";
 const UPDATE: &str = "The text in <previous-summary> stands for what came before the \
     conversation. Bring it up to date: keep what still holds, move what is done, add what is new.";
+/// What a summary ends with that the model could not write to its end.
+const CUT: &str = "(This summary was cut off at the limit of its length: its end is missing.)";
 
-/// The summary that a plan asks for.
+/// The summary that a plan asks for. What it takes is added to `used`, from the
+/// first answer on.
 pub async fn sum_up(
     route: &mut Route,
     session_id: &str,
     plan: &Plan<'_>,
     instructions: Option<&str>,
+    used: &mut Usage,
 ) -> Result<String, CompactError> {
     let mut summary = plan.previous.map(str::to_owned);
     for piece in pieces(plan.summed, piece_bytes(route.model())) {
         let mut request =
             request(route.model(), session_id, &piece, summary.as_deref(), instructions);
         let answer = route.stream(&mut request, &|_| SYSTEM.to_owned(), &mut |_| {}).await?;
+        *used = add(used, &answer.usage);
         let text = text_of(&answer.content).trim().to_owned();
         match answer.stop_reason {
             StopReason::Error | StopReason::Aborted => {
@@ -54,6 +60,7 @@ pub async fn sum_up(
                 return Err(CompactError::Model(why));
             }
             _ if text.is_empty() => return Err(CompactError::Model("no summary came".into())),
+            StopReason::Length => summary = Some(format!("{text}\n\n{CUT}")),
             _ => summary = Some(text),
         }
     }

@@ -76,7 +76,7 @@ fn call(emitter: &mut Emitter) {
     let card = card("t", None);
     emitter.tool_start(&card, &Map::new());
     emitter.tool_end(&card, &Map::new(), &ToolOutput::text("done"));
-    emitter.next_turn();
+    emitter.next_turn(false);
 }
 
 fn is_chat(event: &(Instant, EventKind, Value), state: &str) -> bool {
@@ -193,6 +193,25 @@ async fn a_silent_answer_is_never_shown_and_a_tool_is_told_with_its_words() {
         (&json!("read from n"), &json!("from n"))
     );
     assert!(item.get("status").is_none(), "cards come without the row");
+}
+
+#[tokio::test]
+async fn a_thought_that_is_cut_or_interrupted_by_a_tool_is_not_told() {
+    for (stop_reason, calls, whole) in [
+        ("stop", false, "Sure. <think>private"),
+        ("length", false, "Sure."),
+        ("toolUse", true, "Sure."),
+    ] {
+        let (mut emitter, recorder) = emitter();
+        emitter.text("Sure. <think>private");
+        if calls {
+            emitter.tool_start(&card("read", None), &Map::new());
+        }
+        emitter.finish(&Usage::default(), stop_reason);
+        assert_eq!(emitter.whole_text(), whole, "{stop_reason}");
+        let told = recorder.0.lock().iter().any(|event| event.2.to_string().contains("private"));
+        assert_eq!(told, stop_reason == "stop", "{stop_reason}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -69,7 +69,7 @@ impl Card {
 impl Emitter {
     /// A tool call begins. `row` is for those who watch the session.
     pub fn tool_start(&mut self, card: &Card, row: &Map<String, Value>) {
-        self.settle();
+        self.settle(false);
         self.flush();
         self.tell(|| RunNews::ToolBegins(card.clone()));
         let call = &card.call;

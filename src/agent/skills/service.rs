@@ -128,15 +128,21 @@ impl Skills {
     }
 
     /// Changes what is set for a skill in the config file, which has to be taken
-    /// up then. The entry as it is there, without its secrets.
+    /// up then. The entry as it is there, without its secrets. `turn` lets the next one
+    /// write the file when it goes: once it is written, also where the caller has gone away.
     ///
     /// # Errors
     /// When a value cannot be set, or the file cannot be changed.
-    pub async fn update(self: &Arc<Self>, change: SkillChange) -> Result<Value, UpdateError> {
+    pub async fn update(
+        self: &Arc<Self>,
+        change: SkillChange,
+        turn: impl Send + 'static,
+    ) -> Result<Value, UpdateError> {
         let change = change.checked()?;
         let skills = Arc::clone(self);
         // Not given up when its caller goes away: it is written or it is not.
         let work = blocking(move || {
+            let _turn = turn;
             let _one = skills.changing.lock();
             change.save(&skills.settings.now().file.path)
         });

@@ -3,13 +3,15 @@
 //! Promises: a job has no tool that the session has not which made it; a session
 //! that may use less than its agent makes jobs that run apart, and touches no
 //! others; no job is made or changed that acts in the sessions of an agent which may not
-//! be spawned. Only for the gateway's owner.
+//! be spawned, or that names a chat to which the agent may not write by itself. Only for
+//! the gateway's owner.
 
 use serde_json::{Map, Value, json};
 
 use super::{Tool, ToolContext, ToolKind, ToolOutput, ToolScope};
 use crate::agent::approvals::{ExecWords, Lineage};
-use crate::cron::{Asked, CronError, Job, Origin};
+use crate::channels::{Target, Wanted};
+use crate::cron::{Asked, CronError, Job, NamedChat, Origin};
 use crate::protocol::decode::{Params, Unknown, decode};
 use crate::protocol::methods::cron::{
     CronListParams, CronRunsParams, CronUpdateParams, NewJob, WakeMode,
@@ -156,10 +158,11 @@ async fn act(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
             }
             let keys = &cx.parts().keys.now();
             let agent = cx.key.agent(keys);
-            let noted = cx.parts().notice(&SessionKey::main(&agent, keys), text).await;
+            let main = SessionKey::main(&agent, keys);
+            let noted = cx.parts().notice(&main, text).await;
             noted.map_err(|error| error.to_string())?;
             if WakeMode::parse(arguments["mode"].as_str().unwrap_or("now")) == WakeMode::Now {
-                cron.heartbeats.wake(agent.as_str());
+                cron.heartbeats.wake(agent.as_str(), main);
             }
             Ok(json!({"ok": true}))
         }
@@ -199,8 +202,13 @@ async fn add(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
     let agents = cron.agents_of(job.agent_id.as_deref(), Some(key), &job.session_target);
     check_agents(cx, &agents)?;
     check_commands(cx, &agents, &job.session_target, true)?;
-    let job = cron.add(job, Some(caller.origin)).await;
-    job.map(|job| json!(job)).map_err(|error| error.to_string())
+    let told = |error: CronError| error.to_string();
+    let wanted = Job::new(job.clone(), String::new(), cx.parts().clock.now_ms());
+    let own = own_place(cx).await;
+    check_reach(cx, &wanted.map_err(told)?, own.as_ref()).await?;
+    let origin = Origin { asked_in: own.map(chat), ..caller.origin };
+    let job = cron.add(job, Some(origin)).await;
+    job.map(|job| json!(job)).map_err(told)
 }
 
 async fn update(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
@@ -222,6 +230,8 @@ async fn update(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
     let keys = &cx.parts().keys.now();
     let maker = origin.map(|it| SessionKey::from_canonical(it.session_key).agent(keys));
     check_commands(cx, &agents, &job.session_target, maker == Some(cx.key.agent(keys)))?;
+    let own = own_place(cx).await;
+    check_reach(cx, &job, own.as_ref()).await?;
     let job = cron.update(&params.id, params.patch).await.map_err(told)?;
     Ok(json!(job))
 }
@@ -244,7 +254,7 @@ async fn caller(cx: &ToolContext) -> Result<Caller, String> {
     let lineage = Lineage::of(&parts.sessions, &cx.key).await.map_err(|error| error.to_string())?;
     let agent = cx.key.agent(&parts.keys.now());
     let commands = lineage.words_for(agent.as_str(), &parts.settings.now());
-    let origin = Origin { session_key: cx.key.to_string(), tools, commands };
+    let origin = Origin { session_key: cx.key.to_string(), tools, commands, asked_in: None };
     Ok(Caller { origin, is_narrowed })
 }
 
@@ -299,6 +309,43 @@ fn check_commands(
         )),
         _ => Ok(()),
     }
+}
+
+/// What a job says is said to nobody to whom the agent may not write by itself; `own` is
+/// where it is asked for.
+async fn check_reach(cx: &ToolContext, job: &Job, own: Option<&Target>) -> Result<(), String> {
+    let channels = &cx.parts().channels;
+    for chat in &cx.parts().cron.named_chats(job).await {
+        let target = channels.target(&Wanted {
+            channel: Some(&chat.channel),
+            account: chat.account_id.as_deref(),
+            to: Some(&chat.to),
+            thread: None,
+        });
+        let target = target.map_err(|error| error.to_string())?;
+        let reached = channels.check_reach(&target, own).await;
+        reached.map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// Where the conversation is. Several people may share a session: whoever is answered
+/// comes first.
+async fn own_place(cx: &ToolContext) -> Option<Target> {
+    let channels = &cx.parts().channels;
+    if let Some(run) = &cx.run
+        && let Some(answered) = channels.place_of_run(&run.id).await
+    {
+        return Some(answered);
+    }
+    let entry = cx.parts().sessions.entry(&cx.key).await.ok().flatten()?;
+    channels.context_target(&entry)
+}
+
+/// A place as a job keeps it.
+fn chat(place: Target) -> NamedChat {
+    let address = place.address;
+    NamedChat { channel: address.channel, to: address.target, account_id: Some(address.account) }
 }
 
 /// The job that is meant, which the caller may touch.

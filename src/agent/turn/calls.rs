@@ -12,7 +12,7 @@ use crate::agent::emitter::Card;
 use crate::agent::guardrails;
 use crate::agent::named_files;
 use crate::agent::run::AbortReason;
-use crate::agent::spent::add;
+use crate::agent::spent::{add, charge};
 use crate::agent::tools::{Tool, ToolContext, ToolKind, ToolNews, ToolOutput, Toolbox};
 use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, StopReason, ToolCall, ToolResultMessage,
@@ -50,6 +50,23 @@ impl Calls {
     }
 }
 
+/// Why a call is not made whose arguments could not be read.
+pub(super) fn not_made(call: &ToolCall) -> Option<String> {
+    let fault = call.fault.as_ref()?;
+    Some(format!(
+        "The call was not made: its arguments are no valid JSON object ({fault}). \
+         Write all of them again."
+    ))
+}
+
+/// The calls that whoever asked has to do.
+pub(super) fn handed(calls: &[ToolCall], toolbox: &Toolbox) -> Vec<ToolCall> {
+    let is_handed = |call: &&ToolCall| {
+        call.fault.is_none() && toolbox.check(call).is_ok_and(|(tool, _)| tool.is_of_client())
+    };
+    calls.iter().filter(is_handed).cloned().collect()
+}
+
 /// A call of a tool, as a span. A tool that there is not has no name: the model
 /// may have written anything.
 async fn call_as_span(toolbox: &Toolbox, cx: &ToolContext, call: &ToolCall) -> ToolOutput {
@@ -68,7 +85,8 @@ impl Turn<'_> {
     /// Runs the calls of an answer, all at the same time, and stores their
     /// results in the order of the calls. `asked` is the answer, which is told
     /// when the calls have begun. Those of an answer that its limit has cut are refused:
-    /// the last of them is not whole, and what comes before may depend on it.
+    /// the last of them is not whole, and what comes before may depend on it. So are those
+    /// whose arguments cannot be read.
     pub(super) async fn call_tools(
         &mut self,
         calls: Vec<ToolCall>,
@@ -84,12 +102,13 @@ impl Turn<'_> {
         }
         self.parts.announce(&self.run.key, asked);
         let mut calls = Calls::new(cards);
-        let stopped = if is_cut {
-            self.refuse(&mut calls, &row);
-            None
+        let refused = if is_cut {
+            vec![Some(OVER_LIMIT.to_owned()); calls.cards.len()]
         } else {
-            self.run_calls(&mut calls, toolbox, model, &row).await
+            calls.cards.iter().map(|card| not_made(&card.call)).collect()
         };
+        self.refuse(&mut calls, &refused, &row);
+        let stopped = self.run_calls(&mut calls, toolbox, model, &row).await;
         if let Some(reason) = stopped {
             self.cut(&mut calls, reason, &row);
         }
@@ -105,6 +124,7 @@ impl Turn<'_> {
             }
             if let Some(usage) = &output.usage {
                 self.used = add(&self.used, usage);
+                charge(self.parts, &self.run.key, usage).await;
             }
             let result = AgentMessage::ToolResult(ToolResultMessage {
                 tool_call_id: card.call.id,
@@ -134,13 +154,15 @@ impl Turn<'_> {
         !is_wished
     }
 
-    /// Gives calls that were cut with their answer the result that says so.
-    fn refuse(&mut self, calls: &mut Calls, row: &Map<String, Value>) {
-        for (card, output) in calls.cards.iter().zip(&mut calls.outputs) {
-            let refused = ToolOutput::error(OVER_LIMIT);
+    /// Gives the calls that are not to be made the result that says why.
+    fn refuse(&mut self, calls: &mut Calls, why: &[Option<String>], row: &Map<String, Value>) {
+        let Calls { cards, outputs, is_done } = calls;
+        for (((card, output), is_done), why) in cards.iter().zip(outputs).zip(is_done).zip(why) {
+            let Some(why) = why else { continue };
+            let refused = ToolOutput::error(why);
             self.emitter.tool_end(card, row, &refused);
             NUMBERS.tools.count("error");
-            *output = Some(refused);
+            (*output, *is_done) = (Some(refused), true);
         }
     }
 
@@ -151,7 +173,7 @@ impl Turn<'_> {
         Card { call, meta, kind, started_at: self.parts.clock.now_ms() }
     }
 
-    /// Runs the calls until all have a result, or somebody stops the run.
+    /// Runs the calls that have no result until all have one, or somebody stops the run.
     async fn run_calls(
         &mut self,
         calls: &mut Calls,
@@ -164,8 +186,10 @@ impl Turn<'_> {
         let Calls { cards, outputs, is_done } = calls;
         let mut running: FuturesUnordered<_> = cards
             .iter()
+            .zip(is_done.iter())
             .enumerate()
-            .map(|(index, card)| {
+            .filter(|(_, (_, is_done))| !**is_done)
+            .map(|(index, (card, _))| {
                 let key = self.run.key.clone();
                 let cx = ToolContext::new(Arc::clone(self.runs), key, agent.clone())
                     .of_run(Arc::clone(self.run), Arc::clone(model), card.call.id.clone())
@@ -263,6 +287,7 @@ impl Turn<'_> {
             self.emitter.say(&text);
             self.emitter.set_abandoned();
             message.content = vec![ContentBlock::text(text)];
+            message.stop_reason = StopReason::Stop;
         }
     }
 }

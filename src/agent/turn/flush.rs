@@ -11,12 +11,13 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
+use super::calls::not_made;
 use super::{Stop, Turn, notes};
 use crate::agent::guardrails;
 use crate::agent::pictures;
 use crate::agent::prompt::Prompt;
-use crate::agent::spent::add;
-use crate::agent::tools::{ToolContext, Toolbox};
+use crate::agent::spent::{add, charge};
+use crate::agent::tools::{ToolContext, ToolOutput, Toolbox};
 use crate::config::MemoryFlush;
 use crate::protocol::message::{
     AgentMessage, StopReason, ToolCall, ToolResultMessage, Usage, UserMessage,
@@ -85,6 +86,7 @@ impl Turn<'_> {
             }
         };
         self.used = add(&self.used, &used);
+        charge(self.parts, &self.run.key, &used).await;
         if let Err(error) = written? {
             tracing::warn!(run = %self.run.id, %error, "no notes taken before a compaction");
         }
@@ -161,7 +163,10 @@ impl Turn<'_> {
             Arc::clone(model),
             call.id.clone(),
         );
-        let output = guardrails::call(&cx, toolbox, &call).await;
+        let output = match not_made(&call) {
+            Some(why) => ToolOutput::error(why),
+            None => guardrails::call(&cx, toolbox, &call).await,
+        };
         AgentMessage::ToolResult(ToolResultMessage {
             tool_call_id: call.id,
             tool_name: call.name,

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::{Stop, TOO_LONG, Turn};
-use crate::agent::compaction::{self, CompactError};
+use crate::agent::compaction::{self, CompactError, Compacted};
 use crate::agent::pruning;
 use crate::protocol::message::{ContentBlock, Usage};
 use crate::providers::ModelInfo;
@@ -60,8 +60,7 @@ impl Turn<'_> {
             return Ok(());
         }
         let reason = CompactionReason::AutoThreshold;
-        let done = compaction::compact(self.parts, self.run, &mut self.emitter, reason).await;
-        match done {
+        match self.compact(reason).await {
             Ok(done) => self.fill.tokens = done.compaction.tokens_after,
             Err(CompactError::Stopped(reason)) => return Err(Stop::Aborted(reason)),
             Err(CompactError::Nothing(_)) => {}
@@ -86,11 +85,15 @@ impl Turn<'_> {
         Ok(())
     }
 
+    async fn compact(&mut self, reason: CompactionReason) -> Result<Compacted, CompactError> {
+        let (parts, run) = (self.parts, self.run);
+        compaction::compact(parts, run, &mut self.emitter, reason, &mut self.used).await
+    }
+
     /// Sums up what is long ago, and answers whether that was possible.
     async fn sum_up(&mut self) -> Result<bool, Stop> {
         let reason = CompactionReason::OverflowRetry;
-        let done = compaction::compact(self.parts, self.run, &mut self.emitter, reason).await;
-        match done {
+        match self.compact(reason).await {
             Ok(done) => {
                 self.fill.tokens = done.compaction.tokens_after;
                 Ok(true)

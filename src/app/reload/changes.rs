@@ -6,9 +6,18 @@ use crate::config::Settings;
 
 /// Paths that are told; a whole new file has no more to say than its first ones.
 const MAX_PATHS: usize = 20;
+/// How the file of variables is told.
+const DOTENV: &str = ".env";
+
+/// What is otherwise: keys, and the file `.env` as a whole.
+pub fn of(before: &Settings, after: &Settings) -> Vec<String> {
+    let mut changed = paths(&before.raw, &after.raw);
+    changed.extend(after.has_other_dotenv(before).then(|| DOTENV.to_owned()));
+    changed
+}
 
 /// The keys that are written otherwise, without their values.
-pub fn paths(before: &Value, after: &Value) -> Vec<String> {
+fn paths(before: &Value, after: &Value) -> Vec<String> {
     let mut found = Vec::new();
     compare(String::new(), before, after, &mut found);
     found

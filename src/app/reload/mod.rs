@@ -217,7 +217,7 @@ impl Reloader {
     /// Has everything use what is new. Nothing fails here.
     async fn apply(&mut self, mut news: News, caller: Option<&str>) -> TakenUp {
         let before = self.services().settings.now();
-        let changed = changes::paths(&before.raw, &news.settings.raw);
+        let changed = changes::of(&before, &news.settings);
         let mode = news.settings.gateway.reload.mode;
         let is_repaired = self.services().repair.is_some();
         if is_repaired || (mode == ReloadMode::Restart && !changed.is_empty()) {
@@ -258,6 +258,7 @@ impl Reloader {
         let settings = services.settings.now();
         if let Some(models) = models {
             services.models.take_over(&models);
+            services.models.tell_missing();
             let credentials = services.models.failover();
             credentials.credentials().keep_in(Arc::clone(&parts.store), tasks.clone());
         }

@@ -4,6 +4,7 @@ use crate::agent::Models;
 use crate::app::{AppError, listen};
 use crate::config::document::ConfigIssue;
 use crate::config::{self, ConfigError, Env, Overrides, Settings};
+use crate::providers::MissingModel;
 use crate::registry::Services;
 use crate::support;
 
@@ -31,7 +32,17 @@ impl News {
     ) -> Result<Self, ConfigIssue> {
         let (around, given) = (env.clone(), overrides.clone());
         let settings = blocking(move || config::load_text(&text, &around, &given)).await?;
-        Self::of(settings, services, env).await
+        let news = Self::of(settings, services, env).await?;
+        news.begun_in_vain(services).map_or(Ok(news), |missing| Err(missing.into()))
+    }
+
+    /// A model that there is not, and that was not named there before. Whoever mends a file
+    /// may do it step by step.
+    fn begun_in_vain(&self, services: &Services) -> Option<MissingModel> {
+        let models = self.models.as_ref().filter(|_| services.repair.is_none())?;
+        let known = services.models.missing();
+        let is_known = |missing: &MissingModel| known.iter().any(|it| it.is_same(missing));
+        models.missing().into_iter().find(|missing| !is_known(missing))
     }
 
     /// That of the file.
@@ -78,13 +89,13 @@ impl News {
         listen::check(&settings, &before).map_err(|error| error.issue())?;
         let is_repaired = services.repair.is_some();
         let differs = |name: &&str| before.raw.get(name) != settings.raw.get(name);
+        // The same text means something else with another `.env`.
+        let is_filled_anew = settings.has_other_dotenv(&before);
         let mut models = None;
-        if is_repaired || OF_MODELS.iter().any(differs) {
+        if is_repaired || is_filled_anew || OF_MODELS.iter().any(differs) {
             let failover = crate::app::models(&settings, env, &services.clock).await;
             let failover = failover.map_err(|error| error.issue())?;
-            let keys = services.keys.clone();
-            let known = Models::new(failover, keys, &settings.agents);
-            models = Some(known.map_err(|error| AppError::from(error).issue())?);
+            models = Some(Models::new(failover, services.keys.clone(), &settings.agents));
         }
         Ok(Self { settings, models })
     }

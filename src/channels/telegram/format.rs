@@ -3,15 +3,109 @@
 //! Promises: what is no mark is text, whatever it looks like; marks are closed
 //! in the order they were opened. Source: core.telegram.org/bots/api, HTML style.
 
-use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use pulldown_cmark::{CodeBlockKind, Event, LinkType, Options, Parser, Tag, TagEnd};
+
+/// How many definitions of one link may be in a text. One with more is sent as it is
+/// written: each of them is another look at all of it.
+const SAME_LINKS_MAX: usize = 16;
 
 /// The text in HTML style.
 pub fn html(markdown: &str) -> String {
     let mut writer = Writer::default();
-    for event in Parser::new_ext(markdown, Options::ENABLE_STRIKETHROUGH) {
-        writer.take(event);
+    if let Some(text) = with_definitions(markdown) {
+        for event in parser(&text) {
+            writer.take(event);
+        }
+    }
+    if writer.out.trim().is_empty() {
+        writer.out.clear();
+        writer.text(markdown);
     }
     writer.out.trim().to_owned()
+}
+
+fn parser(markdown: &str) -> Parser<'_> {
+    Parser::new_ext(markdown, Options::ENABLE_STRIKETHROUGH)
+}
+
+/// The text with what defines a link (`[1]: https://…`) and is used by none as words, which
+/// the parser would leave out. `None` when one link has too many definitions.
+fn with_definitions(markdown: &str) -> Option<Cow<'_, str>> {
+    let mut text = Cow::Borrowed(markdown);
+    for _ in 0..=SAME_LINKS_MAX {
+        let marks = marks(&text);
+        if marks.is_empty() {
+            return Some(text);
+        }
+        for (place, mark) in marks.into_iter().rev() {
+            text.to_mut().insert(place, mark);
+        }
+    }
+    None
+}
+
+/// What makes words of the definitions that no link leads by, of the first of each name, and
+/// where it belongs, in order.
+fn marks(markdown: &str) -> Vec<(usize, char)> {
+    let mut parsed = parser(markdown);
+    let used: Vec<_> = parsed.by_ref().filter_map(|event| definition_of(&event)).collect();
+    let defined = parsed.reference_definitions();
+    let used: HashSet<usize> =
+        used.iter().filter_map(|name| Some(defined.get(name)?.span.start)).collect();
+    let mut places: Vec<_> = defined.iter().map(|(_, link)| link.span.clone()).collect();
+    places.sort_unstable_by_key(|place| place.start);
+    let (mut marks, mut words_end) = (Vec::new(), None);
+    for place in places {
+        if !used.contains(&place.start) {
+            marks.push((place.start, '\\'));
+            words_end = Some(place.end);
+            continue;
+        }
+        // Right behind words nothing is defined: an empty line has to come between.
+        let between = words_end.take().and_then(|end| markdown.get(end..place.start));
+        if between.is_some_and(|it| it.chars().all(|c| c.is_whitespace() || c == '>')) {
+            marks.push((place.start, '\n'));
+        }
+    }
+    marks
+}
+
+/// The name of the definition that a link leads by, if it is written as one.
+fn definition_of(event: &Event<'_>) -> Option<String> {
+    let Event::Start(
+        Tag::Link { link_type, dest_url, id, .. } | Tag::Image { link_type, dest_url, id, .. },
+    ) = event
+    else {
+        return None;
+    };
+    let is_defined =
+        matches!(link_type, LinkType::Reference | LinkType::Collapsed | LinkType::Shortcut);
+    (is_defined && leads(dest_url)).then(|| id.to_string())
+}
+
+/// Whether an address is one that people can follow.
+fn leads(address: &str) -> bool {
+    address.starts_with("http://") || address.starts_with("https://")
+}
+
+/// Whether it stands in a line, and begins none.
+fn is_inline(event: &Event<'_>) -> bool {
+    matches!(
+        event,
+        Event::Text(_)
+            | Event::Code(_)
+            | Event::InlineHtml(_)
+            | Event::Start(
+                Tag::Emphasis
+                    | Tag::Strong
+                    | Tag::Strikethrough
+                    | Tag::Link { .. }
+                    | Tag::Image { .. }
+            )
+    )
 }
 
 #[derive(Default)]
@@ -19,12 +113,20 @@ struct Writer {
     out: String,
     /// For each open list, the number of its next item, if it counts.
     lists: Vec<Option<u64>>,
+    /// Where the words of the last item begin.
+    item: usize,
+    /// Whether a block of an item has just ended.
+    is_after_block: bool,
     /// For each open link, whether it was written.
     links: Vec<bool>,
 }
 
 impl Writer {
     fn take(&mut self, event: Event<'_>) {
+        // Where nothing in a list is set apart by empty lines, its words are in no paragraph.
+        if std::mem::take(&mut self.is_after_block) && is_inline(&event) {
+            self.line();
+        }
         match event {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
@@ -46,7 +148,8 @@ impl Writer {
 
     fn start(&mut self, tag: Tag<'_>) {
         match tag {
-            Tag::Paragraph if self.lists.is_empty() => self.part(),
+            Tag::Paragraph | Tag::HtmlBlock if self.lists.is_empty() => self.part(),
+            Tag::Paragraph | Tag::HtmlBlock => self.line(),
             Tag::Heading { .. } => {
                 self.part();
                 self.out.push_str("<b>");
@@ -81,7 +184,7 @@ impl Writer {
             Tag::Strong => self.out.push_str("<b>"),
             Tag::Strikethrough => self.out.push_str("<s>"),
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
-                let leads = dest_url.starts_with("http://") || dest_url.starts_with("https://");
+                let leads = leads(&dest_url);
                 self.links.push(leads);
                 if leads {
                     self.out.push_str("<a href=\"");
@@ -94,6 +197,10 @@ impl Writer {
     }
 
     fn end(&mut self, tag: TagEnd) {
+        let is_block = matches!(
+            tag,
+            TagEnd::BlockQuote(_) | TagEnd::CodeBlock | TagEnd::HtmlBlock | TagEnd::List(_)
+        );
         match tag {
             TagEnd::Heading(_) | TagEnd::Strong => self.out.push_str("</b>"),
             TagEnd::BlockQuote(_) => self.out.push_str("</blockquote>"),
@@ -112,16 +219,33 @@ impl Writer {
             }
             _ => {}
         }
+        self.is_after_block = is_block && !self.lists.is_empty();
     }
 
     /// Something new begins, after an empty line.
     fn part(&mut self) {
-        if self.out.is_empty() || self.out.ends_with("<blockquote>") {
+        if self.out.is_empty() || self.out.ends_with("<blockquote>") || self.begins_item() {
             return;
         }
         let length = self.out.trim_end_matches('\n').len();
         self.out.truncate(length);
         self.out.push_str("\n\n");
+    }
+
+    /// An item goes on in a line of its own.
+    fn line(&mut self) {
+        if self.out.ends_with("<blockquote>") || self.begins_item() {
+            return;
+        }
+        if !self.out.ends_with('\n') {
+            self.out.push('\n');
+        }
+        self.out.push_str(&"  ".repeat(self.lists.len()));
+    }
+
+    /// Whether an item has nothing in it yet.
+    fn begins_item(&self) -> bool {
+        !self.lists.is_empty() && self.out.len() == self.item
     }
 
     fn item(&mut self) {
@@ -137,6 +261,7 @@ impl Writer {
             }
             _ => self.out.push_str("• "),
         }
+        self.item = self.out.len();
     }
 
     fn text(&mut self, text: &str) {
@@ -173,6 +298,67 @@ mod tests {
             ("> said\n\nme", "<blockquote>said</blockquote>\n\nme"),
             ("a <b>c & d", "a &lt;b&gt;c &amp; d"),
             ("snake_case_name 2*3*4", "snake_case_name 2<i>3</i>4"),
+        ] {
+            assert_eq!(html(markdown), expected, "{markdown}");
+        }
+    }
+
+    #[test]
+    fn what_defines_a_link_is_said_where_no_link_leads_by_it() {
+        let many = "[a]: x\n\n".repeat(2 * SAME_LINKS_MAX);
+        for text in [
+            "[1]: https://x.test",
+            "see [1]\n\n[1]: src/main.rs\n[2]: https://y.test",
+            "see [docs][1]\n\n[1]: src/main.rs",
+            "[a]: x\n\n[a]: y\n\n[A]: z",
+            many.as_str(),
+        ] {
+            assert_eq!(html(text), text.trim());
+        }
+        for (markdown, expected) in [
+            ("> [1]: https://x.test", "<blockquote>[1]: https://x.test</blockquote>"),
+            ("```\n[1]: x\n```", "<pre><code>[1]: x</code></pre>"),
+            ("![](data:x&y)", "![](data:x&amp;y)"),
+        ] {
+            assert_eq!(html(markdown), expected, "{markdown}");
+        }
+    }
+
+    #[test]
+    fn a_link_leads_by_its_definition() {
+        for (markdown, expected) in [
+            ("see [docs][1]\n\n[1]: https://x.test", "see <a href=\"https://x.test\">docs</a>"),
+            ("[Docs][]\n\n[docs]: https://x.test", "<a href=\"https://x.test\">Docs</a>"),
+            (
+                "see [1]\n\n[1]: https://x.test\n[2]: https://y.test",
+                "see <a href=\"https://x.test\">1</a>\n\n[2]: https://y.test",
+            ),
+            (
+                "[a][1], [b][1]\n\n[2]: https://y.test\n[1]: https://x.test",
+                "<a href=\"https://x.test\">a</a>, <a href=\"https://x.test\">b</a>\n\n\
+                 [2]: https://y.test",
+            ),
+            (
+                "> [2]: https://y.test\n> [1]: https://x.test\n\n[a][1]",
+                "<blockquote>[2]: https://y.test</blockquote>\n\n\
+                 <a href=\"https://x.test\">a</a>",
+            ),
+        ] {
+            assert_eq!(html(markdown), expected, "{markdown}");
+        }
+    }
+
+    #[test]
+    fn what_stands_apart_stays_apart_in_lists_and_around_html() {
+        for (markdown, expected) in [
+            ("- a\n\n  b\n- c", "• a\n  b\n• c"),
+            ("1. a\n   - x\n\n     y", "1. a\n  • x\n    y"),
+            ("- a\n  ```\n  x\n  ```\n  **b**", "• a\n\n<pre><code>x</code></pre>\n  <b>b</b>"),
+            ("- ```\n  x\n  ```", "• <pre><code>x</code></pre>"),
+            (
+                "one\n\n<div>\ntwo\n</div>\n\nthree",
+                "one\n\n&lt;div&gt;\ntwo\n&lt;/div&gt;\n\nthree",
+            ),
         ] {
             assert_eq!(html(markdown), expected, "{markdown}");
         }

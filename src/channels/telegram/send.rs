@@ -35,7 +35,8 @@ pub(super) async fn part(
             // The preview is gone, or its chat is: the text is a message of its own.
             Err(error) if is_gone(&error) || error.moved_to().is_some() => {}
             // The same text twice is the same text: it may be set again.
-            Err(ApiError::Unknown(why)) => {
+            Err(error @ (ApiError::Unknown(_) | ApiError::Refused { code: 500.., .. })) => {
+                let why = error.to_string();
                 return Err(SendFailure::Later { after: Some(AGAIN), why });
             }
             Err(error) => return Err(error.into_failure()),
@@ -247,8 +248,10 @@ fn sent_as(message: &Value) -> Sent {
     Sent { message_id: message["message_id"].as_i64().map(|id| id.to_string()) }
 }
 
+/// Whether the API makes nothing of the marks of a text, or nothing is left without them.
 fn is_unreadable(error: &ApiError) -> bool {
-    error.says("can't parse entities")
+    let signs = ["can't parse entities", "text is empty", "text must be non-empty"];
+    signs.iter().any(|words| error.says(words))
 }
 
 fn is_gone(error: &ApiError) -> bool {

@@ -104,6 +104,9 @@ pub fn read(update: &Value, bot: &Bot) -> Option<Inbound> {
     if text.trim().is_empty() && files.is_empty() {
         return None;
     }
+    let said = own_command(text, bot)?;
+    // The API marks `/command@us` as a command only.
+    let names_us = said != text;
     let answered = &message["reply_to_message"];
     // The first message of a topic counts as the one that every other answers.
     let is_topic_start = !answered["forum_topic_created"].is_null();
@@ -122,10 +125,10 @@ pub fn read(update: &Value, bot: &Bot) -> Option<Inbound> {
             former: None,
         },
         sender: Sender { id: from_id.to_string(), name: name(from) },
-        text: own_command(text, bot)?,
+        text: said,
         attachments: Vec::new(),
         files,
-        is_mention: answers_us || is_mentioned(text, entities, bot),
+        is_mention: answers_us || names_us || is_mentioned(text, entities, bot),
         quoted: quoted.filter(|_| !is_topic_start).map(str::to_owned),
     })
 }
@@ -256,6 +259,10 @@ mod tests {
         assert_eq!(read_message(&message("/new@clawbot x")).unwrap().text, "/new x");
         assert_eq!(read_message(&message("/new x@y")).unwrap().text, "/new x@y");
         assert_eq!(read_message(&message("/new@otherbot")), None);
+        // Whatever the word is, it is said to us.
+        let greeted = read_message(&message("/greet@clawbot")).unwrap();
+        assert_eq!((greeted.text.as_str(), greeted.is_mention), ("/greet", true));
+        assert!(!read_message(&message("/greet")).unwrap().is_mention);
     }
 
     #[test]

@@ -76,7 +76,7 @@ pub fn run(args: AddArgs, env: &Env) -> anyhow::Result<ExitCode> {
     Ok(if bound.conflicts.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// No gateway starts with an agent whose model there is not.
+/// An agent whose model there is not is answered by another one, or not at all.
 fn check_model(model: &str, env: &Env) -> anyhow::Result<()> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let failover =

@@ -119,28 +119,31 @@ fn look(env: &Env, overrides: Overrides) -> Result<Settings, ConfigError> {
     config::load(env, &Overrides { read_only: true, ..overrides })
 }
 
-fn check(env: &Env) -> anyhow::Result<Settings> {
+/// The settings, and what is to be told of them.
+fn check(env: &Env) -> anyhow::Result<(Settings, Vec<ConfigIssue>)> {
     let settings = look(env, Overrides::default())?;
-    super::one_thread()?.block_on(app::check(&settings, env))?;
-    Ok(settings)
+    let missing = super::one_thread()?.block_on(app::check(&settings, env))?;
+    let warnings = document::warnings(&settings.raw).into_iter();
+    let missing = missing.into_iter().map(ConfigIssue::from);
+    Ok((settings, warnings.chain(missing).collect()))
 }
 
 fn validate(env: &Env, as_json: bool) -> anyhow::Result<ExitCode> {
     let path = Paths::resolve(env)?.config_path;
     let checked = check(env);
     if !as_json {
-        let settings = checked?;
+        let (settings, warnings) = checked?;
         let state = if settings.file.exists { "is valid" } else { "is not there; defaults apply" };
         say(&format!("{} {state}\n", path.display()))?;
-        for ConfigIssue { path, message } in document::warnings(&settings.raw) {
+        for ConfigIssue { path, message } in warnings {
             note(&format!("warning: {path} {message}"));
         }
         return Ok(ExitCode::SUCCESS);
     }
     let (answer, code) = match checked {
-        Ok(settings) => {
+        Ok((settings, warnings)) => {
             let exists = settings.file.exists;
-            let warnings = document::warnings(&settings.raw).into_iter();
+            let warnings = warnings.into_iter();
             let warnings: Vec<_> =
                 warnings.map(|it| json!({"path": it.path, "message": it.message})).collect();
             let answer =

@@ -59,7 +59,7 @@ pub fn run(args: &DoctorArgs, env: &Env) -> anyhow::Result<ExitCode> {
     if let Ok(settings) = &loaded {
         let runtime = super::one_thread()?;
         findings.extend(runtime.block_on(setup::references(settings, &settings.environment(env))));
-        findings.push(runtime.block_on(setup::models(settings, env)));
+        findings.extend(runtime.block_on(setup::models(settings, env)));
     }
     findings.extend(setup::programs(env));
     findings.push(setup::sandbox(loaded.as_ref().ok()));

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::finding::{Finding, Severity};
+use crate::agent::Models;
 use crate::agent::exec::sandbox_availability;
 use crate::app;
 use crate::auth::origin::page_verdict;
@@ -12,7 +13,8 @@ use crate::config::document;
 use crate::config::foreign::{self, Foreign};
 use crate::config::secrets::{self, targets};
 use crate::config::{self, ConfigError, Env, Overrides, Paths, Settings};
-use crate::support::{Clock, SystemClock};
+use crate::providers::{Failover, MissingModel};
+use crate::support::{Clock, Live, SystemClock};
 
 /// Programs that agents use, and what for.
 const PROGRAMS: [(&str, &str); 3] = [
@@ -20,6 +22,10 @@ const PROGRAMS: [(&str, &str); 3] = [
     ("rg", "agents search quickly with it; without it they use grep"),
     ("python3", "many skills need it"),
 ];
+
+/// What to do about a model that there is not.
+const CORRECT_MODEL: &str =
+    "correct the place that is named; `clawgate models list` shows what there is";
 
 /// Whether the file can be used.
 pub fn config(loaded: &Result<Settings, ConfigError>, env: &Env) -> Finding {
@@ -160,21 +166,42 @@ pub async fn references(settings: &Settings, env: &Env) -> Vec<Finding> {
     findings
 }
 
-/// Whether the model that answers can be asked.
-pub async fn models(settings: &Settings, env: &Env) -> Finding {
+/// Whether there are the models that are named, and the one that answers can be asked.
+pub async fn models(settings: &Settings, env: &Env) -> Vec<Finding> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let failover = match app::models(settings, env, &clock).await {
         Ok(failover) => failover,
         Err(error) => {
-            return Finding::new(
+            return vec![Finding::new(
                 "models.unusable",
                 Severity::Critical,
                 error.to_string(),
                 "the gateway does not start",
-                "correct the place that is named; `clawgate models list` shows what there is",
-            );
+                CORRECT_MODEL,
+            )];
         }
     };
+    let keys = Live::new(app::key_rules(settings));
+    let known = Models::new(Arc::clone(&failover), keys, &settings.agents);
+    let mut findings: Vec<_> = known.missing().into_iter().map(missing).collect();
+    if failover.catalog().default_choice().model.options.missing.is_none() {
+        findings.push(default_model(settings, &failover).await);
+    }
+    findings
+}
+
+/// A model that is named, and that there is not.
+fn missing(MissingModel { path, message, is_answered, .. }: MissingModel) -> Finding {
+    let (severity, detail) = if is_answered {
+        (Severity::Warn, "whoever wants it is answered by another model")
+    } else {
+        (Severity::Critical, "whoever wants it is answered by an error")
+    };
+    Finding::new("models.missing", severity, format!("{path}: {message}"), detail, CORRECT_MODEL)
+}
+
+/// Whether the model that answers by default can be asked.
+async fn default_model(settings: &Settings, failover: &Failover) -> Finding {
     let choice = failover.catalog().default_choice();
     let name = choice.model.reference();
     if name.provider == "offline" {

@@ -17,9 +17,9 @@ const ACCOUNTS_MAX: usize = 32;
 /// Longest id of an account; it stands in session keys.
 const ACCOUNT_ID_MAX: usize = 64;
 /// Largest file that is taken or sent, in MiB, unless the file says otherwise.
-const MEDIA_MB: u64 = 5;
+const MEDIA_MB: f64 = 5.0;
 /// Bound of that: what the Bot API takes.
-const MEDIA_MB_MAX: u64 = 50;
+const MEDIA_MB_MAX: u32 = 50;
 /// Longest part of a reply on Telegram, in UTF-16 units; the API takes 4096,
 /// and a part may need marks at both ends.
 const TELEGRAM_CHUNK: usize = 4000;
@@ -84,7 +84,9 @@ pub enum ReplyToMode {
     /// None.
     #[default]
     Off,
-    /// The first.
+    /// The first. So does `batched` here, by which the original means only an answer to several
+    /// messages at once.
+    #[serde(alias = "batched")]
     First,
     /// All.
     All,
@@ -196,7 +198,7 @@ struct Written {
     text_chunk_limit: Option<usize>,
     chunk_mode: ChunkMode,
     reply_to_mode: ReplyToMode,
-    media_max_mb: Option<u64>,
+    media_max_mb: Option<f64>,
     bot_token: Option<SecretInput>,
     api_root: Option<String>,
     streaming: Option<Streaming>,
@@ -314,6 +316,12 @@ fn account(
         let rule = format!("must be an integer between 64 and {most}");
         return Err(node.member("textChunkLimit")?.wrong(&rule));
     }
+    let media_max = written.media_max_mb.unwrap_or(MEDIA_MB);
+    if media_max < 0.0 {
+        return Err(node.member("mediaMaxMb")?.wrong("must be a positive number"));
+    }
+    // A part of one is as good as all of it.
+    let media_max_mb = (1..MEDIA_MB_MAX).find(|whole| f64::from(*whole) >= media_max);
     Ok(ChannelAccount {
         kind,
         id: id.to_owned(),
@@ -324,7 +332,7 @@ fn account(
         chunk_limit,
         chunk_mode: written.chunk_mode,
         reply_to: written.reply_to_mode,
-        media_max_mb: written.media_max_mb.unwrap_or(MEDIA_MB).clamp(1, MEDIA_MB_MAX),
+        media_max_mb: media_max_mb.unwrap_or(MEDIA_MB_MAX).into(),
         way: match kind {
             ChannelKind::Telegram => telegram(written, id),
             ChannelKind::Webhook => webhook(written, id),

@@ -44,6 +44,22 @@ fn accounts_share_what_stands_beside_them_but_no_credentials() {
 }
 
 #[test]
+fn what_the_original_takes_refuses_no_file() {
+    let telegram = |written: Value| {
+        let all = settings(&json!({"channels": {"telegram": written}}));
+        all.map(|all| all.accounts.into_iter().next().unwrap())
+    };
+    let batched = telegram(json!({"botToken": "1:a", "replyToMode": "batched"})).unwrap();
+    assert_eq!(batched.reply_to, ReplyToMode::First);
+    for (written, megabytes) in [(0.5, 1), (4.0, 4), (4.2, 5), (50.0, 50), (2048.0, 50)] {
+        let account = telegram(json!({"botToken": "1:a", "mediaMaxMb": written})).unwrap();
+        assert_eq!(account.media_max_mb, megabytes, "{written}");
+    }
+    let error = telegram(json!({"mediaMaxMb": -1})).unwrap_err().to_string();
+    assert!(error.starts_with("channels.telegram.mediaMaxMb: must be a positive"), "{error}");
+}
+
+#[test]
 fn an_account_says_why_it_cannot_be_used() {
     let long = "0123456789abcdef";
     for (written, why) in [

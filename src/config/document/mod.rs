@@ -21,7 +21,7 @@ use super::edit::ValuePath;
 use super::foreign::{self, Foreign};
 use super::load::{check_with, with_section};
 use super::redact::redacted;
-use super::{ConfigError, Env, Paths, dotenv, include, keys, parse, substitute};
+use super::{ConfigError, Env, Paths, dotenv, fillings, include, keys, parse, substitute};
 use crate::support::hex;
 
 pub use change::{change, meaning};
@@ -72,7 +72,7 @@ pub struct ConfigSnapshot {
     pub raw: Option<String>,
     /// What stands in it, without secrets.
     pub parsed: Value,
-    /// `source` with variables filled in.
+    /// `source` with variables filled in, where that may be shown: see [`shown`].
     pub resolved: Value,
     /// Whether it can be parsed.
     pub is_readable: bool,
@@ -142,13 +142,17 @@ fn shown_text(text: String, parsed: &Value, shown: &Value) -> Option<String> {
     serde_json::to_string_pretty(shown).ok().map(|text| text + "\n")
 }
 
-/// A config, with what it includes, with its variables filled in, without secrets.
+/// A config, with what it includes, with its variables filled in, without secrets. What a
+/// variable holds is one, unless the place is for a number or a word: the name stands there.
 pub fn shown(whole: &Value, env: &Env, path: &Path) -> Value {
     let names: Vec<_> = whole.as_object().into_iter().flat_map(Map::keys).collect();
     let names: Vec<_> = names.iter().map(|name| name.as_str()).collect();
     let env = with_section(whole, env, path);
     let filled = env.and_then(|env| substitute::sections(whole, &names, &env, path));
-    redacted(filled.as_ref().unwrap_or(whole))
+    let Ok(filled) = filled else { return redacted(whole) };
+    let mut shown = redacted(&filled);
+    fillings::put_back(whole, &mut shown);
+    shown
 }
 
 /// What stands in a config and means nothing here: keys, and values that are not

@@ -174,6 +174,38 @@ fn nothing_is_written_that_is_stale_wrong_or_lost() {
     assert!(Path::new(&empty.path()).exists());
 }
 
+#[test]
+fn what_goes_from_a_list_leaves_its_file_to_nobody() {
+    let text = "{\n  agents: { list: [{ id: 'main' }, { $include: './a.json5' }, \
+                { id: 'c', name: 'C' }] },\n}\n";
+    let place = Place::new(Some(text));
+    fs::write(place.path().with_file_name("a.json5"), "{ id: 'a', name: 'A' }").unwrap();
+    let mut wanted = place.look().source;
+    let removed = wanted["agents"]["list"].as_array_mut().unwrap().remove(1);
+    assert_eq!(removed, json!({"id": "a", "name": "A"}));
+    place.set(&wanted.to_string()).unwrap();
+    assert_eq!(place.look().source, wanted);
+    assert!(!place.text().contains("$include"), "{}", place.text());
+}
+
+#[test]
+fn sections_alone_leave_the_others_as_they_are() {
+    let place = Place::new(Some(FILE));
+    let sections = json!({"gateway": {"auth": {"token": REDACTED}}, "session": {"mainKey": "m"}});
+    let sections = sections.as_object().unwrap().clone();
+    let change = ConfigWrite::Sections(sections);
+    let written = write(&change, &ConfigBase::Any, &place.env, |_| Ok(())).unwrap();
+    assert_eq!(written.config["gateway"], json!({"auth": {"token": REDACTED}}));
+    let text = place.text();
+    let after = parse(&text, &place.path()).unwrap();
+    assert_eq!(after["gateway"], json!({"auth": {"token": "secret-1"}}));
+    assert_eq!(
+        (&after["mine"], &after["session"]),
+        (&json!({"kept": true}), &json!({"mainKey": "m"}))
+    );
+    assert!(text.contains("// the door") && text.contains("${KEY}"), "{text}");
+}
+
 fn with_includes() -> Place {
     let text = "{\n  // who answers\n  agents: { $include: './agents.json5' },\n  \
                 gateway: { port: 1, auth: { token: 'secret-1' } },\n  extra: 1,\n}\n";
@@ -319,7 +351,7 @@ fn variables_of_the_file_dotenv_hold_and_what_is_wrong_there_is_told() {
     fs::write(place.path().with_file_name(".env"), "NAME=mine\nsecret-x\n").unwrap();
     let seen = place.look();
     assert_eq!(seen.issues, []);
-    assert_eq!(seen.resolved["session"]["mainKey"], "mine");
+    assert_eq!(seen.resolved["session"]["mainKey"], "${NAME}");
     let [wrong] = &seen.warnings[..] else { panic!("{:?}", seen.warnings) };
     assert!(wrong.path == ".env" && wrong.message.contains("line 2 is not"), "{wrong:?}");
     assert!(!format!("{seen:?}").contains("secret-x"));
@@ -346,12 +378,13 @@ fn variables_of_the_section_env_hold_where_the_environment_has_none() {
     ));
     let seen = place.look();
     assert_eq!(seen.issues, []);
-    let provider = &seen.resolved["models"]["providers"]["p"];
+    let meant = crate::config::preview(&place.text(), &place.env).unwrap();
+    let provider = meant.models.providers.get("p").unwrap();
     assert_eq!(
-        (&provider["baseUrl"], &provider["api"]),
-        (&json!("hers-secret-2"), &json!("secret-2"))
+        (provider.base_url.as_deref(), provider.api.as_deref(), meant.session.main_key.as_str()),
+        (Some("hers-secret-2"), Some("secret-2"), "/x")
     );
-    assert_eq!(seen.resolved["session"]["mainKey"], "/x");
+    assert_eq!(seen.resolved["session"]["mainKey"], "${PATHS}");
     assert_eq!(seen.parsed["env"]["KEY"], REDACTED);
     // The next text is read without what the last one brought along.
     assert!(

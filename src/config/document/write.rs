@@ -27,6 +27,8 @@ pub enum ConfigWrite {
     Replace(String),
     /// To have these members merged into it; JSON5.
     Merge(String),
+    /// To have these sections; the others stay.
+    Sections(Map<String, Value>),
     /// To have this at this place.
     Set(ValuePath, Value),
     /// To have nothing at this place.
@@ -195,6 +197,7 @@ fn plan(
     let next = match write {
         ConfigWrite::Replace(raw) => replaced(text, &known, raw, path),
         ConfigWrite::Merge(raw) => patched(text, &known, raw),
+        ConfigWrite::Sections(sections) => with_sections(text, &known, sections),
         ConfigWrite::Set(place, value) => set_at(text, &known, place, value),
         ConfigWrite::Unset(place) => unset_at(text, &known, place),
     }
@@ -303,6 +306,20 @@ fn patched(text: &str, known: &Known<'_>, raw: &str) -> Result<String, ConfigWri
         return Err(ConfigWriteError::NoObject);
     }
     let mut wanted = merge::merged(&known.whole, &patch);
+    for (place, secret) in restored(&wanted, &known.whole)? {
+        place.put(&mut wanted, secret);
+    }
+    known.rewritten(text, wanted)
+}
+
+fn with_sections(
+    text: &str,
+    known: &Known<'_>,
+    sections: &Map<String, Value>,
+) -> Result<String, ConfigWriteError> {
+    let mut whole = known.whole.as_object().cloned().unwrap_or_default();
+    whole.extend(sections.clone());
+    let mut wanted = Value::Object(whole);
     for (place, secret) in restored(&wanted, &known.whole)? {
         place.put(&mut wanted, secret);
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{INCLUDE, merged};
+use super::{INCLUDE, includes, merged};
 use crate::config::edit::{Step, ValuePath};
 
 /// Something of a file would have to change that cannot be overruled beside the
@@ -17,7 +17,7 @@ pub(in crate::config) struct Lost {
 
 /// What the config file has to say so that it means `wanted`: where `raw`, its
 /// text, includes files, that stays, and what is different stands beside it.
-/// `bare` says what an object with nothing but `$include` means.
+/// `bare` says what an object with `$include` means.
 ///
 /// # Errors
 /// For what cannot be said beside it: something taken away, or another list.
@@ -44,17 +44,62 @@ fn node(
             beside(path, &wanted, known, bare)
         }
         (Value::Object(wanted), Value::Object(known)) => members(path, wanted, known, bare),
-        (Value::Array(wanted), Value::Array(known)) => {
-            let items = wanted.into_iter().enumerate().map(|(index, item)| {
-                let Some(known) = known.get(index) else { return Ok(item) };
-                path.push(Step::Index(index));
-                let kept = node(path, item, known, bare);
-                path.pop();
-                kept
-            });
-            Ok(Value::Array(items.collect::<Result<_, _>>()?))
+        (Value::Array(wanted), Value::Array(known)) if known.iter().any(includes) => {
+            items(path, wanted, known, bare)
         }
         (wanted, _) => Ok(wanted),
+    }
+}
+
+/// A list with the items that it had in the form that they had; which one is meant is told
+/// by what it means, not by its place. One that is new stays as it is.
+fn items(
+    path: &mut Vec<Step>,
+    wanted: Vec<Value>,
+    known: &[Value],
+    bare: &dyn Fn(&Value) -> Option<Value>,
+) -> Result<Value, Lost> {
+    let meaning = |raw: &Value| if includes(raw) { bare(raw) } else { Some(raw.clone()) };
+    let meanings: Vec<_> = known.iter().map(meaning).collect();
+    let mut rest: Vec<usize> = (0..known.len()).collect();
+    let mut counterpart = |is_it: &dyn Fn(&Value, &Value) -> bool| {
+        let is_meant = |place: &usize| {
+            let (raw, meaning) = (known.get(*place), meanings.get(*place).and_then(Option::as_ref));
+            raw.zip(meaning).is_some_and(|(raw, meaning)| is_it(raw, meaning))
+        };
+        let at = rest.iter().position(is_meant)?;
+        Some(rest.remove(at))
+    };
+    let mut found: Vec<Option<usize>> = Vec::new();
+    for item in &wanted {
+        found.push(counterpart(&|raw: &Value, meaning: &Value| is_same(raw, meaning, item)));
+    }
+    // Edited where it was: nothing of it says which one it is but its place.
+    let is_nameless = |item: &Value| item.get("id").is_none();
+    let is_as_long = wanted.len() == known.len();
+    let items = wanted.into_iter().zip(found).enumerate().map(|(index, (item, found))| {
+        let is_free = |place: &usize| {
+            let meaning = meanings.get(*place).and_then(Option::as_ref);
+            is_as_long && rest.contains(place) && meaning.is_some_and(is_nameless)
+        };
+        let place = found.or_else(|| Some(index).filter(is_free).filter(|_| is_nameless(&item)));
+        let Some(known) = place.and_then(|place| known.get(place)) else { return Ok(item) };
+        path.push(Step::Index(index));
+        let kept = node(path, item, known, bare);
+        path.pop();
+        kept
+    });
+    Ok(Value::Array(items.collect::<Result<_, _>>()?))
+}
+
+/// Whether an item of a list is that of the file, which means this.
+fn is_same(raw: &Value, meaning: &Value, item: &Value) -> bool {
+    if item.get(INCLUDE).is_some() {
+        return item.get(INCLUDE) == raw.get(INCLUDE);
+    }
+    match (meaning.get("id"), item.get("id")) {
+        (Some(known), Some(wanted)) => known == wanted,
+        _ => meaning == item,
     }
 }
 

@@ -172,6 +172,45 @@ fn a_change_stands_beside_the_include_or_is_refused() {
     assert_eq!(gone, Ok(json!({"port": 2})));
 }
 
+#[test]
+fn an_item_of_a_list_keeps_its_file_wherever_it_stands() {
+    let raw = json!({"list": [{"id": "main"}, {"$include": "a.json"}, {"id": "c"}]});
+    let a = json!({"id": "a", "name": "A"});
+    let bare = |item: &Value| (item[INCLUDE] == "a.json").then(|| a.clone());
+    let written = |list: &Value| {
+        let kept = kept(json!({"list": list}), &raw, &bare);
+        kept.map(|mut config| config["list"].take())
+    };
+    for list in [
+        json!([{"id": "main"}, {"id": "c"}]),
+        json!([{"id": "main"}, {"id": "new"}, {"id": "c"}]),
+        json!([{"$include": "a.json"}]),
+        json!([{"$include": "b.json"}, {"id": "main"}]),
+    ] {
+        assert_eq!(written(&list), Ok(list));
+    }
+    for (list, expected) in [
+        (
+            json!([{"id": "main"}, {"id": "c", "x": 1}, a]),
+            json!([{"id": "main"}, {"id": "c", "x": 1}, {"$include": "a.json"}]),
+        ),
+        (json!([{"id": "a", "name": "B"}]), json!([{"$include": "a.json", "name": "B"}])),
+    ] {
+        assert_eq!(written(&list), Ok(expected));
+    }
+}
+
+#[test]
+fn an_item_without_a_name_is_that_of_its_place_while_the_list_is_as_long() {
+    let raw = json!([{"$include": "a.json"}, 1]);
+    let bare = |_: &Value| Some(json!({"x": 1, "y": 1}));
+    let written = |list: Value| kept(list, &raw, &bare);
+    let edited = json!({"x": 1, "y": 2});
+    assert_eq!(written(json!([edited, 1])), Ok(json!([{"$include": "a.json", "y": 2}, 1])));
+    assert_eq!(written(json!([edited])), Ok(json!([edited])));
+    assert_eq!(written(json!([1, {"x": 1, "y": 1}])), Ok(json!([1, {"$include": "a.json"}])));
+}
+
 fn value() -> impl proptest::strategy::Strategy<Value = Value> {
     use proptest::prelude::*;
     let leaf = prop_oneof![Just(json!(1)), Just(json!(2)), Just(json!("a")), Just(json!(true))];

@@ -1,6 +1,6 @@
 //! The keys of `channels` and `bindings`.
 
-use super::Kind::{self, Boolean, Either, Integer, List, Map, Object, Secret, Text, Word};
+use super::Kind::{self, Boolean, Either, Integer, List, Map, Number, Object, Secret, Text, Word};
 use super::tools::ANY_NUMBER;
 use super::{FROM_ZERO, Key, key};
 
@@ -38,10 +38,14 @@ const SEND_TO: Key = key("sendTo", PEERS, "Where agents may write to of themselv
 const DEFAULT_TO: Key = key("defaultTo", PEER, "Where messages go that name nobody.");
 const CHUNK_MODE: Key =
     key("chunkMode", Word(&["length", "newline"]), "Where long answers are cut.").or("\"length\"");
-const REPLY_TO: Key =
-    key("replyToMode", Word(&["off", "first", "all"]), "Which parts quote what they answer.")
-        .or("\"off\"");
-const MEDIA_MAX: Key = key("mediaMaxMb", FROM_ZERO, "Largest file in MiB, 50 at most.").or("5");
+const REPLY_TO: Key = key(
+    "replyToMode",
+    Word(&["off", "first", "all", "batched"]),
+    "Which parts quote what they answer; batched is the same as first.",
+)
+.or("\"off\"");
+const MEDIA_MAX: Key =
+    key("mediaMaxMb", Number(0.0, f64::MAX), "Largest file in MiB, 50 at most.").or("5");
 const DEFAULT_ACCOUNT: Key =
     key("defaultAccount", Text, "The account that is meant where none is named.")
         .or("\"default\"")

@@ -15,7 +15,7 @@ const PROFILE: Key =
 const ALLOW: Key =
     key("allow", TEXTS, "Only these tools; names, groups such as group:fs, or patterns.");
 const ALSO_ALLOW: Key =
-    key("alsoAllow", TEXTS, "These beside those of the profile; not together with allow.");
+    key("alsoAllow", TEXTS, "These beside those of the profile; not together with names in allow.");
 const DENY: Key = key("deny", TEXTS, "Never these tools.");
 const BY_PROVIDER: Key = key(
     "byProvider",

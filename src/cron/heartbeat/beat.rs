@@ -8,7 +8,7 @@ use crate::agent::{AbortReason, Family, Progress, RunEnd, RunTerms, Runs, SendRe
 use crate::auth::Owner;
 use crate::bus::{Audience, EventKind};
 use crate::config::HeartbeatSettings;
-use crate::cron::outlet::Announcement;
+use crate::cron::outlet::{Announcement, Told};
 use crate::cron::target::{Place, Wanted};
 use crate::cron::{Cron, texts};
 use crate::protocol::message::UserMessage;
@@ -29,8 +29,8 @@ const PREVIEW_MAX: usize = 200;
 pub enum Cause {
     /// It is time.
     Clock,
-    /// Somebody has woken it.
-    Woken,
+    /// Somebody has told it something in a session, and woken it.
+    Woken(SessionKey),
     /// A job reminds of something in a session. It is said where that was last
     /// written to from, as in the original.
     Reminder(SessionKey),
@@ -50,12 +50,15 @@ pub struct Beat {
 
 impl Beat {
     /// Asks, and tells what came of it.
-    pub async fn run(self) {
+    pub async fn run(mut self) {
+        if self.cause != Cause::Clock && !self.waits_its_turn().await {
+            return;
+        }
         let began = self.cron.now_ms();
-        let told = match self.ask().await {
-            Ok(said) => self.tell(&said).await,
-            Err(Quiet::Skipped(reason)) => json!({"status": "skipped", "reason": reason}),
-            Err(Quiet::Failed(reason)) => json!({"status": "failed", "reason": reason}),
+        let told = if self.cause == Cause::Clock && self.runs.is_busy(&self.key()) {
+            json!({"status": "skipped", "reason": "requests-in-flight"})
+        } else {
+            self.ask_and_tell().await
         };
         let now = self.cron.now_ms();
         let mut event = json!({"ts": now});
@@ -68,38 +71,66 @@ impl Beat {
         self.cron.parts.bus.publish(EventKind::Heartbeat, &Audience::Everyone, &event);
     }
 
-    fn key(&self) -> SessionKey {
-        if let Cause::Reminder(key) = &self.cause {
-            return key.clone();
+    /// Waits until nothing runs in the session: what waits there may be heard until then.
+    /// `false` when another one waits already, which is this one, too.
+    async fn waits_its_turn(&mut self) -> bool {
+        let (key, agent) = (self.key(), self.settings.agent_id.clone());
+        let is_reminder = matches!(self.cause, Cause::Reminder(_));
+        if !self.cron.heartbeats.wait(&agent, &key, is_reminder) {
+            return false;
         }
-        self.cron.heartbeat_session(&self.settings)
+        while let Some(run) = self.runs.active(&key) {
+            run.ended().await;
+        }
+        if self.cron.heartbeats.wait_no_more(&agent, &key) {
+            self.cause = Cause::Reminder(key);
+        }
+        true
     }
 
-    /// The answer of the agent.
-    async fn ask(&self) -> Result<Progress, Quiet> {
-        let (key, parts) = (self.key(), self.runs.parts());
-        if self.cause == Cause::Clock && self.runs.is_busy(&key) {
-            return Err(Quiet::Skipped("requests-in-flight"));
+    /// What came of asking. What the agent was to hear waits in the database until that
+    /// is told: after a crash it is heard in the session's next turn.
+    async fn ask_and_tell(&self) -> Value {
+        let key = self.key();
+        let mut untold = self.runs.parts().take_notices(&key);
+        let (told, is_heard) = match self.ask(&key, &untold.texts()).await {
+            Ok(said) => (self.tell(&said).await, true),
+            Err(Quiet::Skipped(reason)) => (json!({"status": "skipped", "reason": reason}), false),
+            Err(Quiet::Unheard(reason)) => (json!({"status": "failed", "reason": reason}), false),
+            Err(Quiet::Failed(reason)) => (json!({"status": "failed", "reason": reason}), true),
+        };
+        if is_heard {
+            untold.set_heard();
         }
-        let mut untold = parts.take_notices(&key);
-        let events = untold.texts();
-        if events.is_empty() && matches!(self.cause, Cause::Reminder(_)) {
-            // Another turn has heard it.
-            return Err(Quiet::Skipped("already-told"));
+        told
+    }
+
+    fn key(&self) -> SessionKey {
+        match &self.cause {
+            Cause::Woken(key) | Cause::Reminder(key) => key.clone(),
+            Cause::Clock => self.cron.heartbeat_session(&self.settings),
         }
-        if events.is_empty() && self.cause == Cause::Clock && !self.has_something_to_read().await {
-            return Err(Quiet::Skipped("empty-heartbeat-file"));
+    }
+
+    /// The answer of the agent to what waits in a session.
+    async fn ask(&self, key: &SessionKey, events: &[String]) -> Result<Progress, Quiet> {
+        if events.is_empty() && !self.is_for_the_file(key).await {
+            return Err(Quiet::Skipped(match self.cause {
+                Cause::Clock => "empty-heartbeat-file",
+                // Another turn has heard it.
+                Cause::Woken(_) | Cause::Reminder(_) => "already-told",
+            }));
         }
         let reminder = matches!(self.cause, Cause::Reminder(_)).then(|| events.join("\n\n"));
         let (now, zone) = (self.cron.now_ms(), self.cron.zone());
         let text = if events.is_empty() {
             texts::heartbeat(&self.settings.prompt, &zone, now)
         } else {
-            texts::events(&events, &zone, now)
+            texts::events(events, &zone, now)
         };
         let mut message = UserMessage::text(text, now);
         message.extra.insert("provenance".into(), json!({"kind": HEARTBEAT_KIND}));
-        let run_id = format!("heartbeat:{}", parts.ids.uuid());
+        let run_id = format!("heartbeat:{}", self.cron.parts.ids.uuid());
         let terms = RunTerms {
             is_owner: true,
             is_heartbeat: true,
@@ -120,13 +151,10 @@ impl Beat {
             terms,
         });
         match sent.await {
-            Ok((_, start)) => {
-                // They stand in the transcript.
-                untold.set_heard();
-                drop(start);
-            }
+            // The run begins as its start goes.
+            Ok((_, start)) => drop(start),
             // They are heard at the next turn instead.
-            Err(error) => return Err(Quiet::Failed(error.to_string())),
+            Err(error) => return Err(Quiet::Unheard(error.to_string())),
         }
         let report = self.runs.ends(Some(Family::Agent), &run_id).await;
         let report = report.map_err(|error| Quiet::Failed(error.to_string()))?;
@@ -140,6 +168,10 @@ impl Beat {
                 ),
                 Some(reminder),
             ) => Ok(Progress { text: reminder.into(), ..Progress::default() }),
+            // The next process says it.
+            (RunEnd::Aborted(reason @ AbortReason::Shutdown), None) => {
+                Err(Quiet::Unheard(format!("stopped ({})", reason.as_str())))
+            }
             (RunEnd::Failed(error), _) => {
                 Err(Quiet::Failed(report.failure().unwrap_or_else(|| error.clone())))
             }
@@ -147,6 +179,14 @@ impl Beat {
                 Err(Quiet::Failed(format!("stopped ({})", reason.as_str())))
             }
         }
+    }
+
+    /// Whether an agent is asked in a session although nothing waits there: a heartbeat in
+    /// its own session is for the file, too.
+    async fn is_for_the_file(&self, key: &SessionKey) -> bool {
+        !matches!(self.cause, Cause::Reminder(_))
+            && *key == self.cron.heartbeat_session(&self.settings)
+            && self.has_something_to_read().await
     }
 
     /// Whether there is a file that says what is to be looked at, and says
@@ -211,10 +251,12 @@ impl Beat {
             account_id: account_id.clone(),
             text: news.clone(),
             files: said.files.clone(),
+            bound_to: None,
             idempotency_key: format!("heartbeat-{}", self.cron.parts.ids.uuid()),
         });
         match said.await {
-            Ok(()) => told("sent", None, Some(&place)),
+            Ok(Told::Said) => told("sent", None, Some(&place)),
+            Ok(Told::Waits) => told("sent", Some("waits-for-channel"), Some(&place)),
             Err(error) => told("failed", Some(&error.to_string()), Some(&place)),
         }
     }
@@ -222,7 +264,11 @@ impl Beat {
 
 /// Why there is no answer.
 enum Quiet {
+    /// Nobody was asked.
     Skipped(&'static str),
+    /// Nobody has heard what was to be said.
+    Unheard(String),
+    /// Somebody has heard it, and failed.
     Failed(String),
 }
 

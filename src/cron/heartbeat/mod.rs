@@ -7,6 +7,7 @@ mod beat;
 mod pulse;
 mod silent;
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -32,15 +33,25 @@ struct State {
     last: Option<Value>,
     /// Agents that somebody has woken.
     wanted: BTreeMap<String, Woken>,
+    /// Agents that are asked in a session as soon as nothing runs there, and whether a
+    /// job reminds of something.
+    waiting: BTreeMap<(String, SessionKey), bool>,
 }
 
 /// What an agent was woken for.
 #[derive(Debug, Default)]
 struct Woken {
-    /// Whether for a heartbeat.
-    beats: bool,
+    /// The sessions in which it was told something.
+    told: BTreeSet<SessionKey>,
     /// The sessions in which jobs remind of something.
     reminded: BTreeSet<SessionKey>,
+}
+
+impl Woken {
+    /// Whether it is to be asked in a session.
+    fn is_asked_in(&self, session: &SessionKey) -> bool {
+        self.told.contains(session) || self.reminded.contains(session)
+    }
 }
 
 impl Default for Heartbeats {
@@ -50,9 +61,11 @@ impl Default for Heartbeats {
 }
 
 impl Heartbeats {
-    /// Asks an agent soon, whatever the clock says.
-    pub fn wake(&self, agent_id: &str) {
-        self.state.lock().wanted.entry(agent_id.to_owned()).or_default().beats = true;
+    /// Asks an agent soon, whatever the clock says, in the session in which it was told
+    /// something.
+    pub fn wake(&self, agent_id: &str, session: SessionKey) {
+        let mut state = self.state.lock();
+        state.wanted.entry(agent_id.to_owned()).or_default().told.insert(session);
         self.woken.notify_one();
     }
 
@@ -61,6 +74,28 @@ impl Heartbeats {
         let mut state = self.state.lock();
         state.wanted.entry(agent_id.to_owned()).or_default().reminded.insert(session);
         self.woken.notify_one();
+    }
+
+    /// An agent is to be asked in a session. `false` when it is about to be: who asks then
+    /// tells all that has come.
+    fn wait(&self, agent_id: &str, session: &SessionKey, is_reminder: bool) -> bool {
+        let place = (agent_id.to_owned(), session.clone());
+        match self.state.lock().waiting.entry(place) {
+            Entry::Occupied(mut known) => {
+                *known.get_mut() |= is_reminder;
+                false
+            }
+            Entry::Vacant(place) => {
+                place.insert(is_reminder);
+                true
+            }
+        }
+    }
+
+    /// An agent that was waited for is asked now. Whether a job reminds of something.
+    fn wait_no_more(&self, agent_id: &str, session: &SessionKey) -> bool {
+        let place = (agent_id.to_owned(), session.clone());
+        self.state.lock().waiting.remove(&place).unwrap_or_default()
     }
 
     /// Turns heartbeats by the clock on or off, until the gateway stops.

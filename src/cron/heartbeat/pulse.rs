@@ -10,7 +10,6 @@ use crate::agent::Runs;
 use crate::config::HeartbeatSettings;
 use crate::sessions::{AgentId, SessionKey};
 
-use super::Woken;
 use super::beat::{Beat, Cause};
 use crate::cron::Cron;
 
@@ -21,14 +20,16 @@ const LOOK_AGAIN: Duration = Duration::from_mins(5);
 /// How often each agent is asked, and when the next time, in milliseconds.
 type Next = BTreeMap<String, (u64, u64)>;
 
-/// Whoever is asked as often as before keeps its time; the others begin anew.
+/// Whoever is asked as often as before keeps its time; the others begin anew. Nobody waits
+/// longer than from now to the next time: a clock that was ahead may have been set back.
 fn plan(all: &[HeartbeatSettings], next: &mut Next, now: u64) {
     let every = |agent: &str| all.iter().find(|it| it.agent_id == agent)?.every_ms;
     next.retain(|agent, (known, _)| every(agent) == Some(*known));
     for settings in all {
         if let Some(every) = settings.every_ms {
-            let begins = || (every, now.saturating_add(every));
-            next.entry(settings.agent_id.clone()).or_insert_with(begins);
+            let latest = now.saturating_add(every);
+            let (_, due) = next.entry(settings.agent_id.clone()).or_insert_with(|| (every, latest));
+            *due = latest.min(*due);
         }
     }
 }
@@ -53,10 +54,10 @@ impl Cron {
             let wanted = std::mem::take(&mut self.heartbeats.state.lock().wanted);
             for (agent, woken) in &wanted {
                 let settings = settings_of(all, agent);
-                // A reminder in the heartbeat's own session is one.
-                let beats = woken.beats && !self.is_reminded(woken, &settings);
+                // A reminder tells all that waits in its session.
+                let told = woken.told.difference(&woken.reminded).cloned().map(Cause::Woken);
                 let reminded = woken.reminded.iter().cloned().map(Cause::Reminder);
-                for cause in beats.then_some(Cause::Woken).into_iter().chain(reminded) {
+                for cause in told.chain(reminded) {
                     self.spawn_beat(&runs, settings.clone(), cause);
                 }
             }
@@ -66,8 +67,9 @@ impl Cron {
                 let Some(every) = settings.every_ms.filter(|_| *due <= now) else { continue };
                 *due = now.saturating_add(every);
                 let is_on = self.heartbeats.is_enabled() && self.is_active(settings, now);
+                let session = self.heartbeat_session(settings);
                 let woken = wanted.get(&settings.agent_id);
-                let is_asked = woken.is_some_and(|it| it.beats || self.is_reminded(it, settings));
+                let is_asked = woken.is_some_and(|it| it.is_asked_in(&session));
                 if is_on && !is_asked {
                     self.spawn_beat(&runs, settings.clone(), Cause::Clock);
                 }
@@ -82,11 +84,6 @@ impl Cron {
             Some(written) => SessionKey::parse_for(written, &agent, keys),
             None => SessionKey::main(&agent, keys),
         }
-    }
-
-    /// Whether a job reminds an agent in the session of its heartbeats.
-    fn is_reminded(&self, woken: &Woken, settings: &HeartbeatSettings) -> bool {
-        woken.reminded.contains(&self.heartbeat_session(settings))
     }
 
     fn until(&self, next: &Next) -> Option<Duration> {
@@ -125,5 +122,22 @@ async fn sleep(wait: Option<Duration>) {
     match wait {
         Some(wait) => tokio::time::sleep(wait).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_back_puts_no_heartbeat_off() {
+        let usual = HeartbeatSettings { every_ms: Some(1000), ..HeartbeatSettings::usual() };
+        let (all, mut next) = ([usual], Next::new());
+        let due = |next: &Next| next.values().map(|(_, due)| *due).collect::<Vec<_>>();
+        plan(&all, &mut next, 90_000);
+        plan(&all, &mut next, 90_400);
+        assert_eq!(due(&next), [91_000], "who waits keeps its time");
+        plan(&all, &mut next, 5000);
+        assert_eq!(due(&next), [6000]);
     }
 }

@@ -6,16 +6,14 @@
 //! answered (`gateway.reload.mode`). Like `/config` of other chats, and unlike
 //! `config.patch`, it is not counted: a form has a switch for each tool.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value, json};
 
+use crate::agent::roster::WouldWork;
 use crate::config::SaveError;
 use crate::config::document::{self, ConfigWriteError};
 use crate::handlers;
 use crate::protocol::ErrorShape;
 use crate::registry::{Ctx, Reply};
-use crate::support::blocking;
 
 /// Who may call this may change the config.
 const METHOD: &str = "config.patch";
@@ -50,20 +48,18 @@ pub async fn change<T: Send + 'static>(
 ) -> Reply<T> {
     cx.check(METHOD)?;
     let env = cx.services.env.clone();
-    let (services, runtime) = (Arc::clone(&cx.services), tokio::runtime::Handle::current());
-    let work = move || {
+    let work = move |would_work: Box<WouldWork>| {
         let mut told = None;
         let plan = |before: &Value| {
             let mut next = before.clone();
             told = Some(change(&mut next).map_err(Failed::Refused)?);
             Ok(next)
         };
-        let would_work = |text: &str| runtime.block_on(services.reload.check(text.to_owned()));
         let changed = document::change::<Failed>(&env, plan, |_| Ok(()), would_work);
         changed.map(|_| told)
     };
     let stopped = || ErrorShape::unavailable("the config file was not changed; the log says why");
-    let written = blocking(work).await.map_err(|_| stopped())?;
+    let written = handlers::in_turn(&cx.services, work).await.map_err(|_| stopped())?;
     let told = written.map_err(|failed| match failed {
         Failed::Refused(error) => error,
         Failed::Write(error) => ErrorShape::invalid(error.to_string()),

@@ -95,7 +95,7 @@ impl Told {
 
     /// Whether a part goes on where this ends.
     fn goes_on_with(&self, part: &TranscriptPart) -> bool {
-        part.session_id == self.session_id && part.count >= self.count && !part.has_more
+        part.session_id == self.session_id && part.count >= self.count && part.older.is_none()
     }
 }
 

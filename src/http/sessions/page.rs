@@ -90,12 +90,11 @@ pub(super) async fn read(
 /// twice, as recorded.
 pub(super) fn text(key: &SessionKey, part: &TranscriptPart) -> String {
     let messages = json!(part.messages).to_string();
-    let next = part.messages.first().and_then(seq_of).filter(|_| part.has_more);
-    let next = next.map(|seq| format!(r#","nextCursor":"{seq}""#)).unwrap_or_default();
+    let next = part.older.map(|seq| format!(r#","nextCursor":"{seq}""#)).unwrap_or_default();
     format!(
         r#"{{"sessionKey":{},"items":{messages},"messages":{messages},"hasMore":{}{next}}}"#,
         json!(key.as_str()),
-        part.has_more,
+        part.older.is_some(),
     )
 }
 
@@ -134,15 +133,19 @@ mod tests {
         let message = |seq: u64| json!({"role": "user", "__openclaw": {"id": "a", "seq": seq}});
         let mut part = TranscriptPart {
             messages: vec![message(5), message(6)],
-            has_more: true,
+            older: Some(5),
             ..TranscriptPart::default()
         };
         let told: Value = serde_json::from_str(&text(&key, &part)).unwrap();
         assert_eq!(told["items"], told["messages"]);
         assert_eq!((&told["hasMore"], &told["nextCursor"]), (&json!(true), &json!("5")));
         assert_eq!(told["sessionKey"], "agent:main:\"x\"");
-        part.has_more = false;
+        part.older = None;
         let told: Value = serde_json::from_str(&text(&key, &part)).unwrap();
-        assert_eq!(told.get("nextCursor"), None);
+        assert_eq!((&told["hasMore"], told.get("nextCursor")), (&json!(false), None));
+        // Also one in which nothing is shown.
+        let empty = TranscriptPart { older: Some(4), ..TranscriptPart::default() };
+        let told: Value = serde_json::from_str(&text(&key, &empty)).unwrap();
+        assert_eq!((&told["hasMore"], &told["nextCursor"]), (&json!(true), &json!("4")));
     }
 }

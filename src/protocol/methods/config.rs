@@ -2,8 +2,9 @@
 
 use serde_json::{Map, Value};
 
+use crate::protocol::ErrorShape;
 use crate::protocol::decode::{
-    Fields, Params, integer_from, non_empty, object, text, text_or_number,
+    Fields, Params, Unknown, decode, integer_from, non_empty, object, text, text_or_number,
 };
 
 /// The sections that a config has; clients of seed 001 send them as params.
@@ -36,8 +37,9 @@ const ENVELOPE: [&str; 16] = [
 pub enum ConfigInput {
     /// JSON5.
     Text(String),
-    /// The config itself, where a text is meant; of clients of seed 001.
-    Object(Value),
+    /// All that was sent, with the config itself in it, where a text is meant; of clients of
+    /// seed 001 and of the simple profile, and nobody else. See [`config_in`].
+    Object(Map<String, Value>),
     /// Nothing: the config as it is; of the same clients, and nobody else.
     Nothing,
 }
@@ -74,13 +76,17 @@ impl Params for ConfigApplyParams {
         if f.is_empty() {
             return Self(ConfigWriteParams { input: ConfigInput::Nothing, base_hash: None });
         }
-        let read = write(f);
-        f.optional("sessionKey", text());
-        f.optional("deliveryContext", object::<DeliveryContext>());
-        f.optional("note", text());
-        f.optional("restartDelayMs", integer_from(0));
-        Self(read)
+        Self(applied(f))
     }
+}
+
+fn applied(f: &mut Fields) -> ConfigWriteParams {
+    let read = write(f);
+    f.optional("sessionKey", text());
+    f.optional("deliveryContext", object::<DeliveryContext>());
+    f.optional("note", text());
+    f.optional("restartDelayMs", integer_from(0));
+    read
 }
 
 fn write(f: &mut Fields) -> ConfigWriteParams {
@@ -96,14 +102,53 @@ fn itself(f: &mut Fields) -> Option<ConfigWriteParams> {
     if f.has("raw") && !is_answer || !SECTIONS.iter().any(|section| f.has(section)) {
         return None;
     }
-    let mut members: Map<String, Value> = f.rest();
-    let hash = |name: &str| match members.get(name) {
+    let sent: Map<String, Value> = f.rest();
+    let hash = |name: &str| match sent.get(name) {
         Some(Value::String(hash)) if !hash.is_empty() => Some(hash.clone()),
         _ => None,
     };
     let base_hash = hash("baseHash").or_else(|| hash("hash").filter(|_| is_answer));
-    members.retain(|name, _| !ENVELOPE.contains(&name.as_str()));
-    Some(ConfigWriteParams { input: ConfigInput::Object(Value::Object(members)), base_hash })
+    Some(ConfigWriteParams { input: ConfigInput::Object(sent), base_hash })
+}
+
+/// The config in what a client sent that sends the config itself.
+pub fn config_in(mut sent: Map<String, Value>) -> Map<String, Value> {
+    sent.retain(|name, _| !ENVELOPE.contains(&name.as_str()));
+    sent
+}
+
+/// What the original answers to such params, which has them as a text only.
+pub fn not_a_text(method: &str, sent: Map<String, Value>) -> ErrorShape {
+    let sent = Value::Object(sent);
+    let refused = if method == "config.set" {
+        decode::<SetByText>(method, sent, Unknown::Refuse).err()
+    } else {
+        decode::<ApplyByText>(method, sent, Unknown::Refuse).err()
+    };
+    // Without a text, or with more beside it, there is always something to refuse.
+    refused.unwrap_or_else(|| ErrorShape::invalid(format!("invalid {method} params")))
+}
+
+/// Params of `config.set` as the original has them.
+#[derive(Debug)]
+struct SetByText;
+
+impl Params for SetByText {
+    fn read(f: &mut Fields) -> Self {
+        write(f);
+        Self
+    }
+}
+
+/// The same of `config.apply` and `config.patch`.
+#[derive(Debug)]
+struct ApplyByText;
+
+impl Params for ApplyByText {
+    fn read(f: &mut Fields) -> Self {
+        applied(f);
+        Self
+    }
 }
 
 /// Where the original tells of its restart.

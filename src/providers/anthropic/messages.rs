@@ -9,6 +9,7 @@ use super::super::ModelRequest;
 use super::super::compose::compose;
 use super::super::parts::{NO_OUTPUT, SEE_IMAGE, images_of, lines_of};
 use super::pictures;
+use super::thinking::is_thought;
 use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, ImageBlock, ThinkingBlock, ToolResultMessage,
     UserContent, text_of,
@@ -33,10 +34,11 @@ pub fn messages(request: &ModelRequest, mark: Option<&Value>) -> Vec<Value> {
         match message {
             AgentMessage::User(user) => wire.extend(user_message(&user.content)),
             AgentMessage::Assistant(answer) => {
-                if wire.is_empty() {
+                let said = assistant(answer);
+                if wire.is_empty() && said.is_some() {
                     wire.push(json!({"role": "user", "content": BEGINNING}));
                 }
-                wire.extend(assistant(answer));
+                wire.extend(said);
             }
             AgentMessage::ToolResult(_) => {}
         }
@@ -107,9 +109,13 @@ fn picture(image: &ImageBlock) -> Value {
     })
 }
 
+/// An answer up to what is no thought: the API refuses one that ends with a thought, as
+/// those do that their limit has cut.
 fn assistant(answer: &AssistantMessage) -> Option<Value> {
-    let blocks: Vec<Value> = answer.content.iter().filter_map(assistant_block).collect();
-    (!blocks.is_empty()).then(|| json!({"role": "assistant", "content": blocks}))
+    let mut blocks: Vec<Value> = answer.content.iter().filter_map(assistant_block).collect();
+    let last = blocks.iter().rposition(|block| !is_thought(block))?;
+    blocks.truncate(last + 1);
+    Some(json!({"role": "assistant", "content": blocks}))
 }
 
 fn assistant_block(block: &ContentBlock) -> Option<Value> {

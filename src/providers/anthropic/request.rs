@@ -15,12 +15,17 @@ pub fn body(request: &ModelRequest) -> Value {
     let mut body = Map::new();
     body.insert("model".into(), json!(model.id));
     let mark = cache_mark(model);
-    let messages = messages(request, mark.as_ref());
-    let thinking =
+    let mut messages = messages(request, mark.as_ref());
+    let level =
         if thinking::must_pause(model, &messages) { ThinkingLevel::Off } else { request.thinking };
+    let fields = thinking::fields(model, level);
+    // Whoever thinks unasked may want to have its thoughts back.
+    if model.reasoning && !fields.contains_key("thinking") {
+        thinking::leave_out(&mut messages);
+    }
     body.insert("messages".into(), json!(messages));
     body.insert("stream".into(), json!(true));
-    body.extend(thinking::fields(model, thinking));
+    body.extend(fields);
     if let Some(text) = request.system.as_ref().filter(|text| !text.is_empty()) {
         let mut block = json!({"type": "text", "text": text});
         if let Some(mark) = mark {

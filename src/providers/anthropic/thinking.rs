@@ -30,17 +30,48 @@ fn version(text: &str) -> Option<(u32, u32)> {
 }
 
 /// Whether the model may not be asked to think: it is in the middle of calling
-/// tools, and the answer that called them began without a thought (another
-/// model gave it, or it was not to think then). The API refuses that.
+/// tools, and the first answer of this turn began without a thought (another
+/// model gave it, or it was not to think then). The API refuses that; later
+/// answers of a turn need none.
 pub fn must_pause(model: &ModelInfo, messages: &[Value]) -> bool {
-    let first_kind = |message: &Value| {
-        let kind = message.get("content")?.get(0)?.get("type")?.as_str()?;
-        Some(kind.to_owned())
+    // Results of tools go on with a turn; whatever else a user says begins one.
+    let begins = |message: &Value| {
+        message.get("role").is_some_and(|role| role == "user")
+            && first_kind(message) != Some("tool_result")
     };
-    let [.., answer, results] = messages else { return false };
+    let first = messages.iter().rposition(begins).map_or(0, |at| at + 1);
+    let answer = messages.get(first);
     !is_adaptive(&model.id)
-        && first_kind(results).as_deref() == Some("tool_result")
-        && !matches!(first_kind(answer).as_deref(), Some("thinking" | "redacted_thinking"))
+        && answer
+            .is_some_and(|answer| first_kind(answer).is_none_or(|kind| !is_kind_of_thought(kind)))
+}
+
+/// Takes the thoughts out of a request that asks for none: the API refuses those
+/// of the turn that goes on. Every answer has something else, too.
+pub fn leave_out(messages: &mut [Value]) {
+    for message in messages {
+        if let Some(Value::Array(blocks)) = message.get_mut("content") {
+            blocks.retain(|block| !is_thought(block));
+        }
+    }
+}
+
+/// Whether a block is a thought, hidden or not.
+pub fn is_thought(block: &Value) -> bool {
+    kind(block).is_some_and(is_kind_of_thought)
+}
+
+fn is_kind_of_thought(kind: &str) -> bool {
+    matches!(kind, "thinking" | "redacted_thinking")
+}
+
+/// What a message begins with.
+fn first_kind(message: &Value) -> Option<&str> {
+    kind(message.get("content")?.get(0)?)
+}
+
+fn kind(block: &Value) -> Option<&str> {
+    block.get("type")?.as_str()
 }
 
 /// `max_tokens`, and the fields that ask for thought.

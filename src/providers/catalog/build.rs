@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::CatalogSources;
 use super::known::{self, KnownModel, KnownProvider};
+use super::missing::{self, MissingModel};
 use super::model::{Api, InputKind, ModelInfo, ModelPrice, ModelRef};
 use super::names::Names;
 use super::{Choice, EnvLookup, cli, ollama};
@@ -98,19 +99,28 @@ fn is_usable(model: &ModelInfo, sources: &CatalogSources<'_>) -> bool {
 /// Where the configuration names the default model.
 const DEFAULT_PATH: &str = "agents.defaults.model";
 
-/// The model to use when nobody asks for another one.
+/// The model to use when nobody asks for another one; and the one that the configuration
+/// names in vain.
 pub fn choose(
     models: &Models,
     names: &Names,
     sources: &CatalogSources<'_>,
-) -> Result<Choice, CatalogError> {
+) -> Result<(Choice, Option<MissingModel>), CatalogError> {
+    let Some(name) = sources.default else { return Ok((usual(models, sources)?, None)) };
+    if let Some(model) = by_name(models, names, name) {
+        let reason = format!("{DEFAULT_PATH} names it");
+        return Ok((Choice { model: Arc::clone(model), reason }, None));
+    }
+    let fallback = sources.fallbacks.iter().find_map(|name| by_name(models, names, name));
+    let why = no_default(name, models, names, sources.models);
+    let (model, missing) = missing::instead(DEFAULT_PATH, name, &why, fallback);
+    Ok((Choice { model, reason: missing.message.clone() }, Some(missing)))
+}
+
+/// The model to use where the configuration names none.
+fn usual(models: &Models, sources: &CatalogSources<'_>) -> Result<Choice, CatalogError> {
     let choice =
         |model: &Arc<ModelInfo>, reason: String| Choice { model: Arc::clone(model), reason };
-    if let Some(name) = sources.default {
-        let model = by_name(models, names, name)
-            .ok_or_else(|| no_default(name, models, names, sources.models))?;
-        return Ok(choice(model, format!("{DEFAULT_PATH} names it")));
-    }
     let first = models.usable.first().ok_or_else(|| no_models(sources))?;
     let own = sources.models.providers.get(&first.provider);
     if own.is_some_and(|provider| provider.models.iter().any(|model| model.id == first.id)) {
@@ -148,20 +158,21 @@ fn no_models(sources: &CatalogSources<'_>) -> CatalogError {
 }
 
 /// Why the model that is to answer by default is none of the catalogue.
-fn no_default(name: &str, models: &Models, names: &Names, config: &ModelsConfig) -> CatalogError {
+fn no_default(name: &str, models: &Models, names: &Names, config: &ModelsConfig) -> String {
     let full = names.of_alias(name).cloned().or_else(|| ModelRef::parse(name));
     let not_spoken = full.and_then(|full| {
         let provider = config.providers.get(&full.provider)?;
         let model = provider.models.iter().find(|model| model.id == full.model);
         let api = model.and_then(|model| model.api.as_ref()).or(provider.api.as_ref())?;
-        let is_foreign = APIS.is_foreign(api);
-        is_foreign.then(|| CatalogError::of_api(DEFAULT_PATH.into(), &full.provider, api))
+        let (provider, known) = (&full.provider, Api::names());
+        let why = || {
+            format!(
+                "provider {provider} speaks api {api}, which is not built in; built in are {known}"
+            )
+        };
+        APIS.is_foreign(api).then(why)
     });
-    not_spoken.unwrap_or_else(|| CatalogError::UnknownModel {
-        path: DEFAULT_PATH,
-        name: name.to_owned(),
-        known: listed(&models.usable),
-    })
+    not_spoken.unwrap_or_else(|| missing::unknown(name, &models.usable))
 }
 
 /// What all models of a configured provider have in common.
@@ -261,6 +272,7 @@ impl<'a> Source<'a> {
                 auth: self.auth.clone(),
                 is_assumed: false,
                 cli: None,
+                missing: None,
             }),
         })
     }
@@ -379,11 +391,6 @@ fn by_name<'a>(models: &'a Models, names: &Names, name: &str) -> Option<&'a Arc<
     let mut same = models.usable.iter().filter(|model| model.id == name);
     let only = same.next()?;
     same.next().is_none().then_some(only)
-}
-
-fn listed(models: &[Arc<ModelInfo>]) -> String {
-    let names: Vec<_> = models.iter().map(|model| model.reference().to_string()).collect();
-    names.join(", ")
 }
 
 fn base_url(known: &KnownProvider, env: EnvLookup<'_>) -> String {

@@ -7,6 +7,7 @@
 mod build;
 mod cli;
 mod known;
+mod missing;
 mod model;
 mod names;
 mod ollama;
@@ -26,6 +27,7 @@ use crate::config::models::ModelsConfig;
 use crate::config::secrets::ResolvedSecrets;
 pub use build::CatalogError;
 pub use known::{OFFLINE_MODEL, OFFLINE_PROVIDER};
+pub use missing::MissingModel;
 pub use model::{Api, InputKind, ModelInfo, ModelPrice, ModelRef, PriceStep, ProviderInfo};
 pub use names::NameError;
 pub use ollama::address as ollama_address;
@@ -40,6 +42,8 @@ pub struct CatalogSources<'a> {
     pub models: &'a ModelsConfig,
     /// `agents.defaults.model`.
     pub default: Option<&'a str>,
+    /// What else may answer when there is no such model.
+    pub fallbacks: &'a [String],
     /// `agents.defaults.models`.
     pub named: &'a [NamedModel],
     /// Every name of a model in the `agents` section.
@@ -64,6 +68,7 @@ impl<'a> CatalogSources<'a> {
         Self {
             models,
             default: None,
+            fallbacks: &[],
             named: &[],
             wanted: Vec::new(),
             cli: None,
@@ -119,6 +124,8 @@ pub struct Catalog {
     /// Full names that the configuration has.
     configured: Arc<Vec<ModelRef>>,
     choice: Choice,
+    /// The default model, when there is none of that name.
+    missing: Option<MissingModel>,
     /// Where to look for Ollama, while the choice may still fall on it.
     ollama_url: Option<String>,
     /// Models whose server was asked about them when they were first used; as
@@ -135,15 +142,14 @@ impl Catalog {
     /// Builds the catalogue from the configuration and the environment.
     ///
     /// # Errors
-    /// When the configuration names an API, a provider or a model that there
-    /// is not.
+    /// When the configuration names an API that there is not, or leaves no model.
     pub fn build(
         adapters: &Arc<Adapters>,
         sources: &CatalogSources<'_>,
     ) -> Result<Self, CatalogError> {
         let models = build::models(sources)?;
         let names = names::Names::new(sources.named, &sources.wanted);
-        let choice = build::choose(&models, &names, sources)?;
+        let (choice, missing) = build::choose(&models, &names, sources)?;
         let offline = choice.model.api == Api::Offline && choice.reason == build::OFFLINE_REASON;
         let ollama_url = offline.then(|| ollama::address((sources.env)("OLLAMA_HOST").as_deref()));
         Ok(Self {
@@ -152,6 +158,7 @@ impl Catalog {
             names: Arc::new(names),
             configured: Arc::new(configured(sources)),
             choice,
+            missing,
             ollama_url,
             learned: Arc::default(),
             renewed: Arc::default(),
@@ -250,6 +257,28 @@ impl Catalog {
     pub fn named(&self, written: &str) -> Option<Arc<ModelInfo>> {
         let full = self.names.of_alias(written).cloned().or_else(|| ModelRef::parse(written));
         full.and_then(|name| self.find(&name))
+    }
+
+    /// The same of a name that stands at `path`. One that there is not is told; the first of
+    /// `fallbacks` that there is stands in for it, else what only says so to whoever asks.
+    pub fn named_at(
+        &self,
+        path: &str,
+        written: &str,
+        fallbacks: &[String],
+    ) -> (Arc<ModelInfo>, Option<MissingModel>) {
+        if let Some(model) = self.named(written) {
+            return (model, None);
+        }
+        let fallback = fallbacks.iter().find_map(|name| self.named(name));
+        let why = missing::unknown(written, self.models());
+        let (model, missing) = missing::instead(path, written, &why, fallback.as_ref());
+        (model, Some(missing))
+    }
+
+    /// The default model, when the configuration names one that there is not.
+    pub const fn missing_default(&self) -> Option<&MissingModel> {
+        self.missing.as_ref()
     }
 
     /// The alias of a model.

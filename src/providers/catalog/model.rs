@@ -7,8 +7,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::ProviderError;
 use super::super::http::is_loopback;
+use super::super::{ProviderError, ProviderErrorKind};
 use crate::config::cli_backend::CLAUDE_CLI;
 use crate::config::model_options::ModelOptions;
 use crate::protocol::message::{Cost, Usage};
@@ -278,8 +278,12 @@ impl ModelInfo {
     /// configured headers do the job.
     ///
     /// # Errors
-    /// When there should be one.
+    /// When there should be one, and when there is no such model.
     pub fn credential(&self) -> Result<Option<&Secret>, ProviderError> {
+        if let Some(why) = &self.options.missing {
+            let error = ProviderError::new(ProviderErrorKind::BadRequest, &**why);
+            return Err(ProviderError { status: Some(404), ..error });
+        }
         let by_header = |name: &String| {
             ["authorization", "x-api-key", "x-goog-api-key"]
                 .iter()

@@ -294,11 +294,55 @@ fn wrong_entries_are_named_by_their_path() {
         api(json!({"models": [{"id": "m"}]})),
         "models.providers.p.baseUrl: set it to the address of the provider's API"
     );
+}
+
+#[test]
+fn a_name_of_no_model_is_told_and_a_fallback_stands_in_for_it() {
+    let why = |name: &str| {
+        format!(
+            "there is no model \"{name}\"; known are mock/one, mock/two, offline/echo-guide. \
+             Add others under models.providers.<id>.models"
+        )
+    };
+    let catalog = build(json!({"providers": {"mock": mock()}}), json!("mock/three"), &[]);
+    let missing = catalog.missing_default().unwrap();
     assert_eq!(
-        error(json!({"providers": {"mock": mock()}}), json!("mock/three")),
-        "agents.defaults.model: there is no model \"mock/three\"; known are mock/one, mock/two, \
-         offline/echo-guide. Add others under models.providers.<id>.models"
+        (missing.path.as_str(), missing.name.as_str()),
+        ("agents.defaults.model", "mock/three")
     );
+    assert_eq!(missing.message, format!("{}; runs with it fail", why("mock/three")));
+    assert!(!missing.is_answered);
+    // Whoever asks what stands there hears why.
+    let model = &catalog.default_choice().model;
+    assert_eq!(model.reference().to_string(), "mock/three");
+    let error = model.credential().unwrap_err();
+    assert_eq!(error.message, format!("agents.defaults.model: {}", why("mock/three")));
+    assert!(!error.is_retryable() && catalog.find(&model.reference()).is_none());
+    let others = ["none/such".to_owned(), "mock/two".to_owned()];
+    let (model, missing) = catalog.named_at("agents.list[0].model", "none/at-all", &others);
+    assert_eq!(model.reference().to_string(), "mock/two");
+    let expected = format!("{}; its fallback mock/two answers", why("none/at-all"));
+    let missing = missing.unwrap();
+    assert_eq!((missing.message.as_str(), missing.is_answered), (expected.as_str(), true));
+    let (model, missing) = catalog.named_at("agents.list[0].model", "mock/one", &others);
+    assert_eq!((model.id.as_str(), missing), ("one", None));
+}
+
+#[test]
+fn a_missing_model_is_known_again_by_its_place_which_for_an_agent_is_the_agent() {
+    let catalog = build(json!({"providers": {"mock": mock()}}), json!("mock/one"), &[]);
+    let at = |path: &str, name: &str, agent: Option<&str>| {
+        let missing = catalog.named_at(path, name, &[]).1.unwrap();
+        MissingModel { agent: agent.map(str::to_owned), ..missing }
+    };
+    let of_all = at("agents.defaults.model", "no/such", None);
+    assert!(of_all.is_same(&of_all));
+    assert!(!of_all.is_same(&at("agents.defaults.model", "no/other", None)));
+    let of_agent = at("agents.list[1].model", "no/such", Some("a"));
+    assert!(of_agent.is_same(&at("agents.list[0].model", "no/such", Some("a"))));
+    for other in [&of_all, &at("agents.list[1].model", "no/such", Some("b"))] {
+        assert!(!of_agent.is_same(other) && !other.is_same(&of_agent), "{other:?}");
+    }
 }
 
 #[test]

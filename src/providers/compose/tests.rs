@@ -147,7 +147,13 @@ fn pictures_reach_only_models_that_see() {
 
     let mut blind = model("openai-completions");
     blind.input = vec![InputKind::Text];
-    let expected = [said("look"), calls, result("c1", IMAGE_LEFT_OUT)];
+    let words = json!({"type": "text", "text": IMAGE_LEFT_OUT});
+    let expected = [
+        with_image(json!([{"type": "text", "text": "look"}, words])),
+        with_image(json!([words])),
+        calls,
+        result("c1", IMAGE_LEFT_OUT),
+    ];
     assert_eq!(composed_for(&blind, &messages), expected);
 }
 

@@ -23,11 +23,7 @@ pub fn input(request: &ModelRequest) -> Vec<Value> {
     for (index, message) in messages.iter().enumerate() {
         match message {
             AgentMessage::User(user) => wire.push(user_message(&user.content)),
-            AgentMessage::Assistant(answer) => {
-                let moved = is_from_another_model(answer, model);
-                let items = answer.content.iter().filter_map(|block| item(block, index, moved));
-                wire.extend(items);
-            }
+            AgentMessage::Assistant(answer) => wire.extend(items(answer, index, model)),
             AgentMessage::ToolResult(result) => wire.extend(tool_result(result)),
         }
     }
@@ -73,17 +69,41 @@ fn image_part(image: &ImageBlock) -> Value {
     json!({"type": "input_image", "detail": "auto", "image_url": data_url(image)})
 }
 
-fn item(block: &ContentBlock, index: usize, moved: bool) -> Option<Value> {
-    match block {
-        ContentBlock::Text(block) => Some(text(block, index)),
-        // The signature of a thought is the item itself.
-        ContentBlock::Thinking(block) => {
-            let item: Value = serde_json::from_str(block.thinking_signature.as_deref()?).ok()?;
-            item.is_object().then_some(item)
+/// The items of the answer at this place of the conversation.
+fn items(answer: &AssistantMessage, index: usize, model: &ModelInfo) -> Vec<Value> {
+    // Without the thought that came before them the provider refuses its own ids.
+    let has_thoughts = answer.content.iter().filter_map(thought).all(|item| says_thought(&item));
+    let has_ids = has_thoughts && !is_from_another_model(answer, model);
+    let mut texts = 0;
+    let items = answer.content.iter().filter_map(|block| match block {
+        ContentBlock::Text(block) => {
+            texts += 1;
+            // The first is called as the original calls them all.
+            let own_id =
+                if texts == 1 { format!("msg_{index}") } else { format!("msg_{index}_{texts}") };
+            Some(text(block, own_id, has_ids))
         }
-        ContentBlock::ToolCall(call) => Some(function_call(call, moved)),
+        ContentBlock::Thinking(_) => thought(block).filter(says_thought),
+        ContentBlock::ToolCall(call) => Some(function_call(call, has_ids)),
         ContentBlock::Image(_) | ContentBlock::Unknown(_) => None,
-    }
+    });
+    items.collect()
+}
+
+/// The item of a thought, which is its signature.
+fn thought(block: &ContentBlock) -> Option<Value> {
+    let ContentBlock::Thinking(block) = block else { return None };
+    let item: Value = serde_json::from_str(block.thinking_signature.as_deref()?).ok()?;
+    item.is_object().then_some(item)
+}
+
+/// Whether an item holds what was thought. One that only names it is refused: the provider
+/// was told to store nothing.
+fn says_thought(item: &Value) -> bool {
+    let sealed = item.get("encrypted_content").and_then(Value::as_str);
+    // Servers that people run themselves write it openly.
+    let open = item.get("content").and_then(Value::as_array);
+    sealed.is_some_and(|text| !text.is_empty()) || open.is_some_and(|parts| !parts.is_empty())
 }
 
 /// Later versions of the original sign a text with this, not with the bare id.
@@ -93,14 +113,16 @@ struct Signature {
     phase: Option<String>,
 }
 
-fn text(block: &TextBlock, index: usize) -> Value {
+/// A text without an id of the provider's gets `own_id`: the API wants one, and refuses one
+/// that another item has.
+fn text(block: &TextBlock, own_id: String, has_ids: bool) -> Value {
     let signature = block.text_signature.as_deref().filter(|text| !text.is_empty());
     let structured = signature.and_then(|text| serde_json::from_str::<Signature>(text).ok());
     let (id, phase) = match (&structured, signature) {
-        (Some(signature), _) => (message_id(&signature.id), signature.phase.as_deref()),
-        (None, Some(id)) => (message_id(id), None),
-        (None, None) => (format!("msg_{index}"), None),
+        (Some(signature), _) => (Some(signature.id.as_str()), signature.phase.as_deref()),
+        (None, id) => (id, None),
     };
+    let id = id.filter(|id| has_ids && !id.is_empty()).map_or(own_id, message_id);
     let mut item = json!({
         "type": "message",
         "role": "assistant",
@@ -114,11 +136,11 @@ fn text(block: &TextBlock, index: usize) -> Value {
     item
 }
 
-fn function_call(call: &ToolCall, moved: bool) -> Value {
+fn function_call(call: &ToolCall, has_ids: bool) -> Value {
     let (call_id, item) = halves(&call.id);
     let mut wire = Map::new();
     wire.insert("type".into(), json!("function_call"));
-    if let Some(item) = item.filter(|item| !(moved && item.starts_with("fc_"))) {
+    if let Some(item) = item.filter(|item| has_ids || !item.starts_with("fc_")) {
         wire.insert("id".into(), json!(item));
     }
     wire.insert("call_id".into(), json!(call_id));

@@ -28,7 +28,8 @@ pub fn body(request: &ModelRequest) -> Value {
     if retention == CacheRetention::Long && model.base_url.contains("api.openai.com") {
         set("prompt_cache_retention", json!("24h"));
     }
-    if compat.supports_store != Some(false) {
+    let stores_nothing = compat.supports_store != Some(false);
+    if stores_nothing {
         set("store", json!(false));
     }
     set("max_output_tokens", json!(model.answer_limit()));
@@ -44,9 +45,13 @@ pub fn body(request: &ModelRequest) -> Value {
     if !tools.is_empty() {
         set("tools", tools.iter().map(tool).collect());
     }
-    if let Some(effort) = thinking(request) {
+    let effort = thinking(request);
+    if let Some(effort) = &effort {
         set("reasoning", json!({"effort": effort, "summary": "auto"}));
-        // Thoughts are not stored at the provider, so they come along.
+    }
+    // Thoughts are not stored at the provider, so they come along. Models have some also when
+    // they are not told to think.
+    if effort.is_some() || (model.reasoning && stores_nothing) {
         set("include", json!(["reasoning.encrypted_content"]));
     }
     Value::Object(body)
@@ -61,7 +66,7 @@ fn thinking(request: &ModelRequest) -> Option<String> {
 fn items(request: &ModelRequest) -> Vec<Value> {
     let model = &request.model;
     let mut items = input(request);
-    if model.reasoning && model.name.starts_with("gpt-5") && thinking(request).is_none() {
+    if model.reasoning && model.id.starts_with("gpt-5") && thinking(request).is_none() {
         let content = json!([{"type": "input_text", "text": NO_THOUGHT}]);
         items.push(json!({"role": "developer", "content": content}));
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::super::rebuild::{self, Problem};
+use super::super::rebuild::{self, Files, Problem};
 use super::super::{AgentId, KeyRules, SessionKey, paths};
 use super::report::AgentImport;
 use crate::store::{NewSession, SessionEntry};
@@ -47,7 +47,7 @@ pub(super) fn of_agent(source: &Path, to: &Path, agent: &AgentId, rules: &KeyRul
         ..Plan::default()
     };
     let mut problems = Vec::new();
-    match rebuild::of_agent(&folder, agent, rules, &mut problems) {
+    match rebuild::of_agent(&folder, (agent, rules), Files::Move, &mut problems) {
         Ok(found) => {
             let arrivals = found.into_iter().filter_map(|new| arrival(new, &folder, to, rules));
             plan.sessions = arrivals.collect();

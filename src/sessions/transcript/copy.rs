@@ -1,7 +1,9 @@
 //! Transcripts that are made of parts of others.
 //!
 //! Promises: the others are only read; a new file is whole and synced before
-//! it has its name.
+//! it has its name; a header says how much behind it was copied when a session
+//! was branched off, so that what it cost counts once. Bare files have no header;
+//! what was put away of a cut transcript counts nowhere else.
 
 use std::collections::HashSet;
 use std::fs::{File, Permissions};
@@ -13,7 +15,7 @@ use serde_json::Value;
 use tempfile::{NamedTempFile, TempPath};
 
 use super::super::paths;
-use super::file::header;
+use super::file::{COPIED, header};
 use super::line::mend;
 use super::writer::Birth;
 use super::{Backward, Body, Entry, Forward, Line, Parent, TranscriptFormat, head};
@@ -37,8 +39,12 @@ pub(crate) fn fork(
     let start = after_header(&file)?.min(end);
     let mut staged = staged_beside(target)?;
     if format == TranscriptFormat::OpenClaw {
-        let cwd = found.and_then(|found| found.cwd).unwrap_or_else(|| birth.cwd.clone());
-        writeln!(staged, "{}", header(&Birth { cwd, ..birth.clone() }))?;
+        let found = found.unwrap_or_default();
+        let cwd = found.cwd.unwrap_or_else(|| birth.cwd.clone());
+        let whole = end.saturating_sub(start);
+        let copied =
+            if is_backup(source) { found.copied.map(|it| it.min(whole)) } else { Some(whole) };
+        writeln!(staged, "{}", header(&Birth { cwd, copied, ..birth.clone() }))?;
     }
     file.seek(SeekFrom::Start(start))?;
     io::copy(&mut file.take(end.saturating_sub(start)), staged.as_file_mut())?;
@@ -48,6 +54,12 @@ pub(crate) fn fork(
         File::open(folder)?.sync_all()?;
     }
     Ok(true)
+}
+
+/// Whether a file is what was put away of a transcript when it was cut.
+fn is_backup(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.and_then(paths::archive).is_some_and(|archive| archive.reason == "bak")
 }
 
 /// Where the line of an entry begins.
@@ -61,6 +73,17 @@ fn begin_of(file: &File, length: u64, id: &str) -> io::Result<Option<u64>> {
         }
     }
     Ok(None)
+}
+
+/// Where the part of a transcript begins that was not copied from another one;
+/// 0 when nothing says that any of it was.
+pub(crate) fn own_begin(file: &File) -> io::Result<u64> {
+    let mut lines = Forward::new(file, 0, u64::MAX)?;
+    let copied = match lines.next()?.and_then(Line::parse) {
+        Some(Line::Header(header)) => header.copied,
+        _ => None,
+    };
+    Ok(copied.map_or(0, |copied| lines.ends().saturating_add(copied)))
 }
 
 /// How many bytes a header takes at the beginning.
@@ -110,27 +133,35 @@ pub(crate) fn tail(source: &Path, count: usize, birth: &Birth) -> io::Result<Tai
     let format = head(&file)?.map_or(birth.format, |(format, _)| format);
     let headed = after_header(&file)?.min(begins);
     let mut staged = staged_beside(source)?;
-    if headed > 0 {
+    let own = own_begin(&file)?.min(length);
+    if own > 0 {
+        let copied = kept.write(&file, (begins, own), &mut io::sink())?;
+        staged.write_all(&recounted(&file, headed, copied)?)?;
+    } else if headed > 0 {
         file.seek(SeekFrom::Start(0))?;
         io::copy(&mut (&file).take(headed), staged.as_file_mut())?;
     } else if format == TranscriptFormat::OpenClaw {
         writeln!(staged, "{}", header(birth))?;
     }
-    file.seek(SeekFrom::Start(begins))?;
-    let mut reader = BufReader::new(file.take(length.saturating_sub(begins)));
     let mut writer = BufWriter::new(staged.as_file_mut());
-    let mut line = Vec::new();
-    while reader.read_until(b'\n', &mut line)? > 0 {
-        match kept.rooted(&line) {
-            Some(rooted) => writeln!(writer, "{rooted}")?,
-            None => writer.write_all(&line)?,
-        }
-        line.clear();
-    }
+    kept.write(&file, (begins, length), &mut writer)?;
     writer.flush()?;
     drop(writer);
     staged.as_file().sync_all()?;
     Ok(Tail::Cut { file: staged.into_temp_path(), length })
+}
+
+/// The header of a transcript of whose copied part so many bytes stay.
+fn recounted(mut file: &File, headed: u64, copied: u64) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.take(headed).read_to_end(&mut line)?;
+    mend(&mut line);
+    if let Some(mut header) = Line::json(&line) {
+        header[COPIED] = copied.into();
+        line = format!("{header}\n").into_bytes();
+    }
+    Ok(line)
 }
 
 /// Which entries stay.
@@ -150,6 +181,28 @@ impl Kept {
         }
     }
 
+    /// Writes the lines between two places without their references to what is
+    /// cut off; answers how many bytes they are then.
+    fn write(
+        &self,
+        mut file: &File,
+        (from, to): (u64, u64),
+        out: &mut dyn Write,
+    ) -> io::Result<u64> {
+        file.seek(SeekFrom::Start(from))?;
+        let mut reader = BufReader::new(file.take(to.saturating_sub(from)));
+        let (mut line, mut written) = (Vec::new(), 0_u64);
+        while reader.read_until(b'\n', &mut line)? > 0 {
+            if let Some(rooted) = self.rooted(&line) {
+                line = format!("{rooted}\n").into_bytes();
+            }
+            out.write_all(&line)?;
+            written = written.saturating_add(u64::try_from(line.len()).unwrap_or(u64::MAX));
+            line.clear();
+        }
+        Ok(written)
+    }
+
     /// The line without its references to what is cut off; `None` when it has
     /// none.
     fn rooted(&self, line: &[u8]) -> Option<Value> {
@@ -163,7 +216,7 @@ impl Kept {
         if !hangs && !keeps {
             return None;
         }
-        let mut value: Value = serde_json::from_slice(&line).ok()?;
+        let mut value = Line::json(&line)?;
         if hangs {
             value["parentId"] = Value::Null;
         }
@@ -180,4 +233,119 @@ fn staged_beside(target: &Path) -> io::Result<NamedTempFile> {
         .prefix(paths::STAGED)
         .permissions(Permissions::from_mode(0o600))
         .tempfile_in(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::fmt::Write as _;
+    use std::fs;
+
+    fn birth() -> Birth {
+        Birth {
+            format: TranscriptFormat::OpenClaw,
+            session_id: "s".into(),
+            session_key: "agent:main:main".into(),
+            cwd: "/w".into(),
+            timestamp: "2026-11-22T03:35:28.398Z".into(),
+            parent: Some("/s/a.jsonl".into()),
+            copied: None,
+        }
+    }
+
+    /// A chain of messages with these ids; the first one hangs on `parent`.
+    fn chain(parent: Option<&str>, ids: &[&str]) -> String {
+        let mut parent = parent;
+        let mut text = String::new();
+        for id in ids {
+            let line = json!({"type": "message", "id": id, "parentId": parent,
+                "message": {"role": "user", "content": id, "timestamp": 1}});
+            writeln!(text, "{line}").unwrap();
+            parent = Some(*id);
+        }
+        text
+    }
+
+    /// The ids of what is not copied.
+    fn own(path: &Path) -> Vec<String> {
+        let begin = own_begin(&File::open(path).unwrap()).unwrap();
+        let bytes = fs::read(path).unwrap();
+        let own = bytes.get(usize::try_from(begin).unwrap()..).unwrap();
+        let lines = own.split(|byte| *byte == b'\n').filter_map(Line::json);
+        lines.map(|line| line["id"].as_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn a_branch_says_what_is_copied_also_when_it_is_branched_off_or_cut() {
+        let home = tempfile::tempdir().unwrap();
+        let [source, branch, again] = ["a", "b", "c"].map(|name| home.path().join(name));
+        fs::write(&source, header(&birth()) + "\n" + &chain(None, &["a", "b", "c", "d"])).unwrap();
+        assert_eq!(own_begin(&File::open(&source).unwrap()).unwrap(), 0);
+        assert!(fork(&source, Some("d"), &branch, &birth()).unwrap());
+        assert_eq!(own(&branch), [""; 0]);
+        let whole = fs::read_to_string(&branch).unwrap() + &chain(Some("c"), &["e", "f"]);
+        fs::write(&branch, &whole).unwrap();
+        assert_eq!(own(&branch), ["e", "f"]);
+        assert!(fork(&branch, Some("f"), &again, &birth()).unwrap());
+        assert_eq!(own(&again), [""; 0]);
+        for (count, expected) in [(5, &["e", "f"][..]), (3, &["e", "f"]), (1, &["f"])] {
+            let Tail::Cut { file, .. } = tail(&branch, count, &birth()).unwrap() else {
+                panic!("not cut")
+            };
+            assert_eq!(own(&file), expected, "{count}");
+            let text = fs::read_to_string(&file).unwrap();
+            assert_eq!(text.lines().count(), count + 1, "{text}");
+            let first = Line::json(text.lines().next().unwrap().as_bytes()).unwrap();
+            assert_eq!(first["sessionKey"], "agent:main:main");
+        }
+    }
+
+    #[test]
+    fn what_was_put_away_of_a_cut_transcript_counts_in_the_branch_that_has_it() {
+        let home = tempfile::tempdir().unwrap();
+        let put_away =
+            |id: &str| home.path().join(format!("{id}.jsonl.bak.2026-11-22T03-46-28.004Z"));
+        let [branch, again] = ["b", "c"].map(|name| home.path().join(name));
+        let whole = header(&birth()) + "\n" + &chain(None, &["a", "b", "c", "d"]);
+        fs::write(put_away("a"), whole).unwrap();
+        assert!(fork(&put_away("a"), Some("d"), &branch, &birth()).unwrap());
+        assert_eq!(own_begin(&File::open(&branch).unwrap()).unwrap(), 0);
+        assert_eq!(fs::read_to_string(&branch).unwrap().lines().count(), 4);
+        // But what it has itself from another one counts there.
+        let copied = chain(None, &["a", "b"]);
+        let length = u64::try_from(copied.len()).unwrap();
+        let whole = header(&Birth { copied: Some(length), ..birth() }) + "\n" + &copied;
+        fs::write(put_away("b"), whole + &chain(Some("b"), &["c", "d"])).unwrap();
+        assert!(fork(&put_away("b"), Some("d"), &again, &birth()).unwrap());
+        assert_eq!(own(&again), ["c"]);
+    }
+
+    #[test]
+    fn a_torn_last_line_is_copied_and_counts_at_its_origin() {
+        let home = tempfile::tempdir().unwrap();
+        let [source, branch] = ["a", "b"].map(|name| home.path().join(name));
+        let whole = header(&birth()) + "\n" + &chain(None, &["a", "b"]) + "{\"type\":\"mess";
+        fs::write(&source, whole).unwrap();
+        assert!(fork(&source, None, &branch, &birth()).unwrap());
+        assert_eq!(own(&branch), [""; 0]);
+        let text = fs::read_to_string(&branch).unwrap();
+        assert!(text.ends_with("{\"type\":\"mess"), "{text}");
+        fs::write(&branch, text + "\n" + &chain(Some("b"), &["c"])).unwrap();
+        assert_eq!(own(&branch), ["c"]);
+    }
+
+    #[test]
+    fn a_summary_with_half_a_character_becomes_a_root_too() {
+        let home = tempfile::tempdir().unwrap();
+        let source = home.path().join("a");
+        let line = r#"{"type":"compaction","id":"b","parentId":"a","summary":"so \ud83e far","firstKeptEntryId":"a"}"#;
+        fs::write(&source, chain(None, &["a"]) + line + "\n").unwrap();
+        let Tail::Cut { file, .. } = tail(&source, 1, &birth()).unwrap() else { panic!("not cut") };
+        let text = fs::read_to_string(&file).unwrap();
+        let root = Line::json(text.lines().last().unwrap().as_bytes()).unwrap();
+        let expected = json!({"type": "compaction", "id": "b", "parentId": null,
+            "summary": "so \u{fffd} far", "firstKeptEntryId": "b"});
+        assert_eq!(root, expected);
+    }
 }

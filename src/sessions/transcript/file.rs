@@ -21,6 +21,10 @@ use crate::store::atomic::create_private_dir;
 const RETRY_LINES: usize = 256;
 const RETRY_BYTES: u64 = 4 * 1024 * 1024;
 
+/// The member of a header that says how many bytes behind it are copied. Ours:
+/// the original keeps what it does not know.
+pub(super) const COPIED: &str = "copiedBytes";
+
 /// A transcript that is open.
 pub(super) struct OpenTranscript {
     path: PathBuf,
@@ -251,6 +255,9 @@ pub(crate) fn header(birth: &Birth) -> String {
     });
     if let Some(parent) = &birth.parent {
         header["parentSession"] = parent.as_str().into();
+    }
+    if let Some(copied) = birth.copied {
+        header[COPIED] = copied.into();
     }
     header["sessionKey"] = birth.session_key.as_str().into();
     header.to_string()

@@ -2,7 +2,10 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use serde_json::value::RawValue;
+
+use crate::support::json_of_javascript;
 
 /// A line that can be read.
 #[derive(Debug)]
@@ -22,6 +25,9 @@ pub(crate) struct Header {
     pub timestamp: Option<String>,
     /// Where the agent works.
     pub cwd: Option<String>,
+    /// Bytes behind this line that were copied from the transcript that it was
+    /// branched off; nothing when none were, or nobody noted it.
+    pub copied: Option<u64>,
 }
 
 /// An entry of the tree, or a bare message.
@@ -81,9 +87,16 @@ impl<T> Default for Loose<T> {
 
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Loose<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let raw = <&RawValue>::deserialize(from)?;
-        Ok(Self(serde_json::from_str(raw.get()).ok()))
+        let text = <&RawValue>::deserialize(from)?.get();
+        let read = serde_json::from_str(text).ok();
+        // Halves of characters are written as escapes.
+        Ok(Self(read.or_else(|| if text.contains("\\u") { mended(text) } else { None })))
     }
+}
+
+/// A value in which halves of characters are no text.
+fn mended<T: DeserializeOwned>(text: &str) -> Option<T> {
+    serde_json::from_value(json_of_javascript(text).ok()?).ok()
 }
 
 #[derive(Deserialize)]
@@ -114,6 +127,8 @@ struct Raw<'a> {
     session_key: Loose<String>,
     #[serde(default)]
     cwd: Loose<String>,
+    #[serde(default, rename = "copiedBytes")]
+    copied: Loose<u64>,
 }
 
 /// `null` is something else than nothing: it makes a root.
@@ -136,9 +151,7 @@ pub(crate) fn mend(mut line: &mut [u8]) {
 impl<'a> Line<'a> {
     /// Reads a line without its newline; `None` when it is blank or broken.
     pub(crate) fn parse(line: &'a [u8]) -> Option<Self> {
-        let whole = std::str::from_utf8(line).ok()?;
-        // Some editors put a byte order mark first.
-        let whole = whole.trim_start_matches('\u{feff}').trim();
+        let whole = bare(line)?;
         let raw: Raw<'a> = serde_json::from_str(whole).ok()?;
         let Some(kind) = &raw.kind.0 else {
             // A bare message has a role where an entry has a type.
@@ -149,7 +162,8 @@ impl<'a> Line<'a> {
         };
         if kind == "session" {
             let (session_key, timestamp) = (raw.session_key.0, raw.timestamp.0);
-            return Some(Self::Header(Header { session_key, timestamp, cwd: raw.cwd.0 }));
+            let (cwd, copied) = (raw.cwd.0, raw.copied.0);
+            return Some(Self::Header(Header { session_key, timestamp, cwd, copied }));
         }
         let parent = match raw.parent_id {
             None => Parent::Previous,
@@ -171,6 +185,17 @@ impl<'a> Line<'a> {
         };
         Some(Self::Entry(Entry { id: raw.id.0, parent, timestamp: raw.timestamp.0, body }))
     }
+
+    /// A line that can be read, with all of its members.
+    pub(crate) fn json(line: &[u8]) -> Option<Value> {
+        json_of_javascript(bare(line)?).ok()
+    }
+}
+
+/// The text of a line without what is around it.
+fn bare(line: &[u8]) -> Option<&str> {
+    // Some editors put a byte order mark first.
+    Some(std::str::from_utf8(line).ok()?.trim_start_matches('\u{feff}').trim())
 }
 
 #[cfg(test)]
@@ -204,6 +229,19 @@ mod tests {
         let line = br#"{"type":"session","version":3,"id":"x","sessionKey":"agent:main:main"}"#;
         let Some(Line::Header(header)) = Line::parse(line) else { panic!("no header") };
         assert_eq!(header.session_key.as_deref(), Some("agent:main:main"));
+    }
+
+    #[test]
+    fn halves_of_characters_cost_only_themselves() {
+        let line =
+            r#"{"type":"compaction","id":"a","summary":"so \ud83e far","tokensBefore":"\ud83e"}"#;
+        let Body::Compaction { summary, tokens_before, .. } = entry(line).body else {
+            panic!("no summary")
+        };
+        assert_eq!((summary.as_str(), tokens_before), ("so \u{fffd} far", None));
+        assert_eq!(Line::json(line.as_bytes()).unwrap()["summary"], "so \u{fffd} far");
+        assert_eq!(Line::json("\u{feff}{\"a\":1}\r\n".as_bytes()).unwrap()["a"], 1);
+        assert_eq!(Line::json(b"{"), None);
     }
 
     #[test]

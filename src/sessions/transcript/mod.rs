@@ -19,7 +19,7 @@ mod writer;
 pub use crate::config::TranscriptFormat;
 
 pub(super) use backward::Backward;
-pub(super) use copy::{Tail, fork, tail};
+pub(super) use copy::{Tail, fork, own_begin, tail};
 pub(super) use file::{bare_id, header};
 pub(super) use forward::Forward;
 pub(super) use line::{Body, Entry, Header, Line, Loose, Parent};

@@ -31,6 +31,7 @@ impl Opened {
             cwd: "/w".into(),
             timestamp: "2026-11-22T03:35:28.398Z".into(),
             parent: None,
+            copied: None,
         };
         let place = Place { path: path.to_owned(), birth, known };
         let file = OpenTranscript::open(&place).unwrap();

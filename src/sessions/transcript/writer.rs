@@ -54,6 +54,8 @@ pub(crate) struct Birth {
     pub timestamp: String,
     /// The transcript that it was branched off.
     pub parent: Option<String>,
+    /// Bytes behind the header that were copied from there.
+    pub copied: Option<u64>,
 }
 
 /// An entry to append.

@@ -5,7 +5,7 @@ use std::io;
 
 use serde::Serialize;
 
-use super::super::transcript::{Backward, Forward};
+use super::super::transcript::{Backward, Forward, own_begin};
 use super::super::{directives, reading};
 use super::range::QUARTER_MS;
 use super::scan::{self, Role};
@@ -64,9 +64,10 @@ fn maybe_number<S: serde::Serializer>(
     number(&value.unwrap_or_default(), serializer)
 }
 
-/// The answers in a transcript, with their times.
+/// The answers in a transcript, with their times; not those that were copied from
+/// another one.
 pub(super) fn answers(file: &File, prices: &Prices) -> io::Result<Vec<(u64, Usage)>> {
-    let mut lines = Forward::new(file, 0, u64::MAX)?;
+    let mut lines = Forward::new(file, own_begin(file)?, u64::MAX)?;
     let mut found = Vec::new();
     while let Some(line) = lines.next()? {
         let Some((noted, _)) = scan::message(line) else { continue };

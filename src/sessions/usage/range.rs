@@ -77,10 +77,10 @@ impl Zone {
         moment.unwrap_or(Timestamp::MAX).to_zoned(self.0.clone()).date()
     }
 
-    /// The first moment of a day.
+    /// The first moment of a day. The calendar has days that no clock reaches.
     fn start(&self, day: Date) -> u64 {
-        let start = day.to_zoned(self.0.clone()).map(|start| start.timestamp().as_millisecond());
-        u64::try_from(start.unwrap_or_default()).unwrap_or_default()
+        let edge = if day.year() > 0 { Timestamp::MAX } else { Timestamp::MIN };
+        millis(day.to_zoned(self.0.clone()).map_or(edge, |start| start.timestamp()))
     }
 }
 
@@ -125,7 +125,8 @@ impl DateRange {
 
     /// The last moment.
     pub fn end_ms(&self) -> u64 {
-        self.zone.start(self.last.saturating_add(1.day())).saturating_sub(1)
+        let next = self.last.checked_add(1.day());
+        next.map_or(millis(Timestamp::MAX), |next| self.zone.start(next)).saturating_sub(1)
     }
 
     /// The quarters of an hour in it, both ends included. They tell days apart
@@ -139,6 +140,11 @@ impl DateRange {
     pub fn days(&self) -> u64 {
         self.end_ms().saturating_sub(self.start_ms()).div_ceil(24 * 60 * 60 * 1000) + 1
     }
+}
+
+/// Milliseconds since the epoch; 0 before it.
+fn millis(at: Timestamp) -> u64 {
+    u64::try_from(at.as_millisecond()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -194,7 +200,20 @@ mod tests {
         assert_eq!(bad.unwrap_err(), RangeError::Start("2026-02-30".into()));
         for edge in ["9999-12-31", "0000-01-01"] {
             let range = range(Zone::utc(), Some(edge), Some(edge), None);
-            assert!(range.quarters().0 <= range.quarters().1 || edge == "9999-12-31");
+            assert!(range.quarters().0 <= range.quarters().1, "{edge}");
+        }
+    }
+
+    #[test]
+    fn a_last_day_at_the_end_of_the_calendar_ends_after_all_others() {
+        for last in ["9999-12-29", "9999-12-30", "9999-12-31"] {
+            for zone in ["UTC+14", "UTC-12"] {
+                let zone = Zone::read(Some("specific"), Some(zone)).unwrap();
+                let open = range(zone.clone(), Some("2026-11-01"), Some(last), None);
+                assert!(open.start_ms() < NOW && open.end_ms() > NOW, "{last}");
+                let far = range(zone, Some(last), Some(last), None);
+                assert!(far.start_ms() > NOW && far.quarters().0 <= far.quarters().1, "{last}");
+            }
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Reading a transcript for its usage, from where the last reading ended.
+//! Reading a transcript for its usage, from where the last reading ended. What was
+//! copied from another transcript counts there.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,7 +11,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::super::time;
-use super::super::transcript::{Body, Forward, Line, Loose};
+use super::super::transcript::{Body, Forward, Line, Loose, own_begin};
 use super::files::TranscriptFile;
 use super::range::QUARTER_MS;
 use crate::protocol::message::{Cost, Usage};
@@ -43,7 +44,10 @@ pub(super) fn read_on(file: &TranscriptFile, known: Option<&UsageFile>) -> io::R
         _ => false,
     };
     let known = known.filter(|_| goes_on);
-    let from = known.map_or(0, |known| known.read_to);
+    let from = match known {
+        Some(known) => known.read_to,
+        None => own_begin(&handle)?.min(length),
+    };
     let mut found =
         Found { last_user_at: known.and_then(|known| known.last_user_at), ..Found::default() };
     let read_to = pass(&handle, from, length, &mut found)?;
@@ -368,6 +372,30 @@ mod tests {
         let second = read_on(&look(&path), Some(&first.file)).unwrap();
         assert!(second.starts_over);
         assert_eq!(second.facts.activity[0].assistant, 3);
+    }
+
+    #[test]
+    fn what_was_copied_from_another_transcript_counts_there() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a.jsonl");
+        let copied = format!("{QUESTION}\n{ANSWER}\n");
+        let header = |copied: usize| {
+            format!("{{\"type\":\"session\",\"id\":\"s\",\"copiedBytes\":{copied}}}\n")
+        };
+        fs::write(&path, header(copied.len()) + &copied).unwrap();
+        let first = read_on(&look(&path), None).unwrap();
+        assert_eq!(first.facts, UsageFacts::default());
+        assert!(!is_stale(&look(&path), Some(&first.file)));
+        fs::write(&path, header(copied.len()) + &copied + UNPRICED + "\n").unwrap();
+        let second = read_on(&look(&path), Some(&first.file)).unwrap();
+        let at_once = read_on(&look(&path), None).unwrap();
+        for scan in [second, at_once] {
+            let spent: Vec<_> = scan.facts.spending.iter().map(|row| row.usage.input).collect();
+            assert_eq!(spent, [7]);
+        }
+        // Of a mark that cannot be true the rest of the file is left.
+        fs::write(&path, header(1_000_000) + &copied).unwrap();
+        assert_eq!(read_on(&look(&path), None).unwrap().facts, UsageFacts::default());
     }
 
     proptest::proptest! {

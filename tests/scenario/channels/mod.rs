@@ -2,6 +2,8 @@
 
 mod accounts;
 pub mod bot_api;
+mod groups;
+mod jobs;
 mod media;
 mod moved;
 mod owner;

@@ -200,6 +200,32 @@ async fn an_answer_is_shown_while_it_is_written_and_ends_as_one_message() {
 }
 
 #[tokio::test]
+async fn an_answer_whose_last_edit_meets_a_fault_of_the_service_is_shown_after_it() {
+    let place = place(&json!({"streaming": "partial"})).await;
+    place.api.direct(1, 7, "@mock stream n=40 delay=80");
+    place.api.shows_at_least(1).await;
+    // More than there are edits while it is written, of which none is missed.
+    for _ in 0..4 {
+        place.api.refuse("editMessageText", 502, None);
+    }
+    let whole: Vec<_> = (1..=40).map(|index| format!("w{index}")).collect();
+    place.api.shows(&[whole.join(" ").as_str()]).await;
+}
+
+#[tokio::test]
+async fn a_text_of_marks_alone_is_sent_as_it_was_written() {
+    let place = place(&json!({})).await;
+    place.connected().await;
+    let mut client = admin(&place.gateway).await;
+    let links = "[1]: https://x.test/a\n[2]: https://x.test/b";
+    for (key, text) in [("s1", "#"), ("s2", links)] {
+        let params = json!({"to": "7", "message": text, "idempotencyKey": key});
+        call(&mut client, "send", params).await;
+    }
+    place.api.shows(&["#", links]).await;
+}
+
+#[tokio::test]
 async fn a_phone_rings_for_an_answer_that_is_shown_while_it_is_written() {
     let place = place(&json!({"streaming": "partial"})).await;
     place.api.direct(1, 7, "@mock stream n=60 delay=80");

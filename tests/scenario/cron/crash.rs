@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::{add, asking, job, log, now};
-use crate::stage::{Api, admin, call, config, scripted, until};
+use crate::stage::{Api, admin, ask, call, config, scripted, told, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider};
 
 /// How often the model was asked with this text.
@@ -85,4 +85,25 @@ async fn what_came_due_while_it_was_down_is_told_and_only_the_last_runs() {
     assert_eq!((skipped.len(), &skipped[0]["missed"]), (1, &json!(true)), "{skipped:?}");
     assert_eq!(asked(&mock, "skips-mark"), 0);
     assert_eq!(job(&mut client, &skips).await["enabled"], false);
+}
+
+#[tokio::test]
+async fn somebody_hears_of_a_run_that_a_kill_cut_off() {
+    let (mut gateway, mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hello", "m-1").await;
+    let mut slow = asking("slow", "slow-mark @mock stream n=500 delay=50");
+    slow["failureAlert"] = json!({"after": 1, "mode": "announce"});
+    let id = add(&mut client, slow).await;
+    call(&mut client, "cron.run", json!({"id": id})).await;
+    until("it runs", async || (asked(&mock, "slow-mark") == 1).then_some(())).await;
+    gateway.kill9();
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    let news = until("the alert", async || {
+        let mut said = told(&mut client, "main").await.into_iter().map(|(_, text)| text);
+        said.find(|text| text.starts_with("Cron job"))
+    });
+    let news = news.await;
+    assert!(news.starts_with("Cron job \"slow\" failed: interrupted by a stop"), "{news}");
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{add, hour, log, run};
-use crate::stage::{Api, RUN_LIMIT, admin, ask, call, config, scripted, told, until};
+use crate::stage::{
+    Api, RUN_LIMIT, admin, ask, call, config, end_of, scripted, start, told, until,
+};
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
 async fn heartbeat(client: &WsClient, seen: usize) -> Value {
@@ -62,6 +64,22 @@ async fn an_acknowledgement_bothers_nobody() {
     let status = call(&mut client, "status", json!({})).await;
     assert_eq!(status["queuedSystemEvents"], json!(["the cat is out"]));
     ask(&mut client, "main", "hello", "m-1").await;
+    let status = call(&mut client, "status", json!({})).await;
+    assert_eq!(status["queuedSystemEvents"], json!([]));
+}
+
+#[tokio::test]
+async fn who_is_woken_is_asked_in_the_session_that_was_told_wherever_heartbeats_are() {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["agents"]["defaults"]["heartbeat"] = json!({"session": "side"});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let params = json!({"mode": "now", "text": "@mock text text=\"The cat is out.\""});
+    call(&mut client, "wake", params).await;
+    assert_eq!(heartbeat(&client, 0).await["preview"], "The cat is out.");
+    let said = [("assistant".to_owned(), "The cat is out.".to_owned())];
+    assert_eq!(told(&mut client, "main").await, said);
     let status = call(&mut client, "status", json!({})).await;
     assert_eq!(status["queuedSystemEvents"], json!([]));
 }
@@ -137,4 +155,43 @@ async fn what_is_to_be_told_survives_a_kill_and_is_told_once() {
     let mut client = admin(&gateway).await;
     let status = call(&mut client, "status", json!({})).await;
     assert_eq!(status["queuedSystemEvents"], json!([]));
+}
+
+#[tokio::test]
+async fn a_reminder_that_is_cut_off_by_a_kill_is_heard_in_the_next_turn() {
+    let (mut gateway, mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let text = "feed the cat @mock stream n=500 delay=50";
+    let id = add(&mut client, reminder(text)).await;
+    run(&mut client, &id).await;
+    until("it is being said", async || (!mock.requests().is_empty()).then_some(())).await;
+    // What is forgotten once an agent is asked is so by then.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    gateway.kill9();
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    let status = call(&mut client, "status", json!({})).await;
+    assert_eq!(status["queuedSystemEvents"], json!([text]));
+}
+
+#[tokio::test]
+async fn what_wakes_an_agent_while_it_answers_is_one_turn() {
+    let (gateway, mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "main", "@mock stream n=40 delay=80", "m-1").await;
+    until("it answers", async || (mock.requests().len() == 1).then_some(())).await;
+    for number in 0..5 {
+        call(&mut client, "wake", json!({"mode": "now", "text": format!("event {number}")})).await;
+        // Long enough that each is seen by itself.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    end_of(&client, "m-1").await;
+    heartbeat(&client, 0).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let requests = mock.requests();
+    assert_eq!(requests.len(), 2, "the message, and one turn for all");
+    let heard = requests[1].body.to_string();
+    assert!((0..5).all(|number| heard.contains(&format!("event {number}"))), "{heard}");
+    let frames = client.frames();
+    assert_eq!(frames.iter().filter(|frame| frame["event"] == "heartbeat").count(), 1);
 }

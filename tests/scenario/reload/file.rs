@@ -30,10 +30,11 @@ async fn a_file_that_is_wrong_changes_nothing_until_it_is_right_again() {
         told["configIssue"]["message"].to_string().contains("openclaw.json:1:")
     })
     .await;
-    edit_model(&gateway, &good, "mock/none");
-    let seen = until(&mut client, "config.get", |seen| {
-        seen["issues"].to_string().contains("there is no model")
-    });
+    let mut wrong = good.clone();
+    wrong["models"]["providers"]["mock"]["api"] = json!("grpc");
+    put(&gateway, &wrong.to_string());
+    let seen =
+        until(&mut client, "config.get", |seen| seen["issues"].to_string().contains("unknown api"));
     assert_eq!(seen.await["valid"], false);
     fs::remove_file(gateway.config_path()).unwrap();
     until(&mut client, "health", |told| told["configIssue"].to_string().contains("is gone")).await;
@@ -47,10 +48,32 @@ async fn a_file_that_is_wrong_changes_nothing_until_it_is_right_again() {
     assert_eq!(gateway.stderr().matches("the last good one stays").count(), 5, "once for each");
 }
 
-fn edit_model(gateway: &crate::support::Gateway, good: &serde_json::Value, model: &str) {
-    let mut config = good.clone();
-    config["agents"]["defaults"]["model"]["primary"] = json!(model);
-    put(gateway, &config.to_string());
+#[tokio::test]
+async fn a_model_that_there_is_not_is_told_and_stops_no_change() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    edit(&gateway, |config| {
+        config["agents"]["defaults"]["model"]["primary"] = json!("nowhere/none");
+        config["session"] = json!({"mainKey": "chief"});
+    });
+    until(&mut client, "agents.list", |told| told["mainKey"] == "chief").await;
+    let seen = call(&mut client, "config.get", json!({})).await;
+    assert_eq!((&seen["valid"], &seen["issues"]), (&json!(true), &json!([])));
+    let warnings = seen["warnings"].as_array().unwrap();
+    assert!(warnings.iter().any(|it| it["path"] == "agents.defaults.model"), "{warnings:?}");
+    // What is there already keeps nobody from writing something else.
+    let answer = patch(&mut client, json!({"session": {"mainKey": "boss"}})).await;
+    assert_eq!(answer["ok"], true, "{answer}");
+    // A name that is in vain in one place is so in another one.
+    let agent = json!({"id": "other", "model": "nowhere/none"});
+    let answer = patch(&mut client, json!({"agents": {"list": [agent]}})).await;
+    let place = answer["error"]["details"]["issues"][0]["path"].as_str().unwrap_or_default();
+    assert!(place.starts_with("agents.list["), "{answer}");
+    let answer = patch(&mut client, json!({"agents": {"defaults": {"model": "other/none"}}})).await;
+    assert_eq!(
+        answer["error"]["details"]["issues"][0]["path"], "agents.defaults.model",
+        "{answer}"
+    );
 }
 
 #[tokio::test]

@@ -141,13 +141,13 @@ async fn the_commands_of_its_machine_reach_it_and_hear_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn a_model_that_there_is_not_leads_there_too_and_a_strict_start_ends() {
+async fn an_api_that_there_is_not_leads_there_too_and_a_strict_start_ends() {
     let mock = MockProvider::start().await;
     let mut wrong = good(&mock);
-    wrong["agents"]["defaults"]["model"]["primary"] = json!("mock/none");
+    wrong["models"]["providers"]["mock"]["api"] = json!("grpc");
     let gateway = broken(&wrong.to_string(), &[]).await.unwrap();
     let health = call(&mut admin(&gateway).await, "health", json!({})).await;
-    assert_eq!(health["configIssue"]["path"], "agents.defaults.model", "{health}");
+    assert_eq!(health["configIssue"]["path"], "models.providers.mock.api", "{health}");
     for wrong in [wrong.to_string(), "{session: 5}".to_owned()] {
         let error = broken(&wrong, &["--strict"]).await.err().unwrap();
         assert!(error.contains("exit status: 1"), "{error}");

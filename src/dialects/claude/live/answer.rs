@@ -2,7 +2,8 @@
 //!
 //! Owns: which blocks are open. Promises: a block is told whole in a frame
 //! before it ends; what people do not see (thoughts in a text, directives) is in
-//! no delta; a block has the index and the uuid that it has in the transcript.
+//! no delta; a block has the index and the uuid that it has in the transcript. A text
+//! whose end tells whether there is a thought in it ends when that is known.
 //! Must not: know runs or tools.
 
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ use crate::agent::{Visible, part_thoughts};
 use crate::dialects::claude::format::{
     self, Ids, block, tool_input, tool_name, tool_use_id, usage_at_end, usage_at_start,
 };
-use crate::protocol::message::{AssistantMessage, ContentBlock, Usage};
+use crate::protocol::message::{AssistantMessage, ContentBlock, StopReason, Usage};
 use crate::providers::{FallbackNotice, ModelInfo, StreamEvent};
 use crate::sessions::{directives, iso_time};
 
@@ -41,6 +42,13 @@ enum Open {
     Text { raw: String, seen: Visible, told: usize },
     Thinking { text: String, signature: Option<String>, is_told: bool },
     Call { id: String, name: String, arguments: String },
+}
+
+impl Open {
+    /// Whether only what comes next tells what is a thought in it.
+    fn is_in_doubt(&self) -> bool {
+        matches!(self, Self::Text { seen, .. } if seen.is_in_doubt())
+    }
 }
 
 /// An answer that comes.
@@ -73,6 +81,14 @@ impl Answer {
 
     /// More of it, at this time.
     pub fn hear(&mut self, event: &StreamEvent, now_ms: u64, out: &mut Vec<Frame>) {
+        if matches!(
+            event,
+            StreamEvent::TextStart { .. }
+                | StreamEvent::ThinkingStart { .. }
+                | StreamEvent::ToolCallStart { .. }
+        ) {
+            self.end_doubts(false, now_ms, out);
+        }
         match event {
             StreamEvent::TextStart { index } => {
                 let open = Open::Text { raw: String::new(), seen: Visible::new(), told: 0 };
@@ -115,6 +131,7 @@ impl Answer {
         out: &mut Vec<Frame>,
     ) {
         let reason = format::stop_reason(message.stop_reason);
+        self.settle(message, out);
         // One that came without any piece is told in the same way.
         let is_whole = !self.has_begun && reason.is_some();
         for (index, (uuid, line)) in lines.iter().enumerate() {
@@ -129,6 +146,14 @@ impl Answer {
         let usage = usage_at_end(&message.usage);
         self.piece(&json!({"type": "message_delta", "delta": delta, "usage": usage}), out);
         self.piece(&json!({"type": "message_stop"}), out);
+    }
+
+    /// The message is in the transcript, which tells what is in a text that waited.
+    pub fn settle(&mut self, message: &AssistantMessage, out: &mut Vec<Frame>) {
+        // Of one that was stopped no block has ended.
+        if format::stop_reason(message.stop_reason).is_some() {
+            self.end_doubts(message.stop_reason == StopReason::Stop, message.timestamp, out);
+        }
     }
 
     fn whole_block(
@@ -198,11 +223,31 @@ impl Answer {
         }
     }
 
-    /// A block is complete: what is left of it, the whole, its end.
+    /// A block is complete, unless what comes next has to tell what is in it.
     fn end_block(&mut self, index: usize, now_ms: u64, out: &mut Vec<Frame>) {
+        if !self.open.get(&index).is_some_and(Open::is_in_doubt) {
+            self.close_block(index, false, now_ms, out);
+        }
+    }
+
+    /// The same for those that waited: the answer ends with them by itself, or does not.
+    fn end_doubts(&mut self, is_whole: bool, now_ms: u64, out: &mut Vec<Frame>) {
+        let waiting: Vec<_> =
+            self.open.iter().filter(|(_, open)| open.is_in_doubt()).map(|(at, _)| *at).collect();
+        for index in waiting {
+            self.close_block(index, is_whole, now_ms, out);
+        }
+    }
+
+    /// What is left of a block, the whole, its end.
+    fn close_block(&mut self, index: usize, is_whole: bool, now_ms: u64, out: &mut Vec<Frame>) {
         let Some(open) = self.open.remove(&index) else { return };
         let (blocks, is_told) = match open {
-            Open::Text { raw, seen, told } => self.end_text(index, &raw, seen, told, out),
+            Open::Text { raw, mut seen, told } => {
+                seen.finish(is_whole);
+                let blocks = part_thoughts(vec![ContentBlock::text(raw)], is_whole);
+                self.end_text(index, blocks, &seen, told, out)
+            }
             Open::Thinking { text, signature, is_told } => {
                 let mut block = ContentBlock::thinking(text);
                 if let ContentBlock::Thinking(block) = &mut block {
@@ -240,15 +285,13 @@ impl Answer {
     fn end_text(
         &mut self,
         index: usize,
-        raw: &str,
-        mut seen: Visible,
+        mut blocks: Vec<ContentBlock>,
+        seen: &Visible,
         mut told: usize,
         out: &mut Vec<Frame>,
     ) -> (Vec<ContentBlock>, bool) {
-        seen.finish();
-        let (is_first, rest) = (told == 0, unsaid(&seen, &mut told));
+        let (is_first, rest) = (told == 0, unsaid(seen, &mut told));
         self.say(index, is_first, rest, out);
-        let mut blocks = part_thoughts(vec![ContentBlock::text(raw)]);
         for block in &mut blocks {
             if let ContentBlock::Text(block) = block
                 && block.text.contains("[[")

@@ -67,6 +67,12 @@ impl Side {
                 out.extend(self.result(&result, card.started_at, now_ms));
             }
             RunNews::Stored(stored) => {
+                if let AgentMessage::Assistant(message) = &stored.message
+                    && let Some(answer) = &mut self.answer
+                    && answer.entry_id == stored.id
+                {
+                    answer.settle(message, &mut out);
+                }
                 if let AgentMessage::ToolResult(result) = &stored.message {
                     // Only now it is known which of the calls it is of.
                     if self.is_repeated(&result.tool_call_id) {

@@ -24,6 +24,13 @@ fn wire(messages: &Value) -> Value {
     body(&request(messages))["messages"].clone()
 }
 
+/// The body for a model that is to think.
+fn asked_to_think(messages: &[Value]) -> Value {
+    let model = ModelInfo { reasoning: true, ..model("anthropic-messages") };
+    let messages = messages.iter().cloned().map(message).collect();
+    body(&ModelRequest { thinking: ThinkingLevel::Low, ..request_to(model, messages) })
+}
+
 #[test]
 fn a_plain_request_has_every_field_of_the_original() {
     let mut request = request(vec![user("hi")]);
@@ -79,8 +86,8 @@ fn a_tool_keeps_the_schemas_that_its_properties_refer_to() {
 
 #[test]
 fn thoughts_calls_and_results_take_their_places() {
-    let messages = json!([
-        {"role": "user", "content": "plain", "timestamp": 1},
+    let messages = [
+        json!({"role": "user", "content": "plain", "timestamp": 1}),
         answer(json!([
             {"type": "thinking", "thinking": "hm", "thinkingSignature": "sig"},
             {"type": "thinking", "thinking": "[Reasoning redacted]", "thinkingSignature": "data", "redacted": true},
@@ -88,16 +95,17 @@ fn thoughts_calls_and_results_take_their_places() {
             {"type": "toolCall", "id": "c1", "name": "read", "arguments": {"path": "n"}},
             {"type": "toolCall", "id": "c2", "name": "shot", "arguments": {}},
         ])),
-        {"role": "toolResult", "toolCallId": "c1", "toolName": "read",
-         "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "isError": true},
-        {"role": "toolResult", "toolCallId": "c2", "toolName": "shot",
-         "content": [{"type": "image", "data": "AA==", "mimeType": "image/png"}]},
-    ]);
+        json!({"role": "toolResult", "toolCallId": "c1", "toolName": "read",
+            "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}],
+            "isError": true}),
+        json!({"role": "toolResult", "toolCallId": "c2", "toolName": "shot",
+            "content": [{"type": "image", "data": "AA==", "mimeType": "image/png"}]}),
+    ];
     let image = json!({
         "type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA=="},
     });
     assert_eq!(
-        wire(&messages),
+        asked_to_think(&messages)["messages"],
         json!([
             {"role": "user", "content": "plain"},
             {"role": "assistant", "content": [
@@ -283,27 +291,87 @@ fn temperature_is_sent_only_without_thought() {
     assert_eq!(with_params(params(), ThinkingLevel::Low).get("temperature"), None);
 }
 
+fn thought() -> Value {
+    json!({"type": "thinking", "thinking": "hm", "thinkingSignature": "s"})
+}
+
+fn said() -> Value {
+    json!({"type": "text", "text": "so"})
+}
+
+fn user_says(text: &str) -> Value {
+    json!({"role": "user", "content": text, "timestamp": 1})
+}
+
+/// An answer that begins with this and calls a tool, and the result.
+fn round(first: &[Value], id: &str) -> [Value; 2] {
+    let call = json!({"type": "toolCall", "id": id, "name": "t", "arguments": {}});
+    let content = [first, &[call]].concat();
+    let result = json!({"role": "toolResult", "toolCallId": id, "toolName": "t", "content": []});
+    [answer(json!(content)), result]
+}
+
+/// Whether the model is asked to think, and how many thoughts it is shown.
+fn thinks(messages: &[Value]) -> (bool, usize) {
+    let body = asked_to_think(messages);
+    let shown = body["messages"].to_string().matches(r#""type":"thinking""#).count();
+    (body.get("thinking").is_some(), shown)
+}
+
 #[test]
-fn calls_that_began_without_a_thought_go_on_without() {
-    let sent = |first: Value, last: &str| {
-        let mut model = model("anthropic-messages");
-        model.reasoning = true;
-        let called = json!({"type": "toolCall", "id": "c", "name": "t", "arguments": {}});
-        let mut messages: Vec<_> = [
-            json!({"role": "user", "content": "go", "timestamp": 1}),
-            answer(json!([first, called])),
-            json!({"role": "toolResult", "toolCallId": "c", "toolName": "t", "content": []}),
-        ]
-        .map(message)
-        .into();
-        messages.extend((!last.is_empty()).then(|| user(last)));
-        let mut request = request_to(model, messages);
-        request.thinking = ThinkingLevel::Low;
-        body(&request).get("thinking").is_some()
+fn a_turn_goes_on_as_its_first_answer_began() {
+    let go = [user_says("go")];
+    let steer = [user_says("rather so")];
+    let (with, without) = (round(&[thought()], "c1"), round(&[said()], "c1"));
+    let (later_with, later_without) = (round(&[thought()], "c2"), round(&[], "c2"));
+    assert_eq!(thinks(&[&go[..], &with].concat()), (true, 1));
+    assert_eq!(thinks(&[&go[..], &with, &later_without].concat()), (true, 1));
+    assert_eq!(thinks(&[&go[..], &without].concat()), (false, 0));
+    assert_eq!(thinks(&[&go[..], &without, &later_with].concat()), (false, 0));
+    // A message of the user is another turn, also behind results.
+    assert_eq!(thinks(&[&go[..], &without, &steer].concat()), (true, 0));
+    assert_eq!(thinks(&[&go[..], &with, &steer].concat()), (true, 1));
+    assert_eq!(thinks(&[&go[..], &with, &steer, &later_without].concat()), (false, 0));
+}
+
+#[test]
+fn a_request_that_asks_for_no_thought_has_none() {
+    let messages = [&[user_says("go")][..], &round(&[thought(), said()], "c1")].concat();
+    let sent = |reasoning| {
+        let model = ModelInfo { reasoning, ..model("anthropic-messages") };
+        let messages = messages.iter().cloned().map(message).collect();
+        body(&request_to(model, messages))["messages"][1]["content"][0].clone()
     };
-    let thought = || json!({"type": "thinking", "thinking": "hm", "thinkingSignature": "s"});
-    let said = || json!({"type": "text", "text": "so"});
-    assert!(sent(thought(), ""));
-    assert!(!sent(said(), ""));
-    assert!(sent(said(), "next"));
+    assert_eq!(sent(true), said());
+    // One that was never asked may think all the same, and want that back.
+    assert_eq!(sent(false)["type"], "thinking");
+}
+
+#[test]
+fn no_answer_ends_with_a_thought_and_one_that_is_nothing_else_is_not_sent() {
+    let hidden = json!({
+        "type": "thinking", "thinking": "x", "thinkingSignature": "d", "redacted": true,
+    });
+    let messages = [
+        answer(json!([thought()])),
+        user_says("go"),
+        answer(json!([thought(), hidden])),
+        user_says("on"),
+        answer(json!([thought(), said(), thought(), hidden])),
+        user_says("and"),
+    ];
+    let mark = json!({"type": "ephemeral"});
+    assert_eq!(
+        asked_to_think(&messages)["messages"],
+        json!([
+            {"role": "user", "content": "go"},
+            {"role": "user", "content": "on"},
+            {"role": "assistant", "content": [
+                {"type": "thinking", "thinking": "hm", "signature": "s"}, said(),
+            ]},
+            {"role": "user", "content": [
+                {"type": "text", "text": "and", "cache_control": mark},
+            ]},
+        ])
+    );
 }

@@ -36,19 +36,6 @@ pub enum CatalogError {
         /// Where it should stand.
         path: String,
     },
-    /// The default model is none of the catalogue.
-    #[error(
-        "{path}: there is no model {name:?}; known are {known}. \
-         Add others under models.providers.<id>.models"
-    )]
-    UnknownModel {
-        /// Where it stands.
-        path: &'static str,
-        /// What it says.
-        name: String,
-        /// What would be right.
-        known: String,
-    },
     /// A provider cannot be reached as it is asked for.
     #[error("{path}: {reason}")]
     Request {

@@ -47,19 +47,20 @@ fn a_provider_that_we_know_is_off_as_a_whole() {
 }
 
 #[test]
-fn a_default_model_of_such_a_provider_is_refused_with_what_it_speaks() {
+fn a_default_model_of_such_a_provider_is_told_with_what_it_speaks() {
     let known = Api::names();
     for (default, provider, api) in [
         ("azure/a", "azure", "azure-openai-responses"),
         ("azure/another", "azure", "azure-openai-responses"),
         ("mock/two", "mock", "bedrock-converse-stream"),
     ] {
-        let error = built(&with_azure(), Some(default), &[]).unwrap_err();
+        let catalog = try_build(with_azure(), json!(default), &[]).unwrap();
         let expected = format!(
-            "agents.defaults.model: provider {provider} speaks api {api}, which is not built in; \
-             built in are {known}"
+            "provider {provider} speaks api {api}, which is not built in; built in are {known}; \
+             runs with it fail"
         );
-        assert_eq!(error, expected);
+        assert_eq!(catalog.missing_default().unwrap().message, expected);
+        assert_eq!(catalog.default_choice().model.reference().to_string(), default);
     }
 }
 

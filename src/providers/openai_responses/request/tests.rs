@@ -80,9 +80,9 @@ fn params_of_the_configuration_are_sent() {
 
 #[test]
 fn thinking_is_asked_for_with_its_content_to_keep() {
-    let ask = |name: &str, level| {
-        let mut model = ModelInfo { name: name.into(), reasoning: true, ..openai() };
-        model.id = "gpt-5.2".into();
+    let ask = |id: &str, level| {
+        let name = id.to_uppercase();
+        let model = ModelInfo { id: id.into(), name, reasoning: true, ..openai() };
         let mut request = request_to(model, vec![user("hi")]);
         request.system = Some("s".into());
         request.thinking = level;
@@ -90,10 +90,11 @@ fn thinking_is_asked_for_with_its_content_to_keep() {
     };
     let sent = ask("gpt-5.2", ThinkingLevel::XHigh);
     assert_eq!(sent["reasoning"], json!({"effort": "xhigh", "summary": "auto"}));
-    assert_eq!(sent["include"], json!(["reasoning.encrypted_content"]));
+    let content = json!(["reasoning.encrypted_content"]);
+    assert_eq!(sent["include"], content);
     assert_eq!(sent["input"][0], json!({"role": "developer", "content": "s"}));
     let sent = ask("gpt-5.2", ThinkingLevel::Off);
-    assert_eq!((sent.get("reasoning"), sent.get("include")), (None, None));
+    assert_eq!((sent.get("reasoning"), &sent["include"]), (None, &content));
     let juice = json!([{"type": "input_text", "text": "# Juice: 0 !important"}]);
     assert_eq!(sent["input"][2], json!({"role": "developer", "content": juice}));
     assert_eq!(ask("o4-mini", ThinkingLevel::Off)["input"].as_array().unwrap().len(), 2);
@@ -110,6 +111,7 @@ fn an_answer_of_this_model_goes_back_item_by_item() {
             {"type": "text", "text": "signed", "textSignature": "msg_9"},
             {"type": "text", "text": "later", "textSignature": "{\"v\":1,\"id\":\"msg_8\",\"phase\":\"final_answer\"}"},
             {"type": "text", "text": "bare"},
+            {"type": "text", "text": "again"},
             call("call_1|fc_1"),
             call("call_2|fc_2"),
         ])),
@@ -137,7 +139,8 @@ fn an_answer_of_this_model_goes_back_item_by_item() {
             {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"},
             text("signed", "msg_9"),
             later,
-            text("bare", "msg_1"),
+            text("bare", "msg_1_3"),
+            text("again", "msg_1_4"),
             function("call_1", "fc_1"),
             function("call_2", "fc_2"),
             {"type": "function_call_output", "call_id": "call_1", "output": "a\nb"},
@@ -148,6 +151,49 @@ fn an_answer_of_this_model_goes_back_item_by_item() {
             ]},
         ])
     );
+}
+
+#[test]
+fn a_thought_that_is_only_named_goes_and_the_ids_of_its_answer_with_it() {
+    let bare = r#"{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":""}"#;
+    let open = json!({"type": "reasoning", "id": "rs_2", "summary": [], "content": [
+        {"type": "reasoning_text", "text": "hm"},
+    ]});
+    let said = |thought: &str, number: usize| {
+        answer(
+            "mock-1",
+            json!([
+                {"type": "thinking", "thinking": "", "thinkingSignature": thought},
+                {"type": "text", "text": "so", "textSignature": format!("msg_{number}")},
+                call(&format!("call_{number}|fc_{number}")),
+            ]),
+        )
+    };
+    let messages = json!([
+        said(bare, 1),
+        result("call_1|fc_1", json!([])),
+        said(&open.to_string(), 2),
+        result("call_2|fc_2", json!([])),
+    ]);
+    let text = |id: &str| {
+        json!({
+            "type": "message", "role": "assistant", "status": "completed", "id": id,
+            "content": [{"type": "output_text", "text": "so", "annotations": []}],
+        })
+    };
+    let function = |call: &str| {
+        json!({
+            "type": "function_call", "call_id": call, "name": "read",
+            "arguments": "{\"path\":\"n\"}",
+        })
+    };
+    let output = |call: &str| json!({"type": "function_call_output", "call_id": call, "output": "(no output)"});
+    let mut known = function("call_2");
+    known["id"] = json!("fc_2");
+    let first = [text("msg_0"), function("call_1"), output("call_1")];
+    let second = [open, text("msg_2"), known, output("call_2")];
+    let expected = [first.as_slice(), &second].concat();
+    assert_eq!(wire(openai(), messages), json!(expected));
 }
 
 #[test]
