@@ -163,13 +163,21 @@ fn what_no_gateway_starts_with_is_refused_unless_none_did_before() {
     user.said(&set("openai/gpt-5.1"));
     let broken = user.text().replace("openai/gpt-5.1", "nosuch/x");
     fs::write(user.file(), broken).unwrap();
-    let valid = user.run(&["validate"]);
-    assert_eq!(valid.status.code(), Some(1));
+    let told = user.run(&["validate"]);
+    assert!(told.status.success() && String::from_utf8_lossy(&told.stderr).contains("nosuch/x"));
+    user.said(&set("openai/gpt-5.1"));
+    let provider = "{baseUrl: 'http://127.0.0.1:9', api: 'ollama', models: [{id: 'a', name: 'A'}]}";
+    user.said(&["set", "models.providers.p", provider]);
+    let speaks = |api| ["set", "models.providers.p.api", api];
+    user.refused(&speaks("nosuch"));
+    let broken = user.text().replace("ollama", "nosuch");
+    fs::write(user.file(), broken).unwrap();
+    assert_eq!(user.run(&["validate"]).status.code(), Some(1));
     // One thing after the other can be mended.
     user.said(&["set", "gateway.port", "19001"]);
-    user.said(&set("openai/gpt-5.1"));
+    user.said(&speaks("ollama"));
     user.said(&["validate"]);
-    user.refused(&set("nosuch/x"));
+    user.refused(&speaks("nosuch"));
 }
 
 #[test]
