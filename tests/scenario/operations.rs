@@ -292,6 +292,7 @@ async fn health_says_what_is_wrong_with_which_part_and_since_when() {
 async fn a_gateway_without_a_model_of_its_own_is_well() {
     let mut config = default_config("127.0.0.1:9");
     config["agents"]["defaults"]["model"] = json!("offline/echo-guide");
+    config["models"]["mode"] = json!("merge");
     let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
     let mut client = admin(&gateway).await;
     assert_eq!(part(&mut client, "models").await["ok"], true);
