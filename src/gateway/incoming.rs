@@ -60,6 +60,9 @@ impl Listener for Incoming {
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (MeteredStream, SocketAddr) {
+        // What has come on those before is looked at first: else, of very many at once,
+        // somebody who has asked already would give way as if he had been silent.
+        tokio::task::yield_now().await;
         let (tcp, address) = self.accepting.next(|| self.listener.accept()).await;
         adjust(&tcp);
         (self.open(tcp, address), address)

@@ -4,6 +4,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
+use futures_util::future::join_all;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use tokio::io::AsyncReadExt;
@@ -17,6 +18,10 @@ use crate::support::{Gateway, GatewayOptions, default_config};
 const MAX_WAITING: usize = 1024;
 /// Enough to have some of them cut.
 const SILENT: usize = MAX_WAITING + 200;
+/// So many that all who wait are cut several times over.
+const MANY: usize = 8 * MAX_WAITING;
+/// Who log in at one time meanwhile.
+const LOGINS: usize = 8;
 /// As many as one address may have.
 const OF_ONE_ADDRESS: usize = 32;
 
@@ -55,6 +60,24 @@ async fn thousands_of_silent_connections_keep_no_client_out() {
     assert!(
         last.try_read(&mut byte).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
     );
+}
+
+#[tokio::test]
+async fn whoever_logs_in_while_thousands_come_that_say_nothing_is_let_in() {
+    allow_files();
+    let gateway = Gateway::start(GatewayOptions::with_config(default_config("127.0.0.1:9"))).await;
+    let address = gateway.address().to_owned();
+    // As fast as they can come: more than those that wait, in the time of a login.
+    let flood = std::thread::spawn(move || -> Vec<_> {
+        (0..MANY).map(|_| std::net::TcpStream::connect(&address).unwrap()).collect()
+    });
+    let log_in = || async {
+        while !flood.is_finished() {
+            admin(&gateway).await;
+        }
+    };
+    join_all((0..LOGINS).map(|_| log_in())).await;
+    drop(flood.join().unwrap());
 }
 
 #[tokio::test]
