@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc::Receiver;
 
-use crate::agent::Models;
+use crate::agent::missing_models;
 use crate::bus::Hub;
 use crate::config::document::ConfigIssue;
 use crate::config::{self, Env, Overrides, SessionScope, Settings};
@@ -19,7 +19,7 @@ use crate::gateway::{self, Gateway};
 use crate::providers::MissingModel;
 use crate::registry::{Ask, ConfigState, Reload};
 use crate::sessions::{AgentId, KeyRules};
-use crate::support::{Clock, Fingerprint, Live, SystemClock};
+use crate::support::{Clock, Fingerprint, SystemClock};
 
 mod base;
 mod build;
@@ -197,22 +197,20 @@ pub async fn check(settings: &Settings, env: &Env) -> Result<Vec<MissingModel>, 
     let mut auth = settings.gateway.auth.clone();
     auth.follow(&settings.secrets, env).await.map_err(AppError::lost)?;
     let failover = models(settings, env, &clock).await?;
-    let models = Models::new(failover, Live::new(key_rules(settings)), &settings.agents);
     listen::check_tls(settings).await?;
-    Ok(models.missing())
+    Ok(missing_models(failover, &settings.agents))
 }
 
-/// Whether a gateway starts with a text in the place of the config file's, and has every
-/// model that it names.
+/// Whether a gateway starts with a text in the place of the config file's; the models that
+/// it names in vain.
 ///
 /// # Errors
 /// What is wrong with it.
-pub async fn check_text(text: &str, env: &Env) -> Result<(), ConfigIssue> {
+pub async fn check_text(text: &str, env: &Env) -> Result<Vec<MissingModel>, ConfigIssue> {
     let look = Overrides { read_only: true, ..Overrides::default() };
     let settings =
         config::load_text(text, env, &look).map_err(|error| ConfigIssue::from(&error))?;
-    let missing = check(&settings, env).await.map_err(|error| error.issue())?;
-    missing.into_iter().next().map_or(Ok(()), |missing| Err(missing.into()))
+    check(&settings, env).await.map_err(|error| error.issue())
 }
 
 /// How session keys become canonical under these settings.

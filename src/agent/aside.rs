@@ -1,10 +1,10 @@
 //! Side questions: the model answers with what the session knows, and the
-//! session does not hear of it.
+//! session does not hear of it, but pays for it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::protocol::message::{AgentMessage, StopReason, UserMessage, text_of};
+use crate::protocol::message::{AgentMessage, AssistantMessage, UserMessage, text_of};
 use crate::providers::{ModelInfo, ModelRequest, ProviderError, ThinkingLevel};
 use crate::sessions::{SessionError, SessionKey};
 
@@ -13,6 +13,7 @@ use super::pictures;
 use super::prompt::Prompt;
 use super::pruning::Share;
 use super::runs::Runs;
+use super::spent::charge;
 
 /// Longer than a good model thinks about a short question. Nobody can stop one,
 /// so it must not last.
@@ -61,10 +62,24 @@ impl Runs {
     pub async fn ask_aside(&self, key: &SessionKey, question: &str) -> Result<String, AsideError> {
         let _permit = self.asides.try_acquire().map_err(|_| AsideError::TooMany)?;
         let asking = Box::pin(self.answer_aside(key, question));
-        tokio::time::timeout(LIMIT, asking).await.unwrap_or(Err(AsideError::TimedOut))
+        let answer = tokio::time::timeout(LIMIT, asking).await;
+        let answer = answer.map_err(|_| AsideError::TimedOut)??;
+        charge(self.parts(), key, &answer.usage).await;
+        if let Some(why) = answer.failure() {
+            return Err(AsideError::Model(why));
+        }
+        let text = text_of(&answer.content).trim().to_owned();
+        if text.is_empty() {
+            return Err(AsideError::Model("the model said nothing".into()));
+        }
+        Ok(text)
     }
 
-    async fn answer_aside(&self, key: &SessionKey, question: &str) -> Result<String, AsideError> {
+    async fn answer_aside(
+        &self,
+        key: &SessionKey,
+        question: &str,
+    ) -> Result<AssistantMessage, AsideError> {
         let parts = self.parts();
         let entry = parts.sessions.entry(key).await?;
         let SessionModel { name, info } = parts.models.of_session(key, entry.as_ref());
@@ -87,14 +102,6 @@ impl Runs {
         let system = |model: &ModelInfo| prompt.render(model, ThinkingLevel::Off, &[]);
         let mut route =
             parts.models.route(key, &key.agent(&parts.keys.now()), model).unremembered();
-        let answer = route.stream(&mut request, &system, &mut |_| {}).await?;
-        let text = text_of(&answer.content).trim().to_owned();
-        match answer.stop_reason {
-            StopReason::Error | StopReason::Aborted => Err(AsideError::Model(
-                answer.error_message.unwrap_or_else(|| "the model did not answer".into()),
-            )),
-            _ if text.is_empty() => Err(AsideError::Model("the model said nothing".into())),
-            _ => Ok(text),
-        }
+        Ok(route.stream(&mut request, &system, &mut |_| {}).await?)
     }
 }

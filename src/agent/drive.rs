@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::config::QueueMode;
-use crate::protocol::message::{AgentMessage, Usage};
+use crate::protocol::message::{AgentMessage, StopReason, Usage};
 use crate::sessions::SessionError;
 use crate::support::millis;
 use crate::telemetry::metrics::NUMBERS;
@@ -115,7 +115,7 @@ impl Runs {
             RunEnd::Failed(error) => self.emitter(run).fail(error, "unknown"),
             RunEnd::Aborted(reason) => self.emitter(run).abort(*reason),
             // What it said is in the transcript.
-            RunEnd::Answered => self.emitter(run).finish(&Usage::default(), "stop"),
+            RunEnd::Answered => self.emitter(run).finish(&Usage::default(), StopReason::Stop),
         }
     }
 

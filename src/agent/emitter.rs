@@ -239,8 +239,8 @@ impl Emitter {
     }
 
     /// The run ends with its answer.
-    pub fn finish(&mut self, usage: &Usage, stop_reason: &str) {
-        self.settle(stop_reason == StopReason::Stop.as_str());
+    pub fn finish(&mut self, usage: &Usage, stop_reason: StopReason) {
+        self.settle(stop_reason.ended_by_itself());
         let liveness = if self.is_abandoned { "abandoned" } else { "working" };
         let data = json!({"phase": "end", "livenessState": liveness,
             "replayInvalid": self.has_changed.then_some(true), "endedAt": self.clock.now_ms()});
@@ -257,10 +257,10 @@ impl Emitter {
             "state": "final",
             "message": message,
             "usage": usage,
-            "stopReason": stop_reason,
+            "stopReason": stop_reason.as_str(),
         }));
         self.tell(|| {
-            let (usage, stop_reason) = (usage.clone(), stop_reason.to_owned());
+            let (usage, stop_reason) = (usage.clone(), stop_reason.as_str().to_owned());
             RunNews::Ends(Ending::Answered { usage, stop_reason })
         });
     }

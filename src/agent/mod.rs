@@ -67,7 +67,7 @@ pub use abort::{AbortError, StillActive};
 pub use changes::{Change, CompactionChange, Deletion};
 pub use commanded::{AfterAnswer, CommandAnswer};
 pub use emitter::Card;
-pub use models::{Models, SessionModel};
+pub use models::{Models, SessionModel, missing_models};
 pub use notices::{Notices, shortened};
 pub use parts::RunsParts;
 pub use patch::PatchContext;

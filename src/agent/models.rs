@@ -8,7 +8,7 @@ use crate::providers::{Catalog, Choice, Failover, MissingModel, ModelInfo, Model
 use crate::sessions::{AgentId, KeyRules, SessionEntry, SessionKey};
 use crate::support::Live;
 
-use super::route::Fallbacks;
+use super::route::{Fallbacks, MissingFallback};
 
 /// The models of sessions: a session's own choice, else its agent's, else the
 /// default.
@@ -43,10 +43,22 @@ impl Models {
         self.known.now().missing.clone()
     }
 
-    /// Tells the log of them, as they come into use.
+    /// The one among them that an agent has, or inherits.
+    pub fn missing_of(&self, agent: &AgentId) -> Option<MissingModel> {
+        let known = self.known.now();
+        let has_own = known.by_agent.contains_key(agent);
+        let owner = has_own.then_some(agent.as_str());
+        known.missing.iter().find(|it| it.agent.as_deref() == owner).cloned()
+    }
+
+    /// Tells the log of them, as they come into use, and of fallbacks that there are not.
     pub fn tell_missing(&self) {
-        for MissingModel { path, message, .. } in &self.known.now().missing {
+        let known = self.known.now();
+        for MissingModel { path, message, .. } in &known.missing {
             tracing::warn!("{path}: {message}");
+        }
+        for MissingFallback { path, name } in &known.fallbacks.missing {
+            tracing::warn!("{path}: there is no model \"{name}\"");
         }
     }
 
@@ -164,20 +176,24 @@ impl Known {
     fn new(failover: Arc<Failover>, agents: &AgentsSettings) -> Self {
         let catalog = failover.catalog();
         let fallbacks = Fallbacks::new(catalog, agents);
-        let of_all = agents.defaults.model.as_ref().and_then(|model| model.fallbacks.as_deref());
         let mut missing: Vec<_> = catalog.missing_default().cloned().into_iter().collect();
         let mut by_agent = HashMap::new();
         for (index, agent) in agents.list.iter().enumerate() {
             let Some(wanted) = &agent.model else { continue };
             let path = format!("agents.list[{index}].model");
-            let others = wanted.fallbacks.as_deref().or(of_all).unwrap_or_default();
-            let (model, not_there) = catalog.named_at(&path, &wanted.primary, others);
             let id = AgentId::normalize(&agent.id);
+            let fallback = fallbacks.of(&id).first();
+            let (model, not_there) = catalog.named_at(&path, &wanted.primary, fallback);
             missing.extend(not_there.map(|it| MissingModel { agent: Some(id.to_string()), ..it }));
             by_agent.insert(id, model);
         }
         Self { by_agent, missing, failover, fallbacks }
     }
+}
+
+/// The models that a configuration names and that there are not, before it is in use.
+pub fn missing_models(failover: Arc<Failover>, agents: &AgentsSettings) -> Vec<MissingModel> {
+    Known::new(failover, agents).missing
 }
 
 /// `modelOverrideSource` of a choice that no person made.

@@ -53,6 +53,8 @@ pub struct Progress {
     pub text: Arc<str>,
     /// Files that it named for its reader: paths and addresses.
     pub files: Vec<String>,
+    /// What models have used that reviewed its tool calls.
+    pub reviews: Usage,
     /// Its answer, once it is there.
     pub answer: Option<Answer>,
     /// The calls that it ended with, for whoever asked to do.
@@ -78,7 +80,7 @@ pub struct Answer {
     pub context_window: u64,
     /// How hard it thought.
     pub thinking: &'static str,
-    /// Sum over all model calls.
+    /// Sum over all model calls, those of reviewers included.
     pub used: Usage,
     /// The last model call.
     pub last: Usage,

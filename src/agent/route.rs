@@ -10,38 +10,49 @@ use crate::sessions::{AgentId, SessionKey};
 use super::models::Models;
 use super::run::ActiveRun;
 
+/// A fallback that the configuration names and that there is not.
+pub(super) struct MissingFallback {
+    /// Where it stands.
+    pub path: String,
+    /// What it is called there.
+    pub name: String,
+}
+
 /// The fallbacks of each agent.
 pub(super) struct Fallbacks {
     of_all: Vec<Arc<ModelInfo>>,
     by_agent: HashMap<AgentId, Vec<Arc<ModelInfo>>>,
+    /// Those that there are not.
+    pub missing: Vec<MissingFallback>,
 }
 
 impl Fallbacks {
-    /// Looks the names up. One that there is not is passed over and logged: a
+    /// Looks the names up. One that there is not is passed over and kept to be told: a
     /// model that may be needed one day is no reason not to start today.
     pub fn new(catalog: &Catalog, agents: &AgentsSettings) -> Self {
-        let find = |setting: Option<&ModelSetting>, place: &str| {
+        let mut missing = Vec::new();
+        let mut find = |setting: Option<&ModelSetting>, path: &str| {
             let names = setting.and_then(|setting| setting.fallbacks.as_ref())?;
             let known = names.iter().filter_map(|name| {
                 let model = catalog.named(name);
                 if model.is_none() {
-                    tracing::warn!("{place}.model.fallbacks: there is no model \"{name}\"");
+                    missing.push(MissingFallback { path: path.to_owned(), name: name.clone() });
                 }
                 model
             });
             Some(known.collect::<Vec<_>>())
         };
-        let own = agents.list.iter().filter_map(|agent| {
-            let place = format!("agents.list[{}]", agent.id);
-            Some((AgentId::normalize(&agent.id), find(agent.model.as_ref(), &place)?))
+        let of_all = find(agents.defaults.model.as_ref(), "agents.defaults.model.fallbacks");
+        let own = agents.list.iter().enumerate().filter_map(|(index, agent)| {
+            let path = format!("agents.list[{index}].model.fallbacks");
+            Some((AgentId::normalize(&agent.id), find(agent.model.as_ref(), &path)?))
         });
-        Self {
-            of_all: find(agents.defaults.model.as_ref(), "agents.defaults").unwrap_or_default(),
-            by_agent: own.collect(),
-        }
+        let by_agent = own.collect();
+        Self { of_all: of_all.unwrap_or_default(), by_agent, missing }
     }
 
-    fn of(&self, agent: &AgentId) -> &[Arc<ModelInfo>] {
+    /// Those of an agent, in their order.
+    pub(super) fn of(&self, agent: &AgentId) -> &[Arc<ModelInfo>] {
         self.by_agent.get(agent).unwrap_or(&self.of_all)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::parts::RunsParts;
 use crate::protocol::message::Usage;
-use crate::sessions::{SessionEntry, SessionKey};
+use crate::sessions::{SessionEntry, SessionError, SessionKey};
 
 /// The sum of two.
 pub(super) fn add(sum: &Usage, more: &Usage) -> Usage {
@@ -26,13 +26,16 @@ pub(super) fn pay(entry: &mut SessionEntry, usage: &Usage) {
     entry.estimated_cost_usd = Some(spent + usage.cost.total);
 }
 
-/// The same for what a session has used beside its answers: summaries, notes, models
-/// that tools ask. The row is no reason to stop.
+/// The same for what a session has used beside its answers: summaries, notes, side
+/// questions, reviews, models that tools ask. The row is no reason to stop, and a side
+/// question needs none.
 pub(super) async fn charge(parts: &RunsParts, key: &SessionKey, usage: &Usage) {
     if usage.cost.total > 0.0 {
         let usage = usage.clone();
         let updated = parts.sessions.update(key, move |entry| pay(entry, &usage)).await;
-        if let Err(error) = updated {
+        if let Err(error) = updated
+            && !matches!(error, SessionError::NotFound(_))
+        {
             tracing::error!(session = %key, %error, "session not updated");
         }
     }

@@ -105,7 +105,7 @@ struct Turn<'a> {
     parts: &'a RunsParts,
     run: &'a Arc<ActiveRun>,
     emitter: Emitter,
-    /// Sum over all model calls of this run.
+    /// Sum over all model calls of this run but those of reviewers, see [`Turn::spent`].
     used: Usage,
     /// What happened since the last run.
     notices: Vec<String>,
@@ -167,7 +167,7 @@ impl Turn<'_> {
             self.fill.counted(&message.usage);
             self.keep_from_asking(&mut message, &toolbox, &mut unknown);
             let is_cut = self.settle_cut(&mut message);
-            let is_whole = message.stop_reason == StopReason::Stop;
+            let is_whole = message.stop_reason.ended_by_itself();
             let calls: Vec<_> = message.tool_calls().cloned().collect();
             let goes_on = is_cut || !calls.is_empty() && message.stop_reason == StopReason::ToolUse;
             if !goes_on {
@@ -266,6 +266,11 @@ impl Turn<'_> {
         }
     }
 
+    /// What the run has used so far, reviews of its tool calls included.
+    fn spent(&self) -> Usage {
+        add(&self.used, &self.run.progress().reviews)
+    }
+
     /// Keeps the facts of the answer for those who ask how the run ended.
     fn note_answer(&self, message: &AssistantMessage, entry: &SessionEntry, model: &ModelInfo) {
         let answer = Answer {
@@ -274,7 +279,7 @@ impl Turn<'_> {
             model: message.model.clone(),
             context_window: model.context_window,
             thinking: self.thinking(entry).as_str(),
-            used: self.used.clone(),
+            used: self.spent(),
             last: message.usage.clone(),
         };
         self.run.note(|progress| progress.answer = Some(answer));
@@ -398,7 +403,7 @@ impl Turn<'_> {
 
 /// An answer with the thoughts in its text as blocks of their own.
 fn parted(mut message: AssistantMessage) -> AssistantMessage {
-    let is_whole = message.stop_reason == StopReason::Stop;
+    let is_whole = message.stop_reason.ended_by_itself();
     message.content = visible::part_thoughts(message.content, is_whole);
     message
 }

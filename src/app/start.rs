@@ -47,9 +47,9 @@ impl Start {
     /// where the fault is.
     pub fn mend(env: &Env, overrides: &Overrides, issue: ConfigIssue) -> Option<Self> {
         let paths = Paths::resolve(env).ok()?;
-        let path = paths.config_path.clone();
         // Before it is looked at: a change in between is found then.
-        let seen = fingerprint(&[path.clone(), paths.dotenv_file()]);
+        let seen = fingerprint(&paths.config_files());
+        let path = paths.config_path;
         let settings = config::salvage(env, overrides).filter(|_| path.exists())?;
         let repair = Some(Repair { path, issue });
         Some(Self::new(settings, overrides, seen, repair))
@@ -60,8 +60,7 @@ impl Start {
     /// # Errors
     /// What is wrong with it.
     pub fn load(env: &Env, overrides: &Overrides) -> Result<Self, ConfigError> {
-        let paths = Paths::resolve(env)?;
-        let mut files = vec![paths.config_path.clone(), paths.dotenv_file()];
+        let mut files = Vec::from(Paths::resolve(env)?.config_files());
         loop {
             // Before they are read: a change in between is found then.
             let seen = fingerprint(&files);

@@ -32,16 +32,11 @@ impl Outlet for Channels {
 impl Channels {
     /// Whether a job that is bound by these may have something said in a chat.
     async fn check_bounds(&self, target: &Target, bounds: &Bounds) -> Result<(), OutletError> {
-        let asked_in = bounds.asked_in.as_ref().and_then(asked_in);
-        let mut reached = self.check_reach(target, asked_in.as_ref()).await;
+        let mut own: Vec<_> = bounds.asked_in.as_ref().and_then(asked_in).into_iter().collect();
         for key in &bounds.sessions {
-            if reached.is_ok() {
-                break;
-            }
-            let entry = self.0.parts.sessions.entry(key).await.ok().flatten();
-            let own = entry.as_ref().and_then(|entry| self.context_target(entry));
-            reached = self.check_reach(target, own.as_ref()).await;
+            own.extend(self.place_of_session(key).await);
         }
+        let reached = self.check_reach(target, &own).await;
         reached.map_err(|error| OutletError::Failed(error.to_string()))
     }
 
@@ -75,11 +70,9 @@ impl Channels {
         };
         let kind = self.kind(Some(&announcement.channel)).map_err(failed)?;
         if announcement.to.is_none() {
-            let parts = &self.0.parts;
-            let main =
-                SessionKey::main(&AgentId::normalize(&announcement.agent_id), &parts.keys.now());
-            let entry = parts.sessions.entry(&main).await.ok().flatten();
-            let last = entry.as_ref().and_then(|entry| self.context_target(entry));
+            let agent = AgentId::normalize(&announcement.agent_id);
+            let main = SessionKey::main(&agent, &self.0.parts.keys.now());
+            let last = self.place_of_session(&main).await;
             if let Some(last) = last.filter(|last| last.kind == kind) {
                 return Ok(last);
             }

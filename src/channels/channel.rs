@@ -208,6 +208,13 @@ pub enum InletError {
 
 /// The way of a message to an agent.
 pub trait Inlet: Send + Sync {
+    /// Whether a message is for the gateway itself: a command, or the name of a skill.
+    fn is_command<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<bool, InletError>>;
+
     /// Accepts a message as `chat.send` does, with the rights of its sender.
     fn accept(&self, said: Said) -> BoxFuture<'_, Result<Taken, InletError>>;
 }

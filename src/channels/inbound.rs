@@ -12,7 +12,6 @@ use super::replies::ReplyTo;
 use super::route;
 use super::service::Channels;
 use super::state::Account;
-use super::words;
 use crate::agent::Family;
 use crate::config::DmScope;
 use crate::config::channels::ChannelKind;
@@ -207,18 +206,13 @@ impl Channels {
     }
 
     /// Whether a message is handed on as it was written: it is a command, or names a skill.
-    /// An error says that the skills are not known yet.
+    /// An error says that nobody knows that yet.
     async fn is_as_written(&self, key: &SessionKey, text: &str) -> Result<bool, String> {
-        if words::is_command(text) {
-            return Ok(true);
-        }
         if !text.trim_start().starts_with('/') {
             return Ok(false);
         }
-        let Some(runs) = self.runs() else { return Err("the gateway is starting".into()) };
-        let parts = runs.parts();
-        let named = parts.skills.invoke(parts.agent_of(key), &words::RESERVED, text).await;
-        Ok(named.is_some())
+        let Some(inlet) = self.inlet() else { return Err("the gateway is starting".into()) };
+        inlet.is_command(key, text).await.map_err(|error| error.to_string())
     }
 
     /// Tells whoever wrote a message that it was given up, if it was to be answered.
@@ -234,14 +228,15 @@ impl Channels {
         }
         inbound.chat.former = self.former_of(account, &inbound.chat).await.map_err(failed)?;
         let verdict = access::judge(self, account, &inbound).await.map_err(failed)?;
+        if !matches!(verdict, Verdict::Allowed) {
+            return Ok(());
+        }
         let reply = self.reply_to(account, &inbound);
         let entry = self.0.parts.sessions.entry(&reply.key).await;
         let entry = entry.map_err(|error| error.to_string())?;
         let is_as_written = self.is_as_written(&reply.key, &inbound.text).await;
         let is_as_written = is_as_written.unwrap_or_default();
-        let is_addressed =
-            access::is_addressed(&account.config, &inbound, entry.as_ref(), is_as_written);
-        if !is_addressed || !matches!(verdict, Verdict::Allowed) {
+        if !access::is_addressed(&account.config, &inbound, entry.as_ref(), is_as_written) {
             return Ok(());
         }
         self.expect(&reply).await.map_err(failed)?;

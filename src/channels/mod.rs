@@ -30,7 +30,6 @@ mod supervisor;
 mod target;
 mod telegram;
 pub mod webhook;
-mod words;
 
 pub use attach::{last_name, read_named};
 pub use body::{Body, MediaItem, Poll};
@@ -52,4 +51,3 @@ pub use supervisor::ControlError;
 pub use target::{Target, TargetError, Wanted, reachable};
 pub use telegram::bot_name as telegram_bot_name;
 pub use telegram::format::html as telegram_html;
-pub use words::{COMMAND_WORDS, STOP_WORDS};

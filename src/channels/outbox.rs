@@ -117,10 +117,6 @@ impl Channels {
         delivery: &str,
         limit: Duration,
     ) -> Result<Delivered, DeliveryError> {
-        // What is known is told even to those who wait no time at all.
-        if let Some(delivered) = self.outcome_of(delivery).await? {
-            return Ok(delivered);
-        }
         let settled = async {
             loop {
                 // Listening before looking, so nothing between is missed.
@@ -132,8 +128,11 @@ impl Channels {
                 rung.await;
             }
         };
-        let waited = tokio::time::timeout(limit, settled).await;
-        waited.unwrap_or(Ok(Delivered::UNDER_WAY))
+        match tokio::time::timeout(limit, settled).await {
+            Ok(delivered) => delivered,
+            // What is known is told even to those who wait no time at all.
+            Err(_) => Ok(self.outcome_of(delivery).await?.unwrap_or(Delivered::UNDER_WAY)),
+        }
     }
 
     /// What became of a delivery, once that is known of all of it.

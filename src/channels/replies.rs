@@ -17,7 +17,7 @@ use super::service::Channels;
 use super::state::Account;
 use crate::agent::{AbortReason, Family, RunEnd, RunReport, Runs, named_files, shown_text};
 use crate::config::channels::ReplyToMode;
-use crate::protocol::message::{AgentMessage, StopReason, text_of};
+use crate::protocol::message::{AgentMessage, text_of};
 use crate::sessions::{HistoryOptions, SessionKey};
 use crate::store::{ExpectedReply, NewPart, OutboxAddress, StoreError};
 
@@ -263,7 +263,7 @@ impl Channels {
             let files = match message {
                 AgentMessage::Assistant(message) => {
                     let text = text_of(&message.content);
-                    let is_whole = message.stop_reason == StopReason::Stop;
+                    let is_whole = message.stop_reason.ended_by_itself();
                     said.text.push_str(&shown_text(&text, is_whole));
                     named_files::of_answer(&text, is_whole)
                 }

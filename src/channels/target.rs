@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::service::Channels;
 use super::state::Account;
 use crate::config::channels::{ChannelAccount, ChannelKind, PeerId};
-use crate::sessions::SessionEntry;
+use crate::sessions::{SessionEntry, SessionKey};
 use crate::store::{OutboxAddress, StoreError};
 
 /// The channel of clients that chat with the gateway itself.
@@ -149,6 +149,12 @@ impl Channels {
         .ok()
     }
 
+    /// The same of a session by its key, as far as it can be read.
+    pub async fn place_of_session(&self, key: &SessionKey) -> Option<Target> {
+        let entry = self.0.parts.sessions.entry(key).await.ok().flatten()?;
+        self.context_target(&entry)
+    }
+
     /// Where the reply of a run is expected, if a channel gets it.
     pub async fn place_of_run(&self, run_id: &str) -> Option<Target> {
         let expected = self.0.parts.store.expected_replies().await;
@@ -160,19 +166,15 @@ impl Channels {
         self.found(kind, Some(&address.account)).is_ok().then_some(Target { kind, address })
     }
 
-    /// Whether an agent may write to a place by itself: to where its own
-    /// conversation is, and to the people and groups that the configuration
-    /// names or an operator has let in.
+    /// Whether an agent may write to a place by itself: to those that are its own, such as
+    /// where its conversation is, and to the people and groups that the configuration names
+    /// or an operator has let in.
     ///
     /// # Errors
     /// [`TargetError::OutOfReach`] when it may not.
-    pub async fn check_reach(
-        &self,
-        target: &Target,
-        own: Option<&Target>,
-    ) -> Result<(), TargetError> {
+    pub async fn check_reach(&self, target: &Target, own: &[Target]) -> Result<(), TargetError> {
         let address = &target.address;
-        let is_own = own.is_some_and(|own| {
+        let is_own = own.iter().any(|own| {
             let own = &own.address;
             (&own.channel, &own.account, &own.target)
                 == (&address.channel, &address.account, &address.target)

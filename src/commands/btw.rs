@@ -1,4 +1,4 @@
-//! `/btw`: a side question, which leaves no trace in the session.
+//! `/btw`: a side question, which leaves nothing but its price in the session.
 
 use crate::agent::CommandAnswer;
 use crate::registry::Ctx;

@@ -39,9 +39,6 @@ pub fn line(words: &str) -> String {
     ["/config", &shown.unwrap_or_else(|| action.to_owned())].join(" ").trim().to_owned()
 }
 
-/// A change of the file: what is said of it, and whether there was something to change.
-type Change = dyn FnOnce(Box<WouldWork>) -> Result<(String, bool), String> + Send;
-
 /// Does it.
 pub async fn run(words: &str, cx: &Ctx) -> String {
     if !cx.services.settings.now().commands.config {
@@ -51,37 +48,43 @@ pub async fn run(words: &str, cx: &Ctx) -> String {
         return refusal("/config", &error);
     }
     let (action, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
-    let rest = rest.trim().to_owned();
-    let env = cx.services.env.clone();
-    let work: Box<Change> = match action.to_lowercase().as_str() {
+    let (action, rest) = (action.to_lowercase(), rest.trim());
+    let said = match action.as_str() {
         "" | "show" | "get" => {
-            return match blocking(move || show(&env, &rest)).await {
-                Ok(Ok(said) | Err(said)) => said,
-                Err(_) => FAILED.to_owned(),
-            };
+            let (env, path) = (cx.services.env.clone(), rest.to_owned());
+            let shown = blocking(move || show(&env, &path)).await;
+            shown.unwrap_or_else(|_| Err(FAILED.to_owned()))
         }
-        "set" => Box::new(move |would_work: Box<WouldWork>| {
+        action => write(action, rest, cx).await,
+    };
+    said.unwrap_or_else(|wrong| wrong)
+}
+
+/// Changes the file; what is said of that.
+async fn write(action: &str, rest: &str, cx: &Ctx) -> Result<String, String> {
+    let (wanted, done, nothing) = match action {
+        "set" => {
             let (path, value) = rest.split_once('=').ok_or("⚠️ Usage: /config set path=value")?;
             let (path, value) = (read_path(path)?, read_value(value));
             let shown = redacted_at(path.steps(), &value);
-            change(&ConfigWrite::Set(path.clone(), value), &env, would_work)?;
-            Ok((format!("⚙️ Config updated: {path}={shown}"), true))
-        }),
-        "unset" if !rest.is_empty() => Box::new(move |would_work: Box<WouldWork>| {
-            let path = read_path(&rest)?;
-            let changed = change(&ConfigWrite::Unset(path.clone()), &env, would_work)?;
-            Ok(if changed {
-                (format!("⚙️ Config updated: {path} removed."), true)
-            } else {
-                (format!("⚙️ No config value found for {path}."), false)
-            })
-        }),
-        _ => return USAGE.to_owned(),
+            let done = format!("⚙️ Config updated: {path}={shown}");
+            (ConfigWrite::Set(path, value), done, None)
+        }
+        "unset" if !rest.is_empty() => {
+            let path = read_path(rest)?;
+            let done = format!("⚙️ Config updated: {path} removed.");
+            let nothing = format!("⚙️ No config value found for {path}.");
+            (ConfigWrite::Unset(path), done, Some(nothing))
+        }
+        _ => return Err(USAGE.to_owned()),
     };
-    match handlers::in_turn(&cx.services, work).await {
-        Ok(Ok((said, true))) => format!("{said}{}", taken_up(cx).await),
-        Ok(Ok((said, false)) | Err(said)) => said,
-        Err(_) => FAILED.to_owned(),
+    let env = cx.services.env.clone();
+    let work = move |would_work: Box<WouldWork>| change(&wanted, &env, would_work);
+    let written = handlers::in_turn(&cx.services, work).await;
+    let is_changed = written.map_err(|_| FAILED.to_owned())??;
+    match nothing {
+        Some(nothing) if !is_changed => Ok(nothing),
+        _ => Ok(format!("{done}{}", taken_up(cx).await)),
     }
 }
 

@@ -34,7 +34,7 @@ pub use table::{COMMANDS, Category, Spec, offered};
 
 use serde_json::Value;
 
-use crate::agent::CommandAnswer;
+use crate::agent::{CommandAnswer, RunsParts};
 use crate::config::QueueMode;
 use crate::protocol::ErrorShape;
 use crate::providers::ThinkingLevel;
@@ -44,6 +44,24 @@ use crate::support::BoxFuture;
 
 use directives::Directive;
 use table::{Action, Setting};
+
+/// Whether a message to a session is for the gateway itself: a command, or the name of a
+/// skill. It may still be text for the model, as a command with words that it does not take.
+pub async fn is_command(message: &str, parts: &RunsParts, key: &SessionKey) -> bool {
+    names_command(message) || skill::is_named(message, parts, key).await
+}
+
+/// Whether a message begins with what a command is called by, or stops what runs.
+fn names_command(message: &str) -> bool {
+    let message = message.trim();
+    if !message.starts_with('/') {
+        return false;
+    }
+    let word = message.split(|c: char| c == ':' || c.is_whitespace()).next().unwrap_or_default();
+    [message, word].into_iter().any(is_stop_word)
+        || table::find(word).is_some()
+        || unoffered::names().any(|name| name.eq_ignore_ascii_case(word))
+}
 
 /// What a message is for.
 pub enum Meaning {
@@ -206,4 +224,22 @@ fn soon(said: impl Future<Output = String> + Send + 'static) -> Work {
 /// What is said of a command that was refused or failed.
 fn refusal(command: &str, error: &ErrorShape) -> String {
     format!("⚠️ {command}: {}", error.message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slash_alone_makes_no_command() {
+        for command in ["/status", " /STATUS now", "/think:high", "/new\nbegin", "/kill 1"] {
+            assert!(names_command(command), "{command}");
+        }
+        for command in ["/ABORT", "/abort!", "/abort now", "/allowlist", "/Export-Session x"] {
+            assert!(names_command(command), "{command}");
+        }
+        for text in ["/tmp is full", "/", "// a comment", "/statuses", "/wait", "status", ""] {
+            assert!(!names_command(text), "{text}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use super::{Command, Meaning, directives, refusal, stop_words, table, unoffered};
+use crate::agent::RunsParts;
 use crate::agent::skills::{Invocation, SkillCommand};
 use crate::config::AgentSettings;
 use crate::registry::Ctx;
@@ -20,6 +21,11 @@ static RESERVED: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 /// The commands of an agent's skills.
 pub async fn commands(cx: &Ctx, agent: AgentSettings) -> Vec<SkillCommand> {
     cx.services.runs.parts().skills.commands(agent, &RESERVED).await
+}
+
+/// Whether a message names a skill, be it one that there is not.
+pub async fn is_named(message: &str, parts: &RunsParts, key: &SessionKey) -> bool {
+    parts.skills.invoke(parts.agent_of(key), &RESERVED, message).await.is_some()
 }
 
 /// What a message is for that names a skill; `None` when it names none.

@@ -67,14 +67,24 @@ fn read(path: &Path) -> io::Result<String> {
     }
 }
 
-fn hide(name: &str, value: &Secret) {
-    if is_secret(name) {
-        telemetry::hide(value);
-    } else {
-        telemetry::hide_variable(value);
+/// Keeps the value of a variable out of the log from now on, and the parts of an address.
+/// The way to a file that is there stays, though the variable is called a secret: half of
+/// the lines may have it, and it is where a secret is kept.
+pub(super) fn hide(name: &str, value: &Secret) {
+    let text = value.expose();
+    let way = Path::new(text);
+    if way.is_absolute() && way.exists() {
+        return;
     }
-    for part in address::parts(value.expose()) {
-        telemetry::hide(&Secret::new(part));
+    let hide_it = if is_secret(name) { telemetry::hide } else { telemetry::hide_variable };
+    hide_it(value);
+    let address::Parts { password, long } = address::parts(text);
+    // Whatever the variable is called. A long part is a secret where the whole is one.
+    if let Some(password) = password {
+        telemetry::hide(&Secret::new(password));
+    }
+    for part in long {
+        hide_it(&Secret::new(part));
     }
 }
 

@@ -2,29 +2,27 @@
 //!
 //! Owns: at which places a value comes from the environment. Promises: such a value
 //! is neither shown nor logged, whatever the place is for; but a number, and a word
-//! that the place is for, are no secrets. Must not: fill anything in.
-
-use std::path::Path;
+//! that the place is for, are no secrets. The log may have the way to a file as well, and
+//! a word of letters whose variable is not called a secret. Must not: fill anything in.
 
 use serde_json::Value;
 
-use super::edit::{Step, ValuePath};
+use super::edit::{Step, ValuePath, walk};
 use super::keys::{self, Kind};
-use super::redact::{REDACTED, redacted};
-use super::{Env, substitute};
+use super::redact::{REDACTED, is_secret, redacted};
+use super::{Env, dotenv, substitute};
 use crate::support::Secret;
-use crate::telemetry;
 
-/// Keeps the values that `env` has for `raw` out of the log. The way to a file that is
-/// there stays, and so does a name of letters alone: half of the lines have one.
+/// Keeps the values that `env` has for `raw` out of the log, as those of `.env` are kept
+/// out of it. What the place wants stays, and so does a name of letters alone: half of the
+/// lines have one. Of a variable that is called a secret neither stays.
 pub(super) fn hide(raw: &Value, env: &Env) {
     for (path, text) in texts(raw) {
-        for value in substitute::names(text).into_iter().filter_map(|name| env.get(name)) {
-            let way = Path::new(&value);
-            let is_way = way.is_absolute() && way.exists();
-            let is_name = !value.bytes().any(|byte| byte.is_ascii_digit());
-            if !is_way && !is_name && !is_setting(&path, &value) {
-                telemetry::hide_variable(&Secret::new(value));
+        for name in substitute::names(text) {
+            let Some(value) = env.get(name) else { continue };
+            let is_word = value.bytes().all(|byte| byte.is_ascii_alphabetic());
+            if is_secret(name) || !(is_word || is_setting(&path, &value)) {
+                dotenv::hide(name, &Secret::new(value));
             }
         }
     }
@@ -52,31 +50,12 @@ pub(super) fn put_back(raw: &Value, shown: &mut Value) {
 /// The texts with variables in them, with their paths.
 fn texts(raw: &Value) -> Vec<(Vec<Step>, &str)> {
     let mut found = Vec::new();
-    collect(&mut Vec::new(), raw, &mut found);
+    walk(&mut Vec::new(), raw, &mut |path, value| {
+        let text = value.as_str().filter(|text| !substitute::names(text).is_empty());
+        found.extend(text.map(|text| (path.to_vec(), text)));
+        true
+    });
     found
-}
-
-fn collect<'a>(path: &mut Vec<Step>, raw: &'a Value, found: &mut Vec<(Vec<Step>, &'a str)>) {
-    match raw {
-        Value::String(text) if !substitute::names(text).is_empty() => {
-            found.push((path.clone(), text));
-        }
-        Value::Object(members) => {
-            for (name, member) in members {
-                path.push(Step::Key(name.clone()));
-                collect(path, member, found);
-                path.pop();
-            }
-        }
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                path.push(Step::Index(index));
-                collect(path, item, found);
-                path.pop();
-            }
-        }
-        _ => {}
-    }
 }
 
 /// Whether this is what a place wants that is for no text.
@@ -99,6 +78,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::telemetry;
 
     #[test]
     fn what_a_variable_holds_is_not_shown_but_for_numbers_and_words() {
@@ -134,13 +114,26 @@ mod tests {
             ("PORT", "18791443"),
             ("FOLDER", folder),
             ("USER", "clawgate"),
+            ("DB_PASSWORD", "fillingscanary"),
+            ("DB_PASSWORD_FILE", folder),
+            ("PROXY", "http://me:fillings-canary@h/"),
+            ("BASE_URL", "https://gw.corp/fillings-compatible/fillings-key-0123456789"),
+            ("SECRET_URL", "https://gw.corp/fillings-secret-word"),
         ];
         let env = Env::fixed(variables, home.path());
-        let raw = json!({"mcp": {"servers": {"m": {"args": ["https://${ADDRESS}/", "${USER}"]}}},
+        let args = ["https://${ADDRESS}/", "${USER}", "${DB_PASSWORD}", "${DB_PASSWORD_FILE}"];
+        let others = ["${PROXY}", "${BASE_URL}", "${SECRET_URL}"];
+        let raw = json!({"mcp": {"servers": {"m": {"args": args}, "n": {"args": others}}},
             "gateway": {"port": "${PORT}"}, "agents": {"defaults": {"workspace": "${FOLDER}"}}});
         hide(&raw, &env);
-        let line = format!("fillings-canary-1 18791443 {folder} clawgate");
-        let masked = telemetry::without_secrets(&line).into_owned();
-        assert_eq!(masked, format!("*** 18791443 {folder} clawgate"));
+        let line = "fillings-canary-1 fillingscanary fillings-canary";
+        assert_eq!(telemetry::without_secrets(line), "*** *** ***");
+        let line = format!("18791443 {folder} clawgate");
+        assert_eq!(telemetry::without_secrets(&line), line);
+        // In the address of a setting a long word is no key.
+        let result = "fillings-compatible fillings-key-0123456789 fillings-secret-word";
+        let mask = "[hidden: a secret of the gateway]";
+        let shown = format!("fillings-compatible {mask} {mask}");
+        assert_eq!(telemetry::result_without_secrets(result), shown);
     }
 }

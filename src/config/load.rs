@@ -221,7 +221,8 @@ fn hide_credentials(filled: &Value) {
             } else {
                 telemetry::hide(&secret);
             }
-            for part in redact::address::parts(text) {
+            let parts = redact::address::parts(text);
+            for part in parts.password.into_iter().chain(parts.long) {
                 telemetry::hide(&Secret::new(part));
             }
         }

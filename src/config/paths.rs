@@ -109,6 +109,11 @@ impl Paths {
         self.state_dir.join("control-ui")
     }
 
+    /// The config file, and the variables beside it.
+    pub fn config_files(&self) -> [PathBuf; 2] {
+        [self.config_path.clone(), self.dotenv_file()]
+    }
+
     /// Variables beside those of the process.
     pub fn dotenv_file(&self) -> PathBuf {
         self.state_dir.join(".env")
@@ -185,5 +190,7 @@ mod tests {
         ] {
             assert_eq!(path, Path::new(expected));
         }
+        let files = ["/h/.openclaw/openclaw.json", "/h/.openclaw/.env"].map(PathBuf::from);
+        assert_eq!(paths.config_files(), files);
     }
 }

@@ -117,8 +117,7 @@ pub struct Settings {
 impl Settings {
     /// The config file, the file `.env`, and those that the config includes.
     pub fn files(&self) -> Vec<PathBuf> {
-        let begun = [self.file.path.clone(), self.paths.dotenv_file()];
-        begun.into_iter().chain(self.included.iter().cloned()).collect()
+        self.paths.config_files().into_iter().chain(self.included.iter().cloned()).collect()
     }
 
     /// Whether the file `.env` had other variables for `other`.

@@ -5,6 +5,7 @@
 //! text. Must not: touch sections nobody reads, so that a variable of another
 //! program's feature cannot keep the gateway from starting.
 
+use std::convert::Infallible;
 use std::path::Path;
 
 use serde_json::{Map, Value};
@@ -66,6 +67,30 @@ fn fill(value: &Value, key: &str, env: &Env, file: &Path) -> Result<Value, Confi
 }
 
 fn fill_text(text: &str, key: &str, env: &Env, file: &Path) -> Result<String, ConfigError> {
+    replaced(text, |name| {
+        env.get(name).ok_or_else(|| ConfigError::MissingVariable {
+            key: key.into(),
+            variable: name.into(),
+            place: file.display().to_string(),
+        })
+    })
+}
+
+/// The names of the variables that are filled into a text.
+pub(super) fn names(text: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    let Ok(_) = replaced::<Infallible>(text, |name| {
+        names.push(name);
+        Ok(String::new())
+    });
+    names
+}
+
+/// The text with what `value` has for each variable in its place.
+fn replaced<'a, E>(
+    text: &'a str,
+    mut value: impl FnMut(&'a str) -> Result<String, E>,
+) -> Result<String, E> {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
@@ -80,32 +105,12 @@ fn fill_text(text: &str, key: &str, env: &Env, file: &Path) -> Result<String, Co
             filled.extend(["${", name, "}"]);
         } else {
             filled.push_str(before);
-            filled.push_str(&env.get(name).ok_or_else(|| ConfigError::MissingVariable {
-                key: key.into(),
-                variable: name.into(),
-                place: file.display().to_string(),
-            })?);
+            filled.push_str(&value(name)?);
         }
         rest = tail;
     }
     filled.push_str(rest);
     Ok(filled)
-}
-
-/// The names of the variables that are filled into a text.
-pub(super) fn names(text: &str) -> Vec<&str> {
-    let (mut names, mut rest) = (Vec::new(), text);
-    while let Some((before, after)) = rest.split_once("${") {
-        let Some((name, tail)) = after.split_once('}').filter(|(name, _)| is_variable(name)) else {
-            rest = after;
-            continue;
-        };
-        if !before.ends_with('$') {
-            names.push(name);
-        }
-        rest = tail;
-    }
-    names
 }
 
 /// `[A-Z_][A-Z0-9_]*`: anything else in braces is ordinary text.

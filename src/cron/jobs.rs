@@ -25,8 +25,23 @@ impl Cron {
     /// # Errors
     /// When it asks for what there is not, or cannot be written down.
     pub async fn add(&self, new: NewJob, origin: Option<Origin>) -> Result<Job, CronError> {
+        self.put_down(self.draft(new)?, origin).await
+    }
+
+    /// The job that is asked for, which is not written down yet.
+    ///
+    /// # Errors
+    /// When it asks for what there is not.
+    pub fn draft(&self, new: NewJob) -> Result<Job, CronError> {
         self.check_agent(new.agent_id.as_deref())?;
-        let job = Job::new(new, self.parts.ids.uuid(), self.now_ms())?;
+        Job::new(new, self.parts.ids.uuid(), self.now_ms())
+    }
+
+    /// Writes down a job that was drafted, without checking it again.
+    ///
+    /// # Errors
+    /// When that fails, or there are too many.
+    pub async fn put_down(&self, job: Job, origin: Option<Origin>) -> Result<Job, CronError> {
         let origin = origin.and_then(|origin| serde_json::to_string(&origin).ok());
         let row = job.to_row(job.state.next_run_at_ms, origin);
         if !self.parts.store.add_cron_job(row, JOBS_MAX).await? {

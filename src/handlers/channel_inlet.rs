@@ -8,9 +8,11 @@ use crate::agent::SendError;
 use crate::auth::Principal;
 use crate::bus::Subscriber;
 use crate::channels::{Inlet, InletError, Said, Taken};
+use crate::commands;
 use crate::protocol::methods::chat::ChatSendParams;
 use crate::protocol::{ErrorCode, ErrorShape, Profile, Version};
 use crate::registry::{Caller, Ctx, Services};
+use crate::sessions::SessionKey;
 use crate::support::BoxFuture;
 
 /// What programs are called that speak for people of channels.
@@ -27,15 +29,27 @@ impl ChannelInlet {
     pub fn new(services: &Arc<Services>) -> Self {
         Self { services: Arc::downgrade(services) }
     }
+
+    fn services(&self) -> Result<Arc<Services>, InletError> {
+        let gone = || InletError::Later("the gateway is stopping".into());
+        self.services.upgrade().ok_or_else(gone)
+    }
 }
 
 impl Inlet for ChannelInlet {
-    fn accept(&self, said: Said) -> BoxFuture<'_, Result<Taken, InletError>> {
+    fn is_command<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        text: &'a str,
+    ) -> BoxFuture<'a, Result<bool, InletError>> {
         Box::pin(async move {
-            let gone = || InletError::Later("the gateway is stopping".into());
-            let services = self.services.upgrade().ok_or_else(gone)?;
-            accept(services, said).await
+            let services = self.services()?;
+            Ok(commands::is_command(text, services.runs.parts(), key).await)
         })
+    }
+
+    fn accept(&self, said: Said) -> BoxFuture<'_, Result<Taken, InletError>> {
+        Box::pin(async move { accept(self.services()?, said).await })
     }
 }
 

@@ -15,7 +15,7 @@ use crate::protocol::methods::channels::{
 };
 use crate::registry::{Ctx, Reply, Services};
 use crate::store::{OutboxCounts, StoreError};
-use crate::support::{blocking, without_nulls};
+use crate::support::without_nulls;
 
 /// How long services may take to answer a probe, when nobody says.
 const PROBE: Duration = Duration::from_secs(10);
@@ -211,11 +211,8 @@ pub async fn logout(cx: Ctx, p: ChannelParams) -> Reply<Value> {
         ValuePath::of(&["channels", kind.as_str(), "accounts", &id, credential])
     };
     let path = settings.file.path.clone();
-    let turn = super::config::turn(&cx.services).await;
-    let edited = blocking(move || {
-        let _turn = turn;
-        edit_file(&path, |text| edit::remove(text, &place))
-    });
+    let work = move |_| edit_file(&path, |text| edit::remove(text, &place));
+    let edited = super::config::in_turn(&cx.services, work);
     let failed = |text: String| ErrorShape::unavailable(format!("Error: {text}"));
     let cleared = edited.await.map_err(|error| failed(error.to_string()))?;
     let cleared = cleared.map_err(|error| failed(error.to_string()))?;

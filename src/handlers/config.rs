@@ -220,7 +220,7 @@ const LANE: &str = "config file";
 /// Waits for the turn to write the config file. Whoever writes it takes this before it goes
 /// to a thread that may block: the one that writes needs another thread, to have its text
 /// looked at, and there are not so many that a crowd that waits could not hold them all.
-pub(super) async fn turn(services: &Services) -> OwnedMutexGuard<()> {
+async fn turn(services: &Services) -> OwnedMutexGuard<()> {
     services.lanes.enter(LANE.to_owned()).await
 }
 

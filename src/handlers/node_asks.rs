@@ -142,7 +142,7 @@ async fn reachable(cx: &Ctx, key: &SessionKey, p: &AgentRequest) -> Reply<Target
     }
     let (channel, to) = (p.channel.as_deref(), p.to.as_deref());
     let place = channels.target(&Wanted { channel, to, ..Wanted::default() }).map_err(refused)?;
-    channels.check_reach(&place, own.as_ref()).await.map_err(refused)?;
+    channels.check_reach(&place, own.as_slice()).await.map_err(refused)?;
     Ok(place)
 }
 

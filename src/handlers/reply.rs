@@ -51,7 +51,7 @@ pub(super) async fn of_agent(
             thread: p.reply.thread.as_deref(),
         })
     } else {
-        match context(cx, key).await {
+        match channels.place_of_session(key).await {
             Some(target) => Ok(target),
             None => channels.target(&Wanted::default()),
         }
@@ -85,18 +85,13 @@ pub(super) async fn of_chat(
                 thread: route.thread_id.as_deref(),
             })
             .ok(),
-        None if deliver => context(cx, key).await,
+        None if deliver => channels.place_of_session(key).await,
         None => None,
     };
     match target {
         Some(target) => expect(cx, Family::Chat, key, run_id, target).await.map(Some),
         None => Ok(None),
     }
-}
-
-async fn context(cx: &Ctx, key: &SessionKey) -> Option<Target> {
-    let entry = cx.services.sessions.entry(key).await.ok().flatten()?;
-    cx.services.runs.parts().channels.context_target(&entry)
 }
 
 /// Writes down that the answer of a run goes to this place.

@@ -52,14 +52,15 @@ pub async fn create(cx: Ctx, p: AgentsCreateParams) -> Reply<Value> {
 }
 
 /// `agents.update`: changes an agent. What its model's setting says beside the
-/// model stays.
+/// model stays, and so does a model that there is not when it comes back.
 pub async fn update(cx: Ctx, p: AgentsUpdateParams) -> Reply<Value> {
-    check_model(&cx, "agents.update", p.model.as_deref())?;
     let id = AgentId::normalize(&p.agent_id);
+    let model = p.model.filter(|model| !comes_back(&cx, &id, model.trim()));
+    check_model(&cx, "agents.update", model.as_deref())?;
     let change = AgentChange {
         name: p.name,
         workspace: p.workspace,
-        model: p.model,
+        model,
         emoji: p.emoji,
         avatar: p.avatar,
         ..AgentChange::default()
@@ -102,6 +103,14 @@ fn check_model(cx: &Ctx, method: &str, model: Option<&str>) -> Reply<()> {
     }
     let text = format!("invalid {method} params: at /model: there is no model \"{model}\"");
     Err(ErrorShape::invalid(text))
+}
+
+/// Whether this only repeats a model of an agent that there is not: as it is written, or as
+/// `agents.list` shows what is there instead. Whoever sends it along has not chosen it.
+fn comes_back(cx: &Ctx, agent: &AgentId, model: &str) -> bool {
+    let models = &cx.services.models;
+    let is_shown = || models.of_agent(agent).reference().to_string() == model;
+    models.missing_of(agent).is_some_and(|it| it.name.trim() == model || is_shown())
 }
 
 /// Stops what runs in the sessions of an agent and takes them out of the index,

@@ -53,12 +53,13 @@ pub async fn update(cx: Ctx, p: SkillsUpdateParams) -> Reply<Value> {
             .map(|(name, value)| (name.trim().to_owned(), Secret::new(value)))
             .collect::<BTreeMap<_, _>>(),
     };
-    let turn = super::config::turn(&cx.services).await;
-    let changed = skills(&cx).update(change, turn).await.map_err(|error| match error {
+    let skills = Arc::clone(skills(&cx));
+    let work = super::config::in_turn(&cx.services, move |_| skills.update(change));
+    let changed = work.await.map_err(|_| stopped())?.map_err(|error| match error {
         UpdateError::Invalid { .. } => {
             ErrorShape::invalid(format!("invalid skills.update params: {error}"))
         }
-        UpdateError::Save(_) | UpdateError::Stopped => ErrorShape::unavailable(error.to_string()),
+        UpdateError::Save(_) => ErrorShape::unavailable(error.to_string()),
     })?;
     super::config::take_up(&cx, false).await.map_err(|issue| {
         ErrorShape::unavailable(format!("written, but not in use: {}", issue.message))
@@ -130,7 +131,11 @@ pub(super) async fn look<T: Send + 'static>(
 ) -> Reply<T> {
     let skills = Arc::clone(skills(cx));
     let worked = blocking(move || work(&skills)).await;
-    worked.map_err(|_| ErrorShape::unavailable("the gateway stops"))
+    worked.map_err(|_| stopped())
+}
+
+fn stopped() -> ErrorShape {
+    ErrorShape::unavailable("the gateway stops")
 }
 
 pub(super) fn agent(cx: &Ctx, named: Option<&str>) -> Reply<AgentSettings> {

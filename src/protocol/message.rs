@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 pub use extra::Extra;
+pub use stop_reason::StopReason;
 
 mod extra;
+mod stop_reason;
 
 /// The provider of what the gateway itself says.
 const GATEWAY: &str = "openclaw";
@@ -133,6 +135,13 @@ impl AssistantMessage {
             response_id: None,
             extra: Map::new(),
         }
+    }
+
+    /// Why it is no answer; `None` when it is one, be it cut or empty.
+    pub fn failure(&self) -> Option<String> {
+        let unknown = || "the model did not answer".to_owned();
+        let why = || self.error_message.clone().unwrap_or_else(unknown);
+        self.stop_reason.has_failed().then(why)
     }
 
     /// Whether the gateway itself has said it, and no model.
@@ -400,35 +409,6 @@ fn as_javascript<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S:
     match text.parse::<u64>() {
         Ok(whole) => serializer.serialize_u64(whole),
         Err(_) => serializer.serialize_f64(*number),
-    }
-}
-
-/// Why an assistant message ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum StopReason {
-    /// It was finished.
-    Stop,
-    /// The token limit was reached.
-    Length,
-    /// It waits for tools.
-    ToolUse,
-    /// It failed.
-    Error,
-    /// Somebody stopped it.
-    Aborted,
-}
-
-impl StopReason {
-    /// The word on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Stop => "stop",
-            Self::Length => "length",
-            Self::ToolUse => "toolUse",
-            Self::Error => "error",
-            Self::Aborted => "aborted",
-        }
     }
 }
 

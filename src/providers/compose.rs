@@ -8,8 +8,8 @@ use std::collections::HashSet;
 
 use super::ModelInfo;
 use crate::protocol::message::{
-    AgentMessage, AssistantMessage, ContentBlock, StopReason, ThinkingBlock, ToolCall,
-    ToolResultMessage, UserContent, UserMessage,
+    AgentMessage, AssistantMessage, ContentBlock, ThinkingBlock, ToolCall, ToolResultMessage,
+    UserContent, UserMessage,
 };
 
 /// What stands in for the result of a call that never got one.
@@ -134,7 +134,7 @@ fn assistant_turn(
     model: &ModelInfo,
     ids: &mut WireIds,
 ) -> Option<Calls> {
-    if matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted) {
+    if answer.stop_reason.has_failed() {
         return None;
     }
     let same = answer.provider == model.provider

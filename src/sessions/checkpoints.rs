@@ -138,6 +138,7 @@ impl Sessions {
             output_tokens: None,
             cache_read: None,
             cache_write: None,
+            estimated_cost_usd: None,
             total_tokens: checkpoint.tokens_before,
             total_tokens_fresh: Some(checkpoint.tokens_before.is_some()),
             transcript: facts,

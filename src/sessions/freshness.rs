@@ -94,13 +94,12 @@ fn expired(policy: ResetPolicy, began_at: u64, last_at: u64, now: u64, zone: &Ti
 /// The last time, up to `now`, that a clock on the wall showed the full hour.
 /// Where an hour is skipped the next one counts, where it comes twice the first.
 fn last_reset(now: u64, hour: u8, zone: &TimeZone) -> u64 {
-    let millis = |moment: Timestamp| u64::try_from(moment.as_millisecond()).unwrap_or_default();
     let moment = Timestamp::from_millisecond(i64::try_from(now).unwrap_or(i64::MAX));
     let today = moment.unwrap_or(Timestamp::MAX).to_zoned(zone.clone()).date();
     let hour = i8::try_from(hour).unwrap_or_default();
     let reset_of = |day: jiff::civil::Date| {
         let moment = day.at(hour, 0, 0, 0).to_zoned(zone.clone()).ok()?;
-        Some(millis(moment.timestamp()))
+        Some(time::since_epoch(moment.timestamp()))
     };
     match reset_of(today) {
         Some(reset) if reset <= now => reset,

@@ -72,9 +72,10 @@ pub(super) fn of_agent(
     problems: &mut Problems,
 ) -> io::Result<Vec<NewSession>> {
     let listed = listed(folder, agent, rules, problems);
+    let has_index = listed.is_some();
     let mut sessions: BTreeMap<SessionKey, SessionEntry> = BTreeMap::new();
     let mut taken = BTreeSet::new();
-    for (key, mut entry) in listed.clone().unwrap_or_default() {
+    for (key, mut entry) in listed.unwrap_or_default() {
         let Ok(path) = paths::transcript(folder, &key, &entry) else { continue };
         // To open a pipe would never end.
         if path.is_file()
@@ -91,7 +92,7 @@ pub(super) fn of_agent(
             continue;
         }
         let Some(id) = path.to_str().and_then(paths::stem) else { continue };
-        match orphan(&path, &id, (agent, rules), listed.is_some()) {
+        match orphan(&path, &id, (agent, rules), has_index) {
             Ok(Some((key, entry))) => {
                 let key = at_home(key, &entry, (agent, rules), files, problems);
                 keep_newer(&mut sessions, key, entry, agent);

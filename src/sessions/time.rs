@@ -11,8 +11,12 @@ pub fn iso(millis: u64) -> String {
 
 /// Milliseconds since the epoch; 0 for what is no time.
 pub fn millis(iso: &str) -> u64 {
-    let time = iso.parse::<Timestamp>().ok();
-    time.and_then(|time| u64::try_from(time.as_millisecond()).ok()).unwrap_or_default()
+    iso.parse::<Timestamp>().map_or(0, since_epoch)
+}
+
+/// Milliseconds since the epoch; 0 before it.
+pub fn since_epoch(at: Timestamp) -> u64 {
+    u64::try_from(at.as_millisecond()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -308,12 +308,12 @@ pub(super) fn is_imported(connection: &Connection, path: &str) -> Result<bool, F
     Ok(noted)
 }
 
-/// Notes that a file of jobs is taken over; false when it was before.
-pub(super) fn note_import(connection: &Connection, path: &str, at: u64) -> Result<bool, Fault> {
-    let noted = connection
+/// Notes that a file of jobs is taken over.
+pub(super) fn note_import(connection: &Connection, path: &str, at: u64) -> Result<(), Fault> {
+    connection
         .prepare_cached("INSERT OR IGNORE INTO cron_imports (path, at) VALUES (?1, ?2)")?
         .execute(params![path, signed(at)])?;
-    Ok(noted > 0)
+    Ok(())
 }
 
 /// Forgets the oldest runs of jobs that are gone, beyond the `kept` newest: each

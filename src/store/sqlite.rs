@@ -350,7 +350,7 @@ impl Store for SqliteStore {
         Box::pin(self.database.read("look for an import", move |c| cron::is_imported(c, &path)))
     }
 
-    fn note_cron_import<'a>(&'a self, path: &'a str, now_ms: u64) -> StoreFuture<'a, bool> {
+    fn note_cron_import<'a>(&'a self, path: &'a str, now_ms: u64) -> StoreFuture<'a, ()> {
         let path = path.to_owned();
         let note = move |c: &_| cron::note_import(c, &path, now_ms);
         Box::pin(self.database.write("note an import", note))

@@ -269,8 +269,8 @@ pub trait Store: ChannelStore + DeviceStore + HookStore + MarkStore + NodeStore 
     /// Whether a file of jobs was taken over.
     fn has_cron_import<'a>(&'a self, path: &'a str) -> StoreFuture<'a, bool>;
 
-    /// Notes that a file of jobs is taken over; false when it was before.
-    fn note_cron_import<'a>(&'a self, path: &'a str, now_ms: u64) -> StoreFuture<'a, bool>;
+    /// Notes that a file of jobs is taken over.
+    fn note_cron_import<'a>(&'a self, path: &'a str, now_ms: u64) -> StoreFuture<'a, ()>;
 
     /// Runs that have ended, and how many there are of those that are wanted.
     fn cron_runs(&self, query: CronRunQuery) -> StoreFuture<'_, (Vec<CronRunRow>, u64)>;

@@ -399,6 +399,21 @@ async fn a_side_question_that_fails_says_why() {
 }
 
 #[tokio::test]
+async fn a_side_question_is_paid_for_by_the_session_and_needs_no_session_for_that() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hello", "run-1").await;
+    let before = row(&mut client, MAIN).await["estimatedCostUsd"].as_f64().unwrap();
+    ask(&mut client, "main", "/btw and?", "aside").await;
+    let after = row(&mut client, MAIN).await["estimatedCostUsd"].as_f64().unwrap();
+    assert!(after > before, "{after} {before}");
+    ask(&mut client, "fresh", "/btw and?", "fresh").await;
+    let answers = events(&client, "chat.side_result", "fresh");
+    assert_eq!(answers[0]["isError"], false, "{answers:?}");
+    assert!(!gateway.stderr().contains("session not updated"));
+}
+
+#[tokio::test]
 async fn a_question_about_a_tool_is_decided_by_a_word_in_the_chat() {
     let (gateway, _mock) = with_config(|config| {
         let policies = json!({"interactive": {"write": "hitl"}});

@@ -325,6 +325,7 @@ async fn one_can_go_back_behind_a_compaction_or_branch_off_there() {
 
     let spent = call(&mut client, "usage.cost", json!({"days": 1})).await["totals"].clone();
     assert_ne!(spent["totalTokens"], 0, "{spent}");
+    assert!(cost(&mut client).await > 0.0);
     let branch = call(&mut client, "sessions.compaction.branch", params.clone()).await;
     let key = branch["key"].as_str().unwrap().to_owned();
     // What it was branched off with was paid once.
@@ -332,6 +333,7 @@ async fn one_can_go_back_behind_a_compaction_or_branch_off_there() {
     assert_eq!(cost["totals"], spent);
     let own = call(&mut client, "sessions.usage", json!({"key": key})).await;
     assert_eq!(own["totals"]["totalTokens"], 0, "{own}");
+    assert_eq!(branch["entry"].get("estimatedCostUsd"), None);
     assert!(key.starts_with("agent:main:dashboard:"), "{branch}");
     assert_eq!(
         (&branch["sourceKey"], &branch["checkpoint"]),
@@ -353,6 +355,7 @@ async fn one_can_go_back_behind_a_compaction_or_branch_off_there() {
     assert_eq!(end_of(&client, "run-5").await["stopReason"], "interrupt");
     assert_eq!((&restored["key"], &restored["checkpoint"]), (&json!("agent:main:s"), &checkpoint));
     assert_ne!(restored["sessionId"], later);
+    assert_eq!(restored["entry"].get("estimatedCostUsd"), None);
     assert_eq!(told(&mut client, "s").await, whole);
     let change = changed(&client, "agent:main:s", "checkpoint-restore").await;
     assert_eq!(change["sessionId"], restored["sessionId"]);

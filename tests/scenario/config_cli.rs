@@ -165,10 +165,16 @@ fn what_no_gateway_starts_with_is_refused_unless_none_did_before() {
     fs::write(user.file(), broken).unwrap();
     let told = user.run(&["validate"]);
     assert!(told.status.success() && String::from_utf8_lossy(&told.stderr).contains("nosuch/x"));
-    user.said(&set("openai/gpt-5.1"));
     let provider = "{baseUrl: 'http://127.0.0.1:9', api: 'ollama', models: [{id: 'a', name: 'A'}]}";
     user.said(&["set", "models.providers.p", provider]);
     let speaks = |api| ["set", "models.providers.p.api", api];
+    // A gateway starts with the missing model: that excuses nothing else, and no other one.
+    for args in [&speaks("nosuch"), &set("nosuch/y")] {
+        let before = user.text();
+        let error = user.refused(args);
+        assert!(error.contains("nosuch") && user.text() == before, "{error}");
+    }
+    user.said(&set("openai/gpt-5.1"));
     user.refused(&speaks("nosuch"));
     let broken = user.text().replace("ollama", "nosuch");
     fs::write(user.file(), broken).unwrap();

@@ -170,6 +170,8 @@ async fn a_model_that_there_is_not_is_stood_in_for_by_a_fallback_or_fails_by_its
     config["agents"]["list"] = json!([
         {"id": "main"},
         {"id": "lost", "model": {"primary": "nowhere/third", "fallbacks": []}},
+        {"id": "moved", "model": {"primary": "nowhere/fifth",
+            "fallbacks": ["nowhere/second", "mock/mock-1"]}},
     ]);
     let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
     let mut client = admin(&gateway).await;
@@ -192,6 +194,7 @@ async fn a_model_that_there_is_not_is_stood_in_for_by_a_fallback_or_fails_by_its
     };
     assert!(told("agents.defaults.model").ends_with("; its fallback mock/mock-2 answers"));
     assert!(told("agents.list[1].model").ends_with("; runs with it fail"));
+    assert!(told("agents.list[2].model").ends_with("; its fallback mock/mock-1 answers"));
     let log = gateway.stderr();
     assert!(log.contains("agents.list[1].model: there is no model"), "{log}");
     let path = "agents.list[1].model";
@@ -202,4 +205,10 @@ async fn a_model_that_there_is_not_is_stood_in_for_by_a_fallback_or_fails_by_its
         refused.starts_with(&format!("invalid config: {path}: there is no model")),
         "{refused}"
     );
+    // A fallback is told of when it comes into use, not by whoever looks at a text.
+    let log = gateway.stderr();
+    for path in ["agents.defaults.model.fallbacks", "agents.list[2].model.fallbacks"] {
+        let line = format!("{path}: there is no model \"nowhere/second\"");
+        assert_eq!(log.matches(&line).count(), 1, "{log}");
+    }
 }

@@ -9,7 +9,7 @@ use crate::channels::receiver::{Receiver, bring};
 use crate::channels::{SIGNING, with_channels};
 use crate::stage::{Api, admin, ask, call, connect, history, refusal, scripted, until};
 use crate::support::client::{ALL_SCOPES, standard_connect};
-use crate::support::{Gateway, GatewayOptions, MockProvider};
+use crate::support::{Gateway, GatewayOptions, MockProvider, default_config};
 use crate::workspace::system_prompt;
 
 fn config_of(gateway: &Gateway) -> String {
@@ -209,6 +209,53 @@ async fn no_agent_works_where_secrets_are_or_is_called_what_is_taken() {
     assert_eq!(text, "\"main\" cannot be deleted");
     assert_eq!(config_of(&gateway), before);
     assert!(!Path::new(&workspace).exists());
+}
+
+#[tokio::test]
+async fn an_agent_keeps_a_model_that_there_is_not_and_is_given_no_other_one() {
+    let mock = MockProvider::start().await;
+    let mut config = default_config(mock.address());
+    config["agents"]["list"] = json!([{"id": "main"}, {"id": "lost", "model": "nowhere/first"}]);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let params = json!({"agentId": "lost", "name": "Found", "model": "nowhere/first"});
+    call(&mut client, "agents.update", params).await;
+    let lost = entries(&gateway)[1].clone();
+    assert_eq!((&lost["name"], &lost["model"]), (&json!("Found"), &json!("nowhere/first")));
+    for (agent, model) in [("lost", "nowhere/second"), ("main", "nowhere/first")] {
+        let params = json!({"agentId": agent, "model": model});
+        let text = refusal(&mut client, "agents.update", params).await;
+        assert!(text.ends_with(&format!("at /model: there is no model \"{model}\"")), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_shown_in_the_place_of_a_missing_model_comes_back_and_changes_nothing() {
+    let mock = MockProvider::start().await;
+    let mut config = default_config(mock.address());
+    config["agents"]["defaults"]["model"] = json!("nowhere/x");
+    let moved = json!({"primary": "nowhere/y", "fallbacks": ["mock/mock-2"]});
+    let listed = [("main", Value::Null), ("bare", json!("first")), ("moved", moved)];
+    let entry = |(id, model): &(&str, Value)| match model {
+        Value::Null => json!({"id": id}),
+        model => json!({"id": id, "model": model}),
+    };
+    config["agents"]["list"] = listed.iter().map(entry).collect();
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let list = call(&mut client, "agents.list", json!({})).await;
+    let shown = ["nowhere/x", "unknown/first", "mock/mock-2"];
+    for (index, ((id, model), shown)) in listed.iter().zip(shown).enumerate() {
+        assert_eq!(list["agents"][index]["model"]["primary"], shown, "{list}");
+        let params = json!({"agentId": id, "name": "Found", "model": shown});
+        call(&mut client, "agents.update", params).await;
+        let entry = entries(&gateway)[index].clone();
+        assert_eq!((&entry["name"], &entry["model"]), (&json!("Found"), model));
+    }
+    // Any other one is chosen.
+    let params = json!({"agentId": "moved", "model": "mock/mock-1"});
+    call(&mut client, "agents.update", params).await;
+    assert_eq!(entries(&gateway)[2]["model"]["primary"], "mock/mock-1");
 }
 
 #[tokio::test]

@@ -154,6 +154,31 @@ async fn another_variable_of_the_file_dotenv_is_the_key_of_the_next_run() {
 }
 
 #[tokio::test]
+async fn a_program_is_asked_again_with_another_variable_of_the_file_dotenv() {
+    let (gateway, mock, _vault) = scene_with(|config, state| {
+        let vault = &mut config["secrets"]["providers"]["v"];
+        vault["passEnv"] = json!(["VAULT_KEY"]);
+        let script = r#"#!/bin/sh
+printf '{"protocolVersion":1,"values":{"a":"%s","b":"x"}}' "$VAULT_KEY"
+"#;
+        fs::write(vault["command"].as_str().unwrap(), script).unwrap();
+        fs::write(state.join(".env"), "VAULT_KEY=first-key\n").unwrap();
+    })
+    .await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hello", "run-1").await;
+    assert_eq!(last_key(&mock), "first-key");
+    fs::write(gateway.state_dir().join(".env"), "VAULT_KEY=second-key\n").unwrap();
+    let mut asked = 1;
+    until("the other key", async || {
+        asked += 1;
+        ask(&mut client, "main", "hello", &format!("run-{asked}")).await;
+        (last_key(&mock) == "second-key").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_program_is_not_asked_at_every_command() {
     let (gateway, _mock, vault) = scene().await;
     let mut client = admin(&gateway).await;

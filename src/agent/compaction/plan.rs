@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use crate::protocol::message::{AgentMessage, ContentBlock, StopReason, UserContent};
+use crate::protocol::message::{AgentMessage, ContentBlock, UserContent};
 use crate::sessions::ContextEntry;
 
 /// Bytes of text that a token stands for.
@@ -123,11 +123,11 @@ pub fn context_tokens(context: &[ContextEntry]) -> u64 {
     let summed_at = summed_at.map(|entry| entry.message.timestamp()).unwrap_or_default();
     let counted = context.iter().enumerate().rev().find_map(|(index, entry)| {
         let AgentMessage::Assistant(message) = &entry.message else { return None };
-        let is_whole = !matches!(message.stop_reason, StopReason::Error | StopReason::Aborted);
         let usage = &message.usage;
         let parts = usage.input + usage.output + usage.cache_read + usage.cache_write;
         let total = usage.total_tokens.max(parts);
-        (is_whole && total > 0 && message.timestamp >= summed_at).then_some((index + 1, total))
+        let is_counted = total > 0 && !message.stop_reason.has_failed();
+        (is_counted && message.timestamp >= summed_at).then_some((index + 1, total))
     });
     let (from, total) = counted.unwrap_or_default();
     total + guess(context.get(from..).unwrap_or_default())

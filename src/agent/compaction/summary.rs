@@ -53,16 +53,15 @@ pub async fn sum_up(
             request(route.model(), session_id, &piece, summary.as_deref(), instructions);
         let answer = route.stream(&mut request, &|_| SYSTEM.to_owned(), &mut |_| {}).await?;
         *used = add(used, &answer.usage);
-        let text = text_of(&answer.content).trim().to_owned();
-        match answer.stop_reason {
-            StopReason::Error | StopReason::Aborted => {
-                let why = answer.error_message.unwrap_or_else(|| "the model did not answer".into());
-                return Err(CompactError::Model(why));
-            }
-            _ if text.is_empty() => return Err(CompactError::Model("no summary came".into())),
-            StopReason::Length => summary = Some(format!("{text}\n\n{CUT}")),
-            _ => summary = Some(text),
+        if let Some(why) = answer.failure() {
+            return Err(CompactError::Model(why));
         }
+        let text = text_of(&answer.content).trim().to_owned();
+        if text.is_empty() {
+            return Err(CompactError::Model("no summary came".into()));
+        }
+        let is_cut = answer.stop_reason == StopReason::Length;
+        summary = Some(if is_cut { format!("{text}\n\n{CUT}") } else { text });
     }
     summary.ok_or_else(|| CompactError::Model("no summary came".into()))
 }

@@ -98,7 +98,7 @@ async fn play(steps: Vec<Step>, ending: Ending) -> (String, Vec<(Instant, EventK
         }
     }
     match ending {
-        Ending::Answer => emitter.finish(&Usage::default(), "stop"),
+        Ending::Answer => emitter.finish(&Usage::default(), StopReason::Stop),
         Ending::Abort => emitter.abort(AbortReason::Rpc),
         Ending::Failure => emitter.fail("no", "unknown"),
     }
@@ -165,7 +165,7 @@ fn said(pieces: &[&str]) -> (Vec<String>, Value) {
     for piece in pieces {
         emitter.text(piece);
     }
-    emitter.finish(&Usage::default(), "stop");
+    emitter.finish(&Usage::default(), StopReason::Stop);
     let events = std::mem::take(&mut *recorder.0.lock());
     let deltas = events.iter().filter(|event| is_chat(event, "delta"));
     let deltas = deltas.map(|event| text(&event.2)).collect();
@@ -198,9 +198,9 @@ async fn a_silent_answer_is_never_shown_and_a_tool_is_told_with_its_words() {
 #[tokio::test]
 async fn a_thought_that_is_cut_or_interrupted_by_a_tool_is_not_told() {
     for (stop_reason, calls, whole) in [
-        ("stop", false, "Sure. <think>private"),
-        ("length", false, "Sure."),
-        ("toolUse", true, "Sure."),
+        (StopReason::Stop, false, "Sure. <think>private"),
+        (StopReason::Length, false, "Sure."),
+        (StopReason::ToolUse, true, "Sure."),
     ] {
         let (mut emitter, recorder) = emitter();
         emitter.text("Sure. <think>private");
@@ -208,9 +208,9 @@ async fn a_thought_that_is_cut_or_interrupted_by_a_tool_is_not_told() {
             emitter.tool_start(&card("read", None), &Map::new());
         }
         emitter.finish(&Usage::default(), stop_reason);
-        assert_eq!(emitter.whole_text(), whole, "{stop_reason}");
+        assert_eq!(emitter.whole_text(), whole, "{stop_reason:?}");
         let told = recorder.0.lock().iter().any(|event| event.2.to_string().contains("private"));
-        assert_eq!(told, stop_reason == "stop", "{stop_reason}");
+        assert_eq!(told, stop_reason == StopReason::Stop, "{stop_reason:?}");
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Promises: what is reviewed is data to the reviewer, never an instruction; it has no
 //! tools and hears nothing of the conversation; only an answer of exactly the wanted
-//! form is a yes. Must not: keep anything.
+//! form is a yes. Must not: keep anything but its price.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +10,11 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::agent::spent::{add, charge};
 use crate::agent::tools::ToolContext;
-use crate::protocol::message::{AgentMessage, StopReason, ToolCall, UserMessage, text_of};
+use crate::protocol::message::{
+    AgentMessage, AssistantMessage, StopReason, ToolCall, UserMessage, text_of,
+};
 use crate::providers::ModelRequest;
 
 /// As in the upstream of the action chat: the call waits for it.
@@ -43,13 +46,19 @@ struct Verdict {
 /// Why it may not.
 pub async fn review(cx: &ToolContext, call: &ToolCall) -> Result<String, String> {
     let asked = Box::pin(answer(cx, call));
-    match tokio::time::timeout(LIMIT, asked).await {
-        Ok(answer) => parse(&answer?),
-        Err(_) => Err("the reviewer took too long".into()),
+    let answer = tokio::time::timeout(LIMIT, asked).await;
+    let answer = answer.map_err(|_| "the reviewer took too long".to_owned())??;
+    charge(cx.parts(), &cx.key, &answer.usage).await;
+    if let Some(run) = &cx.run {
+        run.note(|progress| progress.reviews = add(&progress.reviews, &answer.usage));
+    }
+    match answer.stop_reason {
+        StopReason::Stop => parse(&text_of(&answer.content)),
+        _ => Err("the reviewer did not answer".into()),
     }
 }
 
-async fn answer(cx: &ToolContext, call: &ToolCall) -> Result<String, String> {
+async fn answer(cx: &ToolContext, call: &ToolCall) -> Result<AssistantMessage, String> {
     let parts = cx.parts();
     let arguments = call.arguments.to_string();
     if arguments.len() > ARGUMENTS_MAX {
@@ -70,11 +79,7 @@ async fn answer(cx: &ToolContext, call: &ToolCall) -> Result<String, String> {
     let mut request = ModelRequest::aside(Arc::clone(&model), messages, session_id);
     let mut route = parts.models.route(&cx.key, &agent, model).unremembered();
     let answer = route.stream(&mut request, &|_| SYSTEM.to_owned(), &mut |_| {}).await;
-    let answer = answer.map_err(|error| format!("the reviewer failed: {}", error.message))?;
-    match answer.stop_reason {
-        StopReason::Stop => Ok(text_of(&answer.content)),
-        _ => Err("the reviewer did not answer".into()),
-    }
+    answer.map_err(|error| format!("the reviewer failed: {}", error.message))
 }
 
 fn parse(answer: &str) -> Result<String, String> {

@@ -23,7 +23,7 @@ pub struct Skills {
     settings: Live<Settings>,
     env: Env,
     heads: Heads,
-    /// One change at a time; held by blocking threads only.
+    /// One install at a time; held by blocking threads only.
     changing: Mutex<()>,
 }
 
@@ -128,25 +128,13 @@ impl Skills {
     }
 
     /// Changes what is set for a skill in the config file, which has to be taken
-    /// up then. The entry as it is there, without its secrets. `turn` lets the next one
-    /// write the file when it goes: once it is written, also where the caller has gone away.
+    /// up then. The entry as it is there, without its secrets. Blocks.
     ///
     /// # Errors
     /// When a value cannot be set, or the file cannot be changed.
-    pub async fn update(
-        self: &Arc<Self>,
-        change: SkillChange,
-        turn: impl Send + 'static,
-    ) -> Result<Value, UpdateError> {
+    pub fn update(&self, change: SkillChange) -> Result<Value, UpdateError> {
         let change = change.checked()?;
-        let skills = Arc::clone(self);
-        // Not given up when its caller goes away: it is written or it is not.
-        let work = blocking(move || {
-            let _turn = turn;
-            let _one = skills.changing.lock();
-            change.save(&skills.settings.now().file.path)
-        });
-        Ok(redacted(&work.await.map_err(|_| UpdateError::Stopped)??))
+        Ok(redacted(&change.save(&self.settings.now().file.path)?))
     }
 
     /// Takes a skill over from a folder, for all agents.

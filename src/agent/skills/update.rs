@@ -47,9 +47,6 @@ pub enum UpdateError {
     /// The file cannot be changed.
     #[error(transparent)]
     Save(#[from] SaveError),
-    /// The work was given up, as the gateway stops.
-    #[error("the gateway stops")]
-    Stopped,
 }
 
 impl SkillChange {

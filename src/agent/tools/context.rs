@@ -11,6 +11,7 @@ use crate::agent::parts::RunsParts;
 use crate::agent::run::ActiveRun;
 use crate::agent::runs::Runs;
 use crate::auth::Owner;
+use crate::channels::Target;
 use crate::config::AgentSettings;
 use crate::providers::ModelInfo;
 use crate::sessions::SessionKey;
@@ -83,6 +84,18 @@ impl ToolContext {
     /// What runs work with.
     pub fn parts(&self) -> &RunsParts {
         self.runs.parts()
+    }
+
+    /// Where the conversation is, if in a chat of a channel. Several people may share a
+    /// session: whoever is answered comes first.
+    pub async fn place(&self) -> Option<Target> {
+        let channels = &self.parts().channels;
+        if let Some(run) = &self.run
+            && let Some(answered) = channels.place_of_run(&run.id).await
+        {
+            return Some(answered);
+        }
+        channels.place_of_session(&self.key).await
     }
 
     /// Who may stop what the call begins: who may stop its run.

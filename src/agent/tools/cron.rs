@@ -3,8 +3,8 @@
 //! Promises: a job has no tool that the session has not which made it; a session
 //! that may use less than its agent makes jobs that run apart, and touches no
 //! others; no job is made or changed that acts in the sessions of an agent which may not
-//! be spawned, or that names a chat to which the agent may not write by itself. Only for
-//! the gateway's owner.
+//! be spawned, or that names a chat to which the agent may not write by itself, other than to
+//! be turned off. Only for the gateway's owner.
 
 use serde_json::{Map, Value, json};
 
@@ -203,11 +203,11 @@ async fn add(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
     check_agents(cx, &agents)?;
     check_commands(cx, &agents, &job.session_target, true)?;
     let told = |error: CronError| error.to_string();
-    let wanted = Job::new(job.clone(), String::new(), cx.parts().clock.now_ms());
-    let own = own_place(cx).await;
-    check_reach(cx, &wanted.map_err(told)?, own.as_ref()).await?;
+    let job = cron.draft(job).map_err(told)?;
+    let own = cx.place().await;
+    check_reach(cx, &job, own.as_slice()).await?;
     let origin = Origin { asked_in: own.map(chat), ..caller.origin };
-    let job = cron.add(job, Some(origin)).await;
+    let job = cron.put_down(job, Some(origin)).await;
     job.map(|job| json!(job)).map_err(told)
 }
 
@@ -230,8 +230,10 @@ async fn update(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
     let keys = &cx.parts().keys.now();
     let maker = origin.map(|it| SessionKey::from_canonical(it.session_key).agent(keys));
     check_commands(cx, &agents, &job.session_target, maker == Some(cx.key.agent(keys)))?;
-    let own = own_place(cx).await;
-    check_reach(cx, &job, own.as_ref()).await?;
+    // What one that is turned off says, run by hand, is looked at when it is sent.
+    if arguments["patch"] != json!({"enabled": false}) {
+        check_reach(cx, &job, cx.place().await.as_slice()).await?;
+    }
     let job = cron.update(&params.id, params.patch).await.map_err(told)?;
     Ok(json!(job))
 }
@@ -313,7 +315,7 @@ fn check_commands(
 
 /// What a job says is said to nobody to whom the agent may not write by itself; `own` is
 /// where it is asked for.
-async fn check_reach(cx: &ToolContext, job: &Job, own: Option<&Target>) -> Result<(), String> {
+async fn check_reach(cx: &ToolContext, job: &Job, own: &[Target]) -> Result<(), String> {
     let channels = &cx.parts().channels;
     for chat in &cx.parts().cron.named_chats(job).await {
         let target = channels.target(&Wanted {
@@ -327,19 +329,6 @@ async fn check_reach(cx: &ToolContext, job: &Job, own: Option<&Target>) -> Resul
         reached.map_err(|error| error.to_string())?;
     }
     Ok(())
-}
-
-/// Where the conversation is. Several people may share a session: whoever is answered
-/// comes first.
-async fn own_place(cx: &ToolContext) -> Option<Target> {
-    let channels = &cx.parts().channels;
-    if let Some(run) = &cx.run
-        && let Some(answered) = channels.place_of_run(&run.id).await
-    {
-        return Some(answered);
-    }
-    let entry = cx.parts().sessions.entry(&cx.key).await.ok().flatten()?;
-    channels.context_target(&entry)
 }
 
 /// A place as a job keeps it.

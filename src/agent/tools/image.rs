@@ -12,9 +12,7 @@ use super::{Tool, ToolContext, ToolKind, ToolOutput};
 use crate::agent::web::{GuardedClient, PageRequest, Tls};
 use crate::config::Env;
 use crate::config::web::FetchConfig;
-use crate::protocol::message::{
-    AgentMessage, ContentBlock, StopReason, UserContent, UserMessage, text_of,
-};
+use crate::protocol::message::{AgentMessage, ContentBlock, UserContent, UserMessage, text_of};
 use crate::providers::{ModelInfo, ModelRequest, PictureSize, ToolSpec, picture_fits};
 use crate::sessions::MediaType;
 use crate::support::BoxFuture;
@@ -72,10 +70,11 @@ impl Image {
         let answer = route.stream(&mut request, &|_| SYSTEM.to_owned(), &mut |_| {}).await;
         let answer = answer.map_err(|error| error.to_string())?;
         let described = text_of(&answer.content).trim().to_owned();
-        if matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted)
-            || described.is_empty()
-        {
-            return Err(answer.error_message.unwrap_or_else(|| "The model said nothing.".into()));
+        let nothing = described.is_empty().then(|| "The model said nothing.".to_owned());
+        if let Some(why) = answer.failure().or(nothing) {
+            // Paid for all the same.
+            let usage = Some(answer.usage);
+            return Ok(ToolOutput { usage, ..ToolOutput::failed(NAME, why) });
         }
         let shown = if written.starts_with("data:") { "data:" } else { written };
         let model = route.model().reference().to_string();

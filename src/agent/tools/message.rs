@@ -118,17 +118,7 @@ async fn target(
     arguments: &Value,
 ) -> Result<Target, MessageError> {
     let text = |name: &str| arguments[name].as_str().filter(|text| !text.trim().is_empty());
-    // Several people may share a session: whoever is answered comes first.
-    let answered = match &cx.run {
-        Some(run) => channels.place_of_run(&run.id).await,
-        None => None,
-    };
-    let own = if answered.is_some() {
-        answered
-    } else {
-        let entry = cx.parts().sessions.entry(&cx.key).await.ok().flatten();
-        entry.and_then(|entry| channels.context_target(&entry))
-    };
+    let own = cx.place().await;
     let kind = text("channel").map(|name| channels.kind(Some(name))).transpose()?;
     // What is not named is that of the conversation, as far as it is of the same channel.
     let here = own.as_ref().filter(|own| kind.is_none_or(|kind| kind == own.kind));
@@ -149,7 +139,7 @@ async fn target(
             thread: text("threadId"),
         })?,
     };
-    channels.check_reach(&target, own.as_ref()).await?;
+    channels.check_reach(&target, own.as_slice()).await?;
     Ok(target)
 }
 

@@ -27,7 +27,7 @@ impl Turn<'_> {
                 take_answer(entry, &usage);
             })
             .await;
-        self.emitter.finish(&self.used, message.stop_reason.as_str());
+        self.emitter.finish(&self.spent(), message.stop_reason);
         self.tell(row.as_ref(), "end");
         if let Some(row) = row {
             stored.session = row;
@@ -45,7 +45,7 @@ impl Turn<'_> {
             take_last(entry, &usage);
         };
         let row = self.close(&RunEnd::Answered, "done", change).await;
-        self.emitter.finish(&self.used, message.stop_reason.as_str());
+        self.emitter.finish(&self.spent(), message.stop_reason);
         self.tell(row.as_ref(), "end");
         RunEnd::Answered
     }

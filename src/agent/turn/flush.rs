@@ -133,8 +133,7 @@ impl Turn<'_> {
         for _ in 0..ROUNDS_MAX {
             let answer = route.stream(&mut request, &system, &mut |_| {}).await?;
             *used = add(used, &answer.usage);
-            if matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted) {
-                let why = answer.error_message.unwrap_or_else(|| "the model did not answer".into());
+            if let Some(why) = answer.failure() {
                 return Err(NotesError::Model(why));
             }
             let calls: Vec<_> = answer.tool_calls().cloned().collect();

@@ -40,9 +40,7 @@ impl News {
     /// may do it step by step.
     fn begun_in_vain(&self, services: &Services) -> Option<MissingModel> {
         let models = self.models.as_ref().filter(|_| services.repair.is_none())?;
-        let known = services.models.missing();
-        let is_known = |missing: &MissingModel| known.iter().any(|it| it.is_same(missing));
-        models.missing().into_iter().find(|missing| !is_known(missing))
+        MissingModel::begun(models.missing(), &services.models.missing())
     }
 
     /// That of the file.
@@ -72,9 +70,12 @@ impl News {
     ) -> Result<Self, ConfigIssue> {
         let before = services.settings.now();
         let env = &settings.environment(env);
+        // The same text means something else with another `.env`.
+        let is_filled_anew = settings.has_other_dotenv(&before);
+        let has_same_section = settings.raw.get("env") == before.raw.get("env");
         // Programs that are asked as before are asked again by `secrets.reload`:
         // whoever keeps these settings and whoever kept those hears the answer.
-        if settings.secrets == before.secrets && settings.raw.get("env") == before.raw.get("env") {
+        if settings.secrets == before.secrets && has_same_section && !is_filled_anew {
             settings.secrets = before.secrets.clone();
         }
         let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
@@ -89,8 +90,6 @@ impl News {
         listen::check(&settings, &before).map_err(|error| error.issue())?;
         let is_repaired = services.repair.is_some();
         let differs = |name: &&str| before.raw.get(name) != settings.raw.get(name);
-        // The same text means something else with another `.env`.
-        let is_filled_anew = settings.has_other_dotenv(&before);
         let mut models = None;
         if is_repaired || is_filled_anew || OF_MODELS.iter().any(differs) {
             let failover = crate::app::models(&settings, env, &services.clock).await;

@@ -34,6 +34,9 @@ fn parser(markdown: &str) -> Parser<'_> {
 /// The text with what defines a link (`[1]: https://…`) and is used by none as words, which
 /// the parser would leave out. `None` when one link has too many definitions.
 fn with_definitions(markdown: &str) -> Option<Cow<'_, str>> {
+    if !markdown.contains("]:") {
+        return Some(Cow::Borrowed(markdown));
+    }
     let mut text = Cow::Borrowed(markdown);
     for _ in 0..=SAME_LINKS_MAX {
         let marks = marks(&text);

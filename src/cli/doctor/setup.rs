@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::finding::{Finding, Severity};
-use crate::agent::Models;
 use crate::agent::exec::sandbox_availability;
+use crate::agent::missing_models;
 use crate::app;
 use crate::auth::origin::page_verdict;
 use crate::config::document;
@@ -14,7 +14,7 @@ use crate::config::foreign::{self, Foreign};
 use crate::config::secrets::{self, targets};
 use crate::config::{self, ConfigError, Env, Overrides, Paths, Settings};
 use crate::providers::{Failover, MissingModel};
-use crate::support::{Clock, Live, SystemClock};
+use crate::support::{Clock, SystemClock};
 
 /// Programs that agents use, and what for.
 const PROGRAMS: [(&str, &str); 3] = [
@@ -181,9 +181,8 @@ pub async fn models(settings: &Settings, env: &Env) -> Vec<Finding> {
             )];
         }
     };
-    let keys = Live::new(app::key_rules(settings));
-    let known = Models::new(Arc::clone(&failover), keys, &settings.agents);
-    let mut findings: Vec<_> = known.missing().into_iter().map(missing).collect();
+    let named_in_vain = missing_models(Arc::clone(&failover), &settings.agents);
+    let mut findings: Vec<_> = named_in_vain.into_iter().map(missing).collect();
     if failover.catalog().default_choice().model.options.missing.is_none() {
         findings.push(default_model(settings, &failover).await);
     }

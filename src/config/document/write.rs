@@ -273,6 +273,18 @@ impl<'a> Known<'a> {
     pub fn rewritten(&self, text: &str, wanted: Value) -> Result<String, ConfigWriteError> {
         Ok(merge::rewritten(text, &self.raw, &self.kept(wanted)?)?)
     }
+
+    /// The same with the secrets put back that something else stands for in `wanted`.
+    fn rewritten_with_secrets(
+        &self,
+        text: &str,
+        mut wanted: Value,
+    ) -> Result<String, ConfigWriteError> {
+        for (place, secret) in restored(&wanted, &self.whole)? {
+            place.put(&mut wanted, secret);
+        }
+        self.rewritten(text, wanted)
+    }
 }
 
 /// The text of a client, with its secrets put back. Plain JSON has no comments:
@@ -284,17 +296,14 @@ fn replaced(
     path: &Path,
 ) -> Result<String, ConfigWriteError> {
     let mut wanted = parse(raw, path).map_err(|error| syntax(&error))?;
-    let secrets = restored(&wanted, &known.whole)?;
     let is_plain = serde_json::from_str::<serde::de::IgnoredAny>(raw).is_ok();
-    for (place, secret) in &secrets {
-        place.put(&mut wanted, secret.clone());
-    }
     if is_plain && parse(text, path).is_ok() {
-        return known.rewritten(text, wanted);
+        return known.rewritten_with_secrets(text, wanted);
     }
     let mut next = raw.to_owned();
-    for (place, secret) in secrets {
+    for (place, secret) in restored(&wanted, &known.whole)? {
         next = edit::set(&next, &place, &secret)?;
+        place.put(&mut wanted, secret);
     }
     let kept = known.kept(wanted.clone())?;
     Ok(if kept == wanted { next } else { merge::rewritten(&next, &wanted, &kept)? })
@@ -305,11 +314,7 @@ fn patched(text: &str, known: &Known<'_>, raw: &str) -> Result<String, ConfigWri
     if !patch.is_object() {
         return Err(ConfigWriteError::NoObject);
     }
-    let mut wanted = merge::merged(&known.whole, &patch);
-    for (place, secret) in restored(&wanted, &known.whole)? {
-        place.put(&mut wanted, secret);
-    }
-    known.rewritten(text, wanted)
+    known.rewritten_with_secrets(text, merge::merged(&known.whole, &patch))
 }
 
 fn with_sections(
@@ -319,11 +324,7 @@ fn with_sections(
 ) -> Result<String, ConfigWriteError> {
     let mut whole = known.whole.as_object().cloned().unwrap_or_default();
     whole.extend(sections.clone());
-    let mut wanted = Value::Object(whole);
-    for (place, secret) in restored(&wanted, &known.whole)? {
-        place.put(&mut wanted, secret);
-    }
-    known.rewritten(text, wanted)
+    known.rewritten_with_secrets(text, Value::Object(whole))
 }
 
 fn set_at(

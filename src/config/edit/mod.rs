@@ -15,6 +15,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::{ConfigError, load, nesting};
+pub(super) use path::walk;
 pub use path::{PathError, Step, ValuePath};
 use render::Style;
 use scan::{Kind, Node};

@@ -14,6 +14,35 @@ pub enum Step {
     Index(usize),
 }
 
+/// Shows `see` a value and, with the way to each, what is in it; but not what is in one
+/// that it says `false` to. `path` is the way to the value.
+pub(in crate::config) fn walk<'a>(
+    path: &mut Vec<Step>,
+    value: &'a Value,
+    see: &mut dyn FnMut(&[Step], &'a Value) -> bool,
+) {
+    if !see(path, value) {
+        return;
+    }
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                path.push(Step::Key(name.clone()));
+                walk(path, member, see);
+                path.pop();
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                path.push(Step::Index(index));
+                walk(path, item, see);
+                path.pop();
+            }
+        }
+        _ => {}
+    }
+}
+
 /// The way to a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ValuePath(Vec<Step>);

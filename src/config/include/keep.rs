@@ -62,18 +62,16 @@ fn items(
     let meaning = |raw: &Value| if includes(raw) { bare(raw) } else { Some(raw.clone()) };
     let meanings: Vec<_> = known.iter().map(meaning).collect();
     let mut rest: Vec<usize> = (0..known.len()).collect();
-    let mut counterpart = |is_it: &dyn Fn(&Value, &Value) -> bool| {
+    let found = wanted.iter().map(|item| {
         let is_meant = |place: &usize| {
             let (raw, meaning) = (known.get(*place), meanings.get(*place).and_then(Option::as_ref));
-            raw.zip(meaning).is_some_and(|(raw, meaning)| is_it(raw, meaning))
+            raw.zip(meaning).is_some_and(|(raw, meaning)| is_same(raw, meaning, item))
         };
         let at = rest.iter().position(is_meant)?;
         Some(rest.remove(at))
-    };
-    let mut found: Vec<Option<usize>> = Vec::new();
-    for item in &wanted {
-        found.push(counterpart(&|raw: &Value, meaning: &Value| is_same(raw, meaning, item)));
-    }
+    });
+    // The rest is known only when each has been looked for.
+    let found: Vec<Option<usize>> = found.collect();
     // Edited where it was: nothing of it says which one it is but its place.
     let is_nameless = |item: &Value| item.get("id").is_none();
     let is_as_long = wanted.len() == known.len();

@@ -44,15 +44,23 @@ fn named(text: &str) -> Option<(&str, &str)> {
     (!bare.is_empty() && !is_variable(bare)).then_some((name, told))
 }
 
-/// Parts of an address that may be secrets, for those who have seen them alone:
-/// the password, and what is long enough to be a key in path and parameters.
-pub fn parts(text: &str) -> Vec<&str> {
-    let Some((_, rest)) = text.split_once("://") else { return Vec::new() };
+/// Parts of an address that may be secrets, for those who have seen them alone.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Parts<'a> {
+    /// The password, or the token in its place.
+    pub password: Option<&'a str>,
+    /// What is long enough to be a key in path and parameters. It may be any word.
+    pub long: Vec<&'a str>,
+}
+
+/// Takes an address apart; what is none has no parts.
+pub fn parts(text: &str) -> Parts<'_> {
+    let Some((_, rest)) = text.split_once("://") else { return Parts::default() };
     let (place, tail) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     let user = place.rsplit_once('@').map_or("", |(user, _)| user);
     let password = user.split_once(':').map_or(user, |(_, password)| password);
     let long = tail.split(['/', '?', '#', '&', '=']).filter(|part| part.len() >= KEY_LENGTH);
-    std::iter::once(password).filter(|it| !it.is_empty()).chain(long).collect()
+    Parts { password: Some(password).filter(|it| !it.is_empty()), long: long.collect() }
 }
 
 /// The address without password and secret parameters; `None` when there are
@@ -121,9 +129,12 @@ mod tests {
     #[test]
     fn parts_of_an_address_are_found_where_keys_are() {
         let address = "https://me:pw@mcp.example-of-a-host.com/s/0123456789abcdef0/mcp?k=x&key=fedcba9876543210";
-        assert_eq!(parts(address), ["pw", "0123456789abcdef0", "fedcba9876543210"]);
-        assert_eq!(parts("https://tok@h"), ["tok"]);
-        assert!(parts("no address").is_empty() && parts("https://h/mcp").is_empty());
+        let long = vec!["0123456789abcdef0", "fedcba9876543210"];
+        assert_eq!(parts(address), Parts { password: Some("pw"), long });
+        assert_eq!(parts("https://tok@h"), Parts { password: Some("tok"), long: vec![] });
+        for text in ["no address", "https://h/mcp"] {
+            assert_eq!(parts(text), Parts::default(), "{text}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod slots;
 
 use serde_json::Value;
 
-use super::edit::Step;
+use super::edit::{Step, walk};
 use super::keys::{self, Kind};
 pub use restore::{LostSecret, restored};
 pub use slots::{SLOTS, Slot, SlotKind, slot_at};
@@ -57,11 +57,17 @@ pub fn is_variable_place(path: &[Step]) -> bool {
 /// each item of a list with a secret in it. Empty texts are none.
 pub fn credentials(config: &Value) -> Vec<(Vec<Step>, &Value)> {
     let mut found = Vec::new();
-    collect(&mut Vec::new(), config, &mut found);
+    walk(&mut Vec::new(), config, &mut |path, value| {
+        let is_found = is_credential(path, value);
+        if is_found {
+            found.push((path.to_vec(), value));
+        }
+        !is_found
+    });
     found
 }
 
-fn collect<'a>(path: &mut Vec<Step>, value: &'a Value, found: &mut Vec<(Vec<Step>, &'a Value)>) {
+fn is_credential(path: &[Step], value: &Value) -> bool {
     let is_place =
         kind_at(path).is_some() || is_below_secret(path) || secret_of_item(path, value).is_some();
     let is_leaf = match value {
@@ -70,27 +76,7 @@ fn collect<'a>(path: &mut Vec<Step>, value: &'a Value, found: &mut Vec<(Vec<Step
         Value::Object(_) => is_reference(value),
         _ => false,
     };
-    if is_place && is_leaf {
-        found.push((path.clone(), value));
-        return;
-    }
-    match value {
-        Value::Object(members) => {
-            for (name, member) in members {
-                path.push(Step::Key(name.clone()));
-                collect(path, member, found);
-                path.pop();
-            }
-        }
-        Value::Array(items) => {
-            for (index, item) in items.iter().enumerate() {
-                path.push(Step::Index(index));
-                collect(path, item, found);
-                path.pop();
-            }
-        }
-        _ => {}
-    }
+    is_place && is_leaf
 }
 
 /// What is secret in an item of a list of arguments; `None` when it is no such item.

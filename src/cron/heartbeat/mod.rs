@@ -7,8 +7,8 @@ mod beat;
 mod pulse;
 mod silent;
 
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
@@ -27,31 +27,17 @@ pub struct Heartbeats {
     woken: Notify,
 }
 
+/// Agents that are to be asked in a session, and whether a job reminds of something there.
+type Asked = BTreeMap<(String, SessionKey), bool>;
+
 #[derive(Debug, Default)]
 struct State {
     /// What was last told.
     last: Option<Value>,
-    /// Agents that somebody has woken.
-    wanted: BTreeMap<String, Woken>,
-    /// Agents that are asked in a session as soon as nothing runs there, and whether a
-    /// job reminds of something.
-    waiting: BTreeMap<(String, SessionKey), bool>,
-}
-
-/// What an agent was woken for.
-#[derive(Debug, Default)]
-struct Woken {
-    /// The sessions in which it was told something.
-    told: BTreeSet<SessionKey>,
-    /// The sessions in which jobs remind of something.
-    reminded: BTreeSet<SessionKey>,
-}
-
-impl Woken {
-    /// Whether it is to be asked in a session.
-    fn is_asked_in(&self, session: &SessionKey) -> bool {
-        self.told.contains(session) || self.reminded.contains(session)
-    }
+    /// Those that somebody has woken.
+    wanted: Asked,
+    /// Those that are asked as soon as nothing runs in the session.
+    waiting: Asked,
 }
 
 impl Default for Heartbeats {
@@ -64,15 +50,18 @@ impl Heartbeats {
     /// Asks an agent soon, whatever the clock says, in the session in which it was told
     /// something.
     pub fn wake(&self, agent_id: &str, session: SessionKey) {
-        let mut state = self.state.lock();
-        state.wanted.entry(agent_id.to_owned()).or_default().told.insert(session);
-        self.woken.notify_one();
+        self.want(agent_id, session, false);
     }
 
     /// Has an agent say soon what it is reminded of in a session.
     pub(super) fn remind(&self, agent_id: &str, session: SessionKey) {
-        let mut state = self.state.lock();
-        state.wanted.entry(agent_id.to_owned()).or_default().reminded.insert(session);
+        self.want(agent_id, session, true);
+    }
+
+    /// Whoever is woken and reminded of something is reminded: that tells all that waits.
+    fn want(&self, agent_id: &str, session: SessionKey, is_reminder: bool) {
+        let place = (agent_id.to_owned(), session);
+        *self.state.lock().wanted.entry(place).or_default() |= is_reminder;
         self.woken.notify_one();
     }
 

@@ -52,14 +52,11 @@ impl Cron {
             let settings = self.parts.settings.now();
             let all = &settings.heartbeats;
             let wanted = std::mem::take(&mut self.heartbeats.state.lock().wanted);
-            for (agent, woken) in &wanted {
-                let settings = settings_of(all, agent);
-                // A reminder tells all that waits in its session.
-                let told = woken.told.difference(&woken.reminded).cloned().map(Cause::Woken);
-                let reminded = woken.reminded.iter().cloned().map(Cause::Reminder);
-                for cause in told.chain(reminded) {
-                    self.spawn_beat(&runs, settings.clone(), cause);
-                }
+            for ((agent, session), is_reminder) in &wanted {
+                let session = session.clone();
+                let cause =
+                    if *is_reminder { Cause::Reminder(session) } else { Cause::Woken(session) };
+                self.spawn_beat(&runs, settings_of(all, agent), cause);
             }
             let now = self.now_ms();
             for settings in all {
@@ -67,10 +64,8 @@ impl Cron {
                 let Some(every) = settings.every_ms.filter(|_| *due <= now) else { continue };
                 *due = now.saturating_add(every);
                 let is_on = self.heartbeats.is_enabled() && self.is_active(settings, now);
-                let session = self.heartbeat_session(settings);
-                let woken = wanted.get(&settings.agent_id);
-                let is_asked = woken.is_some_and(|it| it.is_asked_in(&session));
-                if is_on && !is_asked {
+                let place = (settings.agent_id.clone(), self.heartbeat_session(settings));
+                if is_on && !wanted.contains_key(&place) {
                     self.spawn_beat(&runs, settings.clone(), Cause::Clock);
                 }
             }

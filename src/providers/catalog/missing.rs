@@ -41,6 +41,11 @@ impl MissingModel {
         };
         is_there && self.name == other.name
     }
+
+    /// The first of `found` that is none of `known`.
+    pub fn begun(found: Vec<Self>, known: &[Self]) -> Option<Self> {
+        found.into_iter().find(|missing| !known.iter().any(|it| it.is_same(missing)))
+    }
 }
 
 impl From<MissingModel> for ConfigIssue {

@@ -259,20 +259,19 @@ impl Catalog {
         full.and_then(|name| self.find(&name))
     }
 
-    /// The same of a name that stands at `path`. One that there is not is told; the first of
-    /// `fallbacks` that there is stands in for it, else what only says so to whoever asks.
+    /// The same of a name that stands at `path`. One that there is not is told; the
+    /// `fallback` stands in for it, else what only says so to whoever asks.
     pub fn named_at(
         &self,
         path: &str,
         written: &str,
-        fallbacks: &[String],
+        fallback: Option<&Arc<ModelInfo>>,
     ) -> (Arc<ModelInfo>, Option<MissingModel>) {
         if let Some(model) = self.named(written) {
             return (model, None);
         }
-        let fallback = fallbacks.iter().find_map(|name| self.named(name));
         let why = missing::unknown(written, self.models());
-        let (model, missing) = missing::instead(path, written, &why, fallback.as_ref());
+        let (model, missing) = missing::instead(path, written, &why, fallback);
         (model, Some(missing))
     }
 

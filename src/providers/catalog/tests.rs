@@ -318,13 +318,13 @@ fn a_name_of_no_model_is_told_and_a_fallback_stands_in_for_it() {
     let error = model.credential().unwrap_err();
     assert_eq!(error.message, format!("agents.defaults.model: {}", why("mock/three")));
     assert!(!error.is_retryable() && catalog.find(&model.reference()).is_none());
-    let others = ["none/such".to_owned(), "mock/two".to_owned()];
-    let (model, missing) = catalog.named_at("agents.list[0].model", "none/at-all", &others);
+    let two = catalog.named("mock/two");
+    let (model, missing) = catalog.named_at("agents.list[0].model", "none/at-all", two.as_ref());
     assert_eq!(model.reference().to_string(), "mock/two");
     let expected = format!("{}; its fallback mock/two answers", why("none/at-all"));
     let missing = missing.unwrap();
     assert_eq!((missing.message.as_str(), missing.is_answered), (expected.as_str(), true));
-    let (model, missing) = catalog.named_at("agents.list[0].model", "mock/one", &others);
+    let (model, missing) = catalog.named_at("agents.list[0].model", "mock/one", two.as_ref());
     assert_eq!((model.id.as_str(), missing), ("one", None));
 }
 
@@ -332,7 +332,7 @@ fn a_name_of_no_model_is_told_and_a_fallback_stands_in_for_it() {
 fn a_missing_model_is_known_again_by_its_place_which_for_an_agent_is_the_agent() {
     let catalog = build(json!({"providers": {"mock": mock()}}), json!("mock/one"), &[]);
     let at = |path: &str, name: &str, agent: Option<&str>| {
-        let missing = catalog.named_at(path, name, &[]).1.unwrap();
+        let missing = catalog.named_at(path, name, None).1.unwrap();
         MissingModel { agent: agent.map(str::to_owned), ..missing }
     };
     let of_all = at("agents.defaults.model", "no/such", None);
@@ -343,6 +343,12 @@ fn a_missing_model_is_known_again_by_its_place_which_for_an_agent_is_the_agent()
     for other in [&of_all, &at("agents.list[1].model", "no/such", Some("b"))] {
         assert!(!of_agent.is_same(other) && !other.is_same(&of_agent), "{other:?}");
     }
+    let moved = at("agents.list[0].model", "no/such", Some("a"));
+    let begun = at("agents.list[1].model", "no/such", Some("b"));
+    let known = [of_all.clone(), of_agent];
+    let found = vec![of_all, moved.clone(), begun.clone()];
+    assert_eq!(MissingModel::begun(found, &known), Some(begun));
+    assert_eq!(MissingModel::begun(vec![moved], &known), None);
 }
 
 #[test]

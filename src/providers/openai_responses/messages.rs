@@ -71,11 +71,12 @@ fn image_part(image: &ImageBlock) -> Value {
 
 /// The items of the answer at this place of the conversation.
 fn items(answer: &AssistantMessage, index: usize, model: &ModelInfo) -> Vec<Value> {
+    let thoughts: Vec<_> = answer.content.iter().map(thought).collect();
     // Without the thought that came before them the provider refuses its own ids.
-    let has_thoughts = answer.content.iter().filter_map(thought).all(|item| says_thought(&item));
+    let has_thoughts = thoughts.iter().flatten().all(says_thought);
     let has_ids = has_thoughts && !is_from_another_model(answer, model);
     let mut texts = 0;
-    let items = answer.content.iter().filter_map(|block| match block {
+    let items = answer.content.iter().zip(thoughts).filter_map(|(block, thought)| match block {
         ContentBlock::Text(block) => {
             texts += 1;
             // The first is called as the original calls them all.
@@ -83,7 +84,7 @@ fn items(answer: &AssistantMessage, index: usize, model: &ModelInfo) -> Vec<Valu
                 if texts == 1 { format!("msg_{index}") } else { format!("msg_{index}_{texts}") };
             Some(text(block, own_id, has_ids))
         }
-        ContentBlock::Thinking(_) => thought(block).filter(says_thought),
+        ContentBlock::Thinking(_) => thought.filter(says_thought),
         ContentBlock::ToolCall(call) => Some(function_call(call, has_ids)),
         ContentBlock::Image(_) | ContentBlock::Unknown(_) => None,
     });

@@ -3,7 +3,8 @@
 //! Promises: the others are only read; a new file is whole and synced before
 //! it has its name; a header says how much behind it was copied when a session
 //! was branched off, so that what it cost counts once. Bare files have no header;
-//! what was put away of a cut transcript counts nowhere else.
+//! what was put away of a cut transcript counts nowhere else, so two branches from
+//! one `.bak` each count what it has.
 
 use std::collections::HashSet;
 use std::fs::{File, Permissions};
@@ -36,14 +37,13 @@ pub(crate) fn fork(
     };
     let Some(end) = end else { return Ok(false) };
     let (format, found) = head(&file)?.unwrap_or((birth.format, None));
-    let start = after_header(&file)?.min(end);
+    let (headed, noted) = beginning(&file)?;
+    let start = headed.min(end);
     let mut staged = staged_beside(target)?;
     if format == TranscriptFormat::OpenClaw {
-        let found = found.unwrap_or_default();
-        let cwd = found.cwd.unwrap_or_else(|| birth.cwd.clone());
+        let cwd = found.and_then(|found| found.cwd).unwrap_or_else(|| birth.cwd.clone());
         let whole = end.saturating_sub(start);
-        let copied =
-            if is_backup(source) { found.copied.map(|it| it.min(whole)) } else { Some(whole) };
+        let copied = if is_backup(source) { noted.map(|it| it.min(whole)) } else { Some(whole) };
         writeln!(staged, "{}", header(&Birth { cwd, copied, ..birth.clone() }))?;
     }
     file.seek(SeekFrom::Start(start))?;
@@ -78,20 +78,18 @@ fn begin_of(file: &File, length: u64, id: &str) -> io::Result<Option<u64>> {
 /// Where the part of a transcript begins that was not copied from another one;
 /// 0 when nothing says that any of it was.
 pub(crate) fn own_begin(file: &File) -> io::Result<u64> {
-    let mut lines = Forward::new(file, 0, u64::MAX)?;
-    let copied = match lines.next()?.and_then(Line::parse) {
-        Some(Line::Header(header)) => header.copied,
-        _ => None,
-    };
-    Ok(copied.map_or(0, |copied| lines.ends().saturating_add(copied)))
+    let (headed, copied) = beginning(file)?;
+    Ok(copied.map_or(0, |copied| headed.saturating_add(copied)))
 }
 
-/// How many bytes a header takes at the beginning.
-fn after_header(file: &File) -> io::Result<u64> {
+/// Where the header ends, 0 without one; and how many bytes behind it are copied, when
+/// it says so.
+fn beginning(file: &File) -> io::Result<(u64, Option<u64>)> {
     let mut lines = Forward::new(file, 0, u64::MAX)?;
-    let first = lines.next()?.and_then(Line::parse);
-    let is_header = matches!(first, Some(Line::Header(_)));
-    Ok(if is_header { lines.ends() } else { 0 })
+    let Some(Line::Header(header)) = lines.next()?.and_then(Line::parse) else {
+        return Ok((0, None));
+    };
+    Ok((lines.ends(), header.copied))
 }
 
 /// The last lines of a transcript.
@@ -131,12 +129,13 @@ pub(crate) fn tail(source: &Path, count: usize, birth: &Birth) -> io::Result<Tai
         return Ok(Tail::All(found));
     }
     let format = head(&file)?.map_or(birth.format, |(format, _)| format);
-    let headed = after_header(&file)?.min(begins);
+    let (headed, copied) = beginning(&file)?;
+    let headed = headed.min(begins);
     let mut staged = staged_beside(source)?;
-    let own = own_begin(&file)?.min(length);
-    if own > 0 {
-        let copied = kept.write(&file, (begins, own), &mut io::sink())?;
-        staged.write_all(&recounted(&file, headed, copied)?)?;
+    if let Some(copied) = copied {
+        let own = headed.saturating_add(copied).min(length);
+        let stays = kept.write(&file, (begins, own), &mut io::sink())?;
+        staged.write_all(&recounted(&file, headed, stays)?)?;
     } else if headed > 0 {
         file.seek(SeekFrom::Start(0))?;
         io::copy(&mut (&file).take(headed), staged.as_file_mut())?;

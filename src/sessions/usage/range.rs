@@ -4,6 +4,8 @@ use jiff::civil::Date;
 use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp, ToSpan};
 
+use super::super::time;
+
 /// Milliseconds of a quarter hour.
 pub(super) const QUARTER_MS: u64 = 15 * 60 * 1000;
 
@@ -80,7 +82,7 @@ impl Zone {
     /// The first moment of a day. The calendar has days that no clock reaches.
     fn start(&self, day: Date) -> u64 {
         let edge = if day.year() > 0 { Timestamp::MAX } else { Timestamp::MIN };
-        millis(day.to_zoned(self.0.clone()).map_or(edge, |start| start.timestamp()))
+        time::since_epoch(day.to_zoned(self.0.clone()).map_or(edge, |start| start.timestamp()))
     }
 }
 
@@ -126,7 +128,8 @@ impl DateRange {
     /// The last moment.
     pub fn end_ms(&self) -> u64 {
         let next = self.last.checked_add(1.day());
-        next.map_or(millis(Timestamp::MAX), |next| self.zone.start(next)).saturating_sub(1)
+        let after = next.map_or(time::since_epoch(Timestamp::MAX), |next| self.zone.start(next));
+        after.saturating_sub(1)
     }
 
     /// The quarters of an hour in it, both ends included. They tell days apart
@@ -140,11 +143,6 @@ impl DateRange {
     pub fn days(&self) -> u64 {
         self.end_ms().saturating_sub(self.start_ms()).div_ceil(24 * 60 * 60 * 1000) + 1
     }
-}
-
-/// Milliseconds since the epoch; 0 before it.
-fn millis(at: Timestamp) -> u64 {
-    u64::try_from(at.as_millisecond()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 
 use super::asking::{change, get, request, written};
 use super::{Chat, find, names, place, said};
-use crate::stage::{admin, call, end_of, history, start, text_of, until};
+use crate::stage::{admin, ask, call, end_of, history, row, start, text_of, until};
 use crate::support::client::SOON;
 use crate::support::{Gateway, MockProvider, WsClient};
 
@@ -220,7 +220,9 @@ async fn judge(answer: &'static str) -> String {
                     "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]})
             };
             let said = chunk(json!({"role": "assistant", "content": answer}), Value::Null);
-            let end = chunk(json!({}), json!("stop"));
+            let mut end = chunk(json!({}), json!("stop"));
+            end["usage"] =
+                json!({"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110});
             let body = format!("data: {said}\n\ndata: {end}\n\ndata: [DONE]\n\n");
             let head =
                 "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
@@ -241,7 +243,8 @@ async fn a_model_reviews_a_call_and_only_a_clear_yes_lets_it_go_on() {
         let (gateway, _mock) = place(|config| {
             config["models"]["providers"]["judge"] = json!({"baseUrl": format!("http://{address}/v1"),
                 "apiKey": "k", "api": "openai-completions", "models": [{"id": "judge-1", "name": "J",
-                "input": ["text"], "contextWindow": 200_000, "maxTokens": 1000}]});
+                "input": ["text"], "contextWindow": 200_000, "maxTokens": 1000,
+                "cost": {"input": 1000, "output": 1000, "cacheRead": 0, "cacheWrite": 0}}]});
             config["tools"]["guardrails"] = json!({"enabled": true, "defaultStrategy": "aitl",
                 "reviewModel": "judge/judge-1"});
         })
@@ -257,6 +260,13 @@ async fn a_model_reviews_a_call_and_only_a_clear_yes_lets_it_go_on() {
         );
         assert_eq!(file.exists(), approved, "{answer}");
         assert_eq!(said(&frames), "done");
+
+        // The review is paid for by the run and by the session, whatever it says.
+        let mut client = admin(&gateway).await;
+        let end = ask(&mut client, "s", &text, "run-1").await;
+        let used = end["usage"]["cost"]["total"].as_f64().unwrap();
+        let paid = row(&mut client, "agent:main:s").await["estimatedCostUsd"].as_f64().unwrap();
+        assert!(used > 0.11 && (paid - used).abs() < 1e-9, "{used} {paid}");
     }
 }
 

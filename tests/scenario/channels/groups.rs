@@ -1,10 +1,7 @@
 //! Groups: what is to the agent there, and what is not.
 
-use std::collections::BTreeSet;
 use std::fs;
 
-use clawgate::channels::{COMMAND_WORDS, STOP_WORDS};
-use clawgate::commands::{COMMANDS, Command, is_stop_word};
 use serde_json::{Value, json};
 
 use super::receiver::{Receiver, bring};
@@ -39,33 +36,6 @@ impl Place {
         assert_eq!(status, 200, "{answer}");
         answer
     }
-}
-
-/// The words of a source file, with their slashes.
-fn words(source: &str) -> impl Iterator<Item = &str> {
-    source.split(|c: char| !c.is_alphanumeric() && !"/-".contains(c))
-}
-
-#[test]
-fn the_words_that_pass_for_commands_are_those_of_the_table() {
-    let table = COMMANDS.iter().flat_map(|spec| spec.aliases).copied();
-    let unoffered = words(include_str!("../../../src/commands/unoffered.rs"));
-    let unoffered = unoffered.filter(|word| matches!(Command::parse(word), Some(Command::Said(_))));
-    let all = table.chain(unoffered).map(|name| name.trim_start_matches('/'));
-    let mut all: BTreeSet<_> = all.collect();
-    assert!(all.contains("kill") && all.contains("export-session"));
-    // A stop word, and no command.
-    assert!(is_stop_word("/abort") && all.insert("abort"));
-    assert_eq!(COMMAND_WORDS.iter().copied().collect::<BTreeSet<_>>(), all);
-}
-
-#[test]
-fn no_skill_is_called_by_a_stop_word() {
-    let all = words(include_str!("../../../src/commands/stop_words.rs"));
-    let all = all.filter(|word| word.chars().all(|c| c.is_ascii_lowercase()));
-    let all = all.filter(|word| is_stop_word(word) && !COMMAND_WORDS.contains(word));
-    let all: BTreeSet<_> = all.collect();
-    assert_eq!(STOP_WORDS.iter().copied().collect::<BTreeSet<_>>(), all);
 }
 
 #[tokio::test]

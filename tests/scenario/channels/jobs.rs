@@ -100,6 +100,13 @@ async fn whom_an_agent_may_write_to_no_more_its_jobs_tell_nothing_more() {
     let error = entry["error"].as_str().unwrap();
     assert!(error.contains("bob is not among the people and groups"), "{error}");
     assert!(place.receiver.seen().is_empty());
+    // The agent changes them no more, but it may turn them off.
+    let args = json!({"action": "update", "jobId": made["id"], "patch": {"enabled": true}});
+    let told = place.by_model("u-1", &args).await;
+    assert!(told.contains("bob is not among the people and groups"), "{told}");
+    let args = json!({"action": "update", "jobId": made["id"], "patch": {"enabled": false}});
+    let told: Value = serde_json::from_str(&place.by_model("u-2", &args).await).unwrap();
+    assert_eq!((&told["id"], &told["enabled"]), (&made["id"], &json!(false)));
 }
 
 #[tokio::test]

@@ -42,7 +42,7 @@ pub async fn refusal(
         return Ok(None);
     }
     let entry = cx.parts().sessions.entry(target).await?;
-    if is_below(cx, entry.as_ref()).await? && visibility(cx) != SessionVisibility::Own {
+    if visibility(cx) != SessionVisibility::Own && is_below(cx, entry.as_ref()).await? {
         return Ok(None);
     }
     Ok(by_rules(cx, target, doing))
@@ -90,6 +90,11 @@ fn by_rules(cx: &ToolContext, target: &SessionKey, doing: Doing) -> Option<Strin
 
 /// Whether the session of the call has spawned this one, or one above it.
 async fn is_below(cx: &ToolContext, entry: Option<&SessionEntry>) -> Result<bool, SessionError> {
+    // Mostly it is the nearest, and the rest of the line need not be read.
+    let nearest = entry.and_then(|entry| entry.spawned_by.as_deref());
+    if nearest == Some(cx.key.as_str()) {
+        return Ok(true);
+    }
     let above = cx.parts().sessions.spawners(entry).await?;
     Ok(above.iter().any(|(key, _)| *key == cx.key))
 }

@@ -143,20 +143,20 @@ impl Format {
         entry: &TranscriptEntry,
         message: &AssistantMessage,
     ) {
-        let is_whole = !matches!(message.stop_reason, StopReason::Error | StopReason::Aborted);
+        let has_failed = message.stop_reason.has_failed();
         let shown: Vec<_> = message
             .content
             .iter()
             .enumerate()
             // Calls of an answer that did not end were never made.
-            .filter(|(_, block)| is_whole || !matches!(block, ContentBlock::ToolCall(_)))
+            .filter(|(_, block)| !has_failed || !matches!(block, ContentBlock::ToolCall(_)))
             .filter(|(_, block)| !matches!(block, ContentBlock::Image(_)))
             .filter_map(|(index, content)| Some((index, content, block(content, &message.api)?)))
             .filter(|(_, _, value)| !(self.facts.is_to_go_on && value["signature"] == ""))
             .collect();
         let count = shown.len();
         for (number, (index, content, value)) in shown.into_iter().enumerate() {
-            let is_end = is_whole && number + 1 == count;
+            let is_end = !has_failed && number + 1 == count;
             let uuid = self.ids.block(&entry.id, index);
             lines.push(self.block(entry, message, (uuid, value), is_end));
             if let ContentBlock::ToolCall(call) = content {

@@ -17,7 +17,7 @@ use crate::agent::{Visible, part_thoughts};
 use crate::dialects::claude::format::{
     self, Ids, block, tool_input, tool_name, tool_use_id, usage_at_end, usage_at_start,
 };
-use crate::protocol::message::{AssistantMessage, ContentBlock, StopReason, Usage};
+use crate::protocol::message::{AssistantMessage, ContentBlock, Usage};
 use crate::providers::{FallbackNotice, ModelInfo, StreamEvent};
 use crate::sessions::{directives, iso_time};
 
@@ -152,7 +152,7 @@ impl Answer {
     pub fn settle(&mut self, message: &AssistantMessage, out: &mut Vec<Frame>) {
         // Of one that was stopped no block has ended.
         if format::stop_reason(message.stop_reason).is_some() {
-            self.end_doubts(message.stop_reason == StopReason::Stop, message.timestamp, out);
+            self.end_doubts(message.stop_reason.ended_by_itself(), message.timestamp, out);
         }
     }
 
