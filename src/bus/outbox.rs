@@ -1,8 +1,8 @@
 //! What waits to be sent on one connection.
 //!
 //! Owns: one queue for answers and events, so their order is defined.
-//! Promises: bounded in bytes, and so are the answers of all of them together; an older
-//! delta of a run gives way to a newer one, never to the end; when the bound is reached
+//! Promises: bounded in bytes, and so are the answers of all of them together, but for a
+//! little of each; an older delta of a run gives way to a newer one, never to the end; when the bound is reached
 //! the queue is freed at once and the connection is told to close. The writer numbers
 //! events when it takes them, so nothing that happens here can make a hole in `seq`
 //! (#12895).
@@ -11,8 +11,9 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::protocol::Response;
 use crate::protocol::hello::MAX_BUFFERED_BYTES;
-use crate::support::sync::{Mutex, Notify};
+use crate::support::sync::{AtomicBool, Mutex, Notify};
 use crate::telemetry::metrics::NUMBERS;
 
 use super::event::Event;
@@ -25,11 +26,15 @@ const BATCH_BYTES: usize = 64 * 1024;
 /// A queue that once was long gives its memory back.
 const KEEP_CAPACITY: usize = 64;
 
-/// Answers that wait on all connections together, in bytes: each is there once, while
-/// an event is shared. Beyond it nothing is added where much waits already.
+/// Answers that wait on all connections together, in bytes. Each counts in full, also one
+/// that others have as well, since its queue may be the last to have it; an event does not.
+/// Beyond it nothing is added where much waits already.
 const ALL_ANSWERS: usize = 512 * 1024 * 1024;
 /// What waits for somebody who reads is less.
 const LITTLE: usize = 1024 * 1024;
+/// As long as no more than this waits for a client, its answers are not counted among them:
+/// all who read would count at one place, and wait there for each other.
+const FEW: usize = 16 * 1024;
 
 static ANSWERS: AtomicUsize = AtomicUsize::new(0);
 
@@ -39,8 +44,10 @@ pub const SLOW: &str = "slow consumer";
 /// Something to send.
 #[derive(Debug, Clone)]
 pub enum Item {
-    /// A complete frame: an answer.
+    /// A complete frame: an answer, or whatever a dialect says.
     Frame(String),
+    /// An answer in its parts.
+    Response(Response),
     /// An event, still to be numbered.
     Event(Arc<Event>),
 }
@@ -51,6 +58,7 @@ impl Item {
     pub fn len(&self) -> usize {
         match self {
             Self::Frame(text) => text.len(),
+            Self::Response(response) => response.len(),
             Self::Event(event) => event.len(),
         }
     }
@@ -101,9 +109,12 @@ struct Held(usize);
 
 impl Held {
     fn of(item: &Item) -> Option<Self> {
-        let Item::Frame(text) = item else { return None };
-        ANSWERS.fetch_add(text.len(), Ordering::Relaxed);
-        Some(Self(text.len()))
+        if let Item::Event(_) = item {
+            return None;
+        }
+        let bytes = item.len();
+        ANSWERS.fetch_add(bytes, Ordering::Relaxed);
+        Some(Self(bytes))
     }
 }
 
@@ -129,6 +140,8 @@ struct State {
 #[derive(Debug, Default)]
 pub struct Outbox {
     state: Mutex<State>,
+    /// Whether the state has a closing; written under its lock.
+    is_closing: AtomicBool,
     ready: Notify,
     cut: Notify,
 }
@@ -138,6 +151,11 @@ impl Outbox {
     /// to close.
     pub fn answer(&self, frame: String) -> bool {
         self.push(Item::Frame(frame), None)
+    }
+
+    /// The same with an answer in its parts.
+    pub fn respond(&self, response: Response) -> bool {
+        self.push(Item::Response(response), None)
     }
 
     /// Adds an event.
@@ -164,7 +182,7 @@ impl Outbox {
 
     /// Whether the connection was told to close: nothing more is answered.
     pub fn is_closing(&self) -> bool {
-        self.state.lock().closing.is_some()
+        self.is_closing.load(Ordering::Acquire)
     }
 
     /// Bytes that wait.
@@ -241,7 +259,7 @@ impl Outbox {
         let is_first = state.queue.is_empty();
         let is_one_too_many = state.bytes > LITTLE && ANSWERS.load(Ordering::Relaxed) > ALL_ANSWERS;
         state.bytes += item.len();
-        let held = Held::of(&item);
+        let held = if state.bytes > FEW { Held::of(&item) } else { None };
         state.queue.push_back(Some((item, held)));
         if state.bytes > MAX_BUFFERED_BYTES || is_one_too_many {
             let reason = SLOW.into();
@@ -257,6 +275,8 @@ impl Outbox {
     }
 
     fn end(&self, state: &mut State, closing: Closing) {
+        // Before anybody is told: who is cut looks here without the lock.
+        self.is_closing.store(true, Ordering::Release);
         if !closing.drains {
             state.clear();
             self.cut.notify_one();
@@ -305,6 +325,7 @@ mod tests {
         while let Batch::Items(items) = outbox.take() {
             sent.extend(items.into_iter().map(|item| match item {
                 Item::Frame(text) => text,
+                Item::Response(response) => response.into_text(),
                 Item::Event(event) => event.payload().to_owned(),
             }));
         }
@@ -322,6 +343,31 @@ mod tests {
             drain(&outbox),
             ["answer", r#"{"run":"b","text":"1"}"#, r#"{"run":"a","text":"12"}"#]
         );
+        assert_eq!(outbox.bytes(), 0);
+    }
+
+    #[test]
+    fn answers_go_out_as_they_come_and_few_of_them_are_not_counted_among_all() {
+        let outbox = Outbox::default();
+        let counted = || {
+            let state = outbox.state.lock();
+            let held = |slot: &Option<(Item, Option<Held>)>| {
+                slot.as_ref().and_then(|(_, held)| held.as_ref().map(|held| held.0))
+            };
+            state.queue.iter().map(held).collect::<Vec<_>>()
+        };
+        let response = Response::new(&"1".into(), format!("\"{}\"", "x".repeat(FEW)));
+        let (length, text) = (response.len(), response.clone().into_text());
+        outbox.answer("first".into());
+        outbox.event(&delta("a", "1"));
+        outbox.respond(Response::new(&"2".into(), "2".into()));
+        outbox.respond(response);
+        outbox.event(&delta("b", "1"));
+        assert_eq!(counted(), [None, None, None, Some(length), None]);
+        let sent = drain(&outbox);
+        assert_eq!(sent.len(), 5);
+        assert_eq!(sent[2], r#"{"type":"res","id":"2","ok":true,"payload":2}"#);
+        assert!(sent[3] == text);
         assert_eq!(outbox.bytes(), 0);
     }
 

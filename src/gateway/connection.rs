@@ -2,20 +2,19 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use axum::extract::ws::Utf8Bytes;
 use bytes::Bytes;
+use futures_util::FutureExt;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use crate::auth::Peer;
 use crate::bus::{Closing, Event, SLOW, Subscriber};
-use crate::protocol::{
-    ErrorShape, FrameError, Request, parse_binary, parse_request, response_err, response_ok,
-};
-use crate::registry::{Answer, Ctx, Denial, Reply};
+use crate::protocol::{ErrorShape, FrameError, Request, parse_binary, parse_request, response_err};
+use crate::registry::{Answer, Caller, Ctx, Denial, Exchange, Reply};
 use crate::support::{millis, stability};
 use crate::telemetry::asked;
 
@@ -95,11 +94,11 @@ impl Speaker for Connection {
     }
 
     async fn hear(&mut self, message: Utf8Bytes) {
-        self.frame(parse_request(&message)).await;
+        self.frame(parse_request(&message));
     }
 
     async fn hear_binary(&mut self, message: Bytes) {
-        self.frame(parse_binary(&message)).await;
+        self.frame(parse_binary(&message));
     }
 
     fn render(&mut self, event: &Event, frames: &mut Frames) {
@@ -112,9 +111,9 @@ impl Speaker for Connection {
 }
 
 impl Connection {
-    async fn frame(&mut self, frame: Result<Request, FrameError>) {
+    fn frame(&mut self, frame: Result<Request<'_>, FrameError>) {
         match frame {
-            Ok(request) => self.request(request).await,
+            Ok(request) => self.request(request),
             // Recorded: ignored, the connection stays.
             Err(FrameError::NotJson) => {}
             Err(FrameError::NotRequest { id, text }) => {
@@ -126,38 +125,38 @@ impl Connection {
 
     /// Calls the method. What can be answered without waiting is answered
     /// right here; only what waits becomes a task.
-    async fn request(&mut self, request: Request) {
+    fn request(&mut self, request: Request<'_>) {
         let Request { id, method, params } = request;
-        let (cx, exchange) = self.cx.for_request(id);
-        let conn_id = &self.cx.caller.subscriber.conn_id;
-        let mut mark = asked::Frame::new(conn_id, exchange.id.as_deref().unwrap_or_default());
-        let called = mark.within(|| self.gateway.services.registry.call(cx, &method, params));
-        let mut answer = match called {
-            Ok(mut answer) => poll_fn(move |task| mark.poll(&mut answer, task)),
-            Err(denial) => return self.deny(exchange.id.as_deref(), &denial),
+        let id: Arc<str> = id.into();
+        let (cx, exchange) = self.cx.for_request(Arc::clone(&id));
+        let conn_id = Arc::clone(&self.cx.caller.subscriber.conn_id);
+        let mut mark = asked::Frame::new(conn_id, Arc::clone(&id));
+        let registry = &self.gateway.services.registry;
+        let begun = mark.within(|| {
+            let mut call = registry.call(cx, &method, params)?;
+            // What waits is asked again, by the task that waits for it.
+            let polled = call.poll_unpin(&mut Context::from_waker(Waker::noop()));
+            Ok((call, polled))
+        });
+        let (mut call, polled) = match begun {
+            Ok(begun) => begun,
+            Err(denial) => return self.deny(&id, &denial),
         };
         self.role_refusals = 0;
-        let profile = self.cx.caller.profile;
-        let subscriber = Arc::clone(&self.cx.caller.subscriber);
-        let exchanged = Arc::clone(&exchange);
-        let respond = move |reply: Reply<Answer>| {
-            let id = exchanged.id.as_deref().unwrap_or_default();
-            subscriber.outbox.answer(match reply {
-                Ok(answer) => response_ok(id, answer.json()),
-                Err(error) => response_err(&Value::from(id), &error, profile),
-            });
-            exchanged.answered();
-        };
-        if let Poll::Ready(reply) = futures_util::poll!(&mut answer) {
-            return respond(reply);
+        if let Poll::Ready(reply) = polled {
+            return respond(&self.cx.caller, &id, reply, &exchange);
         }
         // Given back with the first answer: a request that has one waits for
         // something else, and that has its own limits.
         exchange.hold(Arc::clone(&self.in_flight).try_acquire_owned());
-        self.cx.services.tasks.spawn("request", async move { respond(answer.await) });
+        let caller = Arc::clone(&self.cx.caller);
+        self.cx.services.tasks.spawn("request", async move {
+            let reply = poll_fn(|task| mark.poll(&mut call, task)).await;
+            respond(&caller, &id, reply, &exchange);
+        });
     }
 
-    fn deny(&mut self, id: Option<&str>, denial: &Denial) {
+    fn deny(&mut self, id: &str, denial: &Denial) {
         if !denial.wrong_role {
             self.role_refusals = 0;
         } else if self.role_refusals > MAX_ROLE_REFUSALS {
@@ -174,4 +173,14 @@ impl Connection {
         let frame = response_err(id, error, self.cx.caller.profile);
         self.cx.caller.subscriber.outbox.answer(frame);
     }
+}
+
+/// Gives the answer to the request `id`.
+fn respond(caller: &Caller, id: &Arc<str>, reply: Reply<Answer>, exchange: &Exchange) {
+    let outbox = &caller.subscriber.outbox;
+    match reply {
+        Ok(answer) => outbox.respond(answer.response(id)),
+        Err(error) => outbox.answer(response_err(&Value::from(&**id), &error, caller.profile)),
+    };
+    exchange.answered();
 }

@@ -172,7 +172,7 @@ async fn answer(
         return Err(ErrorShape::denied(text));
     }
     let cx = Ctx::new(Arc::clone(services), Arc::clone(caller));
-    let (cx, exchange) = cx.for_request(String::new());
+    let (cx, exchange) = cx.for_request("".into());
     let answering = services.registry.call(cx, &request.method, request.params);
     let answer = answering.map_err(|denial| denial.error)?.await;
     exchange.answered();

@@ -2,12 +2,16 @@
 //!
 //! Owns: the form of an unmasked text frame (RFC 6455 §5.2), and a batch of them.
 //! Promises: a text is copied once, into one buffer with what is sent along with it,
-//! or not at all when it is large: then a write of its own costs less than the copy.
+//! or not at all when it is large and nobody else's: then a write of its own costs less
+//! than the copy.
+
+use crate::protocol::{Response, ResponseRest};
 
 /// Texts above this are sent from where they are.
 const MAX_COPIED: usize = 16 * 1024;
-/// Bytes that a frame has around what is in the queue: a head and a number.
-const AROUND: usize = 40;
+/// Bytes that a frame has around what is in the queue: a head, and the number of an event or
+/// what an answer has before its payload.
+const AROUND: usize = 128;
 
 /// Frames that are sent together.
 #[derive(Debug, Default)]
@@ -28,17 +32,34 @@ impl Frames {
     /// Adds a text that belongs to the frame alone.
     pub fn push(&mut self, text: String) {
         if text.len() <= MAX_COPIED {
-            return self.push_joined(&text, "");
+            return self.push_joined([&text]);
         }
         self.push_head(text.len());
         self.parts.push((std::mem::take(&mut self.last), text));
     }
 
-    /// Adds a text that is in two places.
-    pub fn push_joined(&mut self, head: &str, tail: &str) {
-        self.push_head(head.len() + tail.len());
-        self.last.extend_from_slice(head.as_bytes());
-        self.last.extend_from_slice(tail.as_bytes());
+    /// Adds a text that is in several places.
+    pub fn push_joined<const N: usize>(&mut self, places: [&str; N]) {
+        self.push_head(places.iter().map(|text| text.len()).sum());
+        self.append(places);
+    }
+
+    /// Adds an answer.
+    pub fn push_response(&mut self, response: Response) {
+        let length = response.len();
+        let Response { head, rest } = response;
+        let [before, id, behind] = head.parts();
+        match rest {
+            ResponseRest::Own(rest) if rest.len() > MAX_COPIED => {
+                self.push_head(length);
+                self.append([before, id, behind]);
+                self.parts.push((std::mem::take(&mut self.last), rest));
+            }
+            ResponseRest::Own(rest) => self.push_joined([before, id, behind, &rest]),
+            ResponseRest::Shared(payload) => {
+                self.push_joined([before, id, behind, payload.get(), Response::END]);
+            }
+        }
     }
 
     /// What is to be written, in pairs of buffers.
@@ -55,6 +76,13 @@ impl Frames {
             bytes.extend_from_slice(text.as_bytes());
         }
         bytes
+    }
+
+    fn append<const N: usize>(&mut self, places: [&str; N]) {
+        self.last.reserve(places.iter().map(|text| text.len()).sum());
+        for text in places {
+            self.last.extend_from_slice(text.as_bytes());
+        }
     }
 
     fn push_head(&mut self, length: usize) {
@@ -77,6 +105,10 @@ impl Frames {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use serde_json::value::RawValue;
+
     use super::*;
 
     #[test]
@@ -95,8 +127,25 @@ mod tests {
             assert!(whole.into_bytes() == frame, "{length}");
             let mut joined = Frames::default();
             let (first, second) = text.split_at(length / 3);
-            joined.push_joined(first, second);
+            joined.push_joined([first, second]);
             assert!(joined.into_bytes() == frame, "{length} in two places");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_one_frame_whatever_its_size_and_whoever_has_it_as_well() {
+        for length in [1, 200, MAX_COPIED, MAX_COPIED + 1, 0x1_0000] {
+            let payload = format!("\"{}\"", "x".repeat(length));
+            let shared = Arc::new(RawValue::from_string(payload.clone()).unwrap());
+            let id = "1".into();
+            for response in [Response::new(&id, payload), Response::shared(&id, shared)] {
+                let (mut frames, mut whole) = (Frames::default(), Frames::default());
+                whole.push(response.clone().into_text());
+                frames.push_response(response);
+                frames.push("next".into());
+                whole.push("next".into());
+                assert!(frames.into_bytes() == whole.into_bytes(), "{length}");
+            }
         }
     }
 
@@ -106,7 +155,7 @@ mod tests {
         let mut frames = Frames::for_texts([5, large.len(), 2].into_iter());
         frames.push("first".into());
         frames.push(large.clone());
-        frames.push_joined("la", "st");
+        frames.push_joined(["la", "st"]);
         let parts: Vec<_> = frames.into_parts().collect();
         let head_of_large = [0x81, 126, 0x40, 0x01];
         let first = [&b"\x81\x05first"[..], &head_of_large].concat();

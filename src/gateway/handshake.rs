@@ -85,18 +85,20 @@ pub async fn run(
         NUMBERS.handshakes.count("invalid");
         Some(farewell)
     })?;
+    let Request { id, params, .. } = request;
+    let id = id.into_owned();
     drop(message);
-    match attempt.decide(&request).await {
+    match attempt.decide(params.as_deref()).await {
         Ok(decision) => {
             socket.authenticated();
-            let welcome = attempt.welcome(socket, &request.id, decision).await;
+            let welcome = attempt.welcome(socket, &id, decision).await;
             NUMBERS.handshakes.count(if welcome.is_some() { "ok" } else { "gone" });
             welcome.ok_or(None)
         }
         Err(refusal) => {
             let is_paired = refusal.error.code != ErrorCode::NotPaired;
             NUMBERS.handshakes.count(if is_paired { "refused" } else { "not_paired" });
-            Err(Some(attempt.refuse(socket, &request.id, &refusal).await))
+            Err(Some(attempt.refuse(socket, &id, &refusal).await))
         }
     }
 }
@@ -178,11 +180,11 @@ struct Attempt<'a> {
 
 impl Attempt<'_> {
     /// Is the message a `connect` request at all?
-    async fn first_request(
+    async fn first_request<'a>(
         &self,
         socket: &mut Socket,
-        message: &[u8],
-    ) -> Result<Request, Farewell> {
+        message: &'a [u8],
+    ) -> Result<Request<'a>, Farewell> {
         let request = match parse_binary(message) {
             Ok(request) => request,
             Err(FrameError::NotJson) => return Err(Farewell::silent(1000)),
@@ -198,9 +200,9 @@ impl Attempt<'_> {
     }
 
     /// Who is it, and may it come in?
-    async fn decide(&self, request: &Request) -> Result<Decision, Refused> {
+    async fn decide(&self, params: Option<&RawValue>) -> Result<Decision, Refused> {
         let auth = self.gateway.auth.now();
-        let connect = parse_connect(request.params.as_deref()).map_err(Refused::standard)?;
+        let connect = parse_connect(params).map_err(Refused::standard)?;
         let peer = &auth.vouchers().ask(self.peer).await;
         let now_ms = self.gateway.services.clock.now_ms();
         let (profile, admission) = match &connect {

@@ -222,6 +222,7 @@ fn frames_of(speaker: &mut impl Speaker, items: Vec<Item>) -> Frames {
     for item in items {
         match item {
             Item::Frame(text) => frames.push(text),
+            Item::Response(response) => frames.push_response(response),
             Item::Event(event) => speaker.render(&event, &mut frames),
         }
     }

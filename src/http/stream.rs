@@ -113,6 +113,7 @@ impl<R: FnMut(&Event) -> Option<Value>> Telling<R> {
             while let Some(item) = self.waiting.pop_front() {
                 let told = match item {
                     Item::Frame(text) => Some(text),
+                    Item::Response(response) => Some(response.into_text()),
                     Item::Event(event) => (self.render)(&event).map(|told| told.to_string()),
                 };
                 if let Some(told) = told {

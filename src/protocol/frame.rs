@@ -1,22 +1,22 @@
-//! Request and response frames.
+//! Request frames.
 
-use serde::ser::Error as _;
-use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::decode::{self, Fields, Params, Unknown, any, literal, non_empty};
-use super::{ErrorShape, Profile};
 use crate::support::json_of_javascript;
 
 /// A `req` frame; `params` stay as they came.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Request {
+#[derive(Debug, Clone)]
+pub struct Request<'a> {
     /// Echoed in the answer. Never empty.
-    pub id: String,
+    pub id: Cow<'a, str>,
     /// Name of the method. Never empty.
-    pub method: String,
-    /// The method's own business.
+    pub method: Cow<'a, str>,
+    /// The method's own business; none when they are `{}` or `null`.
     pub params: Option<Box<RawValue>>,
 }
 
@@ -39,9 +39,11 @@ pub enum FrameError {
 #[serde(deny_unknown_fields)]
 struct Envelope<'a> {
     #[serde(rename = "type", borrow)]
-    kind: std::borrow::Cow<'a, str>,
-    id: String,
-    method: String,
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    id: Cow<'a, str>,
+    #[serde(borrow)]
+    method: Cow<'a, str>,
     params: Option<Box<RawValue>>,
 }
 
@@ -67,7 +69,7 @@ impl Params for Checked {
 ///
 /// # Errors
 /// As [`parse_request`]; what is no UTF-8 is no JSON (RFC 8259 §8.1).
-pub fn parse_binary(message: &[u8]) -> Result<Request, FrameError> {
+pub fn parse_binary(message: &[u8]) -> Result<Request<'_>, FrameError> {
     std::str::from_utf8(message).map_err(|_| FrameError::NotJson).and_then(parse_request)
 }
 
@@ -75,23 +77,24 @@ pub fn parse_binary(message: &[u8]) -> Result<Request, FrameError> {
 ///
 /// # Errors
 /// [`FrameError`], with the texts of the original.
-pub fn parse_request(message: &str) -> Result<Request, FrameError> {
+pub fn parse_request(message: &str) -> Result<Request<'_>, FrameError> {
     parse_usual(message).map_or_else(|| parse_unusual(message), Ok)
 }
 
 /// The members in the order in which the clients of OpenClaw write them: each is where
 /// it is looked for. `None` for everything else, also for what is wrong.
-fn parse_usual(message: &str) -> Option<Request> {
+fn parse_usual(message: &str) -> Option<Request<'_>> {
     let rest = message.strip_prefix(r#"{"type":"req","id":""#)?;
     let (id, rest) = split_plain(rest)?;
     let (method, rest) = split_plain(rest.strip_prefix(r#","method":""#)?)?;
-    let params = match rest.strip_prefix(r#","params":"#) {
-        Some(rest) => Some(serde_json::from_str::<&RawValue>(rest.strip_suffix('}')?).ok()?),
-        None if rest == "}" => None,
-        None => return None,
+    let params = match rest {
+        "}" | r#","params":{}}"# | r#","params":null}"# => None,
+        rest => {
+            let params = rest.strip_prefix(r#","params":"#)?.strip_suffix('}')?;
+            Some(serde_json::from_str::<&RawValue>(params).ok()?.to_owned())
+        }
     };
-    let params = params.filter(|params| params.get() != "null").map(ToOwned::to_owned);
-    Some(Request { id: id.to_owned(), method: method.to_owned(), params })
+    Some(Request { id: id.into(), method: method.into(), params })
 }
 
 /// The rest of a JSON string that is as it is written, and what is behind its quote;
@@ -102,77 +105,30 @@ fn split_plain(text: &str) -> Option<(&str, &str)> {
     rest.strip_prefix('"').filter(|_| !plain.is_empty()).map(|rest| (plain, rest))
 }
 
-fn parse_unusual(message: &str) -> Result<Request, FrameError> {
+fn parse_unusual(message: &str) -> Result<Request<'_>, FrameError> {
     if let Ok(envelope) = serde_json::from_str::<Envelope>(message)
         && envelope.kind == "req"
         && !envelope.id.is_empty()
         && !envelope.method.is_empty()
     {
         let Envelope { id, method, params, .. } = envelope;
-        return Ok(Request { id, method, params });
+        return Ok(Request { id, method, params: params.filter(|params| !is_empty(params)) });
     }
     let value = json_of_javascript(message).map_err(|_| FrameError::NotJson)?;
     let id = value.get("id").cloned().unwrap_or_else(|| Value::from("invalid"));
     let checked: Checked = decode::decode_value(value, Unknown::Refuse)
         .map_err(|parts| FrameError::NotRequest { id, text: parts.join("; ") })?;
     // Valid, only unusual (a member given twice, say).
+    let params = checked.params.and_then(|params| serde_json::value::to_raw_value(&params).ok());
     Ok(Request {
-        id: checked.id,
-        method: checked.method,
-        params: checked.params.and_then(|params| serde_json::value::to_raw_value(&params).ok()),
+        id: checked.id.into(),
+        method: checked.method.into(),
+        params: params.filter(|params| !is_empty(params)),
     })
 }
 
-/// A `res` frame with a payload, as text. `payload` must be JSON.
-pub fn response_ok(id: &str, payload: &str) -> String {
-    let mut frame = response_head(id, payload.len());
-    frame.push_str(payload);
-    frame.push('}');
-    frame
-}
-
-/// The same of a payload that is written here, with space for so many bytes of it.
-///
-/// # Errors
-/// When it is no JSON.
-pub fn response_of(id: &str, payload: &impl Serialize, space: usize) -> serde_json::Result<String> {
-    let mut frame = response_head(id, space).into_bytes();
-    serde_json::to_writer(&mut frame, payload)?;
-    frame.push(b'}');
-    String::from_utf8(frame).map_err(serde_json::Error::custom)
-}
-
-fn response_head(id: &str, space: usize) -> String {
-    let mut frame = String::with_capacity(space + id.len() + 48);
-    frame.push_str(r#"{"type":"res","id":"#);
-    push_json_string(&mut frame, id);
-    frame.push_str(r#","ok":true,"payload":"#);
-    frame
-}
-
-/// A `res` frame with an error, as text.
-pub fn response_err(id: &Value, error: &ErrorShape, profile: Profile) -> String {
-    let mut frame = String::from(r#"{"type":"res","id":"#);
-    frame.push_str(&id.to_string());
-    frame.push_str(r#","ok":false"#);
-    if let Some(payload) = &error.payload {
-        frame.push_str(r#","payload":"#);
-        frame.push_str(&payload.to_string());
-    }
-    frame.push_str(r#","error":"#);
-    frame.push_str(&error.to_wire(profile).to_string());
-    frame.push('}');
-    frame
-}
-
-fn push_json_string(out: &mut String, text: &str) {
-    if text.bytes().all(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\') {
-        out.push('"');
-        out.push_str(text);
-        out.push('"');
-    } else {
-        out.push_str(&Value::from(text).to_string());
-    }
+fn is_empty(params: &RawValue) -> bool {
+    matches!(params.get(), "{}" | "null")
 }
 
 #[cfg(test)]
@@ -242,19 +198,13 @@ mod tests {
         for (message, params) in [
             (r#"{"type":"req","id":"a","method":"m"}"#, None),
             (r#"{"type":"req","id":"a","method":"m","params":null}"#, None),
+            (r#"{"type":"req","id":"a","method":"m","params":{}}"#, None),
             (r#"{"type":"req","id":"a","method":"m","params":{"é":"\n"}}"#, Some(r#"{"é":"\n"}"#)),
         ] {
             let request = parse_usual(message).unwrap();
-            assert_eq!((request.id.as_str(), request.method.as_str()), ("a", "m"));
+            assert_eq!((&*request.id, &*request.method), ("a", "m"));
             assert_eq!(request.params.as_ref().map(|it| it.get()), params, "{message}");
         }
-    }
-
-    #[test]
-    fn answers_escape_the_id() {
-        let frame = response_ok("a\"b\n", "null");
-        let parsed: Value = serde_json::from_str(&frame).unwrap();
-        assert_eq!(parsed, json!({"type": "res", "id": "a\"b\n", "ok": true, "payload": null}));
     }
 
     /// Pieces of frames, right and wrong.

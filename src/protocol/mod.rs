@@ -17,12 +17,12 @@ pub mod message;
 pub mod methods;
 
 mod profile;
+mod response;
 mod scope;
 pub mod simple;
 
 pub use error::{ErrorCode, ErrorKind, ErrorShape};
-pub use frame::{
-    FrameError, Request, parse_binary, parse_request, response_err, response_of, response_ok,
-};
+pub use frame::{FrameError, Request, parse_binary, parse_request};
 pub use profile::{Profile, Version, is_dashboard};
+pub use response::{Response, ResponseHead, ResponseRest, response_err, response_of};
 pub use scope::{Role, Scope, ScopeSet};

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::protocol::Response;
+
 /// JSON that answers a request.
 #[derive(Debug)]
 pub enum Answer {
@@ -22,6 +24,14 @@ impl Answer {
         match self {
             Self::Own(json) => json,
             Self::Shared(Shared(json)) => json.get(),
+        }
+    }
+
+    /// As the frame that answers the request `id`.
+    pub fn response(self, id: &Arc<str>) -> Response {
+        match self {
+            Self::Own(json) => Response::new(id, json),
+            Self::Shared(Shared(json)) => Response::shared(id, json),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::bus::{Bus, Presence, Subscriber};
 use crate::config::{Env, Settings};
 use crate::nodes::Nodes;
 use crate::protocol::methods::chat::SESSION_KEY_MAX;
-use crate::protocol::{Profile, response_ok};
+use crate::protocol::{Profile, Response};
 use crate::push::Push;
 use crate::sessions::usage::UsageReports;
 use crate::sessions::{AgentId, KeyRules, SessionKey, Sessions};
@@ -174,7 +174,7 @@ impl Ctx {
     }
 
     /// The same for one request. The exchange is for whoever answers it.
-    pub fn for_request(&self, id: String) -> (Self, Arc<Exchange>) {
+    pub fn for_request(&self, id: Arc<str>) -> (Self, Arc<Exchange>) {
         let exchange = Arc::new(Exchange::new(id));
         let cx = Self { exchange: Arc::clone(&exchange), ..self.clone() };
         (cx, exchange)
@@ -195,7 +195,7 @@ impl Ctx {
     /// the same id. A caller that takes one answer only never sees this one.
     pub fn answer_first(&self, payload: &Value) {
         if let Some(id) = &self.exchange.id {
-            self.caller.subscriber.outbox.answer(response_ok(id, &payload.to_string()));
+            self.caller.subscriber.outbox.respond(Response::new(id, payload.to_string()));
         }
         self.exchange.answered();
     }

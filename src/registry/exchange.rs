@@ -6,6 +6,7 @@
 //! [`Ctx::answer_first`](super::Ctx::answer_first) and returns the second.
 
 use std::any::Any;
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 
@@ -15,7 +16,7 @@ type Guards = Vec<Box<dyn Any + Send>>;
 #[derive(Debug)]
 pub struct Exchange {
     /// What the answers carry; `None` where only one answer can be given.
-    pub id: Option<String>,
+    pub id: Option<Arc<str>>,
     /// Dropped with the first answer; `None` from then on.
     held: Mutex<Option<Guards>>,
 }
@@ -28,7 +29,7 @@ impl Default for Exchange {
 
 impl Exchange {
     /// A request with this id.
-    pub fn new(id: String) -> Self {
+    pub fn new(id: Arc<str>) -> Self {
         Self { id: Some(id), ..Self::default() }
     }
 
@@ -56,8 +57,6 @@ impl Exchange {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
     #[test]

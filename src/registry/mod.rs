@@ -27,6 +27,6 @@ pub use reload::{Ask, ConfigState, Reload, TakenUp};
 pub use repair::Repair;
 pub use restart::Restart;
 pub use table::{
-    Denial, Method, Need, Registry, Reply, Timed, admin, approvals, node, open, pairing, read,
-    write,
+    Call, Denial, Method, Need, Registry, Reply, Timed, admin, approvals, node, open, pairing,
+    read, write,
 };

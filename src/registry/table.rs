@@ -1,10 +1,12 @@
 //! Methods, and what calling one needs.
 
-use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, ready};
 
 use futures_util::FutureExt;
+use futures_util::future::{CatchUnwind, Either};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
@@ -145,7 +147,8 @@ pub struct Denial {
 #[derive(Default)]
 pub struct Registry {
     entries: Vec<Entry>,
-    by_name: HashMap<&'static str, usize>,
+    /// The names are ours, so nobody can choose ones that collide.
+    by_name: foldhash::HashMap<&'static str, usize>,
     writes: WriteBudget,
 }
 
@@ -238,7 +241,7 @@ impl Registry {
         cx: Ctx,
         method: &str,
         params: Option<Box<RawValue>>,
-    ) -> Result<BoxFuture<'static, Reply<Answer>>, Denial> {
+    ) -> Result<Either<Call, BoxFuture<'static, Reply<Answer>>>, Denial> {
         let entry = self.by_name.get(method).and_then(|index| self.entries.get(*index));
         let denied = entry.map_or(&NUMBERS.unknown_methods, |entry| &entry.denied);
         self.admit(&cx, entry, method).inspect_err(|_| {
@@ -248,21 +251,8 @@ impl Registry {
         let Some(entry) = entry else { return Err(unknown(method)) };
         let began = Instant::now();
         let answer = AssertUnwindSafe((entry.handler)(cx, params)).catch_unwind();
-        let (name, timing) = (entry.name, Arc::clone(&entry.timing));
-        let answer: BoxFuture<'static, Reply<Answer>> = Box::pin(async move {
-            let reply = answer.await.unwrap_or_else(|_| {
-                tracing::error!(method = name, "handler panicked");
-                Err(ErrorShape::unavailable(format!("Error: {name} failed inside the gateway")))
-            });
-            let told = timing.get_or_init(Box::default);
-            told.took.note(began.elapsed());
-            if reply.is_err() {
-                told.failed.count();
-            }
-            stir();
-            reply
-        });
-        Ok(if traces::is_on() { traced(name, answer) } else { answer })
+        let call = Call { answer, method: entry.name, timing: Arc::clone(&entry.timing), began };
+        Ok(if traces::is_on() { Either::Right(traced(call)) } else { Either::Left(call) })
     }
 
     /// Whether a caller may make this request now.
@@ -280,16 +270,40 @@ impl Registry {
     }
 }
 
-/// The answer to a request, as a span.
-fn traced(
+/// The answer of a handler, once there is one.
+pub struct Call {
+    answer: CatchUnwind<AssertUnwindSafe<BoxFuture<'static, Reply<Answer>>>>,
     method: &'static str,
-    answer: BoxFuture<'static, Reply<Answer>>,
-) -> BoxFuture<'static, Reply<Answer>> {
+    timing: Arc<Timing>,
+    began: Instant,
+}
+
+impl Future for Call {
+    type Output = Reply<Answer>;
+
+    fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Reply<Answer>> {
+        let method = self.method;
+        let reply = ready!(self.answer.poll_unpin(task)).unwrap_or_else(|_| {
+            tracing::error!(method, "handler panicked");
+            Err(ErrorShape::unavailable(format!("Error: {method} failed inside the gateway")))
+        });
+        let told = self.timing.get_or_init(Box::default);
+        told.took.note(self.began.elapsed());
+        if reply.is_err() {
+            told.failed.count();
+        }
+        stir();
+        Poll::Ready(reply)
+    }
+}
+
+/// A call, as a span.
+fn traced(call: Call) -> BoxFuture<'static, Reply<Answer>> {
     Box::pin(async move {
-        let mut span = Span::here(method, Kind::Server);
+        let mut span = Span::here(call.method, Kind::Server);
         span.set("rpc.system", "openclaw");
-        span.set("rpc.method", method);
-        let reply = traces::within(span.context(), answer).await;
+        span.set("rpc.method", call.method);
+        let reply = traces::within(span.context(), call).await;
         if let Err(error) = &reply {
             span.fail(error.code.as_str());
         }

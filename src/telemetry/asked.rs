@@ -8,14 +8,13 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, EnteredSpan};
 use tracing::{Span, error_span};
-
-use crate::support::BoxFuture;
 
 /// Letters of a name that somebody else has given; ids of tracing systems have
 /// some fifty.
@@ -55,7 +54,7 @@ enum Here {
 /// A request of a connection.
 struct Names {
     conn_id: Arc<str>,
-    id: String,
+    id: Arc<str>,
 }
 
 /// The mark of a request of a connection: a span, once there is a line for it.
@@ -70,8 +69,8 @@ enum Mark {
 
 impl Frame {
     /// That of the request `id`.
-    pub fn new(conn_id: &Arc<str>, id: &str) -> Self {
-        Self(Mark::Names(Names { conn_id: Arc::clone(conn_id), id: id.to_owned() }))
+    pub fn new(conn_id: Arc<str>, id: Arc<str>) -> Self {
+        Self(Mark::Names(Names { conn_id, id }))
     }
 
     /// Does something for the request.
@@ -86,12 +85,12 @@ impl Frame {
     }
 
     /// What `answer` gives; all that it does is done for the request.
-    pub fn poll<T>(
+    pub fn poll<F: Future + Unpin>(
         &mut self,
-        answer: &mut BoxFuture<'static, T>,
+        answer: &mut F,
         task: &mut Context<'_>,
-    ) -> Poll<T> {
-        self.within(|| answer.as_mut().poll(task))
+    ) -> Poll<F::Output> {
+        self.within(|| Pin::new(answer).poll(task))
     }
 }
 
@@ -186,8 +185,8 @@ mod tests {
 
     #[test]
     fn a_request_gets_its_span_with_the_first_line_and_keeps_it() {
-        let (quiet, loud) = ("a".into(), "b".into());
-        let (mut quiet, mut loud) = (Frame::new(&quiet, "1"), Frame::new(&loud, "2"));
+        let frame = |conn_id: &str, id: &str| Frame::new(conn_id.into(), id.into());
+        let (mut quiet, mut loud) = (frame("a", "1"), frame("b", "2"));
         mark();
         quiet.within(|| loud.within(mark));
         assert!(!has_span(&quiet) && has_span(&loud));

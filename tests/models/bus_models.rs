@@ -12,6 +12,7 @@ use crate::auth::Principal;
 use crate::bus::{
     Audience, Batch, ChatMark, Closing, Event, EventKind, Hub, Item, Outbox, Subscriber,
 };
+use crate::protocol::Response;
 use crate::sessions::SessionKey;
 use crate::telemetry::metrics::NUMBERS;
 
@@ -46,11 +47,13 @@ fn read(outbox: &Outbox, stalls: bool) -> Seen {
                     assert!(!items.is_empty());
                     payloads.extend(items.into_iter().map(|item| match item {
                         Item::Frame(text) => json!(text),
+                        Item::Response(response) => json!(response.into_text()),
                         Item::Event(event) => serde_json::from_str(event.payload()).unwrap(),
                     }));
                     if stalls {
                         let sending = std::future::pending::<()>();
                         was_cut = outbox.unless_cut(sending).await.is_none();
+                        assert_eq!(was_cut, outbox.is_closing(), "who is cut is heard no more");
                     }
                 }
                 Batch::Empty => {}
@@ -125,11 +128,16 @@ pub fn what_was_taken_is_sent_before_the_close() {
     let (reading, closing) = (of(&subscriber), of(&subscriber));
     let reader = thread::spawn(move || read(&reading.outbox, false));
     let closer = thread::spawn(move || closing.outbox.close(restart()));
-    let answers = (0..5).map(|number| number.to_string());
-    let taken: Vec<Value> = answers
-        .filter(|answer| subscriber.outbox.answer(answer.clone()))
-        .map(Value::String)
-        .collect();
+    let id = "1".into();
+    let give = |number: u64| {
+        let response = Response::new(&id, number.to_string());
+        let text = response.clone().into_text();
+        let outbox = &subscriber.outbox;
+        let is_taken =
+            if number == 1 { outbox.respond(response) } else { outbox.answer(text.clone()) };
+        is_taken.then_some(Value::String(text))
+    };
+    let taken: Vec<Value> = (0..5).filter_map(give).collect();
     closer.join().unwrap();
     assert!(!subscriber.outbox.answer("too late".into()));
     let seen = reader.join().unwrap();
