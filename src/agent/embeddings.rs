@@ -4,11 +4,9 @@
 //! those of now; they go to the provider that the configuration names and to
 //! nobody else. Must not: know who asks.
 
-use std::collections::BTreeMap;
-
 use crate::config::memory_search::MemorySearchConfig;
 use crate::config::secrets::{ResolvedSecrets, resolve};
-use crate::config::{Env, Settings};
+use crate::config::{Env, Settings, hide_variable};
 use crate::providers::{
     CatalogSources, EmbeddingModel, EmbeddingSettings, Embeddings, EmbeddingsRefused, ProviderError,
 };
@@ -122,8 +120,8 @@ async fn choose(
 fn hide(config: &MemorySearchConfig, secrets: &ResolvedSecrets) {
     let key = config.remote.api_key.as_ref().and_then(|input| input.resolve(secrets));
     key.iter().for_each(telemetry::hide);
-    for input in config.remote.headers.iter().flat_map(BTreeMap::values) {
-        input.resolve(secrets).iter().for_each(telemetry::hide_variable);
+    for (name, input) in config.remote.headers.iter().flatten() {
+        input.resolve(secrets).iter().for_each(|value| hide_variable(name, value));
     }
 }
 

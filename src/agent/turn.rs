@@ -27,7 +27,7 @@ use super::recovery;
 use super::report::Answer;
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::runs::Runs;
-use super::spent::{add, pay};
+use super::spent::{add, charge, pay};
 use super::tools::Toolbox;
 use super::{pictures, visible};
 use room::Fill;
@@ -254,6 +254,7 @@ impl Turn<'_> {
             Ok(Ok(message)) if message.stop_reason != StopReason::Error => Ok(parted(message)),
             Ok(Ok(message)) => {
                 let text = message.error_message.clone().unwrap_or_else(|| "unknown error".into());
+                self.pay(&message.usage).await;
                 let message = AgentMessage::Assistant(parted(message));
                 self.append(message, self.answer_id.clone()).await?;
                 Err(Stop::Failed { message: text, kind: "refusal" })
@@ -264,6 +265,12 @@ impl Turn<'_> {
                 Err(stop)
             }
         }
+    }
+
+    /// Takes what was used beside the answers of the run: by tools, and before one failed.
+    async fn pay(&mut self, usage: &Usage) {
+        self.used = add(&self.used, usage);
+        charge(self.parts, &self.run.key, usage).await;
     }
 
     /// What the run has used so far, reviews of its tool calls included.
@@ -339,6 +346,7 @@ impl Turn<'_> {
         let mut partial = error.partial.map_or_else(|| self.partial(model), |partial| *partial);
         partial.stop_reason = StopReason::Error;
         partial.error_message = Some(message.clone());
+        self.pay(&partial.usage).await;
         let partial = AgentMessage::Assistant(parted(partial));
         self.append(partial, self.answer_id.clone()).await?;
         Ok(Stop::Failed { message, kind })

@@ -14,12 +14,11 @@ use tokio::time::{sleep, timeout, timeout_at};
 
 use crate::config::provider_request::Transport;
 use crate::config::secrets::resolve;
-use crate::config::{Env, OtelSettings, Settings};
+use crate::config::{Env, OtelSettings, Settings, hide_variable};
 use crate::handlers::SERVER_VERSION;
 use crate::providers::{Clients, root_cause};
 use crate::registry::Services;
 use crate::support::Live;
-use crate::telemetry::hide_variable;
 use crate::telemetry::metrics::NUMBERS;
 use crate::telemetry::traces::{self, Ended, Queued};
 
@@ -190,7 +189,7 @@ impl Collector {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
         for (name, input) in &otel.headers {
             let Some(value) = input.resolve(&secrets) else { continue };
-            hide_variable(&value);
+            hide_variable(name, &value);
             let header = HeaderName::try_from(name).ok();
             let header = header.zip(HeaderValue::from_str(value.expose()).ok());
             let (header, mut value) =

@@ -1,9 +1,10 @@
 //! `.env` in the state directory, where people put the keys of a service.
 //!
-//! Owns: its format, and which of its variables hold. Promises: it is only
-//! read; what is wrong with it is told by the number of the line, never by
-//! what stands there. Must not: read a file of this name anywhere else, such as
-//! in the folder that a program happens to be started in.
+//! Owns: its format, which of its variables hold, and how the value of any variable or
+//! header is kept out of the log, wherever it comes from. Promises: it is only read; what
+//! is wrong with it is told by the number of the line, never by what stands there. Must
+//! not: read a file of this name anywhere else, such as in the folder that a program
+//! happens to be started in.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -67,25 +68,30 @@ fn read(path: &Path) -> io::Result<String> {
     }
 }
 
-/// Keeps the value of a variable out of the log from now on, and the parts of an address.
-/// The way to a file that is there stays, though the variable is called a secret: half of
-/// the lines may have it, and it is where a secret is kept.
-pub(super) fn hide(name: &str, value: &Secret) {
+/// Keeps the value of a variable or a header out of the log from now on, and the parts of
+/// an address. The way to a file that is there stays, though the variable is called a
+/// secret: half of the lines may have it, and it is where a secret is kept.
+pub fn hide(name: &str, value: &Secret) {
     let text = value.expose();
-    let way = Path::new(text);
-    if way.is_absolute() && way.exists() {
+    if is_way(text) {
         return;
     }
     let hide_it = if is_secret(name) { telemetry::hide } else { telemetry::hide_variable };
     hide_it(value);
-    let address::Parts { password, long } = address::parts(text);
+    let address::Parts { secrets, long } = address::parts(text);
     // Whatever the variable is called. A long part is a secret where the whole is one.
-    if let Some(password) = password {
-        telemetry::hide(&Secret::new(password));
+    for secret in secrets {
+        telemetry::hide(&Secret::new(secret));
     }
     for part in long {
         hide_it(&Secret::new(part));
     }
+}
+
+/// Whether this is the way to a file that is there.
+pub(super) fn is_way(text: &str) -> bool {
+    let way = Path::new(text);
+    way.is_absolute() && way.exists()
 }
 
 /// The variables that hold, and what is wrong in each line that has none. Of two
@@ -248,8 +254,13 @@ mod tests {
 
     #[test]
     fn what_the_file_says_is_not_logged() {
-        let text = "MY_API_KEY=dotenv-canary-1\nADDRESS=http://u:dotenv-canary-2@h\n";
         let home = tempfile::tempdir().unwrap();
+        let folder = home.path().to_str().unwrap();
+        let text = format!(
+            "MY_API_KEY=dotenv-canary-1\nADDRESS=http://u:dotenv-canary-2@h\n\
+             MY_KEY_FILE={folder}\nMY_SECRET_FILE={folder}\n\
+             FEED_URL=https://h/dotenv-canary-path?token=dotenv-3&sig=DotenvCanarySignature\n"
+        );
         let env = Env::fixed([], home.path());
         let paths = Paths::resolve(&env).unwrap();
         fs::create_dir(&paths.state_dir).unwrap();
@@ -257,5 +268,11 @@ mod tests {
         beside(&env, &paths);
         let said = telemetry::without_secrets("dotenv-canary-1 and dotenv-canary-2").into_owned();
         assert_eq!(said, "*** and ***");
+        // Where a key is kept is no secret, nor is a word of an address.
+        assert_eq!(telemetry::without_secrets(folder), folder);
+        let said = "dotenv-canary-path dotenv-3 DotenvCanarySignature";
+        let mask = "[hidden: a secret of the gateway]";
+        let shown = format!("dotenv-canary-path {mask} {mask}");
+        assert_eq!(telemetry::result_without_secrets(said), shown);
     }
 }

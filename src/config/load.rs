@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::edit::Step;
 use super::explain::Ledger;
 use super::gateway::{self, Sources};
 use super::schema::Node;
@@ -214,18 +215,30 @@ fn hide_credentials(filled: &Value) {
         if let Some(text) = value.as_str().filter(|_| shown != *value) {
             // The name before it is no secret, unless all of the item is.
             let item = redact::secret_of_item(&path, value).filter(|_| shown != redact::REDACTED);
-            let text = item.unwrap_or(text);
-            let secret = Secret::new(text);
-            if redact::is_variable_place(&path) {
-                telemetry::hide_variable(&secret);
-            } else {
-                telemetry::hide(&secret);
-            }
-            let parts = redact::address::parts(text);
-            for part in parts.password.into_iter().chain(parts.long) {
-                telemetry::hide(&Secret::new(part));
-            }
+            hide_credential(&path, item.unwrap_or(text), shown == redact::REDACTED);
         }
+    }
+    // Of a text that is shown otherwise only this is hidden.
+    for text in redact::inner_secrets(filled).into_iter().filter(|text| !dotenv::is_way(text)) {
+        telemetry::hide(&Secret::new(text));
+    }
+}
+
+/// The same of what is secret at `path`; `is_all` where nothing of the value is shown.
+fn hide_credential(path: &[Step], text: &str, is_all: bool) {
+    let secret = Secret::new(text);
+    if let Some(Step::Key(name)) = path.last().filter(|_| redact::is_variable_place(path)) {
+        return dotenv::hide(name, &secret);
+    }
+    telemetry::hide(&secret);
+    let redact::address::Parts { secrets, long } = redact::address::parts(text);
+    for secret in secrets {
+        telemetry::hide(&Secret::new(secret));
+    }
+    // In an address that is shown, a long part may be a word.
+    let hide_part = if is_all { telemetry::hide } else { telemetry::hide_variable };
+    for part in long {
+        hide_part(&Secret::new(part));
     }
 }
 
@@ -283,11 +296,53 @@ mod tests {
 
     use super::*;
 
+    const MASK: &str = "[hidden: a secret of the gateway]";
+
     #[test]
     fn of_an_argument_only_the_secret_stays_out_of_the_log() {
-        let args = ["-e", "A_TOKEN=argument-canary-1", "--env=B=pg://u:argument-canary-2@h"];
-        hide_credentials(&json!({"mcp": {"servers": {"m": {"args": args}}}}));
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().to_str().unwrap();
+        let args = [
+            "-e",
+            "A_TOKEN=argument-canary-1",
+            "--env=B=pg://u:argument-canary-2@h",
+            "--api-key",
+            "argument-canary-3",
+            "--token=argument-canary-4",
+            "https://h/argument-canary-path/sse?api_key=argument-canary-5",
+            "--private-key",
+            folder,
+        ];
+        let providers = json!({"p": {"baseUrl": "https://me:argument-canary-6@h/v1"}});
+        let servers = json!({"m": {"args": args}});
+        hide_credentials(&json!({"mcp": {"servers": servers}, "models": {"providers": providers}}));
         let said = telemetry::without_secrets("A_TOKEN=argument-canary-1, argument-canary-2");
         assert_eq!(said, "A_TOKEN=***, ***");
+        let said = "--api-key argument-canary-3 --token=argument-canary-4 argument-canary-path \
+                    argument-canary-5 argument-canary-6";
+        let shown = format!("--api-key {MASK} --token={MASK} argument-canary-path {MASK} {MASK}");
+        assert_eq!(telemetry::result_without_secrets(said), shown);
+        let line = format!("--private-key {folder}");
+        assert_eq!(telemetry::without_secrets(&line), line);
+    }
+
+    #[test]
+    fn a_variable_of_the_file_is_kept_out_as_its_name_says() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().to_str().unwrap();
+        let variables = [("BASE_URL", "https://gw.corp/loading-compatible/v1")];
+        let env = Env::fixed(variables, home.path());
+        let (variables, headers) = (
+            json!({"BASE_URL": "${BASE_URL}", "DB_PASSWORD": "load7-canary1",
+                "GH_TOKEN": "loadingcanaryofletters", "DB_PASSWORD_FILE": folder}),
+            json!({"Authorization": "Bearer load8-canary2", "X-Team": "loading-team-9"}),
+        );
+        let raw = json!({"mcp": {"servers": {"m": {"env": variables, "headers": headers}}}});
+        filled(&raw, &env, Path::new("openclaw.json")).unwrap();
+        let said = "load7-canary1 loadingcanaryofletters load8-canary2 loading-team-9 \
+                    loading-compatible";
+        let shown = format!("{MASK} {MASK} {MASK} loading-team-9 loading-compatible");
+        assert_eq!(telemetry::result_without_secrets(said), shown);
+        assert_eq!(telemetry::without_secrets(folder), folder);
     }
 }

@@ -84,7 +84,7 @@ pub use commands::CommandsSettings;
 pub use control_ui::{EmbedSandbox, UiSettings};
 pub use cron::{CronRetryOn, CronRetrySettings, CronSettings, FailureAlertSettings};
 pub use dialects::DialectsSettings;
-pub use dotenv::fault as dotenv_fault;
+pub use dotenv::{fault as dotenv_fault, hide as hide_variable};
 pub use env::Env;
 pub use error::ConfigError;
 pub use exec::ExecSettings;

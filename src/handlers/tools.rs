@@ -143,6 +143,9 @@ pub async fn invoke(cx: Ctx, p: ToolsInvokeParams) -> Reply<Value> {
             }
             Ok((tool, _)) => {
                 let output = guardrails::call(&cx, &toolbox, &call).await;
+                if let Some(usage) = &output.usage {
+                    runs.pay_for(&key, usage).await;
+                }
                 match (guardrails::refusal(&output), output.error_line()) {
                     (Some(reason), _) => refused(&call.name, "forbidden", reason),
                     (None, Some(text)) => refused(&call.name, "internal_error", &text),

@@ -390,6 +390,16 @@ async fn a_side_question_is_answered_from_the_session_which_does_not_hear_of_it(
 async fn a_side_question_that_fails_says_why() {
     let (gateway, mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hello", "run-1").await;
+    let before = row(&mut client, MAIN).await["estimatedCostUsd"].as_f64().unwrap();
+    start(&mut client, "main", "/btw @mock text text=\"\"", "silent").await;
+    end_of(&client, "silent").await;
+    let silent = events(&client, "chat.side_result", "silent");
+    assert_eq!(silent[0]["isError"], true, "{silent:?}");
+    assert!(silent[0]["text"].as_str().unwrap().contains("the model said nothing"), "{silent:?}");
+    // It has read the question all the same.
+    let after = row(&mut client, MAIN).await["estimatedCostUsd"].as_f64().unwrap();
+    assert!(after > before, "{after} {before}");
     mock.fail("mock-1", 400, "scripted refusal");
     start(&mut client, "main", "/side and?", "failed").await;
     end_of(&client, "failed").await;

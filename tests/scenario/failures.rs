@@ -6,8 +6,8 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::stage::{
-    Api, Stage, admin, ask, end_of, ends_of, events, history, settles, start, text_of,
-    with_both_apis,
+    Api, Stage, admin, ask, end_of, ends_of, events, history, row, scripted, settles, start,
+    text_of, with_both_apis,
 };
 use crate::support::WsClient;
 
@@ -110,4 +110,14 @@ async fn a_provider_that_was_busy_once_is_asked_again(api: Api) {
 with_both_apis! {
     a_failing_provider_is_one_error_and_the_next_message_works;
     a_provider_that_was_busy_once_is_asked_again;
+}
+
+#[tokio::test]
+async fn an_answer_that_broke_is_paid_for_as_far_as_it_was_counted() {
+    let (gateway, _mock) = scripted(Api::Anthropic).await;
+    let mut client = admin(&gateway).await;
+    let end = ask(&mut client, "main", "@mock err after=3", "run-1").await;
+    assert_eq!(end["state"], "error", "{end}");
+    let row = row(&mut client, "agent:main:main").await;
+    assert!(row["estimatedCostUsd"].as_f64() > Some(0.0), "{row}");
 }

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::stage::{
-    Api, admin, ask, call, config, connect, events, history, scripted, text_of, until,
+    Api, admin, ask, call, config, connect, events, history, row, scripted, text_of, until,
 };
 use crate::support::client::{ALL_SCOPES, standard_connect};
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
@@ -152,6 +152,27 @@ async fn a_picture_is_described_by_the_image_model() {
     mock.fail("mock-think", 400, "broken");
     let data = tool(&mut client, "run-2", "image", &args).await;
     assert_eq!(data["result"]["details"]["model"], "mock/mock-2", "{data}");
+}
+
+#[tokio::test]
+async fn a_look_at_a_picture_is_paid_for_whoever_asks_and_whatever_is_said() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    fs::write(gateway.workspace().join("dot.png"), b"\x89PNG\r\n\x1a\n..").unwrap();
+    let mut client = owner(&gateway).await;
+    ask(&mut client, "main", "hello", "run-1").await;
+    let row_cost = |row: &Value| row["estimatedCostUsd"].as_f64().unwrap();
+    let mut before = row_cost(&row(&mut client, "agent:main:main").await);
+    for (prompt, answer) in [
+        ("Which colour?", "Echo: Which colour?"),
+        ("@mock text text=\"\"", "The model said nothing."),
+    ] {
+        let args = json!({"image": "dot.png", "prompt": prompt});
+        let said = call(&mut client, "tools.invoke", json!({"name": "image", "args": args})).await;
+        assert!(said.to_string().contains(answer), "{said}");
+        let after = row_cost(&row(&mut client, "agent:main:main").await);
+        assert!(after > before, "{prompt}: {after} {before}");
+        before = after;
+    }
 }
 
 #[tokio::test]

@@ -48,10 +48,11 @@ pub async fn review(cx: &ToolContext, call: &ToolCall) -> Result<String, String>
     let asked = Box::pin(answer(cx, call));
     let answer = tokio::time::timeout(LIMIT, asked).await;
     let answer = answer.map_err(|_| "the reviewer took too long".to_owned())??;
-    charge(cx.parts(), &cx.key, &answer.usage).await;
+    // Noted first: a run that is stopped does not come back from the store.
     if let Some(run) = &cx.run {
         run.note(|progress| progress.reviews = add(&progress.reviews, &answer.usage));
     }
+    charge(cx.parts(), &cx.key, &answer.usage).await;
     match answer.stop_reason {
         StopReason::Stop => parse(&text_of(&answer.content)),
         _ => Err("the reviewer did not answer".into()),

@@ -24,13 +24,13 @@ pub struct Skills {
     env: Env,
     heads: Heads,
     /// One install at a time; held by blocking threads only.
-    changing: Mutex<()>,
+    installing: Mutex<()>,
 }
 
 impl Skills {
     /// With these settings.
     pub fn new(settings: Live<Settings>, env: Env) -> Self {
-        Self { settings, env, heads: Heads::default(), changing: Mutex::default() }
+        Self { settings, env, heads: Heads::default(), installing: Mutex::default() }
     }
 
     /// Where skills for all agents are.
@@ -148,7 +148,7 @@ impl Skills {
     ) -> Result<Installed, InstallError> {
         let skills = Arc::clone(self);
         let work = move || {
-            let _one = skills.changing.lock();
+            let _one = skills.installing.lock();
             install::install(&from, &skills.managed_dir(), is_forced)
         };
         blocking(work).await.map_err(|_| InstallError::Stopped)?

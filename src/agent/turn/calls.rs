@@ -12,7 +12,6 @@ use crate::agent::emitter::Card;
 use crate::agent::guardrails;
 use crate::agent::named_files;
 use crate::agent::run::AbortReason;
-use crate::agent::spent::{add, charge};
 use crate::agent::tools::{Tool, ToolContext, ToolKind, ToolNews, ToolOutput, Toolbox};
 use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, StopReason, ToolCall, ToolResultMessage,
@@ -123,8 +122,7 @@ impl Turn<'_> {
                 self.run.note(|progress| named_files::add(&mut progress.files, files));
             }
             if let Some(usage) = &output.usage {
-                self.used = add(&self.used, usage);
-                charge(self.parts, &self.run.key, usage).await;
+                self.pay(usage).await;
             }
             let result = AgentMessage::ToolResult(ToolResultMessage {
                 tool_call_id: card.call.id,

@@ -14,6 +14,12 @@ pub fn argument(text: &str) -> Option<String> {
     (is_secret(name) && !value.is_empty()).then(|| format!("--{name}={REDACTED}"))
 }
 
+/// The secret of `--api-key=secret`; a variable in its place is none.
+pub fn secret_of_argument(text: &str) -> Option<&str> {
+    let (name, value) = text.strip_prefix("--")?.split_once('=')?;
+    (is_secret(name) && is_own(value)).then_some(value)
+}
+
 /// An item of a list of arguments without its secret: `NAME=secret`, as variables
 /// are written, and `Name: secret`, as headers are, also as the value of a flag;
 /// `None` when it is no such item.
@@ -47,9 +53,10 @@ fn named(text: &str) -> Option<(&str, &str)> {
 /// Parts of an address that may be secrets, for those who have seen them alone.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Parts<'a> {
-    /// The password, or the token in its place.
-    pub password: Option<&'a str>,
-    /// What is long enough to be a key in path and parameters. It may be any word.
+    /// The password, or the token in its place, and each parameter that is called a secret.
+    pub secrets: Vec<&'a str>,
+    /// What is long enough to be a key in the name of the user, in the path and in other
+    /// parameters. It may be any word.
     pub long: Vec<&'a str>,
 }
 
@@ -58,9 +65,42 @@ pub fn parts(text: &str) -> Parts<'_> {
     let Some((_, rest)) = text.split_once("://") else { return Parts::default() };
     let (place, tail) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     let user = place.rsplit_once('@').map_or("", |(user, _)| user);
-    let password = user.split_once(':').map_or(user, |(_, password)| password);
-    let long = tail.split(['/', '?', '#', '&', '=']).filter(|part| part.len() >= KEY_LENGTH);
-    Parts { password: Some(password).filter(|it| !it.is_empty()), long: long.collect() }
+    let (path, query) = tail.split_at(tail.find(['?', '#']).unwrap_or(tail.len()));
+    let (mut secrets, mut long) = (Vec::new(), Vec::new());
+    match user.split_once(':') {
+        Some((name, password)) if !password.is_empty() => {
+            secrets.push(password);
+            long.push(name);
+        }
+        // A token stands where the name does.
+        Some((name, _)) => secrets.push(name),
+        None => secrets.push(user),
+    }
+    long.extend(path.split(['/', '&', '=']));
+    for parameter in query.trim_start_matches('?').split(['#', '&']) {
+        match parameter.split_once('=') {
+            Some((name, value)) if is_secret_parameter(name) => secrets.push(value),
+            _ => long.extend(parameter.split(['/', '?', '='])),
+        }
+    }
+    secrets.retain(|part| is_own(part));
+    long.retain(|part| is_key_long(part));
+    Parts { secrets, long }
+}
+
+/// Whether a secret is written here, and not the name of its variable.
+fn is_own(value: &str) -> bool {
+    !value.is_empty() && !is_variable(value)
+}
+
+/// Whether this may be a key; the name of a variable is none.
+fn is_key_long(part: &str) -> bool {
+    part.len() >= KEY_LENGTH && !is_variable(part)
+}
+
+/// Whether a parameter of an address is called a secret.
+fn is_secret_parameter(name: &str) -> bool {
+    is_secret(name) || PARAMETERS.contains(&name.to_lowercase().as_str())
 }
 
 /// The address without password and secret parameters; `None` when there are
@@ -82,7 +122,10 @@ pub fn shown(text: &str) -> Option<String> {
 fn without_password(place: &str) -> String {
     let Some((user, host)) = place.rsplit_once('@') else { return place.to_owned() };
     match user.split_once(':') {
-        Some((name, password)) if !password.is_empty() => format!("{name}:{REDACTED}@{host}"),
+        Some((name, password)) if !password.is_empty() => {
+            let name = if is_key_long(name) { REDACTED } else { name };
+            format!("{name}:{REDACTED}@{host}")
+        }
         // A token alone stands where the name does.
         _ if !user.is_empty() => format!("{REDACTED}@{host}"),
         _ => place.to_owned(),
@@ -93,10 +136,7 @@ fn without_parameters(tail: &str) -> String {
     let Some((path, query)) = tail.split_once('?') else { return tail.to_owned() };
     let (query, fragment) = query.split_once('#').map_or((query, None), |(q, f)| (q, Some(f)));
     let parts = query.split('&').map(|part| match part.split_once('=') {
-        Some((name, value))
-            if !value.is_empty()
-                && (is_secret(name) || PARAMETERS.contains(&name.to_lowercase().as_str())) =>
-        {
+        Some((name, value)) if !value.is_empty() && is_secret_parameter(name) => {
             format!("{name}={REDACTED}")
         }
         _ => part.to_owned(),
@@ -115,6 +155,8 @@ mod tests {
         for (text, expected) in [
             ("http://me:pw@h:1/x", Some("http://me:*@h:1/x")),
             ("https://tok@h", Some("https://*@h")),
+            ("https://tok:@h", Some("https://*@h")),
+            ("https://0123456789abcdef:x-oauth-basic@h", Some("https://*:*@h")),
             ("https://h/x?a=1&api_key=k&key=z#f", Some("https://h/x?a=1&api_key=*&key=*#f")),
             ("wss://me:p@ss@h?token=t", Some("wss://me:*@h?token=*")),
             ("https://h/x?a=1", None),
@@ -128,11 +170,16 @@ mod tests {
 
     #[test]
     fn parts_of_an_address_are_found_where_keys_are() {
-        let address = "https://me:pw@mcp.example-of-a-host.com/s/0123456789abcdef0/mcp?k=x&key=fedcba9876543210";
+        let address = "https://me:pw@mcp.example-of-a-host.com/s/0123456789abcdef0/mcp?k=x&key=a/b=&kind=fedcba9876543210#token=t";
         let long = vec!["0123456789abcdef0", "fedcba9876543210"];
-        assert_eq!(parts(address), Parts { password: Some("pw"), long });
-        assert_eq!(parts("https://tok@h"), Parts { password: Some("tok"), long: vec![] });
-        for text in ["no address", "https://h/mcp"] {
+        assert_eq!(parts(address), Parts { secrets: vec!["pw", "a/b=", "t"], long });
+        for (text, secret) in [("https://tok@h", "tok"), ("https://tok:@h/", "tok")] {
+            assert_eq!(parts(text), Parts { secrets: vec![secret], long: vec![] }, "{text}");
+        }
+        let (secrets, long) = (vec!["x-oauth-basic"], vec!["0123456789abcdef"]);
+        let expected = Parts { secrets, long };
+        assert_eq!(parts("https://0123456789abcdef:x-oauth-basic@h"), expected);
+        for text in ["no address", "https://h/mcp", "https://@h/?token=${A_LONG_VARIABLE}"] {
             assert_eq!(parts(text), Parts::default(), "{text}");
         }
     }
@@ -180,6 +227,9 @@ mod tests {
         assert_eq!(argument("--api-key=k"), Some(format!("--api-key={REDACTED}")));
         for text in ["--port=1", "--token", "api-key=k", "--token="] {
             assert_eq!(argument(text), None, "{text}");
+            assert_eq!(secret_of_argument(text), None, "{text}");
         }
+        assert_eq!(secret_of_argument("--api-key=k"), Some("k"));
+        assert_eq!(secret_of_argument("--api-key=${KEY}"), None);
     }
 }

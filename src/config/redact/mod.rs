@@ -54,7 +54,7 @@ pub fn is_variable_place(path: &[Step]) -> bool {
 }
 
 /// Each value at a place for credentials, or whose name says that it is one, and
-/// each item of a list with a secret in it. Empty texts are none.
+/// each item of a list that is `NAME=secret` or `Name: secret`. Empty texts are none.
 pub fn credentials(config: &Value) -> Vec<(Vec<Step>, &Value)> {
     let mut found = Vec::new();
     walk(&mut Vec::new(), config, &mut |path, value| {
@@ -83,6 +83,31 @@ fn is_credential(path: &[Step], value: &Value) -> bool {
 pub(super) fn secret_of_item<'a>(path: &[Step], value: &'a Value) -> Option<&'a str> {
     let is_item = matches!(path.last(), Some(Step::Index(_)));
     value.as_str().filter(|_| is_item).and_then(address::secret_of_item)
+}
+
+/// What is secret in texts that are for something else: in arguments, and in addresses
+/// wherever they stand. It is hidden where they are shown.
+pub(super) fn inner_secrets(config: &Value) -> Vec<&str> {
+    let mut found = Vec::new();
+    walk(&mut Vec::new(), config, &mut |_, value| {
+        match value {
+            Value::String(text) => {
+                found.extend(address::secret_of_argument(text));
+                if address::shown(text).is_some() {
+                    found.extend(address::parts(text).secrets);
+                }
+            }
+            Value::Array(items) => {
+                let values = with_flags(items).filter(|(_, is_value)| *is_value);
+                let texts = values.filter_map(|(item, _)| item.as_str());
+                // After a flag that has no value comes the next one.
+                found.extend(texts.filter(|text| !is_variable(text) && !text.starts_with("--")));
+            }
+            _ => {}
+        }
+        !is_reference(value)
+    });
+    found
 }
 
 /// Whether this is `{source, provider, id}`.
@@ -165,22 +190,31 @@ fn kind_at(path: &[Step]) -> Option<SlotKind> {
 
 /// A list of arguments, one of which is the value of the flag before it.
 fn arguments(path: &[Step], items: &[Value]) -> Option<Value> {
-    let is_flag = |item: &Value| {
-        item.as_str().is_some_and(|text| {
-            text.strip_prefix("--").is_some_and(|name| !name.contains('=') && is_secret(name))
-        })
-    };
-    if !items.iter().any(is_flag) {
+    if !items.iter().any(is_secret_flag) {
         return None;
     }
-    let before = std::iter::once(None).chain(items.iter().map(Some));
-    let shown = items.iter().zip(before).enumerate().map(|(index, (item, before))| {
-        let is_value = before.is_some_and(is_flag) && item.is_string();
+    let shown = with_flags(items).enumerate().map(|(index, (item, is_value))| {
         let mut at = path.to_vec();
         at.push(Step::Index(index));
         if is_value { REDACTED.into() } else { redacted_at(&at, item) }
     });
     Some(Value::Array(shown.collect()))
+}
+
+/// Each item, and whether it is the value of the flag before it, which is that of a secret.
+fn with_flags(items: &[Value]) -> impl Iterator<Item = (&Value, bool)> {
+    let before = std::iter::once(None).chain(items.iter().map(Some));
+    items
+        .iter()
+        .zip(before)
+        .map(|(item, before)| (item, item.is_string() && before.is_some_and(is_secret_flag)))
+}
+
+/// Whether this is `--api-key`, whose value is the next item.
+fn is_secret_flag(item: &Value) -> bool {
+    item.as_str().is_some_and(|text| {
+        text.strip_prefix("--").is_some_and(|name| !name.contains('=') && is_secret(name))
+    })
 }
 
 /// Whether a name on the way is that of a secret.

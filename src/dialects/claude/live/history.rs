@@ -44,7 +44,7 @@ pub struct End {
     pub format: Format,
     /// The last entries.
     pub recent: HashSet<String>,
-    /// What it has cost, in US dollars.
+    /// What its answers have cost, in US dollars.
     pub spent: f64,
 }
 

@@ -50,7 +50,7 @@ pub struct Teller {
     noted: Vec<Frame>,
     /// When progress of the open calls was told.
     calls: HashMap<String, Option<u64>>,
-    /// What the session has cost, in US dollars.
+    /// What the answers of the session have cost, in US dollars.
     spent: f64,
     /// Where uuids come from that nothing else has.
     ids: Arc<dyn Ids>,

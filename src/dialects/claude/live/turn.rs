@@ -92,7 +92,7 @@ impl Turn {
         used.dollars += message.usage.cost.total;
     }
 
-    /// The `result` frame. `spent` is what the session has cost, in US dollars.
+    /// The `result` frame. `spent` is what its answers have cost, in US dollars.
     pub fn result(&self, end: End, session: (&str, f64), uuid: &str, now_ms: u64) -> Value {
         let (session_id, spent) = session;
         let used = self.used.iter().filter(|(_, used)| used.usage.total_tokens > 0);
