@@ -32,16 +32,17 @@ impl Frames {
     /// Adds a text that belongs to the frame alone.
     pub fn push(&mut self, text: String) {
         if text.len() <= MAX_COPIED {
-            return self.push_joined([&text]);
+            return self.push_joined(&text, "");
         }
         self.push_head(text.len());
         self.parts.push((std::mem::take(&mut self.last), text));
     }
 
-    /// Adds a text that is in several places.
-    pub fn push_joined<const N: usize>(&mut self, places: [&str; N]) {
-        self.push_head(places.iter().map(|text| text.len()).sum());
-        self.append(places);
+    /// Adds a text that is in two places.
+    pub fn push_joined(&mut self, head: &str, tail: &str) {
+        self.push_head(head.len() + tail.len());
+        self.last.extend_from_slice(head.as_bytes());
+        self.last.extend_from_slice(tail.as_bytes());
     }
 
     /// Adds an answer.
@@ -49,15 +50,15 @@ impl Frames {
         let length = response.len();
         let Response { head, rest } = response;
         let [before, id, behind] = head.parts();
+        self.push_head(length);
         match rest {
             ResponseRest::Own(rest) if rest.len() > MAX_COPIED => {
-                self.push_head(length);
-                self.append([before, id, behind]);
+                self.append(&[before, id, behind]);
                 self.parts.push((std::mem::take(&mut self.last), rest));
             }
-            ResponseRest::Own(rest) => self.push_joined([before, id, behind, &rest]),
+            ResponseRest::Own(rest) => self.append(&[before, id, behind, &rest]),
             ResponseRest::Shared(payload) => {
-                self.push_joined([before, id, behind, payload.get(), Response::END]);
+                self.append(&[before, id, behind, payload.get(), Response::END]);
             }
         }
     }
@@ -78,7 +79,7 @@ impl Frames {
         bytes
     }
 
-    fn append<const N: usize>(&mut self, places: [&str; N]) {
+    fn append(&mut self, places: &[&str]) {
         self.last.reserve(places.iter().map(|text| text.len()).sum());
         for text in places {
             self.last.extend_from_slice(text.as_bytes());
@@ -127,7 +128,7 @@ mod tests {
             assert!(whole.into_bytes() == frame, "{length}");
             let mut joined = Frames::default();
             let (first, second) = text.split_at(length / 3);
-            joined.push_joined([first, second]);
+            joined.push_joined(first, second);
             assert!(joined.into_bytes() == frame, "{length} in two places");
         }
     }
@@ -155,7 +156,7 @@ mod tests {
         let mut frames = Frames::for_texts([5, large.len(), 2].into_iter());
         frames.push("first".into());
         frames.push(large.clone());
-        frames.push_joined(["la", "st"]);
+        frames.push_joined("la", "st");
         let parts: Vec<_> = frames.into_parts().collect();
         let head_of_large = [0x81, 126, 0x40, 0x01];
         let first = [&b"\x81\x05first"[..], &head_of_large].concat();

@@ -72,7 +72,7 @@ impl View {
         } else {
             self.end.clear();
             event.end(&mut self.end, self.seq);
-            frames.push_joined([event.head(), &self.end]);
+            frames.push_joined(event.head(), &self.end);
         }
     }
 
