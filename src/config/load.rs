@@ -219,13 +219,21 @@ fn hide_credentials(filled: &Value) {
         }
     }
     // Of a text that is shown otherwise only this is hidden.
-    for text in redact::inner_secrets(filled).into_iter().filter(|text| !dotenv::is_way(text)) {
+    for text in redact::inner_secrets(filled).into_iter().filter(|text| !is_no_secret(text)) {
         telemetry::hide(&Secret::new(text));
     }
 }
 
+/// Whether this is none: the name of a variable, or the way to a file that is there.
+fn is_no_secret(text: &str) -> bool {
+    redact::is_variable(text.strip_prefix("Bearer ").unwrap_or(text)) || dotenv::is_way(text)
+}
+
 /// The same of what is secret at `path`; `is_all` where nothing of the value is shown.
 fn hide_credential(path: &[Step], text: &str, is_all: bool) {
+    if is_no_secret(text) {
+        return;
+    }
     let secret = Secret::new(text);
     if let Some(Step::Key(name)) = path.last().filter(|_| redact::is_variable_place(path)) {
         return dotenv::hide(name, &secret);
@@ -312,6 +320,13 @@ mod tests {
             "https://h/argument-canary-path/sse?api_key=argument-canary-5",
             "--private-key",
             folder,
+            "-e",
+            &format!("DB_PASSWORD_FILE={folder}"),
+            "--no-password",
+            "argument-word-7",
+            "--url=https://me:argument-canary-8@h",
+            "--authorization",
+            "Bearer ${ARGUMENT_VARIABLE_9}",
         ];
         let providers = json!({"p": {"baseUrl": "https://me:argument-canary-6@h/v1"}});
         let servers = json!({"m": {"args": args}});
@@ -319,9 +334,12 @@ mod tests {
         let said = telemetry::without_secrets("A_TOKEN=argument-canary-1, argument-canary-2");
         assert_eq!(said, "A_TOKEN=***, ***");
         let said = "--api-key argument-canary-3 --token=argument-canary-4 argument-canary-path \
-                    argument-canary-5 argument-canary-6";
-        let shown = format!("--api-key {MASK} --token={MASK} argument-canary-path {MASK} {MASK}");
+                    argument-canary-5 argument-canary-6 argument-canary-8";
+        let shown =
+            format!("--api-key {MASK} --token={MASK} argument-canary-path {MASK} {MASK} {MASK}");
         assert_eq!(telemetry::result_without_secrets(said), shown);
+        let words = "argument-word-7 ${ARGUMENT_VARIABLE_9}";
+        assert_eq!(telemetry::without_secrets(words), words);
         let line = format!("--private-key {folder}");
         assert_eq!(telemetry::without_secrets(&line), line);
     }
@@ -330,18 +348,25 @@ mod tests {
     fn a_variable_of_the_file_is_kept_out_as_its_name_says() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().to_str().unwrap();
-        let variables = [("BASE_URL", "https://gw.corp/loading-compatible/v1")];
+        let variables = [
+            ("BASE_URL", "https://gw.corp/loading-compatible/v1"),
+            ("A_VARIABLE_OF_LOADING", "load9-canary3"),
+        ];
         let env = Env::fixed(variables, home.path());
         let (variables, headers) = (
             json!({"BASE_URL": "${BASE_URL}", "DB_PASSWORD": "load7-canary1",
                 "GH_TOKEN": "loadingcanaryofletters", "DB_PASSWORD_FILE": folder}),
-            json!({"Authorization": "Bearer load8-canary2", "X-Team": "loading-team-9"}),
+            json!({"Authorization": "Bearer load8-canary2", "X-Team": "loading-team-9",
+                "X-Api-Key": "Bearer ${A_VARIABLE_OF_LOADING}"}),
         );
         let raw = json!({"mcp": {"servers": {"m": {"env": variables, "headers": headers}}}});
         filled(&raw, &env, Path::new("openclaw.json")).unwrap();
         let said = "load7-canary1 loadingcanaryofletters load8-canary2 loading-team-9 \
-                    loading-compatible";
-        let shown = format!("{MASK} {MASK} {MASK} loading-team-9 loading-compatible");
+                    loading-compatible load9-canary3 ${A_VARIABLE_OF_LOADING}";
+        let shown = format!(
+            "{MASK} {MASK} {MASK} loading-team-9 loading-compatible {MASK} \
+             ${{A_VARIABLE_OF_LOADING}}"
+        );
         assert_eq!(telemetry::result_without_secrets(said), shown);
         assert_eq!(telemetry::without_secrets(folder), folder);
     }

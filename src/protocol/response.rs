@@ -44,6 +44,7 @@ impl Response {
 
     /// The answer to the request `id`; `payload` must be JSON.
     pub fn new(id: &Arc<str>, mut payload: String) -> Self {
+        payload.reserve_exact(Self::END.len());
         payload.push_str(Self::END);
         if payload.capacity() - payload.len() > MAX_SPARE {
             payload.shrink_to_fit();

@@ -119,5 +119,9 @@ async fn an_answer_that_broke_is_paid_for_as_far_as_it_was_counted() {
     let end = ask(&mut client, "main", "@mock err after=3", "run-1").await;
     assert_eq!(end["state"], "error", "{end}");
     let row = row(&mut client, "agent:main:main").await;
-    assert!(row["estimatedCostUsd"].as_f64() > Some(0.0), "{row}");
+    let history = history(&mut client, "main").await;
+    let broken = history.iter().rfind(|it| it["role"] == "assistant").unwrap();
+    let price = broken["usage"]["cost"]["total"].as_f64().unwrap();
+    let paid = row["estimatedCostUsd"].as_f64().unwrap();
+    assert!(price > 0.0 && (paid - price).abs() < 1e-9, "{row} {broken}");
 }

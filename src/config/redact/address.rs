@@ -8,16 +8,29 @@ const PARAMETERS: [&str; 5] = ["key", "sig", "signature", "auth", "code"];
 /// Keys are longer than most words.
 const KEY_LENGTH: usize = 16;
 
-/// `--api-key=secret` without the secret; `None` when it is no such argument.
+/// `--api-key=secret`, and `--url=` with an address that has a secret, without the secret;
+/// `None` when it is no such argument.
 pub fn argument(text: &str) -> Option<String> {
     let (name, value) = text.strip_prefix("--")?.split_once('=')?;
-    (is_secret(name) && !value.is_empty()).then(|| format!("--{name}={REDACTED}"))
+    if value.is_empty() {
+        return None;
+    }
+    let hidden = if is_secret(name) { REDACTED.to_owned() } else { shown(value)? };
+    Some(format!("--{name}={hidden}"))
 }
 
 /// The secret of `--api-key=secret`; a variable in its place is none.
 pub fn secret_of_argument(text: &str) -> Option<&str> {
     let (name, value) = text.strip_prefix("--")?.split_once('=')?;
     (is_secret(name) && is_own(value)).then_some(value)
+}
+
+/// What is secret in a text that is shown otherwise: in an address, also as the value of an
+/// argument.
+pub fn secrets_of_address(text: &str) -> Vec<&str> {
+    let argument = text.strip_prefix("--").and_then(|flag| flag.split_once('='));
+    let address = argument.map_or(text, |(_, value)| value);
+    shown(address).map(|_| parts(address).secrets).unwrap_or_default()
 }
 
 /// An item of a list of arguments without its secret: `NAME=secret`, as variables
@@ -55,26 +68,24 @@ fn named(text: &str) -> Option<(&str, &str)> {
 pub struct Parts<'a> {
     /// The password, or the token in its place, and each parameter that is called a secret.
     pub secrets: Vec<&'a str>,
-    /// What is long enough to be a key in the name of the user, in the path and in other
-    /// parameters. It may be any word.
+    /// What is long enough to be a key in the path and in other parameters. It may be any
+    /// word.
     pub long: Vec<&'a str>,
 }
 
 /// Takes an address apart; what is none has no parts.
 pub fn parts(text: &str) -> Parts<'_> {
-    let Some((_, rest)) = text.split_once("://") else { return Parts::default() };
+    let Some((scheme, rest)) = text.split_once("://") else { return Parts::default() };
     let (place, tail) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     let user = place.rsplit_once('@').map_or("", |(user, _)| user);
     let (path, query) = tail.split_at(tail.find(['?', '#']).unwrap_or(tail.len()));
     let (mut secrets, mut long) = (Vec::new(), Vec::new());
-    match user.split_once(':') {
-        Some((name, password)) if !password.is_empty() => {
-            secrets.push(password);
-            long.push(name);
-        }
-        // A token stands where the name does.
-        Some((name, _)) => secrets.push(name),
-        None => secrets.push(user),
+    let (name, password) = user.split_once(':').unwrap_or((user, ""));
+    secrets.push(password);
+    // In the web a token stands where the name does; elsewhere many are called "postgres".
+    let is_web = ["http", "https", "ws", "wss"].iter().any(|web| scheme.ends_with(web));
+    if is_key_long(name) || (is_web && password.is_empty()) {
+        secrets.push(name);
     }
     long.extend(path.split(['/', '&', '=']));
     for parameter in query.trim_start_matches('?').split(['#', '&']) {
@@ -133,17 +144,26 @@ fn without_password(place: &str) -> String {
 }
 
 fn without_parameters(tail: &str) -> String {
-    let Some((path, query)) = tail.split_once('?') else { return tail.to_owned() };
-    let (query, fragment) = query.split_once('#').map_or((query, None), |(q, f)| (q, Some(f)));
-    let parts = query.split('&').map(|part| match part.split_once('=') {
-        Some((name, value)) if !value.is_empty() && is_secret_parameter(name) => {
-            format!("{name}={REDACTED}")
+    let begin = tail.find(['?', '#']).unwrap_or(tail.len());
+    let (path, mut rest) = tail.split_at(begin);
+    let mut shown = path.to_owned();
+    // Each after its mark: `?`, `#` or `&`.
+    while let Some(mark) = rest.chars().next() {
+        let (_, parameter) = rest.split_at(mark.len_utf8());
+        let end = parameter.find(['#', '&']).unwrap_or(parameter.len());
+        let (parameter, next) = parameter.split_at(end);
+        shown.push(mark);
+        match parameter.split_once('=') {
+            Some((name, value)) if !value.is_empty() && is_secret_parameter(name) => {
+                shown.push_str(name);
+                shown.push('=');
+                shown.push_str(REDACTED);
+            }
+            _ => shown.push_str(parameter),
         }
-        _ => part.to_owned(),
-    });
-    let query = parts.collect::<Vec<_>>().join("&");
-    let fragment = fragment.map(|it| format!("#{it}")).unwrap_or_default();
-    format!("{path}?{query}{fragment}")
+        rest = next;
+    }
+    shown
 }
 
 #[cfg(test)]
@@ -159,6 +179,7 @@ mod tests {
             ("https://0123456789abcdef:x-oauth-basic@h", Some("https://*:*@h")),
             ("https://h/x?a=1&api_key=k&key=z#f", Some("https://h/x?a=1&api_key=*&key=*#f")),
             ("wss://me:p@ss@h?token=t", Some("wss://me:*@h?token=*")),
+            ("https://h/app#a&access_token=t", Some("https://h/app#a&access_token=*")),
             ("https://h/x?a=1", None),
             ("https://@h/", None),
             ("a text: with://no address", None),
@@ -176,10 +197,15 @@ mod tests {
         for (text, secret) in [("https://tok@h", "tok"), ("https://tok:@h/", "tok")] {
             assert_eq!(parts(text), Parts { secrets: vec![secret], long: vec![] }, "{text}");
         }
-        let (secrets, long) = (vec!["x-oauth-basic"], vec!["0123456789abcdef"]);
-        let expected = Parts { secrets, long };
+        let secrets = vec!["x-oauth-basic", "0123456789abcdef"];
+        let expected = Parts { secrets, long: vec![] };
         assert_eq!(parts("https://0123456789abcdef:x-oauth-basic@h"), expected);
-        for text in ["no address", "https://h/mcp", "https://@h/?token=${A_LONG_VARIABLE}"] {
+        for text in [
+            "no address",
+            "https://h/mcp",
+            "https://@h/?token=${A_LONG_VARIABLE}",
+            "postgres://postgres@localhost/app",
+        ] {
             assert_eq!(parts(text), Parts::default(), "{text}");
         }
     }
@@ -231,5 +257,10 @@ mod tests {
         }
         assert_eq!(secret_of_argument("--api-key=k"), Some("k"));
         assert_eq!(secret_of_argument("--api-key=${KEY}"), None);
+        let address = "--database-url=postgres://me:pw@h/db";
+        let shown = format!("--database-url=postgres://me:{REDACTED}@h/db");
+        assert_eq!(argument(address), Some(shown));
+        assert_eq!(secrets_of_address(address), ["pw"]);
+        assert!(secrets_of_address("--env=B=pg://u:pw@h").is_empty(), "it is an item");
     }
 }

@@ -93,9 +93,7 @@ pub(super) fn inner_secrets(config: &Value) -> Vec<&str> {
         match value {
             Value::String(text) => {
                 found.extend(address::secret_of_argument(text));
-                if address::shown(text).is_some() {
-                    found.extend(address::parts(text).secrets);
-                }
+                found.extend(address::secrets_of_address(text));
             }
             Value::Array(items) => {
                 let values = with_flags(items).filter(|(_, is_value)| *is_value);
@@ -210,11 +208,14 @@ fn with_flags(items: &[Value]) -> impl Iterator<Item = (&Value, bool)> {
         .map(|(item, before)| (item, item.is_string() && before.is_some_and(is_secret_flag)))
 }
 
-/// Whether this is `--api-key`, whose value is the next item.
+/// Whether this is `--api-key`, whose value is the next item. `--no-password` has none.
 fn is_secret_flag(item: &Value) -> bool {
-    item.as_str().is_some_and(|text| {
-        text.strip_prefix("--").is_some_and(|name| !name.contains('=') && is_secret(name))
-    })
+    let is_switch = |name: &str| {
+        ["no-", "allow-", "disable-", "enable-"].iter().any(|begin| name.starts_with(begin))
+    };
+    item.as_str()
+        .and_then(|text| text.strip_prefix("--"))
+        .is_some_and(|name| !name.contains('=') && is_secret(name) && !is_switch(name))
 }
 
 /// Whether a name on the way is that of a secret.
