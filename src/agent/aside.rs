@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::protocol::message::{AgentMessage, AssistantMessage, Usage, UserMessage, text_of};
+use crate::protocol::message::{AgentMessage, AssistantMessage, UserMessage, text_of};
 use crate::providers::{ModelInfo, ModelRequest, ProviderError, ThinkingLevel};
 use crate::sessions::{SessionError, SessionKey};
 
@@ -73,11 +73,6 @@ impl Runs {
             return Err(AsideError::Model("the model said nothing".into()));
         }
         Ok(text)
-    }
-
-    /// Takes what was used outside of a run into the row of the session, if it has one.
-    pub async fn pay_for(&self, key: &SessionKey, usage: &Usage) {
-        charge(self.parts(), key, usage).await;
     }
 
     async fn answer_aside(

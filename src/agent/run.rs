@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::Owner;
-use crate::protocol::message::UserMessage;
+use crate::protocol::message::{Usage, UserMessage};
 use crate::providers::ThinkingLevel;
 use crate::sessions::SessionKey;
 use crate::support::sync::{AtomicBool, Mutex, Ordering};
@@ -210,6 +210,11 @@ impl ActiveRun {
     /// What it has done so far.
     pub fn progress(&self) -> Progress {
         self.progress.lock().clone()
+    }
+
+    /// What the models have used that reviewed its tool calls.
+    pub fn reviews(&self) -> Usage {
+        self.progress.lock().reviews.clone()
     }
 
     /// Notes what it has done.

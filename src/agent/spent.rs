@@ -1,6 +1,7 @@
 //! What several calls of a model have used together, and what a session has cost.
 
 use super::parts::RunsParts;
+use super::runs::Runs;
 use crate::protocol::message::Usage;
 use crate::sessions::{SessionEntry, SessionError, SessionKey};
 
@@ -27,8 +28,8 @@ pub(super) fn pay(entry: &mut SessionEntry, usage: &Usage) {
 }
 
 /// The same for what a session has used beside its answers: summaries, notes, side
-/// questions, reviews, models that tools ask. The row is no reason to stop, and a side
-/// question needs none.
+/// questions, reviews, models that tools ask. The row is no reason to stop, and what is
+/// asked beside a run may have none.
 pub(super) async fn charge(parts: &RunsParts, key: &SessionKey, usage: &Usage) {
     if usage.cost.total > 0.0 {
         let usage = usage.clone();
@@ -38,5 +39,12 @@ pub(super) async fn charge(parts: &RunsParts, key: &SessionKey, usage: &Usage) {
         {
             tracing::error!(session = %key, %error, "session not updated");
         }
+    }
+}
+
+impl Runs {
+    /// Takes what was used outside of a run into the row of the session, if it has one.
+    pub async fn pay_for(&self, key: &SessionKey, usage: &Usage) {
+        charge(self.parts(), key, usage).await;
     }
 }

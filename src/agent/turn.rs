@@ -275,7 +275,7 @@ impl Turn<'_> {
 
     /// What the run has used so far, reviews of its tool calls included.
     fn spent(&self) -> Usage {
-        add(&self.used, &self.run.progress().reviews)
+        add(&self.used, &self.run.reviews())
     }
 
     /// Keeps the facts of the answer for those who ask how the run ended.

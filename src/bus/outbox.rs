@@ -1,11 +1,11 @@
 //! What waits to be sent on one connection.
 //!
 //! Owns: one queue for answers and events, so their order is defined.
-//! Promises: bounded in bytes, and so are the answers of all of them together, but for a
-//! little of each; an older delta of a run gives way to a newer one, never to the end; when the bound is reached
-//! the queue is freed at once and the connection is told to close. The writer numbers
-//! events when it takes them, so nothing that happens here can make a hole in `seq`
-//! (#12895).
+//! Promises: bounded in bytes, and so are the answers of all of them together, where more
+//! than a few wait; an older delta of a run gives way to a newer one, never to the end;
+//! when the bound is reached the queue is freed at once and the connection is told to
+//! close. The writer numbers events when it takes them, so nothing that happens here can
+//! make a hole in `seq` (#12895).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

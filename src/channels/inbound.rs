@@ -170,8 +170,7 @@ impl Channels {
             person: inbound.sender.id.clone(),
             is_owner: parts.settings.now().channels.is_owner(config.kind, &inbound.sender.id),
         };
-        let Some(inlet) = self.inlet() else { return Err("the gateway is starting".into()) };
-        match inlet.accept(said).await {
+        match self.inlet()?.accept(said).await {
             Ok(Taken::Run) => {
                 if is_new {
                     self.follow(reply);
@@ -211,8 +210,7 @@ impl Channels {
         if !text.trim_start().starts_with('/') {
             return Ok(false);
         }
-        let Some(inlet) = self.inlet() else { return Err("the gateway is starting".into()) };
-        inlet.is_command(key, text).await.map_err(|error| error.to_string())
+        self.inlet()?.is_command(key, text).await.map_err(|error| error.to_string())
     }
 
     /// Tells whoever wrote a message that it was given up, if it was to be answered.

@@ -203,7 +203,7 @@ impl Channels {
         self.0.runs.get()?.upgrade()
     }
 
-    pub(super) fn inlet(&self) -> Option<Arc<dyn Inlet>> {
-        self.0.inlet.get().cloned()
+    pub(super) fn inlet(&self) -> Result<Arc<dyn Inlet>, String> {
+        self.0.inlet.get().cloned().ok_or_else(|| "the gateway is starting".into())
     }
 }

@@ -57,10 +57,17 @@ fn names_command(message: &str) -> bool {
     if !message.starts_with('/') {
         return false;
     }
-    let word = message.split(|c: char| c == ':' || c.is_whitespace()).next().unwrap_or_default();
+    let (word, ..) = taken_apart(message);
     [message, word].into_iter().any(is_stop_word)
         || table::find(word).is_some()
         || unoffered::names().any(|name| name.eq_ignore_ascii_case(word))
+}
+
+/// What a command is called by, what is glued to it with a colon, and what follows.
+fn taken_apart(message: &str) -> (&str, &str, &str) {
+    let (word, rest) = message.split_once(char::is_whitespace).unwrap_or((message, ""));
+    let (name, glued) = word.split_once(':').unwrap_or((word, ""));
+    (name, glued, rest)
 }
 
 /// What a message is for.
@@ -145,8 +152,7 @@ impl Command {
         if let Some(settings) = directives::alone(message) {
             return Some(Self::Settings(settings));
         }
-        let (word, rest) = message.split_once(char::is_whitespace).unwrap_or((message, ""));
-        let (name, glued) = word.split_once(':').unwrap_or((word, ""));
+        let (name, glued, rest) = taken_apart(message);
         let args = [glued, " ", rest].concat().trim().to_owned();
         let Some(spec) = table::find(name) else {
             return unoffered::told(name, !args.is_empty()).map(Self::Said);

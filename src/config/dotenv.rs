@@ -78,13 +78,18 @@ pub fn hide(name: &str, value: &Secret) {
     }
     let hide_it = if is_secret(name) { telemetry::hide } else { telemetry::hide_variable };
     hide_it(value);
+    // A long part is a secret where the whole is one.
+    hide_parts(text, hide_it);
+}
+
+/// The same for the parts of an address alone; `hide_long` is for what may be any word.
+pub(super) fn hide_parts(text: &str, hide_long: fn(&Secret)) {
     let address::Parts { secrets, long } = address::parts(text);
-    // Whatever the variable is called. A long part is a secret where the whole is one.
     for secret in secrets {
         telemetry::hide(&Secret::new(secret));
     }
     for part in long {
-        hide_it(&Secret::new(part));
+        hide_long(&Secret::new(part));
     }
 }
 

@@ -224,11 +224,6 @@ fn hide_credentials(filled: &Value) {
     }
 }
 
-/// Whether this is none: the name of a variable, or the way to a file that is there.
-fn is_no_secret(text: &str) -> bool {
-    redact::is_variable(text.strip_prefix("Bearer ").unwrap_or(text)) || dotenv::is_way(text)
-}
-
 /// The same of what is secret at `path`; `is_all` where nothing of the value is shown.
 fn hide_credential(path: &[Step], text: &str, is_all: bool) {
     if is_no_secret(text) {
@@ -239,15 +234,14 @@ fn hide_credential(path: &[Step], text: &str, is_all: bool) {
         return dotenv::hide(name, &secret);
     }
     telemetry::hide(&secret);
-    let redact::address::Parts { secrets, long } = redact::address::parts(text);
-    for secret in secrets {
-        telemetry::hide(&Secret::new(secret));
-    }
     // In an address that is shown, a long part may be a word.
-    let hide_part = if is_all { telemetry::hide } else { telemetry::hide_variable };
-    for part in long {
-        hide_part(&Secret::new(part));
-    }
+    dotenv::hide_parts(text, if is_all { telemetry::hide } else { telemetry::hide_variable });
+}
+
+/// Whether a text at a place for a secret is none: the name of a variable, or the way to a
+/// file that is there.
+fn is_no_secret(text: &str) -> bool {
+    redact::is_variable(text.strip_prefix("Bearer ").unwrap_or(text)) || dotenv::is_way(text)
 }
 
 /// Parses a JSON5 object; `path` is for the error.

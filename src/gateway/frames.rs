@@ -47,19 +47,15 @@ impl Frames {
 
     /// Adds an answer.
     pub fn push_response(&mut self, response: Response) {
-        let length = response.len();
+        self.push_head(response.len());
         let Response { head, rest } = response;
-        let [before, id, behind] = head.parts();
-        self.push_head(length);
+        self.append(&head.parts());
         match rest {
             ResponseRest::Own(rest) if rest.len() > MAX_COPIED => {
-                self.append(&[before, id, behind]);
                 self.parts.push((std::mem::take(&mut self.last), rest));
             }
-            ResponseRest::Own(rest) => self.append(&[before, id, behind, &rest]),
-            ResponseRest::Shared(payload) => {
-                self.append(&[before, id, behind, payload.get(), Response::END]);
-            }
+            ResponseRest::Own(rest) => self.append(&[&rest]),
+            ResponseRest::Shared(payload) => self.append(&[payload.get(), Response::END]),
         }
     }
 

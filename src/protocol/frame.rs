@@ -88,11 +88,11 @@ fn parse_usual(message: &str) -> Option<Request<'_>> {
     let (id, rest) = split_plain(rest)?;
     let (method, rest) = split_plain(rest.strip_prefix(r#","method":""#)?)?;
     let params = match rest {
-        "}" | r#","params":{}}"# | r#","params":null}"# => None,
-        rest => {
-            let params = rest.strip_prefix(r#","params":"#)?.strip_suffix('}')?;
-            Some(serde_json::from_str::<&RawValue>(params).ok()?.to_owned())
-        }
+        "}" => None,
+        rest => match rest.strip_prefix(r#","params":"#)?.strip_suffix('}')? {
+            params if is_empty(params) => None,
+            params => Some(serde_json::from_str::<&RawValue>(params).ok()?.to_owned()),
+        },
     };
     Some(Request { id: id.into(), method: method.into(), params })
 }
@@ -112,7 +112,7 @@ fn parse_unusual(message: &str) -> Result<Request<'_>, FrameError> {
         && !envelope.method.is_empty()
     {
         let Envelope { id, method, params, .. } = envelope;
-        return Ok(Request { id, method, params: params.filter(|params| !is_empty(params)) });
+        return Ok(Request { id, method, params: params.filter(|params| !is_empty(params.get())) });
     }
     let value = json_of_javascript(message).map_err(|_| FrameError::NotJson)?;
     let id = value.get("id").cloned().unwrap_or_else(|| Value::from("invalid"));
@@ -123,12 +123,12 @@ fn parse_unusual(message: &str) -> Result<Request<'_>, FrameError> {
     Ok(Request {
         id: checked.id.into(),
         method: checked.method.into(),
-        params: params.filter(|params| !is_empty(params)),
+        params: params.filter(|params| !is_empty(params.get())),
     })
 }
 
-fn is_empty(params: &RawValue) -> bool {
-    matches!(params.get(), "{}" | "null")
+fn is_empty(params: &str) -> bool {
+    matches!(params, "{}" | "null")
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::stage::{
     Api, RUN_LIMIT, admin, ask, call, config, connect, deltas, end_of, ends_of, events, lines, row,
-    scripted, scripted_queueing, send, start, text_of, told,
+    scripted, scripted_queueing, send, spent_by, start, text_of, told,
 };
 use crate::support::client::standard_connect;
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
@@ -391,14 +391,14 @@ async fn a_side_question_that_fails_says_why() {
     let (gateway, mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;
     ask(&mut client, "main", "hello", "run-1").await;
-    let before = row(&mut client, MAIN).await["estimatedCostUsd"].as_f64().unwrap();
+    let before = spent_by(&mut client, MAIN).await;
     start(&mut client, "main", "/btw @mock text text=\"\"", "silent").await;
     end_of(&client, "silent").await;
     let silent = events(&client, "chat.side_result", "silent");
     assert_eq!(silent[0]["isError"], true, "{silent:?}");
     assert!(silent[0]["text"].as_str().unwrap().contains("the model said nothing"), "{silent:?}");
     // It has read the question all the same.
-    let after = row(&mut client, MAIN).await["estimatedCostUsd"].as_f64().unwrap();
+    let after = spent_by(&mut client, MAIN).await;
     assert!(after > before, "{after} {before}");
     mock.fail("mock-1", 400, "scripted refusal");
     start(&mut client, "main", "/side and?", "failed").await;
@@ -413,9 +413,9 @@ async fn a_side_question_is_paid_for_by_the_session_and_needs_no_session_for_tha
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;
     ask(&mut client, "main", "hello", "run-1").await;
-    let before = row(&mut client, MAIN).await["estimatedCostUsd"].as_f64().unwrap();
+    let before = spent_by(&mut client, MAIN).await;
     ask(&mut client, "main", "/btw and?", "aside").await;
-    let after = row(&mut client, MAIN).await["estimatedCostUsd"].as_f64().unwrap();
+    let after = spent_by(&mut client, MAIN).await;
     assert!(after > before, "{after} {before}");
     ask(&mut client, "fresh", "/btw and?", "fresh").await;
     let answers = events(&client, "chat.side_result", "fresh");

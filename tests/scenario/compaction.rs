@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use crate::aimock::Aimock;
 use crate::stage::{
-    RUN_LIMIT, admin, ask, call, connect, end_of, history, lines, row, start, text_of, told,
+    RUN_LIMIT, admin, ask, call, connect, end_of, history, lines, row, spent_by, start, text_of,
+    told,
 };
 use crate::support::client::{ALL_SCOPES, standard_connect};
 use crate::support::mock::tokens;
@@ -325,7 +326,7 @@ async fn one_can_go_back_behind_a_compaction_or_branch_off_there() {
 
     let spent = call(&mut client, "usage.cost", json!({"days": 1})).await["totals"].clone();
     assert_ne!(spent["totalTokens"], 0, "{spent}");
-    assert!(cost(&mut client).await > 0.0);
+    assert!(spent_by(&mut client, "agent:main:s").await > 0.0);
     let branch = call(&mut client, "sessions.compaction.branch", params.clone()).await;
     let key = branch["key"].as_str().unwrap().to_owned();
     // What it was branched off with was paid once.
@@ -629,11 +630,6 @@ async fn what_lasts_is_written_into_memory_before_a_conversation_is_summed_up() 
     assert!(!frames.contains("They like tea.") && !frames.contains("NO_REPLY"));
 }
 
-/// What the session has cost.
-async fn cost(client: &mut WsClient) -> f64 {
-    row(client, "agent:main:s").await["estimatedCostUsd"].as_f64().unwrap()
-}
-
 #[tokio::test]
 async fn what_notes_and_summaries_take_counts_for_the_run_and_the_session() {
     let compaction = json!({"keepRecentTokens": 1, "reserveTokens": 10_000_000});
@@ -651,12 +647,12 @@ async fn what_notes_and_summaries_take_counts_for_the_run_and_the_session() {
     let asked = mock.requests();
     let sizes = asked.iter().map(|request| tokens(&request.body["messages"].to_string()));
     assert_eq!(json!(input), json!(sizes.sum::<usize>()));
-    let after = cost(&mut client).await;
+    let after = spent_by(&mut client, "agent:main:s").await;
     assert!((after - paid).abs() < 1e-9, "{after} {paid}");
 
     // One that is asked for outside of a run counts as well.
     call(&mut client, COMPACT, json!({"key": "s"})).await;
-    assert!(cost(&mut client).await > after);
+    assert!(spent_by(&mut client, "agent:main:s").await > after);
 }
 
 #[tokio::test]

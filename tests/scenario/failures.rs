@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::stage::{
-    Api, Stage, admin, ask, end_of, ends_of, events, history, row, scripted, settles, start,
+    Api, Stage, admin, ask, end_of, ends_of, events, history, scripted, settles, spent_by, start,
     text_of, with_both_apis,
 };
 use crate::support::WsClient;
@@ -118,10 +118,9 @@ async fn an_answer_that_broke_is_paid_for_as_far_as_it_was_counted() {
     let mut client = admin(&gateway).await;
     let end = ask(&mut client, "main", "@mock err after=3", "run-1").await;
     assert_eq!(end["state"], "error", "{end}");
-    let row = row(&mut client, "agent:main:main").await;
     let history = history(&mut client, "main").await;
     let broken = history.iter().rfind(|it| it["role"] == "assistant").unwrap();
     let price = broken["usage"]["cost"]["total"].as_f64().unwrap();
-    let paid = row["estimatedCostUsd"].as_f64().unwrap();
-    assert!(price > 0.0 && (paid - price).abs() < 1e-9, "{row} {broken}");
+    let paid = spent_by(&mut client, "agent:main:main").await;
+    assert!(price > 0.0 && (paid - price).abs() < 1e-9, "{paid} {broken}");
 }

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::stage::{
-    Api, admin, ask, call, config, connect, events, history, row, scripted, text_of, until,
+    Api, admin, ask, call, config, connect, events, history, scripted, spent_by, text_of, until,
 };
 use crate::support::client::{ALL_SCOPES, standard_connect};
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
@@ -160,8 +160,7 @@ async fn a_look_at_a_picture_is_paid_for_whoever_asks_and_whatever_is_said() {
     fs::write(gateway.workspace().join("dot.png"), b"\x89PNG\r\n\x1a\n..").unwrap();
     let mut client = owner(&gateway).await;
     ask(&mut client, "main", "hello", "run-1").await;
-    let row_cost = |row: &Value| row["estimatedCostUsd"].as_f64().unwrap();
-    let mut before = row_cost(&row(&mut client, "agent:main:main").await);
+    let mut before = spent_by(&mut client, "agent:main:main").await;
     for (prompt, answer) in [
         ("Which colour?", "Echo: Which colour?"),
         ("@mock text text=\"\"", "The model said nothing."),
@@ -169,7 +168,7 @@ async fn a_look_at_a_picture_is_paid_for_whoever_asks_and_whatever_is_said() {
         let args = json!({"image": "dot.png", "prompt": prompt});
         let said = call(&mut client, "tools.invoke", json!({"name": "image", "args": args})).await;
         assert!(said.to_string().contains(answer), "{said}");
-        let after = row_cost(&row(&mut client, "agent:main:main").await);
+        let after = spent_by(&mut client, "agent:main:main").await;
         assert!(after > before, "{prompt}: {after} {before}");
         before = after;
     }

@@ -123,6 +123,17 @@ async fn another_variable_of_the_file_is_the_key_of_the_next_run() {
     assert_eq!(last_key(&mock), "second-key");
 }
 
+/// Asks until the provider gets this key.
+async fn asks_until_the_key_is(client: &mut WsClient, mock: &MockProvider, key: &str) {
+    let mut asked = 1;
+    until("the other key", async || {
+        asked += 1;
+        ask(client, "main", "hello", &format!("run-{asked}")).await;
+        (last_key(mock) == key).then_some(())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn another_variable_of_the_file_dotenv_is_the_key_of_the_next_run() {
     for mode in ["hot", "off"] {
@@ -143,13 +154,7 @@ async fn another_variable_of_the_file_dotenv_is_the_key_of_the_next_run() {
             assert_eq!(last_key(&mock), "second-key");
             continue;
         }
-        let mut asked = 1;
-        until("the other key", async || {
-            asked += 1;
-            ask(&mut client, "main", "hello", &format!("run-{asked}")).await;
-            (last_key(&mock) == "second-key").then_some(())
-        })
-        .await;
+        asks_until_the_key_is(&mut client, &mock, "second-key").await;
     }
 }
 
@@ -169,13 +174,7 @@ printf '{"protocolVersion":1,"values":{"a":"%s","b":"x"}}' "$VAULT_KEY"
     ask(&mut client, "main", "hello", "run-1").await;
     assert_eq!(last_key(&mock), "first-key");
     fs::write(gateway.state_dir().join(".env"), "VAULT_KEY=second-key\n").unwrap();
-    let mut asked = 1;
-    until("the other key", async || {
-        asked += 1;
-        ask(&mut client, "main", "hello", &format!("run-{asked}")).await;
-        (last_key(&mock) == "second-key").then_some(())
-    })
-    .await;
+    asks_until_the_key_is(&mut client, &mock, "second-key").await;
 }
 
 #[tokio::test]

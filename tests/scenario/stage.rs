@@ -216,6 +216,11 @@ pub async fn row(client: &mut WsClient, key: &str) -> Value {
     rows.iter().find(|row| row["key"] == key).cloned().unwrap_or(Value::Null)
 }
 
+/// What a session has cost, in US dollars, as its row says.
+pub async fn spent_by(client: &mut WsClient, key: &str) -> f64 {
+    row(client, key).await["estimatedCostUsd"].as_f64().unwrap()
+}
+
 /// Waits until the session has this status and nothing runs in it.
 pub async fn settles(client: &mut WsClient, key: &str, status: &str) {
     let deadline = Instant::now() + RUN_LIMIT;

@@ -11,7 +11,7 @@ const KEY_LENGTH: usize = 16;
 /// `--api-key=secret`, and `--url=` with an address that has a secret, without the secret;
 /// `None` when it is no such argument.
 pub fn argument(text: &str) -> Option<String> {
-    let (name, value) = text.strip_prefix("--")?.split_once('=')?;
+    let (name, value) = flag(text)?;
     if value.is_empty() {
         return None;
     }
@@ -21,15 +21,14 @@ pub fn argument(text: &str) -> Option<String> {
 
 /// The secret of `--api-key=secret`; a variable in its place is none.
 pub fn secret_of_argument(text: &str) -> Option<&str> {
-    let (name, value) = text.strip_prefix("--")?.split_once('=')?;
+    let (name, value) = flag(text)?;
     (is_secret(name) && is_own(value)).then_some(value)
 }
 
 /// What is secret in a text that is shown otherwise: in an address, also as the value of an
 /// argument.
 pub fn secrets_of_address(text: &str) -> Vec<&str> {
-    let argument = text.strip_prefix("--").and_then(|flag| flag.split_once('='));
-    let address = argument.map_or(text, |(_, value)| value);
+    let address = flag(text).map_or(text, |(_, value)| value);
     shown(address).map(|_| parts(address).secrets).unwrap_or_default()
 }
 
@@ -48,10 +47,14 @@ pub fn secret_of_item(text: &str) -> Option<&str> {
     (is_secret(name) || shown(told).is_some()).then_some(told)
 }
 
+/// `--name=value`, taken apart.
+fn flag(text: &str) -> Option<(&str, &str)> {
+    text.strip_prefix("--")?.split_once('=')
+}
+
 /// The name of such an item and what is said by it.
 fn named(text: &str) -> Option<(&str, &str)> {
-    let value = text.strip_prefix("--").and_then(|flag| flag.split_once('='));
-    let value = value.map_or(text, |(_, value)| value);
+    let value = flag(text).map_or(text, |(_, value)| value);
     let end = value.find([':', '='])?;
     let (name, _) = value.split_at(end);
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);

@@ -86,7 +86,8 @@ pub(super) fn secret_of_item<'a>(path: &[Step], value: &'a Value) -> Option<&'a 
 }
 
 /// What is secret in texts that are for something else: in arguments, and in addresses
-/// wherever they stand. It is hidden where they are shown.
+/// wherever they stand. It is hidden where they are shown. The name of a variable may be
+/// among it.
 pub(super) fn inner_secrets(config: &Value) -> Vec<&str> {
     let mut found = Vec::new();
     walk(&mut Vec::new(), config, &mut |_, value| {
@@ -99,7 +100,7 @@ pub(super) fn inner_secrets(config: &Value) -> Vec<&str> {
                 let values = with_flags(items).filter(|(_, is_value)| *is_value);
                 let texts = values.filter_map(|(item, _)| item.as_str());
                 // After a flag that has no value comes the next one.
-                found.extend(texts.filter(|text| !is_variable(text) && !text.starts_with("--")));
+                found.extend(texts.filter(|text| !text.starts_with("--")));
             }
             _ => {}
         }

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 
 use super::asking::{change, get, request, written};
 use super::{Chat, find, names, place, said};
-use crate::stage::{admin, ask, call, end_of, history, row, start, text_of, until};
+use crate::stage::{admin, ask, call, end_of, history, spent_by, start, text_of, until};
 use crate::support::client::SOON;
 use crate::support::{Gateway, MockProvider, WsClient};
 
@@ -265,7 +265,7 @@ async fn a_model_reviews_a_call_and_only_a_clear_yes_lets_it_go_on() {
         let mut client = admin(&gateway).await;
         let end = ask(&mut client, "s", &text, "run-1").await;
         let used = end["usage"]["cost"]["total"].as_f64().unwrap();
-        let paid = row(&mut client, "agent:main:s").await["estimatedCostUsd"].as_f64().unwrap();
+        let paid = spent_by(&mut client, "agent:main:s").await;
         assert!(used > 0.11 && (paid - used).abs() < 1e-9, "{used} {paid}");
     }
 }
