@@ -302,6 +302,7 @@ mod tests {
     use super::*;
     use crate::gateway::preauth::PreauthBudget;
     use bytes::Bytes;
+    use std::cell::Cell;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
 
@@ -315,6 +316,14 @@ mod tests {
         let permit = PreauthBudget::new(1).enter(peer.ip(), false, Arc::clone(&meter));
         let server = MeteredStream::new(Transport::Plain(tcp), Arc::clone(&meter), permit);
         (client, server, meter)
+    }
+
+    /// While it lives, time goes on where a test says so alone, and not whenever
+    /// everybody waits for the kernel.
+    fn still() -> std::sync::mpsc::Sender<()> {
+        let (held, over) = std::sync::mpsc::channel();
+        tokio::task::spawn_blocking(move || over.recv());
+        held
     }
 
     async fn end(server: &mut MeteredStream) -> std::io::ErrorKind {
@@ -364,6 +373,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn every_request_has_a_budget_of_its_own_and_only_proof_lifts_it() {
         let (mut client, mut server, meter) = pair().await;
+        let _still = still();
         let mut bytes = vec![0; 60 * 1024];
         for _ in 0..3 {
             let write = async { client.write_all(&vec![b'x'; 60 * 1024]).await.unwrap() };
@@ -399,23 +409,37 @@ mod tests {
         let began = Instant::now();
         let error = server.write_all(&vec![b'x'; 64 * 1024 * 1024]).await.unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
-        assert_eq!(began.elapsed().as_secs(), STALL_LIMIT.as_secs());
+        // What the kernel takes late puts it off.
+        assert!(began.elapsed() >= STALL_LIMIT, "{:?}", began.elapsed());
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_reads_his_answer_slowly_gets_all_of_it() {
         let (mut client, mut server, meter) = pair().await;
         meter.answering();
+        let _still = still();
+        let began = Instant::now();
         let answer = vec![b'x'; 32 * 1024 * 1024];
-        let read = async {
-            let mut came = vec![0; answer.len()];
-            for part in came.chunks_mut(4 * 1024 * 1024) {
-                tokio::time::sleep(STALL_LIMIT / 2).await;
-                client.read_exact(part).await.unwrap();
+        let written = Cell::new(0);
+        let write = async {
+            for part in answer.chunks(64 * 1024) {
+                server.write_all(part).await.unwrap();
+                written.set(written.get() + part.len());
             }
         };
-        let (written, ()) = tokio::join!(server.write_all(&answer), read);
-        written.unwrap();
+        let read = async {
+            let mut space = vec![0; 256 * 1024];
+            let mut came = 0;
+            while came < answer.len() {
+                tokio::time::advance(STALL_LIMIT - Duration::from_secs(1)).await;
+                let before = written.get();
+                while written.get() == before && came < answer.len() {
+                    came += client.read(&mut space).await.unwrap();
+                }
+            }
+        };
+        tokio::join!(write, read);
+        assert!(began.elapsed() > STALL_LIMIT * 2, "{:?}", began.elapsed());
         assert_eq!(meter.phase(), Phase::Answering(Some(64 * 1024)));
     }
 
