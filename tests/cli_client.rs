@@ -740,3 +740,35 @@ async fn what_is_no_gateway_or_not_there_says_what_to_do() {
     assert_eq!(ran.code, Some(2));
     assert!(ran.err.contains("--token") && !ran.err.contains("hunter2"), "{}", ran.err);
 }
+
+/// What bash offers when Tab is pressed after a line that begins like this.
+fn offered(words: &str) -> String {
+    let line = format!(
+        "source <('{}' completion bash) || exit; COMP_WORDS=({words}); \
+         COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); COMP_LINE='{words}'; \
+         _clawgate clawgate \"${{COMP_WORDS[-1]}}\" \"${{COMP_WORDS[-2]}}\"; \
+         echo \"${{COMPREPLY[@]}}\"",
+        env!("CARGO_BIN_EXE_clawgate")
+    );
+    let output = Command::new("bash").args(["--norc", "-c", &line]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+#[test]
+fn a_shell_completes_commands_and_flags() {
+    assert_eq!(offered("clawgate devi"), "devices");
+    assert_eq!(offered("clawgate devices appr"), "approve");
+    assert_eq!(offered("clawgate qr --setup"), "--setup-code-only");
+    let of = |shell: &[&str], named: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+        command.arg("completion").args(shell).env("SHELL", named).output().unwrap()
+    };
+    let own = String::from_utf8(of(&[], "/usr/bin/zsh").stdout).unwrap();
+    assert!(own.starts_with("#compdef clawgate"), "{own}");
+    assert_eq!(own.as_bytes(), of(&["--shell", "zsh"], "/bin/bash").stdout);
+    let unknown = of(&[], "/bin/sh");
+    assert_eq!(unknown.status.code(), Some(1));
+    let said = String::from_utf8(unknown.stderr).unwrap();
+    assert!(said.contains("clawgate completion bash"), "{said}");
+}

@@ -16,6 +16,7 @@ mod channels;
 mod chat;
 mod checked;
 pub mod client;
+mod completion;
 mod config;
 mod control;
 mod cron;
@@ -63,6 +64,7 @@ pub use call::CallArgs;
 pub use channels::ChannelsArgs;
 pub use chat::ChatArgs;
 pub use client::LocalGateway;
+pub use completion::CompletionArgs;
 pub use config::ConfigArgs;
 pub use cron::CronArgs;
 pub use dashboard::DashboardArgs;
@@ -162,6 +164,8 @@ enum Command {
     Message(MessageArgs),
     /// Show and decide who may write by a channel.
     Pairing(PairingArgs),
+    /// Print what lets a shell complete these commands and their flags.
+    Completion(CompletionArgs),
 }
 
 /// Parses the arguments and runs the command. A usage error exits with 2.
@@ -179,6 +183,7 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         None => gateway::run(&cli.gateway, &env),
         Some(Command::Gateway(command)) => of_gateway(*command, env),
         Some(Command::Token(args)) => token::run(&args, &env),
+        Some(Command::Completion(args)) => completion::run(&args, &env),
         Some(Command::Config(args)) => config::run(&args, &env),
         Some(Command::Doctor(args)) => doctor::run(&args, &env),
         Some(Command::Security(args)) => security::run(&args, &env),

@@ -1,10 +1,9 @@
 //! `.env` in the state directory, where people put the keys of a service.
 //!
-//! Owns: its format, which of its variables hold, and how the value of any variable or
-//! header is kept out of the log, wherever it comes from. Promises: it is only read; what
-//! is wrong with it is told by the number of the line, never by what stands there. Must
-//! not: read a file of this name anywhere else, such as in the folder that a program
-//! happens to be started in.
+//! Owns: its format, and which of its variables hold. Promises: it is only read; what is
+//! wrong with it is told by the number of the line, never by what stands there. Must not:
+//! read a file of this name anywhere else, such as in the folder that a program happens to
+//! be started in.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,10 +11,8 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::redact::{address, is_secret};
-use super::{Env, Paths, decides_code, is_variable};
+use super::{Env, Paths, decides_code, hiding, is_variable};
 use crate::support::Secret;
-use crate::telemetry;
 
 /// Far more than the keys of anybody; keeps a wrong file from filling memory.
 const LIMIT: u64 = 1024 * 1024;
@@ -39,7 +36,7 @@ pub(super) fn beside(env: &Env, paths: &Paths) -> (Env, Option<String>) {
         }
     };
     for (name, value) in &variables {
-        hide(name, value);
+        hiding::variable(name, value);
     }
     let shown: Vec<_> = wrong.iter().take(MOST).map(String::as_str).collect();
     let more = if wrong.len() > MOST { " and more" } else { "" };
@@ -66,37 +63,6 @@ fn read(path: &Path) -> io::Result<String> {
     } else {
         Err(io::Error::other(format!("it has more than {LIMIT} bytes")))
     }
-}
-
-/// Keeps the value of a variable or a header out of the log from now on, and the parts of
-/// an address. The way to a file that is there stays, though the variable is called a
-/// secret: half of the lines may have it, and it is where a secret is kept.
-pub fn hide(name: &str, value: &Secret) {
-    let text = value.expose();
-    if is_way(text) {
-        return;
-    }
-    let hide_it = if is_secret(name) { telemetry::hide } else { telemetry::hide_variable };
-    hide_it(value);
-    // A long part is a secret where the whole is one.
-    hide_parts(text, hide_it);
-}
-
-/// The same for the parts of an address alone; `hide_long` is for what may be any word.
-pub(super) fn hide_parts(text: &str, hide_long: fn(&Secret)) {
-    let address::Parts { secrets, long } = address::parts(text);
-    for secret in secrets {
-        telemetry::hide(&Secret::new(secret));
-    }
-    for part in long {
-        hide_long(&Secret::new(part));
-    }
-}
-
-/// Whether this is the way to a file that is there.
-pub(super) fn is_way(text: &str) -> bool {
-    let way = Path::new(text);
-    way.is_absolute() && way.exists()
 }
 
 /// The variables that hold, and what is wrong in each line that has none. Of two
@@ -179,6 +145,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::telemetry;
 
     fn read_from(text: &str) -> (Vec<String>, Vec<String>) {
         let (found, wrong) = variables(text);

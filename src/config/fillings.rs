@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::edit::{Step, ValuePath, walk};
 use super::keys::{self, Kind};
 use super::redact::{REDACTED, is_secret, redacted};
-use super::{Env, dotenv, substitute};
+use super::{Env, hiding, substitute};
 use crate::support::Secret;
 
 /// Keeps the values that `env` has for `raw` out of the log, as those of `.env` are kept
@@ -22,7 +22,7 @@ pub(super) fn hide(raw: &Value, env: &Env) {
             let Some(value) = env.get(name) else { continue };
             let is_word = value.bytes().all(|byte| byte.is_ascii_alphabetic());
             if is_secret(name) || !(is_word || is_setting(&path, &value)) {
-                dotenv::hide(name, &Secret::new(value));
+                hiding::variable(name, &Secret::new(value));
             }
         }
     }

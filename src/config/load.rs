@@ -7,18 +7,15 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::edit::Step;
 use super::explain::Ledger;
 use super::gateway::{self, Sources};
 use super::schema::Node;
 use super::{
     ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, channels, cli_backend,
-    commands, cron, dotenv, env_section, exec, exec_policy, fillings, foreign, heartbeat, hooks,
-    include, logging, mcp, messages, models, nesting, nodes, otel, profiles, push, redact, secrets,
+    commands, cron, dotenv, env_section, exec, exec_policy, fillings, foreign, heartbeat, hiding,
+    hooks, include, logging, mcp, messages, models, nesting, nodes, otel, profiles, push, secrets,
     session, skills, substitute, tools, voice, web, workspace,
 };
-use crate::support::Secret;
-use crate::telemetry;
 
 /// The sections that are read; the rest is kept as it is.
 const SECTIONS: [&str; 18] = [
@@ -181,9 +178,9 @@ fn filled(raw: &Value, env: &Env, place: &Path) -> Result<Value, ConfigError> {
     if let (Value::Object(members), Some(offered)) = (&mut filled, offered) {
         members.insert("channels".into(), offered);
     }
-    hide_credentials(&filled);
+    hiding::credentials(&filled);
     // What nobody here reads is in the file all the same.
-    hide_credentials(raw);
+    hiding::credentials(raw);
     fillings::hide(raw, env);
     Ok(filled)
 }
@@ -206,42 +203,6 @@ pub(super) fn with_section(raw: &Value, env: &Env, file: &Path) -> Result<Env, C
     let section = substitute::sections(raw, &["env"], &own, file)?;
     let variables = env_section::read(&Node::root(&section, file).member("env")?)?;
     Ok(own.with(Arc::new(variables)))
-}
-
-/// Keeps what is written in the file out of the log.
-fn hide_credentials(filled: &Value) {
-    for (path, value) in redact::credentials(filled) {
-        let shown = redact::redacted_at(&path, value);
-        if let Some(text) = value.as_str().filter(|_| shown != *value) {
-            // The name before it is no secret, unless all of the item is.
-            let item = redact::secret_of_item(&path, value).filter(|_| shown != redact::REDACTED);
-            hide_credential(&path, item.unwrap_or(text), shown == redact::REDACTED);
-        }
-    }
-    // Of a text that is shown otherwise only this is hidden.
-    for text in redact::inner_secrets(filled).into_iter().filter(|text| !is_no_secret(text)) {
-        telemetry::hide(&Secret::new(text));
-    }
-}
-
-/// The same of what is secret at `path`; `is_all` where nothing of the value is shown.
-fn hide_credential(path: &[Step], text: &str, is_all: bool) {
-    if is_no_secret(text) {
-        return;
-    }
-    let secret = Secret::new(text);
-    if let Some(Step::Key(name)) = path.last().filter(|_| redact::is_variable_place(path)) {
-        return dotenv::hide(name, &secret);
-    }
-    telemetry::hide(&secret);
-    // In an address that is shown, a long part may be a word.
-    dotenv::hide_parts(text, if is_all { telemetry::hide } else { telemetry::hide_variable });
-}
-
-/// Whether a text at a place for a secret is none: the name of a variable, or the way to a
-/// file that is there.
-fn is_no_secret(text: &str) -> bool {
-    redact::is_variable(text.strip_prefix("Bearer ").unwrap_or(text)) || dotenv::is_way(text)
 }
 
 /// Parses a JSON5 object; `path` is for the error.
@@ -297,46 +258,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::telemetry;
 
     const MASK: &str = "[hidden: a secret of the gateway]";
-
-    #[test]
-    fn of_an_argument_only_the_secret_stays_out_of_the_log() {
-        let home = tempfile::tempdir().unwrap();
-        let folder = home.path().to_str().unwrap();
-        let args = [
-            "-e",
-            "A_TOKEN=argument-canary-1",
-            "--env=B=pg://u:argument-canary-2@h",
-            "--api-key",
-            "argument-canary-3",
-            "--token=argument-canary-4",
-            "https://h/argument-canary-path/sse?api_key=argument-canary-5",
-            "--private-key",
-            folder,
-            "-e",
-            &format!("DB_PASSWORD_FILE={folder}"),
-            "--no-password",
-            "argument-word-7",
-            "--url=https://me:argument-canary-8@h",
-            "--authorization",
-            "Bearer ${ARGUMENT_VARIABLE_9}",
-        ];
-        let providers = json!({"p": {"baseUrl": "https://me:argument-canary-6@h/v1"}});
-        let servers = json!({"m": {"args": args}});
-        hide_credentials(&json!({"mcp": {"servers": servers}, "models": {"providers": providers}}));
-        let said = telemetry::without_secrets("A_TOKEN=argument-canary-1, argument-canary-2");
-        assert_eq!(said, "A_TOKEN=***, ***");
-        let said = "--api-key argument-canary-3 --token=argument-canary-4 argument-canary-path \
-                    argument-canary-5 argument-canary-6 argument-canary-8";
-        let shown =
-            format!("--api-key {MASK} --token={MASK} argument-canary-path {MASK} {MASK} {MASK}");
-        assert_eq!(telemetry::result_without_secrets(said), shown);
-        let words = "argument-word-7 ${ARGUMENT_VARIABLE_9}";
-        assert_eq!(telemetry::without_secrets(words), words);
-        let line = format!("--private-key {folder}");
-        assert_eq!(telemetry::without_secrets(&line), line);
-    }
 
     #[test]
     fn a_variable_of_the_file_is_kept_out_as_its_name_says() {

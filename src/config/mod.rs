@@ -31,6 +31,7 @@ pub mod foreign;
 mod gateway;
 mod guardrails;
 mod heartbeat;
+mod hiding;
 pub mod hooks;
 mod http;
 pub mod include;
@@ -84,7 +85,7 @@ pub use commands::CommandsSettings;
 pub use control_ui::{EmbedSandbox, UiSettings};
 pub use cron::{CronRetryOn, CronRetrySettings, CronSettings, FailureAlertSettings};
 pub use dialects::DialectsSettings;
-pub use dotenv::{fault as dotenv_fault, hide as hide_variable};
+pub use dotenv::fault as dotenv_fault;
 pub use env::Env;
 pub use error::ConfigError;
 pub use exec::ExecSettings;
@@ -98,6 +99,7 @@ pub use guardrails::{
     tool_id,
 };
 pub use heartbeat::{ActiveHours, HEARTBEAT_PROMPT, HeartbeatSettings};
+pub use hiding::variable as hide_variable;
 pub use hooks::HooksSettings;
 pub use http::{EndpointSettings, HttpSettings};
 pub use load::{check, load, load_text, parse, parse_value, preview};

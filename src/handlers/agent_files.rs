@@ -80,8 +80,7 @@ async fn with_files<T: Send + 'static>(
 ) -> Reply<T> {
     let workspaces = Arc::clone(&cx.services.runs.parts().workspaces);
     let dir = agent.workspace.clone();
-    let worked = blocking(move || work(&workspaces, dir)).await;
-    let worked = worked.map_err(|_| ErrorShape::unavailable("the gateway stops"))?;
+    let worked = blocking(move || work(&workspaces, dir)).await?;
     worked.map_err(|error| match error {
         FilesError::Unsafe(_) | FilesError::TooLarge { .. } => {
             ErrorShape::invalid(error.to_string())

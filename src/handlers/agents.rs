@@ -46,8 +46,7 @@ async fn in_files(cx: &Ctx, agents: Vec<AgentSettings>) -> Reply<Vec<FileIdentit
         };
         agents.iter().map(of).collect()
     };
-    let read = blocking(read).await;
-    read.map_err(|_| ErrorShape::unavailable("the gateway stops"))
+    Ok(blocking(read).await?)
 }
 
 fn summary(agent: &AgentSettings, file: &FileIdentity, primary: &str) -> Value {

@@ -28,8 +28,7 @@ use super::restart::Restarting;
 /// Secrets are not shown; what stands in their place can be written back.
 pub async fn get(cx: Ctx, _: NoParams) -> Reply<Value> {
     let env = cx.services.env.clone();
-    let read = blocking(move || ConfigSnapshot::read(&env)).await;
-    let seen = read.map_err(|_| stopped())?;
+    let seen = blocking(move || ConfigSnapshot::read(&env)).await?;
     let seen = seen.map_err(|error| ErrorShape::unavailable(error.to_string()))?;
     let state = cx.services.reload.state.now();
     let settings = cx.services.settings.now();
@@ -142,8 +141,7 @@ async fn nothing_to_write(cx: &Ctx, method: &str) -> Reply<Value> {
         return Err(ErrorShape::invalid(format!("invalid {method} params: {missing}")));
     }
     let env = cx.services.env.clone();
-    let read = blocking(move || ConfigSnapshot::read(&env)).await;
-    let seen = read.map_err(|_| stopped())?;
+    let seen = blocking(move || ConfigSnapshot::read(&env)).await?;
     let seen = seen.map_err(|error| ErrorShape::unavailable(error.to_string()))?;
     if let Some(wrong) = seen.issues.first() {
         return Err(refusal(&ConfigWriteError::Invalid(wrong.clone())));
@@ -172,7 +170,7 @@ async fn write(cx: &Ctx, method: &str, p: ConfigWriteParams) -> Reply<Value> {
     };
     let env = cx.services.env.clone();
     let work = move |would_work: Box<WouldWork>| document::write(&change, &base, &env, would_work);
-    let written = in_turn(&cx.services, work).await.map_err(|_| stopped())?;
+    let written = in_turn(&cx.services, work).await?;
     let written = written.map_err(|error| refusal(&error))?;
     if written.changed {
         let by = &cx.caller.name;
@@ -287,8 +285,4 @@ pub(super) fn refusal(error: &ConfigWriteError) -> ErrorShape {
 
 fn issue(issue: &ConfigIssue) -> Value {
     json!({"path": issue.path, "message": issue.message})
-}
-
-fn stopped() -> ErrorShape {
-    ErrorShape::unavailable("the config file was not looked at; the log says why")
 }

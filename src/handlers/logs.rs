@@ -32,8 +32,7 @@ pub async fn tail(cx: Ctx, p: LogsTailParams) -> Reply<Value> {
     let max_bytes = p.max_bytes.unwrap_or(MAX_BYTES);
     let now_ms = cx.now_ms();
     let read = move || telemetry::tail(&place, p.cursor, asked, max_bytes, now_ms);
-    let read = blocking(read).await;
-    let read = read.map_err(|_| ErrorShape::unavailable("the gateway stops"))?;
+    let read = blocking(read).await?;
     let mut tail = read.map_err(|error| ErrorShape::unavailable(error.to_string()))?;
     tail.lines.retain(|line| wanted.has(line));
     tail.lines.drain(..tail.lines.len().saturating_sub(limit));

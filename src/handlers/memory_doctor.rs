@@ -196,8 +196,7 @@ async fn with_dreams<T: Send + 'static>(
 ) -> Reply<(String, T)> {
     let agent = agent(cx)?;
     let dreams = Dreams::of(&cx.services.settings.now(), &agent);
-    let worked = blocking(move || work(&dreams)).await;
-    let worked = worked.map_err(|_| ErrorShape::unavailable("the gateway stops"))?;
+    let worked = blocking(move || work(&dreams)).await?;
     let done = worked.map_err(|error| ErrorShape::unavailable(error.to_string()))?;
     Ok((agent.id, done))
 }

@@ -55,7 +55,7 @@ pub async fn update(cx: Ctx, p: SkillsUpdateParams) -> Reply<Value> {
     };
     let skills = Arc::clone(skills(&cx));
     let work = super::config::in_turn(&cx.services, move |_| skills.update(change));
-    let changed = work.await.map_err(|_| stopped())?.map_err(|error| match error {
+    let changed = work.await?.map_err(|error| match error {
         UpdateError::Invalid { .. } => {
             ErrorShape::invalid(format!("invalid skills.update params: {error}"))
         }
@@ -130,12 +130,7 @@ pub(super) async fn look<T: Send + 'static>(
     work: impl FnOnce(&Skills) -> T + Send + 'static,
 ) -> Reply<T> {
     let skills = Arc::clone(skills(cx));
-    let worked = blocking(move || work(&skills)).await;
-    worked.map_err(|_| stopped())
-}
-
-fn stopped() -> ErrorShape {
-    ErrorShape::unavailable("the gateway stops")
+    Ok(blocking(move || work(&skills)).await?)
 }
 
 pub(super) fn agent(cx: &Ctx, named: Option<&str>) -> Reply<AgentSettings> {

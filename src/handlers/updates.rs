@@ -5,7 +5,6 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::SERVER_VERSION;
-use crate::protocol::ErrorShape;
 use crate::protocol::methods::NoParams;
 use crate::protocol::methods::diagnostics::UpdateRunParams;
 use crate::registry::{Ctx, Reply};
@@ -63,8 +62,7 @@ pub async fn run(cx: Ctx, p: UpdateRunParams) -> Reply<Value> {
 }
 
 async fn look() -> Reply<Installation> {
-    let found = blocking(installation::find).await;
-    found.map_err(|_| ErrorShape::unavailable("the gateway stops"))
+    Ok(blocking(installation::find).await?)
 }
 
 fn shown(found: &Installation) -> Value {

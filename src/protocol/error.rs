@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Profile;
+use crate::support::Unfinished;
 
 /// Codes of the standard profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,6 +173,12 @@ impl ErrorShape {
             wire.insert("retryAfterMs".into(), json!(after));
         }
         Value::Object(wire)
+    }
+}
+
+impl From<Unfinished> for ErrorShape {
+    fn from(unfinished: Unfinished) -> Self {
+        Self::unavailable(unfinished.to_string())
     }
 }
 

@@ -4,6 +4,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures_util::future::join_all;
+use rqrr::PreparedImage;
 use serde_json::{Value, json};
 
 use crate::stage::{admin, call, connect};
@@ -114,6 +115,37 @@ async fn the_command_line_prints_a_code_that_works() {
     let shown = said(&gateway, &["qr", "--public-url", url, "--json"]).await;
     let shown: Value = serde_json::from_str(&shown).unwrap();
     assert!(shown["setupCode"].is_string() && shown["expiresAtMs"].is_u64(), "{shown}");
+}
+
+/// What a camera reads in the picture of a code: light is a block, two rows to a line.
+fn scanned(picture: &str) -> String {
+    const SCALE: usize = 4;
+    let lines: Vec<Vec<char>> = picture.lines().map(|line| line.chars().collect()).collect();
+    let (width, height) = (lines[0].len(), lines.len() * 2);
+    let is_light = |x: usize, y: usize| match lines[y / 2][x] {
+        '█' => true,
+        '▀' => y.is_multiple_of(2),
+        '▄' => y % 2 == 1,
+        ' ' => false,
+        other => panic!("{other:?}"),
+    };
+    let grey = |x: usize, y: usize| if is_light(x / SCALE, y / SCALE) { 255 } else { 0 };
+    let mut image = PreparedImage::prepare_from_greyscale(width * SCALE, height * SCALE, grey);
+    let found = image.detect_grids();
+    assert_eq!(found.len(), 1);
+    found[0].decode().unwrap().1
+}
+
+#[tokio::test]
+async fn a_camera_reads_the_code_off_a_terminal() {
+    let gateway = gateway().await;
+    let url = "wss://a-rather-long-name-of-a-gateway.at-home.example:18789";
+    let printed = said(&gateway, &["qr", "--public-url", url]).await;
+    let (picture, rest) = printed.split_once("\n\nSetup code: ").unwrap();
+    let code = rest.lines().next().unwrap();
+    assert_eq!(scanned(picture), code);
+    let plain = said(&gateway, &["qr", "--public-url", url, "--no-ascii"]).await;
+    assert!(plain.starts_with("Setup code: "), "{plain}");
 }
 
 /// A browser elsewhere that has this code of `clawgate dashboard`.

@@ -5,6 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use clap::Args;
+use qrcode::render::unicode::Dense1x2;
+use qrcode::{EcLevel, QrCode};
 use serde_json::json;
 
 use super::super::client::GatewayUrl;
@@ -28,6 +30,9 @@ pub struct QrArgs {
     /// Print the code and nothing else
     #[arg(long)]
     setup_code_only: bool,
+    /// Leave the picture out
+    #[arg(long)]
+    no_ascii: bool,
     /// How to reach the gateway.
     #[command(flatten)]
     connect: ConnectArgs,
@@ -51,11 +56,24 @@ pub async fn run(args: QrArgs, around: &Surroundings, screen: &mut Screen) -> Re
         if args.setup_code_only {
             return format!("{code}\n");
         }
+        let picture = if args.no_ascii { None } else { picture(&code) };
+        let (picture, how) = picture.map_or_else(
+            || (String::new(), "Enter"),
+            |picture| (format!("{picture}\n\n"), "Scan or enter"),
+        );
         format!(
-            "Setup code: {code}\n\nGateway: {}\nIt is good for one device and ten minutes. Enter it in the app; the device is then paired.\n",
+            "{picture}Setup code: {code}\n\nGateway: {}\nIt is good for one device and ten minutes. {how} it in the app; the device is then paired.\n",
             text::of(&answer, "gatewayUrl"),
         )
     })
+}
+
+/// The code for a camera, a line of letters for two rows: what is light in it is a block,
+/// as most terminals write light on dark. `None` when it is too long for one.
+fn picture(code: &str) -> Option<String> {
+    let code = QrCode::with_error_correction_level(code, EcLevel::L).ok()?;
+    let (light, dark) = (Dense1x2::Dark, Dense1x2::Light);
+    Some(code.render::<Dense1x2>().dark_color(dark).light_color(light).build())
 }
 
 /// Where the phone reaches the gateway that issues the code.
@@ -99,7 +117,7 @@ mod tests {
 
     fn shown(url: Option<&str>, is_on_every_address: bool) -> Result<String, CliError> {
         let connect = ConnectArgs { url: url.map(str::to_owned), ..ConnectArgs::default() };
-        let args = QrArgs { public_url: None, setup_code_only: false, connect };
+        let args = QrArgs { public_url: None, setup_code_only: false, no_ascii: false, connect };
         let running = Running { address: "127.0.0.1:19001".parse().unwrap(), is_tls: true };
         let mut around = Surroundings::find(Env::fixed([], "/nowhere"), &mut Screen::silent());
         around.running = Some(running);

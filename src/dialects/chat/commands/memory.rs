@@ -23,8 +23,7 @@ pub async fn clear(cx: &Ctx, session: Option<&SessionKey>) -> Reply<String> {
     let now_ms = cx.now_ms();
     let settings = Arc::clone(&settings);
     let work = move || memory::clear(&reach, settings.paths.home(), now_ms);
-    let cleared = blocking(work).await;
-    let cleared = cleared.map_err(|_| ErrorShape::unavailable("the gateway stops"))?;
+    let cleared = blocking(work).await?;
     let count = cleared.map_err(|error| ErrorShape::unavailable(error.to_string()))?;
     Ok(format!("Memory cleared ({count} files removed)."))
 }
