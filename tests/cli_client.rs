@@ -766,7 +766,7 @@ fn a_shell_completes_commands_and_flags() {
     };
     let own = String::from_utf8(of(&[], "/usr/bin/zsh").stdout).unwrap();
     assert!(own.starts_with("#compdef clawgate"), "{own}");
-    assert_eq!(own.as_bytes(), of(&["--shell", "zsh"], "/bin/bash").stdout);
+    assert_eq!(own.as_bytes(), of(&["-s", "zsh"], "/bin/bash").stdout);
     let unknown = of(&[], "/bin/sh");
     assert_eq!(unknown.status.code(), Some(1));
     let said = String::from_utf8(unknown.stderr).unwrap();

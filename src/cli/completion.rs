@@ -17,7 +17,7 @@ pub struct CompletionArgs {
     #[arg(value_enum, value_name = "SHELL")]
     shell: Option<Shell>,
     /// The same as a flag
-    #[arg(short, long = "shell", value_enum, value_name = "SHELL", conflicts_with = "shell")]
+    #[arg(short = 's', long = "shell", value_enum, value_name = "SHELL", conflicts_with = "shell")]
     named: Option<Shell>,
 }
 

@@ -51,17 +51,23 @@ pub async fn history(cx: Ctx, p: ChatHistoryParams) -> Reply<Value> {
         "thinkingLevel": level,
         "fastMode": entry.fast_mode,
         "verboseLevel": entry.verbose_level,
-        "activeRun": active.map(|run| active_run(&run)),
+        "activeRun": active.map(|run| {
+            let waiting = cx.services.runs.parts().approvals.waiting_calls(&key);
+            active_run(&run, &waiting)
+        }),
     });
     // Moved, not copied by `json!`: they are nearly all of the answer.
     answer["messages"] = messages.into();
     Ok(without_nulls(answer))
 }
 
-/// What a client that comes late shows until the next delta.
-fn active_run(run: &ActiveRun) -> Value {
+/// What a client that comes late shows until the next event; `waiting` are the calls of
+/// tools that wait for a decision.
+fn active_run(run: &ActiveRun, waiting: &[String]) -> Value {
     let progress = run.progress();
-    json!({"runId": *run.id, "startedAt": progress.started_at, "text": *progress.text})
+    let waiting = (!waiting.is_empty()).then_some(waiting);
+    without_nulls(json!({"runId": *run.id, "startedAt": progress.started_at,
+        "text": *progress.text, "waitingCalls": waiting}))
 }
 
 /// The messages by run, as dashboards read them: an entry begins

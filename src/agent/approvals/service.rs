@@ -10,7 +10,7 @@ use crate::auth::Principal;
 use crate::bus::{Audience, Bus, EventKind};
 use crate::config::Settings;
 use crate::protocol::Scope;
-use crate::sessions::Sessions;
+use crate::sessions::{SessionKey, Sessions};
 use crate::support::{Clock, Ids, Live};
 
 /// What approvals work with.
@@ -107,6 +107,14 @@ impl Approvals {
     /// The questions that wait.
     pub fn list(&self, kind: QuestionKind) -> Vec<Arc<Question>> {
         self.pending.open(kind)
+    }
+
+    /// The calls of tools in a session that wait for a decision.
+    pub fn waiting_calls(&self, session: &SessionKey) -> Vec<String> {
+        let kinds = [QuestionKind::Exec, QuestionKind::Plugin];
+        let open = kinds.into_iter().flat_map(|kind| self.list(kind));
+        let here = open.filter(|question| question.request["sessionKey"] == session.as_str());
+        here.filter_map(|question| question.call_id.clone()).collect()
     }
 
     /// The question with this id, or the open one whose id begins so.

@@ -265,6 +265,21 @@ export default steps({
     return { once: await page.locator("details.tool").first().locator("pre").last().textContent(), denied: await page.locator("details.tool[data-state=failed]").count() };
   },
 
+  // A command that waits for a decision, seen by a page that comes while it does.
+  async waits({ page, args }) {
+    await login(page, args);
+    await say(page, `@mock tool name=exec args=${JSON.stringify({ command: "uname -s && sleep 600" })} then="Over."`);
+    const card = page.locator("details.tool");
+    await card.getByText("waits for approval").waitFor();
+    await page.reload();
+    await card.getByText("waits for approval").waitFor();
+    await page.getByRole("region", { name: "Approvals" }).getByRole("button", { name: "Allow once" }).click();
+    await until("it runs", async () => (await card.getAttribute("data-state")) === "running");
+    await page.getByRole("button", { name: "Stop" }).click();
+    await until("it is stopped", () => page.evaluate(() => !document.querySelector(".live")));
+    check((await card.getAttribute("data-state")) !== "running", "nothing runs any more");
+  },
+
   // Model and thinking level, then a picture that is pasted.
   async chooses({ page, args }) {
     await login(page, args);

@@ -92,12 +92,22 @@ async fn what_is_typed_is_sent_where_the_browser_makes_no_ids() {
     assert!(keys.iter().all(is_of_hex), "{keys:?}");
 }
 
+/// Commands wait for a decision.
+async fn asking() -> Place {
+    Place::with(|config| {
+        config["tools"] = json!({"exec": {"security": "allowlist", "ask": "on-miss"}});
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_call_that_waits_says_so_also_after_a_reload_until_it_runs() {
+    run(&asking().await, "waits").await;
+}
+
 #[tokio::test]
 async fn commands_wait_for_a_decision_on_every_view_and_in_every_tab() {
-    let place = Place::with(|config| {
-        config["tools"] = json!({"exec": {"security": "allowlist", "ask": "on-miss"}});
-    });
-    let told = run(&place.await, "approves").await;
+    let told = run(&asking().await, "approves").await;
     assert!(told["once"].as_str().unwrap().starts_with("Linux"), "{told}");
     assert_eq!(told["denied"], 1, "{told}");
 }

@@ -172,7 +172,7 @@ export class Conversation {
     if (!active) {
       this.run = null;
       // A call without a result, and nobody at work on it.
-      for (const tool of this.tools.values()) if (tool.status === "running") tool.status = "lost";
+      for (const tool of this.tools.values()) if (tool.status !== "done") tool.status = "lost";
       return;
     }
     const told = this.messages.filter((message) => message.role === "assistant" && message.timestamp >= active.startedAt);
@@ -180,6 +180,7 @@ export class Conversation {
     const text = active.text.startsWith(this.#before) ? active.text.slice(this.#before.length) : "";
     const isLonger = this.run?.runId === active.runId && text !== "" && this.run.text.startsWith(text);
     this.run = { ...active, text: isLonger ? this.run.text : text };
+    for (const id of active.waitingCalls ?? []) if (this.tools.get(id)?.status === "running") this.tools.get(id).status = "blocked";
   }
 
   // A result that is stored belongs to its call.
@@ -268,8 +269,11 @@ export class Conversation {
       this.#toolEvent(data, ts);
     } else if (stream === "item" && data.toolCallId) {
       const durationMs = data.endedAt ? data.endedAt - data.startedAt : undefined;
-      const status = data.status === "blocked" ? "blocked" : undefined;
-      this.#tool(data.toolCallId, { name: data.name, meta: data.meta, startedAt: data.startedAt, durationMs, status });
+      this.#tool(data.toolCallId, { name: data.name, meta: data.meta, startedAt: data.startedAt, durationMs });
+    } else if (stream === "approval") {
+      // What becomes of a call that was denied, its result tells.
+      if (data.phase === "requested") this.#tool(data.toolCallId, { status: "blocked" });
+      else if (data.status === "approved") this.#tool(data.toolCallId, { status: "running" });
     } else if (stream === "compaction") {
       if (this.run) this.run.note = data.phase === "start" ? "Summing up what is long ago…" : null;
     } else {
