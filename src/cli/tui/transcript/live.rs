@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::message::{args_of, output_of, text_of};
+use super::message::{args_of, entry_of, output_of, text_of};
 use super::{Body, Level, MAX_ENDED, Tool, ToolState, Transcript};
 use crate::cli::tui::text::{clean, one_line};
 
@@ -146,7 +146,7 @@ impl Transcript {
     }
 
     fn tool_at(&self, data: &Value) -> Option<usize> {
-        let id = format!("t:{}", data["toolCallId"].as_str()?);
+        let id = entry_of(data["toolCallId"].as_str()?);
         self.entries.iter().rposition(|entry| entry.id == id)
     }
 
@@ -166,7 +166,7 @@ impl Transcript {
             output: String::new(),
             state: ToolState::Running,
         };
-        let id = format!("t:{}", data["toolCallId"].as_str().unwrap_or_default());
+        let id = entry_of(data["toolCallId"].as_str().unwrap_or_default());
         self.push(id, Body::Tool(tool));
     }
 

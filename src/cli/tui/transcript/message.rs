@@ -89,7 +89,10 @@ impl Page {
             page.message(index, message);
         }
         if page.active.is_none() {
-            page.lose_open_calls();
+            page.turn_open_calls(ToolState::Lost, |_| true);
+        } else if let Some(waiting) = active["waitingCalls"].as_array() {
+            let ids: Vec<_> = waiting.iter().filter_map(Value::as_str).map(entry_of).collect();
+            page.turn_open_calls(ToolState::Waiting, |id| ids.iter().any(|waits| waits == id));
         }
         page
     }
@@ -188,11 +191,11 @@ impl Page {
             output: String::new(),
             state: ToolState::Running,
         };
-        self.push(format!("t:{}", block["id"].as_str().unwrap_or_default()), Body::Tool(tool));
+        self.push(entry_of(block["id"].as_str().unwrap_or_default()), Body::Tool(tool));
     }
 
     fn result(&mut self, call: &str, name: &str, content: &Value, is_error: bool) {
-        let id = format!("t:{call}");
+        let id = entry_of(call);
         let state = if is_error { ToolState::Failed } else { ToolState::Done };
         let output = output_of(content);
         let known = self.entries.iter_mut().rev().find(|entry| entry.id == id);
@@ -204,12 +207,13 @@ impl Page {
         }
     }
 
-    fn lose_open_calls(&mut self) {
+    fn turn_open_calls(&mut self, state: ToolState, is_meant: impl Fn(&str) -> bool) {
         for entry in &mut self.entries {
             if let Body::Tool(tool) = &mut entry.body
                 && tool.state == ToolState::Running
+                && is_meant(&entry.id)
             {
-                tool.state = ToolState::Lost;
+                tool.state = state;
             }
         }
     }
@@ -238,6 +242,11 @@ pub fn text_of(content: &Value) -> String {
         _ => block["text"].as_str().map(str::to_owned),
     };
     blocks.iter().filter_map(words).collect::<Vec<_>>().join("\n")
+}
+
+/// The id of the entry of a call.
+pub(super) fn entry_of(call: &str) -> String {
+    format!("t:{call}")
 }
 
 /// What a tool is called with, on one line.

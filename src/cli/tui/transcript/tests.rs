@@ -93,6 +93,20 @@ fn a_run_that_is_under_way_goes_on_where_its_messages_end() {
 }
 
 #[test]
+fn a_call_that_waits_when_the_history_is_read_says_so_until_it_runs() {
+    let mut transcript = Transcript::default();
+    let call = |id: &str| json!({"type": "toolCall", "id": id, "name": "exec", "arguments": {}});
+    let messages = json!([said("user", "a", "q", 10), {"role": "assistant", "timestamp": 12,
+        "content": [call("c"), call("d")], "__openclaw": {"id": "b"}}]);
+    let active = json!({"runId": "r", "startedAt": 10, "text": "", "waitingCalls": ["d"]});
+    load(&mut transcript, &messages, &active, &[]);
+    assert_eq!(shown(&transcript)[1..], ["Running exec  ", "Waiting exec  "]);
+    let decided = json!({"phase": "resolved", "status": "approved", "toolCallId": "d"});
+    transcript.agent("r", "approval", &decided);
+    assert_eq!(shown(&transcript)[1..], ["Running exec  ", "Running exec  "]);
+}
+
+#[test]
 fn text_that_came_while_the_history_was_read_stays() {
     let mut transcript = Transcript::default();
     spoke(&mut transcript, "r", "one two", "one two");
