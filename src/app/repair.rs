@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use super::AppError;
 use crate::agent::Runs;
-use crate::config::Settings;
+use crate::config::{Paths, Settings};
 use crate::registry::Repair;
 use crate::sessions::SessionsOptions;
 
@@ -31,7 +31,7 @@ impl Mode {
 
     /// Where the database is.
     pub fn database(&self, settings: &Settings) -> PathBuf {
-        let own = self.place.as_ref().map(|place| place.path().join("clawgate.sqlite"));
+        let own = self.place.as_ref().map(|place| place.path().join(Paths::DATABASE));
         own.unwrap_or_else(|| settings.paths.database())
     }
 

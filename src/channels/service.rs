@@ -90,6 +90,11 @@ impl Channels {
         self.open_enabled(|_| true).await;
     }
 
+    /// Whether it works already.
+    pub fn has_begun(&self) -> bool {
+        self.0.runs.get().is_some()
+    }
+
     /// Takes the accounts of the configuration as it is now: those that are set
     /// otherwise, or whose references lead elsewhere, begin anew, those that are
     /// there no more end. The others stay as they are.

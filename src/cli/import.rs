@@ -1,16 +1,15 @@
 //! `clawgate import`: takes over the sessions, devices, jobs and people of
 //! channels of an OpenClaw state directory.
 
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::json;
 
+use super::bar::Bar;
 use super::format::{count, size, table};
 use super::screen::Screen;
 use crate::app;
@@ -18,7 +17,7 @@ use crate::auth::pairing::PairedFile;
 use crate::channels::ImportedPeople;
 use crate::config::{self, Env, Overrides};
 use crate::cron::Imported;
-use crate::sessions::import::{Import, ImportReport, LeftOut, Progress};
+use crate::sessions::import::{Import, ImportReport, LeftOut};
 use crate::store::atomic::create_private_dir;
 use crate::store::instance::InstanceLock;
 use crate::store::{SqliteStore, Store};
@@ -26,8 +25,6 @@ use crate::support::{Clock, SystemClock};
 
 /// Exit code when something was left out.
 const LEFT_OUT: u8 = 3;
-/// Characters of the progress bar.
-const BAR: u64 = 30;
 
 /// Arguments of `clawgate import`.
 #[derive(Debug, Clone, Args)]
@@ -72,7 +69,7 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
     };
     let rules = app::key_rules(&settings);
     let import = Import { from, to, rules, store, is_dry: args.dry_run };
-    let bar = Bar::new(std::io::stderr().is_terminal());
+    let bar = Bar::new();
     let runtime = super::one_thread()?;
     let mut report = runtime.block_on(import.run(bar.progress()))?;
     let taken = import.store.as_ref().filter(|_| !import.is_dry);
@@ -143,50 +140,6 @@ fn source(args: &ImportArgs, env: &Env) -> anyhow::Result<PathBuf> {
     Ok(from)
 }
 
-/// A line on the terminal that shows how far it is.
-struct Bar {
-    is_shown: bool,
-    /// The percentage that is shown, so that it is drawn a hundred times at most.
-    shown: Arc<AtomicU64>,
-}
-
-impl Bar {
-    fn new(is_shown: bool) -> Self {
-        Self { is_shown, shown: Arc::new(AtomicU64::new(u64::MAX)) }
-    }
-
-    fn progress(&self) -> Progress {
-        if !self.is_shown {
-            return Arc::new(|_, _| {});
-        }
-        let shown = Arc::clone(&self.shown);
-        Arc::new(move |done, total| {
-            let percent = done.saturating_mul(100).checked_div(total).unwrap_or(100).min(100);
-            if shown.swap(percent, Ordering::Relaxed) != percent {
-                draw(&bar_text(percent, done, total));
-            }
-        })
-    }
-
-    fn clear(&self) {
-        if self.is_shown {
-            draw("\x1b[K");
-        }
-    }
-}
-
-fn bar_text(percent: u64, done: u64, total: u64) -> String {
-    let full = percent * BAR / 100;
-    let cells: String = (0..BAR).map(|cell| if cell < full { '#' } else { '.' }).collect();
-    format!("[{cells}] {percent:>3} %  {} of {}\x1b[K", size(done), size(total))
-}
-
-fn draw(text: &str) {
-    let mut err = std::io::stderr().lock();
-    // A terminal that is gone is no reason to stop.
-    let _ = write!(err, "\r{text}").and_then(|()| err.flush());
-}
-
 /// What is taken over beside sessions.
 struct Beside {
     devices: usize,
@@ -255,18 +208,4 @@ fn as_text(import: &Import, report: &ImportReport, beside: &Beside) -> String {
 
 fn shown(path: &Path) -> String {
     path.display().to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_bar_fills_from_left_to_right() {
-        let plain = |percent| bar_text(percent, percent, 100).replace("\x1b[K", "");
-        assert_eq!(plain(0), format!("[{}]   0 %  0 B of 100 B", ".".repeat(30)));
-        let half = format!("[{}{}]  50 %  50 B of 100 B", "#".repeat(15), ".".repeat(15));
-        assert_eq!(plain(50), half);
-        assert_eq!(plain(100), format!("[{}] 100 %  100 B of 100 B", "#".repeat(30)));
-    }
 }

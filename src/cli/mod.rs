@@ -10,7 +10,9 @@ mod agent;
 mod agents;
 mod approvals;
 mod args;
+mod backup;
 mod banner;
+mod bar;
 mod call;
 mod channels;
 mod chat;
@@ -59,6 +61,7 @@ pub use agent::AgentArgs;
 pub use agents::AgentsArgs;
 pub use approvals::ApprovalsArgs;
 pub use args::ConnectArgs;
+pub use backup::BackupArgs;
 pub use banner::start_text;
 pub use call::CallArgs;
 pub use channels::ChannelsArgs;
@@ -140,6 +143,8 @@ enum Command {
     Configure(Box<ConfigureArgs>),
     /// Install, show and remove the Control UI, OpenClaw's web pages.
     Ui(UiArgs),
+    /// Write the state directory into one file, or look such a file over.
+    Backup(BackupArgs),
     /// Take over the sessions and devices of an OpenClaw state directory.
     Import(ImportArgs),
     /// Show sessions, and write them down in other formats.
@@ -190,6 +195,7 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         Some(Command::Onboard(args)) => onboard::run(&args, &env),
         Some(Command::Configure(args)) => onboard::configure(&args, &env),
         Some(Command::Ui(args)) => ui::run(&args, &env),
+        Some(Command::Backup(args)) => backup::run(&args, &env),
         Some(Command::Import(args)) => import::run(&args, &env),
         Some(Command::Sessions(args)) => sessions::run(*args, env),
         Some(Command::Agents(args)) => agents::run(args, &env),

@@ -20,6 +20,11 @@ pub struct Paths {
 }
 
 impl Paths {
+    /// Name of the database.
+    pub const DATABASE: &str = "clawgate.sqlite";
+    /// Name of the lock of the running gateway.
+    pub const LOCK: &str = "clawgate.lock";
+
     /// `OPENCLAW_STATE_DIR` and `OPENCLAW_CONFIG_PATH`, else below `~/.openclaw`.
     /// What the config and `.env` say of variables counts for nothing here.
     pub fn resolve(env: &Env) -> Result<Self, ConfigError> {
@@ -54,7 +59,7 @@ impl Paths {
 
     /// The database.
     pub fn database(&self) -> PathBuf {
-        self.state_dir.join("clawgate.sqlite")
+        self.state_dir.join(Self::DATABASE)
     }
 
     /// What belongs to one agent, by its normalized id.
@@ -96,7 +101,7 @@ impl Paths {
 
     /// Held by the running gateway.
     pub fn instance_lock(&self) -> PathBuf {
-        self.state_dir.join("clawgate.lock")
+        self.state_dir.join(Self::LOCK)
     }
 
     /// Where commands of the gateway's user reach it without a token.

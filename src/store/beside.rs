@@ -21,6 +21,21 @@ pub fn sessions_beside(path: &Path) -> Result<Vec<SessionRow>, StoreError> {
     sessions::all(&connection).map_err(failed)
 }
 
+/// Writes a copy of the database into an empty file: all of it as it is at one moment,
+/// whatever is written meanwhile.
+///
+/// # Errors
+/// When it cannot be read or belongs to a later release, or the copy cannot be written.
+pub fn copy_beside(path: &Path, to: &Path) -> Result<(), StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let failed = |error: rusqlite::Error| Fault::from(error).at("copy", path);
+    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    migrations::check(&connection, path)?;
+    let to = to.to_str().ok_or_else(|| failed(rusqlite::Error::InvalidPath(to.to_owned())))?;
+    connection.execute("VACUUM INTO ?1", [to]).map_err(failed)?;
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

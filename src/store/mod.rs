@@ -39,7 +39,7 @@ mod usage;
 
 pub use answers::AnswerClaim;
 pub use atomic::{FileError, create_private, create_private_dir, move_private, write_private};
-pub use beside::sessions_beside;
+pub use beside::{copy_beside, sessions_beside};
 pub use channels::{
     ChannelPerson, ChannelStore, ExpectedReply, NewPart, OutboxAddress, OutboxCounts, OutboxNext,
     OutboxPart, OutboxSettled, OutboxState, PAIRING_CODE_MS, PairingClaim, PairingRequest,

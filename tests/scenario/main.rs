@@ -19,6 +19,7 @@ mod approvals;
 mod approvals_cli;
 mod artifacts;
 mod attachments;
+mod backup;
 mod begin_again;
 mod channels;
 mod chat_cli;

@@ -275,7 +275,7 @@ impl Reloader {
         if !settings.gateway.dialects.claude_share {
             self.gateway.claude.end_links();
         }
-        super::channels::begin(services);
+        Box::pin(super::channels::begin_others(services)).await;
         is_over
     }
 

@@ -44,11 +44,11 @@ export default steps({
     // It stays when the newest are asked for again.
     await call(page, "chat.inject", { sessionKey: "main", message: "one more." });
     await page.getByRole("button", { name: "Latest" }).click();
-    await page.getByText("one more.", { exact: true }).waitFor();
+    await page.locator(".messages").getByText("one more.", { exact: true }).waitFor();
     const asked = frames.calls("chat.history").length;
     await page.getByRole("textbox", { name: "Message" }).fill("@mock text text=\"heard\"");
     await page.keyboard.press("Enter");
-    await page.getByText("heard", { exact: true }).waitFor();
+    await page.locator(".messages").getByText("heard", { exact: true }).waitFor();
     const histories = () => frames.sent.filter(({ method }) => method === "chat.history");
     const isAnswered = ({ id }) => frames.received.some((frame) => frame.id === id);
     await until("it is told again", () => histories().length > asked && histories().every(isAnswered));

@@ -6,7 +6,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::receiver::{Behaviour, Receiver, bring, bring_signed, post};
 use super::{SIGNING, clawgate, patch, with_channels, with_webhook_running};
 use crate::metrics::Scraped;
-use crate::stage::{SecretFile, admin, call, events, history, lines, refusal, row, told, until};
+use crate::stage::{
+    Api, SecretFile, admin, call, config, events, history, lines, refusal, row, told, until,
+};
 use crate::support::client::SOON;
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient, now_ms};
 
@@ -59,6 +61,18 @@ impl Place {
 
 fn from_ann(id: &str, text: &str) -> Value {
     json!({"id": id, "text": text, "from": {"id": "ann", "name": "Ann"}})
+}
+
+#[tokio::test]
+async fn the_first_channel_works_when_its_config_is_answered() {
+    let mock = MockProvider::start().await;
+    let options = GatewayOptions::with_config(config(mock.address(), Api::OpenAi));
+    let gateway = Gateway::start(options).await;
+    let mut client = admin(&gateway).await;
+    let webhook = json!({"secret": SIGNING, "url": "http://127.0.0.1:9/answers"});
+    patch(&mut client, &json!({"channels": {"webhook": webhook}})).await;
+    let status = call(&mut client, "channels.status", json!({})).await;
+    assert_eq!(status["channels"]["webhook"]["running"], true, "{status}");
 }
 
 #[tokio::test]

@@ -1,0 +1,123 @@
+//! `clawgate backup`: the state directory in one file, of a gateway at work.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::json;
+
+use crate::program::{clawgate, command, json_of, said};
+use crate::stage::{Api, admin, ask, call, scripted, told};
+use crate::support::Gateway;
+
+const KEY: &str = "agent:main:main";
+
+async fn backup(gateway: &Gateway, args: &[&str]) -> std::process::Output {
+    clawgate(gateway, &[&["backup"], args].concat()).await
+}
+
+/// A folder for archives outside of the state directory.
+fn shelf(gateway: &Gateway) -> PathBuf {
+    let folder = gateway.root().join("shelf");
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// Puts what is in an archive in the place of the state directory, as the help says.
+fn restore(gateway: &Gateway, archive: &str) {
+    let state_dir = gateway.state_dir();
+    fs::rename(&state_dir, gateway.root().join("lost")).unwrap();
+    fs::create_dir(&state_dir).unwrap();
+    let mut tar = std::process::Command::new("tar");
+    let done = tar.args(["-xzf", archive, "-C"]).arg(&state_dir).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+}
+
+#[tokio::test]
+async fn a_backup_of_a_gateway_at_work_is_that_gateway_again() {
+    let (mut gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, KEY, "@mock text text=\"before\"", "run-1").await;
+    let shelf = shelf(&gateway);
+    let output = shelf.to_str().unwrap();
+    let (is_done, mut others) = (AtomicBool::new(false), admin(&gateway).await);
+    let writing = async {
+        let mut count = 0;
+        while count < 20 || !is_done.load(Ordering::Relaxed) {
+            let note = json!({"sessionKey": KEY, "message": format!("note {count}")});
+            call(&mut others, "chat.inject", note).await;
+            count += 1;
+        }
+        count
+    };
+    let copying = async {
+        let made = backup(&gateway, &["create", "-o", output, "--verify", "--json"]).await;
+        is_done.store(true, Ordering::Relaxed);
+        json_of(&made)
+    };
+    let (written, made) = tokio::join!(writing, copying);
+    assert_eq!((&made["verified"], &made["database"]), (&json!(true), &json!(true)), "{made}");
+    let archive = made["archive"].as_str().unwrap();
+    assert_eq!(fs::metadata(archive).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(names(&shelf).len(), 1, "{:?}", names(&shelf));
+    let all = told(&mut client, KEY).await;
+    assert!(all.len() >= written, "{all:?}");
+
+    gateway.terminate().await;
+    restore(&gateway, archive);
+    gateway.restart().await;
+    // What had been acknowledged when the backup began is there, and nothing twice.
+    let restored = told(&mut admin(&gateway).await, KEY).await;
+    assert!(restored.len() >= 2 && all.starts_with(&restored), "{restored:?}");
+    let rows = call(&mut admin(&gateway).await, "sessions.list", json!({})).await;
+    assert!(rows.to_string().contains(KEY), "{rows}");
+}
+
+#[tokio::test]
+async fn an_archive_is_whole_or_refused_and_never_written_over() {
+    let (mut gateway, _mock) = scripted(Api::OpenAi).await;
+    ask(&mut admin(&gateway).await, KEY, "@mock text text=\"x\"", "run-1").await;
+    gateway.terminate().await;
+    let archive = shelf(&gateway).join("a.tgz");
+    let (path, inside) = (archive.to_str().unwrap(), gateway.state_dir().join("b.tgz"));
+    let planned = json_of(&backup(&gateway, &["create", "-o", path, "--dry-run", "--json"]).await);
+    assert!(planned["files"].as_u64().unwrap() > 3 && !archive.exists(), "{planned}");
+    let text = said(&backup(&gateway, &["create", "-o", path]).await);
+    assert!(text.contains("keep it as you keep those"), "{text}");
+    let outside = gateway.root().join("outside.json5");
+    fs::write(&outside, "{}").unwrap();
+    let mut planned = command(&gateway, &["backup", "create", "--dry-run", "-o", "never.tgz"]);
+    let planned = planned.env("OPENCLAW_CONFIG_PATH", &outside).output().await.unwrap();
+    let planned = said(&planned);
+    assert!(planned.contains(&format!("not in it: {}", outside.display())), "{planned}");
+    let found = json_of(&backup(&gateway, &["verify", path, "--json"]).await);
+    assert_eq!((&found["ok"], &found["database"]), (&json!(true), &json!(true)), "{found}");
+
+    let refused = async |args: &[&str]| {
+        let output = backup(&gateway, args).await;
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let whole = fs::read(&archive).unwrap();
+    let why = refused(&["create", "-o", path]).await;
+    assert!(why.contains("is there already") && fs::read(&archive).unwrap() == whole, "{why}");
+    let why = refused(&["create", "-o", inside.to_str().unwrap()]).await;
+    assert!(why.contains("inside the state directory") && !inside.exists(), "{why}");
+    let mut damaged = whole.clone();
+    damaged[whole.len() / 2] ^= 0xff;
+    for bytes in [&whole[..whole.len() - 9], &whole[..whole.len() / 2], &damaged, b"", b"no"] {
+        fs::write(&archive, bytes).unwrap();
+        let why = refused(&["verify", path]).await;
+        assert!(why.contains("is no whole backup"), "{why}");
+    }
+    fs::remove_file(&archive).unwrap();
+    fs::rename(gateway.state_dir(), gateway.root().join("elsewhere")).unwrap();
+    let why = refused(&["create", "-o", path]).await;
+    assert!(why.contains("nothing to back up") && !archive.exists(), "{why}");
+}
