@@ -19,7 +19,7 @@ use super::WsClient;
 use super::config::WORKSPACE;
 
 /// A gateway that is slower than this to open its port does not start.
-const START_LIMIT: Duration = Duration::from_secs(20);
+const START_LIMIT: Duration = Duration::from_secs(60);
 const STOP_LIMIT: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(10);
 /// How long a gateway may take from its first answer to saying that it is ready.

@@ -16,7 +16,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::WsClient;
 
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// A way to a port of this machine.
 pub struct Way<'a> {
