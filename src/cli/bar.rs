@@ -37,9 +37,11 @@ impl Bar {
             }
         })
     }
+}
 
+impl Drop for Bar {
     /// Takes it away.
-    pub fn clear(&self) {
+    fn drop(&mut self) {
         if self.is_shown {
             draw("\x1b[K");
         }

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::bar::Bar;
 use super::format::{count, size, table};
-use super::screen::Screen;
+use super::output::say_of_others;
 use crate::app;
 use crate::auth::pairing::PairedFile;
 use crate::channels::ImportedPeople;
@@ -80,7 +80,7 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
     report
         .left_out
         .extend(lost.map(|(what, why)| LeftOut { what: what.clone(), why: why.clone() }));
-    bar.clear();
+    drop(bar);
     let devices = runtime.block_on(devices(&import, &mut report))?;
     let beside = Beside { devices, jobs, people };
     let text = if args.json {
@@ -88,11 +88,7 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
     } else {
         as_text(&import, &report, &beside)
     };
-    // Names of files can hold what steers a terminal; the screen takes it out.
-    match Screen::stdio(true).text(&text) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => return Err(error.into()),
-        _ => {}
-    }
+    say_of_others(&text)?;
     let is_whole = report.all_left_out().next().is_none();
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(LEFT_OUT) })
 }

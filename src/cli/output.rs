@@ -1,7 +1,9 @@
 //! What the user sees.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
+
+use super::screen::harmless;
 
 /// Writes an answer to stdout. A reader that has gone away is not an error:
 /// `clawgate config explain | head -1` is fine.
@@ -11,6 +13,11 @@ pub fn say(text: &str) -> anyhow::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => Ok(written?),
     }
+}
+
+/// The same of a text with names of files, which can hold what steers a terminal.
+pub(super) fn say_of_others(text: &str) -> anyhow::Result<()> {
+    if io::stdout().is_terminal() { say(&harmless(text)) } else { say(text) }
 }
 
 /// Writes a remark to stderr, beside the answer.

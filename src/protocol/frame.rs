@@ -91,7 +91,10 @@ fn parse_usual(message: &str) -> Option<Request<'_>> {
         "}" => None,
         rest => match rest.strip_prefix(r#","params":"#)?.strip_suffix('}')? {
             params if is_empty(params) => None,
-            params => Some(serde_json::from_str::<&RawValue>(params).ok()?.to_owned()),
+            params => {
+                let params = serde_json::from_str::<&RawValue>(params).ok()?;
+                (!is_empty(params.get())).then(|| params.to_owned())
+            }
         },
     };
     Some(Request { id: id.into(), method: method.into(), params })
@@ -199,6 +202,8 @@ mod tests {
             (r#"{"type":"req","id":"a","method":"m"}"#, None),
             (r#"{"type":"req","id":"a","method":"m","params":null}"#, None),
             (r#"{"type":"req","id":"a","method":"m","params":{}}"#, None),
+            (r#"{"type":"req","id":"a","method":"m","params": null }"#, None),
+            (r#"{"type":"req","id":"a","method":"m","params": {}}"#, None),
             (r#"{"type":"req","id":"a","method":"m","params":{"é":"\n"}}"#, Some(r#"{"é":"\n"}"#)),
         ] {
             let request = parse_usual(message).unwrap();

@@ -7,17 +7,28 @@ use rusqlite::{Connection, OpenFlags};
 use super::error::{Fault, StoreError};
 use super::{SessionRow, migrations, sessions};
 
-/// All sessions of the index, the last changed first. The database is opened for
-/// reading only.
+/// Opens a database for reading only.
+///
+/// # Errors
+/// When it cannot be read, or belongs to a later release.
+pub(super) fn open_beside(
+    path: &Path,
+    operation: &'static str,
+) -> Result<(Connection, impl Fn(Fault) -> StoreError), StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let failed = move |fault: Fault| fault.at(operation, path);
+    let connection = Connection::open_with_flags(path, flags);
+    let connection = connection.map_err(|error| failed(error.into()))?;
+    migrations::check(&connection, path)?;
+    Ok((connection, failed))
+}
+
+/// All sessions of the index, the last changed first.
 ///
 /// # Errors
 /// When it cannot be read, or belongs to a later release.
 pub fn sessions_beside(path: &Path) -> Result<Vec<SessionRow>, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let failed = |fault: Fault| fault.at("read the sessions in", path);
-    let connection = Connection::open_with_flags(path, flags);
-    let connection = connection.map_err(|error| failed(error.into()))?;
-    migrations::check(&connection, path)?;
+    let (connection, failed) = open_beside(path, "read the sessions")?;
     sessions::all(&connection).map_err(failed)
 }
 
@@ -27,13 +38,10 @@ pub fn sessions_beside(path: &Path) -> Result<Vec<SessionRow>, StoreError> {
 /// # Errors
 /// When it cannot be read or belongs to a later release, or the copy cannot be written.
 pub fn copy_beside(path: &Path, to: &Path) -> Result<(), StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let failed = |error: rusqlite::Error| Fault::from(error).at("copy", path);
-    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-    migrations::check(&connection, path)?;
-    let to = to.to_str().ok_or_else(|| failed(rusqlite::Error::InvalidPath(to.to_owned())))?;
-    connection.execute("VACUUM INTO ?1", [to]).map_err(failed)?;
-    Ok(())
+    let (connection, failed) = open_beside(path, "copy what is")?;
+    let to = to.to_str().ok_or_else(|| rusqlite::Error::InvalidPath(to.to_owned()));
+    let copied = to.and_then(|to| connection.execute("VACUUM INTO ?1", [to]));
+    copied.map(drop).map_err(|error| failed(error.into()))
 }
 
 #[cfg(test)]

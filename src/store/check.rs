@@ -2,10 +2,8 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags};
-
-use super::error::{Fault, StoreError};
-use super::migrations;
+use super::beside::open_beside;
+use super::error::StoreError;
 
 /// More lines of complaint tell nothing new.
 const COMPLAINTS_MAX: usize = 20;
@@ -16,10 +14,8 @@ const COMPLAINTS_MAX: usize = 20;
 /// # Errors
 /// When it cannot be read at all, or belongs to a later release.
 pub fn check(path: &Path) -> Result<Vec<String>, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let failed = |error: rusqlite::Error| Fault::from(error).at("look for damage", path);
-    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-    migrations::check(&connection, path)?;
+    let (connection, failed) = open_beside(path, "look for damage")?;
+    let failed = |error: rusqlite::Error| failed(error.into());
     let mut statement =
         connection.prepare(&format!("PRAGMA quick_check({COMPLAINTS_MAX})")).map_err(failed)?;
     let rows = statement.query_map([], |row| row.get::<_, String>(0)).map_err(failed)?;

@@ -49,7 +49,7 @@ async fn a_backup_of_a_gateway_at_work_is_that_gateway_again() {
     let (is_done, mut others) = (AtomicBool::new(false), admin(&gateway).await);
     let writing = async {
         let mut count = 0;
-        while count < 20 || !is_done.load(Ordering::Relaxed) {
+        while count < 20 || (count < 500 && !is_done.load(Ordering::Relaxed)) {
             let note = json!({"sessionKey": KEY, "message": format!("note {count}")});
             call(&mut others, "chat.inject", note).await;
             count += 1;
@@ -90,12 +90,16 @@ async fn an_archive_is_whole_or_refused_and_never_written_over() {
     assert!(planned["files"].as_u64().unwrap() > 3 && !archive.exists(), "{planned}");
     let text = said(&backup(&gateway, &["create", "-o", path]).await);
     assert!(text.contains("keep it as you keep those"), "{text}");
-    let outside = gateway.root().join("outside.json5");
+    let (outside, folder) = (gateway.root().join("outside.json5"), shelf(&gateway));
     fs::write(&outside, "{}").unwrap();
+    let link = gateway.state_dir().join("shelf");
+    std::os::unix::fs::symlink(&folder, &link).unwrap();
     let mut planned = command(&gateway, &["backup", "create", "--dry-run", "-o", "never.tgz"]);
     let planned = planned.env("OPENCLAW_CONFIG_PATH", &outside).output().await.unwrap();
     let planned = said(&planned);
-    assert!(planned.contains(&format!("not in it: {}", outside.display())), "{planned}");
+    for place in [&outside, &link] {
+        assert!(planned.contains(&format!("not in it: {}", place.display())), "{planned}");
+    }
     let found = json_of(&backup(&gateway, &["verify", path, "--json"]).await);
     assert_eq!((&found["ok"], &found["database"]), (&json!(true), &json!(true)), "{found}");
 
@@ -111,6 +115,8 @@ async fn an_archive_is_whole_or_refused_and_never_written_over() {
     assert!(why.contains("inside the state directory") && !inside.exists(), "{why}");
     let mut damaged = whole.clone();
     damaged[whole.len() / 2] ^= 0xff;
+    let why = refused(&["verify", inside.to_str().unwrap()]).await;
+    assert!(why.contains("cannot read") && !why.contains("no whole backup"), "{why}");
     for bytes in [&whole[..whole.len() - 9], &whole[..whole.len() / 2], &damaged, b"", b"no"] {
         fs::write(&archive, bytes).unwrap();
         let why = refused(&["verify", path]).await;

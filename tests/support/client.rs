@@ -21,7 +21,7 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 use super::SECRET;
 
 /// How long a test waits for what should come at once.
-pub const SOON: Duration = Duration::from_secs(60);
+pub const SOON: Duration = Duration::from_secs(20);
 
 /// TCP, or TLS on it.
 pub trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{Claude, Scene, of_type};
+use super::{Claude, Scene, TURN, of_type};
 use crate::stage::{Api, admin, call, config, row};
 use crate::support::client::Incoming;
 use crate::support::config::SECRET;
@@ -41,7 +41,8 @@ async fn what_nobody_understands_is_passed_over() {
     claude.send(json!([1])).await;
     let big = "x".repeat(9 * 1024 * 1024);
     claude.say(&big).await;
-    let echo = claude.find("echo", |it| it["type"] == "user").await;
+    // It is written down, read and told, by a program that is not built for speed.
+    let echo = claude.0.wait_for(5 * TURN, |it| it["type"] == "user").await.expect("the echo");
     assert_eq!(echo["message"]["content"][0]["text"], big.as_str());
     let frames = claude.frames();
     assert!(frames.iter().all(|it| it["type"] != "error"));

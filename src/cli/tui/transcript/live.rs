@@ -94,7 +94,7 @@ impl Transcript {
         true
     }
 
-    fn phase(&mut self, phase: Phase) {
+    pub(super) fn phase(&mut self, phase: Phase) {
         if let Some(live) = &mut self.live {
             live.phase = phase;
         }

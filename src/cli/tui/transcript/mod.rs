@@ -194,6 +194,11 @@ impl Transcript {
         if !text.trim().is_empty() {
             self.say(&text);
         }
+        let waits =
+            |body: &Body| matches!(body, Body::Tool(tool) if tool.state == ToolState::Waiting);
+        if self.entries.iter().any(|entry| waits(&entry.body)) {
+            self.phase(Phase::Approval);
+        }
     }
 
     /// What the run says at the moment, and whether it is this one.

@@ -101,6 +101,7 @@ fn a_call_that_waits_when_the_history_is_read_says_so_until_it_runs() {
     let active = json!({"runId": "r", "startedAt": 10, "text": "", "waitingCalls": ["d"]});
     load(&mut transcript, &messages, &active, &[]);
     assert_eq!(shown(&transcript)[1..], ["Running exec  ", "Waiting exec  "]);
+    assert_eq!(transcript.live().unwrap().phase, Phase::Approval);
     let decided = json!({"phase": "resolved", "status": "approved", "toolCallId": "d"});
     transcript.agent("r", "approval", &decided);
     assert_eq!(shown(&transcript)[1..], ["Running exec  ", "Running exec  "]);

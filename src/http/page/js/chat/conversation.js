@@ -48,6 +48,8 @@ export class Conversation {
   #before = "";
   // Messages that come while the history is on its way.
   #fresh = null;
+  // Calls of which was told meanwhile whether they wait.
+  #decided = null;
   #sessionId = null;
   // Whether there are more before what is older than the history.
   #hasEarlier = true;
@@ -85,6 +87,7 @@ export class Conversation {
       await this.outbox.flush();
       const sent = this.outbox.acknowledged();
       this.#fresh = [];
+      this.#decided = new Set();
       const history = await this.#link.call("chat.history", { sessionKey: this.key, limit: this.#limit });
       if (asked === this.#asked) this.#take(history, sent);
     } catch (error) {
@@ -149,6 +152,7 @@ export class Conversation {
     for (const message of this.messages) this.#result(message);
     this.outbox.drop(sent);
     this.#takeRun(history.activeRun);
+    this.#decided = null;
     this.isLoaded = true;
     this.#told.changed();
   }
@@ -180,7 +184,11 @@ export class Conversation {
     const text = active.text.startsWith(this.#before) ? active.text.slice(this.#before.length) : "";
     const isLonger = this.run?.runId === active.runId && text !== "" && this.run.text.startsWith(text);
     this.run = { ...active, text: isLonger ? this.run.text : text };
-    for (const id of active.waitingCalls ?? []) if (this.tools.get(id)?.status === "running") this.tools.get(id).status = "blocked";
+    const waiting = new Set(active.waitingCalls);
+    for (const tool of this.tools.values()) {
+      const isOpen = tool.status === "running" || tool.status === "blocked";
+      if (isOpen && !this.#decided?.has(tool.id)) tool.status = waiting.has(tool.id) ? "blocked" : "running";
+    }
   }
 
   // A result that is stored belongs to its call.
@@ -272,6 +280,7 @@ export class Conversation {
       this.#tool(data.toolCallId, { name: data.name, meta: data.meta, startedAt: data.startedAt, durationMs });
     } else if (stream === "approval") {
       // What becomes of a call that was denied, its result tells.
+      this.#decided?.add(data.toolCallId);
       if (data.phase === "requested") this.#tool(data.toolCallId, { status: "blocked" });
       else if (data.status === "approved") this.#tool(data.toolCallId, { status: "running" });
     } else if (stream === "compaction") {

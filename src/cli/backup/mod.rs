@@ -1,0 +1,180 @@
+//! `clawgate backup`: the state directory in one file, also while a gateway uses it.
+//!
+//! Owns: where an archive goes, and what is said of it. Promises: an archive is whole or is
+//! not there; only its owner may read it. Must not: change anything in the state directory.
+
+mod archive;
+mod verify;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, ensure};
+use clap::{Args, Subcommand};
+use serde_json::json;
+use tempfile::NamedTempFile;
+
+use super::format::size;
+use super::output::say_of_others;
+use crate::config::{Env, Paths};
+use crate::sessions::iso_time;
+use crate::support::{Clock, SystemClock};
+
+/// Arguments of `clawgate backup`.
+#[derive(Debug, Args)]
+pub struct BackupArgs {
+    #[command(subcommand)]
+    command: BackupCommand,
+}
+
+/// What can be done about backups.
+#[derive(Debug, Subcommand)]
+enum BackupCommand {
+    /// Write the state directory into an archive; a gateway may go on meanwhile
+    #[command(
+        after_help = "To restore, stop the gateway, move the state directory away and unpack \
+        the archive in its place:\n  mkdir -m 700 ~/.openclaw && tar -xzf FILE -C ~/.openclaw"
+    )]
+    Create(CreateArgs),
+    /// Read an archive from beginning to end, and look its database over
+    Verify(VerifyArgs),
+}
+
+/// Arguments of `clawgate backup create`.
+#[derive(Debug, Args)]
+struct CreateArgs {
+    /// File to write, or folder to put it in [default: clawgate-backup-TIME.tar.gz here]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Only tell what would be written
+    #[arg(long)]
+    dry_run: bool,
+    /// Verify what was written, before it gets its name
+    #[arg(long)]
+    verify: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Arguments of `clawgate backup verify`.
+#[derive(Debug, Args)]
+struct VerifyArgs {
+    /// File that `clawgate backup create` has written
+    #[arg(value_name = "FILE")]
+    archive: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is in an archive.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Found {
+    files: u64,
+    bytes: u64,
+    has_database: bool,
+}
+
+/// Makes a backup, or reads one.
+pub fn run(args: &BackupArgs, env: &Env) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        BackupCommand::Create(args) => create(args, env)?,
+        BackupCommand::Verify(args) => check(args)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check(args: &VerifyArgs) -> anyhow::Result<()> {
+    let VerifyArgs { archive, json } = args;
+    let scratch = NamedTempFile::new().context("cannot unpack the database to look it over")?;
+    let found = verify::verify(archive, scratch)?;
+    let answer = json!({"ok": true, "archive": archive, "files": found.files,
+        "bytes": found.bytes, "database": found.has_database});
+    let database = if found.has_database { "with" } else { "without" };
+    let text = format!(
+        "{} is whole: {} files, {}, {database} a database\n",
+        archive.display(),
+        found.files,
+        size(found.bytes)
+    );
+    say_of_others(&if *json { format!("{answer:#}\n") } else { text })
+}
+
+fn create(args: &CreateArgs, env: &Env) -> anyhow::Result<()> {
+    let paths = Paths::resolve(env)?;
+    let state_dir = fs::canonicalize(&paths.state_dir)
+        .with_context(|| format!("there is nothing to back up: {}", paths.state_dir.display()))?;
+    let target = target(args.output.as_deref(), &state_dir)?;
+    let (found, links) = if args.dry_run {
+        archive::planned(&state_dir, &paths.database())?
+    } else {
+        archive::write(&target, &state_dir, &paths.database(), args.verify)?
+    };
+    let files = paths.config_files().into_iter().chain([paths.exec_approvals()]);
+    let outside: Vec<_> = files
+        .filter(|file| file.exists())
+        .chain(links)
+        .filter(|file| !fs::canonicalize(file).is_ok_and(|file| file.starts_with(&state_dir)))
+        .collect();
+    let answer = json!({"archive": target, "stateDir": state_dir, "dryRun": args.dry_run,
+        "files": found.files, "bytes": found.bytes, "database": found.has_database,
+        "verified": args.verify && !args.dry_run, "notIncluded": outside});
+    let text = || told(args, &state_dir, &target, &found, &outside);
+    say_of_others(&if args.json { format!("{answer:#}\n") } else { text() })
+}
+
+fn told(
+    args: &CreateArgs,
+    state_dir: &Path,
+    target: &Path,
+    found: &Found,
+    outside: &[PathBuf],
+) -> String {
+    let (done, advice) = match (args.dry_run, args.verify) {
+        (true, _) => ("would be written", ""),
+        (false, true) => ("written and verified", ADVICE),
+        (false, false) => ("written", ADVICE),
+    };
+    let outside = outside.iter().map(|file| format!("not in it: {}\n", file.display()));
+    format!(
+        "{} {done}: {} files of {}, {}\n{}{advice}",
+        target.display(),
+        found.files,
+        state_dir.display(),
+        size(found.bytes),
+        outside.collect::<String>()
+    )
+}
+
+/// What to do with what was written.
+const ADVICE: &str = "It has the token and the keys of the gateway: keep it as you keep those.\n";
+
+/// Where the archive goes.
+fn target(output: Option<&Path>, state_dir: &Path) -> anyhow::Result<PathBuf> {
+    let time = iso_time(SystemClock.now_ms()).replace(':', "-");
+    let name = format!("clawgate-backup-{time}.tar.gz");
+    let target = match output {
+        Some(folder) if folder.is_dir() => folder.join(name),
+        Some(file) => file.to_owned(),
+        None => name.into(),
+    };
+    let target = std::path::absolute(&target)?;
+    let (folder, name) =
+        target.parent().zip(target.file_name()).context("--output names no file")?;
+    let folder = fs::canonicalize(folder)
+        .with_context(|| format!("cannot write to {}", folder.display()))?;
+    ensure!(
+        !folder.starts_with(state_dir),
+        "{} is inside the state directory, where it would be part of itself; name another place with --output",
+        target.display()
+    );
+    let target = folder.join(name);
+    ensure!(
+        target.symlink_metadata().is_err(),
+        "{} is there already; name another file with --output",
+        target.display()
+    );
+    Ok(target)
+}
