@@ -189,10 +189,12 @@ impl Disk {
         self.names.get(&self.name(path)?).copied()
     }
 
-    /// The file that a call is about: by its number, which a duplicate does not have.
+    /// The file that a call is about: by its number, which a duplicate does not have. What
+    /// has no path, such as a pipe, may have got the number of a file that is closed.
     fn file(&self, call: &Call) -> Option<Node> {
+        let place = call.place(0).filter(|place| place.is_absolute())?;
         let known = call.number(0).and_then(|file| self.open.get(&file)).map(|open| open.node);
-        known.or_else(|| self.find(&call.place(0)?))
+        known.or_else(|| self.find(&place))
     }
 
     fn opened(&mut self, call: &Call, path: usize, flags: usize) {
@@ -428,4 +430,21 @@ fn put(content: &mut Vec<u8>, at: usize, bytes: &[u8]) {
 
 fn size(number: i64) -> usize {
     usize::try_from(number).expect("no negative length")
+}
+
+#[test]
+fn what_has_the_number_of_a_closed_file_writes_nothing_into_it() {
+    let root = tempfile::tempdir().unwrap();
+    let hex =
+        |text: &str| -> String { text.bytes().map(|byte| format!("\\x{byte:02x}")).collect() };
+    let (path, waker) = (hex(root.path().join("a").to_str().unwrap()), hex("anon_inode:[eventfd]"));
+    let log = format!(
+        "7 openat(AT_FDCWD<{path}>, \"{path}\", O_RDWR|O_CREAT, 0600) = 3<{path}>\n\
+         7 write(3<{path}>, \"{}\", 2) = 2\n\
+         7 write(3<{waker}>, \"\\x01\", 1) = 1\n",
+        hex("ab")
+    );
+    let mut disk = Disk::of(root.path());
+    crate::calls::read(&log).iter().for_each(|call| disk.note(call));
+    assert_eq!(disk.contents.values().collect::<Vec<_>>(), [b"ab"]);
 }
