@@ -6,7 +6,7 @@ use crate::config::document::ConfigIssue;
 use crate::config::{self, ConfigError, Env, Overrides, Settings};
 use crate::providers::MissingModel;
 use crate::registry::Services;
-use crate::support;
+use crate::support::{self, Unfinished};
 
 /// The sections that decide which models there are.
 const OF_MODELS: [&str; 5] = ["models", "auth", "secrets", "agents", "env"];
@@ -104,7 +104,7 @@ impl News {
 async fn blocking(
     work: impl FnOnce() -> Result<Settings, ConfigError> + Send + 'static,
 ) -> Result<Settings, ConfigIssue> {
-    let stopping = |_| ConfigIssue { path: String::new(), message: "the gateway stops".into() };
-    let loaded = support::blocking(work).await.map_err(stopping)?;
+    let unfinished = |it: Unfinished| ConfigIssue { path: String::new(), message: it.to_string() };
+    let loaded = support::blocking(work).await.map_err(unfinished)?;
     loaded.map_err(|error| ConfigIssue::from(&error))
 }

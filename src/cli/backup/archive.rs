@@ -31,27 +31,30 @@ struct Item {
 /// What would be written, and which links lead to other folders.
 pub(super) fn planned(root: &Path, database: &Path) -> anyhow::Result<(Found, Vec<PathBuf>)> {
     let items = items_of(root)?;
-    let has_database = database.exists();
-    let mut found = Found { has_database, ..Found::default() };
-    if has_database {
-        found.files = 1;
-        found.bytes = fs::metadata(database)?.len();
+    let mut found = Found::default();
+    if database.exists() {
+        found = Found { files: 1, bytes: fs::metadata(database)?.len(), has_database: true };
     }
+    count(&items, &mut found);
+    Ok((found, links(&items)))
+}
+
+/// Adds what is in files.
+fn count(items: &[Item], found: &mut Found) {
     for item in items.iter().filter(|item| item.about.is_file()) {
         found.files += 1;
         found.bytes += item.about.len();
     }
-    Ok((found, links(&items)))
 }
 
 /// Writes an archive under another name, and gives it its own when all of it is on disk, and
-/// verified where that `is_wanted`. Answers what it has, and which links lead to other
+/// verified where it `verifies`. Answers what it has, and which links lead to other
 /// folders.
 pub(super) fn write(
     target: &Path,
     root: &Path,
     database: &Path,
-    is_wanted: bool,
+    verifies: bool,
 ) -> anyhow::Result<(Found, Vec<PathBuf>)> {
     let failed = || format!("cannot write {}", target.display());
     let mut archive = beside(target, ".tmp")?;
@@ -68,7 +71,7 @@ pub(super) fn write(
     let flushed = builder.into_inner()?.finish()?.into_inner();
     let synced = flushed.map_err(io::IntoInnerError::into_error).and_then(|file| file.sync_all());
     synced.with_context(failed)?;
-    if is_wanted {
+    if verifies {
         let read = verify::verify(archive.path(), beside(target, ".sqlite")?)?;
         ensure!(read == found, "what was written for {} is not what is read", target.display());
     }
@@ -131,7 +134,8 @@ impl<W: Write> Writing<W> {
         let progress = bar.progress();
         let mut items = items_of(root)?;
         let links = links(&items);
-        let total = self.found.bytes + items.iter().map(|item| item.about.len()).sum::<u64>();
+        let mut planned = self.found.clone();
+        count(&items, &mut planned);
         for look in 1..=LOOKS {
             items.retain(|item| !self.names.contains(&item.name));
             if items.is_empty() {
@@ -140,7 +144,7 @@ impl<W: Write> Writing<W> {
             for item in &items {
                 self.add(item, look > 1)
                     .with_context(|| format!("cannot back up {}", item.path.display()))?;
-                progress(self.found.bytes, total);
+                progress(self.found.bytes, planned.bytes);
             }
             items = items_of(root)?;
         }

@@ -21,6 +21,9 @@ use crate::config::{Env, Paths};
 use crate::sessions::iso_time;
 use crate::support::{Clock, SystemClock};
 
+/// What to do with what was written.
+const ADVICE: &str = "It has the token and the keys of the gateway: keep it as you keep those.\n";
+
 /// Arguments of `clawgate backup`.
 #[derive(Debug, Args)]
 pub struct BackupArgs {
@@ -70,7 +73,7 @@ struct VerifyArgs {
 }
 
 /// What is in an archive.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Found {
     files: u64,
     bytes: u64,
@@ -147,9 +150,6 @@ fn told(
         outside.collect::<String>()
     )
 }
-
-/// What to do with what was written.
-const ADVICE: &str = "It has the token and the keys of the gateway: keep it as you keep those.\n";
 
 /// Where the archive goes.
 fn target(output: Option<&Path>, state_dir: &Path) -> anyhow::Result<PathBuf> {

@@ -41,8 +41,8 @@ pub(super) async fn speak(
     let format = options.format().unwrap_or(standard).to_owned();
     let audio = sound(Vec::new(), format);
     let failed = |error: std::io::Error| error.to_string();
-    let dir = blocking(tempfile::tempdir).await;
-    let dir = dir.map_err(|_| "the gateway stops")?.map_err(failed)?;
+    let dir = blocking(tempfile::tempdir).await.map_err(std::io::Error::from).flatten();
+    let dir = dir.map_err(failed)?;
     let path = dir.path().join(format!("speech{}", audio.extension));
     let has_text = options.args.iter().any(|arg| arg.contains(TEXT));
     let args = options.args.iter().map(|arg| filled(arg, text, dir.path(), &path));
