@@ -38,8 +38,14 @@ pub struct NodePlan {
     pub agent_id: Option<String>,
     /// The session.
     pub session_key: Option<String>,
-    /// A file among the arguments that may change until then.
-    pub mutable_file_operand: Option<Value>,
+    /// What else the node says, such as a file among the arguments that may change until then
+    /// (`mutableFileOperand`). It gets that back as it is: with a `null` for what it has not
+    /// said, OpenClaw's node takes the plan for a broken one.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+    /// Whether the node has made it. Otherwise it is ours, and the node gets no plan.
+    #[serde(skip)]
+    pub is_of_node: bool,
 }
 
 /// How a program on a node ended.
@@ -85,7 +91,7 @@ impl NodePlan {
     /// # Errors
     /// In words, when that is no plan, or not one for this command.
     pub fn read(payload: &Value, argv: &[String], session: (&str, &str)) -> Result<Self, String> {
-        let plan = Self::deserialize(&payload["plan"])
+        let mut plan = Self::deserialize(&payload["plan"])
             .map_err(|error| format!("the node's plan is not readable: {error}"))?;
         let (agent, key) = session;
         let is_ours = plan.argv.last() == argv.last()
@@ -94,10 +100,11 @@ impl NodePlan {
         if plan.argv.is_empty() || !is_ours {
             return Err("the node plans something else than was asked of it".into());
         }
+        plan.is_of_node = true;
         Ok(plan)
     }
 
-    /// The plan of a node that makes none.
+    /// The plan of a node that makes none, or is not asked for one.
     pub fn of(
         argv: Vec<String>,
         command: &str,
@@ -111,14 +118,19 @@ impl NodePlan {
             command_preview: None,
             agent_id: Some(session.0.to_owned()),
             session_key: Some(session.1.to_owned()),
-            mutable_file_operand: None,
+            other: Map::new(),
+            is_of_node: false,
         }
     }
 
     /// The params of the `system.run` that does exactly this.
     pub fn to_params(&self) -> Value {
-        json!({"command": self.argv, "rawCommand": self.command_text, "systemRunPlan": self,
-            "cwd": self.cwd, "agentId": self.agent_id, "sessionKey": self.session_key})
+        let mut params = json!({"command": self.argv, "rawCommand": self.command_text,
+            "cwd": self.cwd, "agentId": self.agent_id, "sessionKey": self.session_key});
+        if self.is_of_node {
+            params["systemRunPlan"] = json!(self);
+        }
+        params
     }
 }
 
@@ -134,6 +146,25 @@ mod tests {
         assert_eq!(forwarded(&json!("x")), json!("x"));
     }
 
+    /// Of `openclaw node run`, 2026.5.7.
+    #[test]
+    fn a_node_gets_its_plan_back_as_it_made_it() {
+        let plan = json!({"argv": ["/bin/sh", "-lc", "echo hi"], "cwd": null,
+            "commandText": "/bin/sh -lc \"echo hi\"", "commandPreview": "echo hi",
+            "agentId": "main", "sessionKey": "agent:main:main"});
+        let argv = shell_argv("echo hi", "linux");
+        let again = |plan: &Value| {
+            let session = ("main", "agent:main:main");
+            let read = NodePlan::read(&json!({"plan": plan}), &argv, session).unwrap();
+            read.to_params()["systemRunPlan"].clone()
+        };
+        assert_eq!(again(&plan), plan);
+        let mut more = plan;
+        more["mutableFileOperand"] = json!({"argvIndex": 2, "path": "/x", "sha256": "ab"});
+        more["policySnapshot"] = json!({"security": "full"});
+        assert_eq!(again(&more), more);
+    }
+
     #[test]
     fn a_plan_for_another_command_or_session_is_refused() {
         let argv = shell_argv("ls -la", "linux");
@@ -142,7 +173,8 @@ mod tests {
         let session = ("main", "agent:main:main");
         let own = NodePlan::of(argv.clone(), "ls -la", None, session);
         let read = |plan: &NodePlan| NodePlan::read(&json!({"plan": plan}), &argv, session);
-        assert_eq!(read(&own), Ok(own.clone()));
+        assert_eq!(read(&own), Ok(NodePlan { is_of_node: true, ..own.clone() }));
+        assert!(own.to_params().get("systemRunPlan").is_none(), "it is not the node's");
         let others = [
             NodePlan { argv: shell_argv("rm -rf /", "linux"), ..own.clone() },
             NodePlan { argv: vec![], ..own.clone() },

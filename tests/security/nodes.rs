@@ -228,6 +228,8 @@ async fn an_approval_for_a_node_counts_once_and_for_the_very_command_only() {
     let sent: Value = serde_json::from_str(run["paramsJSON"].as_str().unwrap()).unwrap();
     assert_eq!(sent["command"], json!(["/bin/ls", "-la"]));
     assert_eq!((&sent["approved"], &sent["runId"]), (&json!(true), &id));
+    // A node of OpenClaw refuses a plan that has `null` for it.
+    assert!(sent["systemRunPlan"].get("mutableFileOperand").is_none(), "{sent}");
     node.answer(&run, json!({"exitCode": 0})).await;
     assert_eq!(invoked(&client, "good").await["ok"], true);
     let again = with(&node.id, "approved", json!(true));

@@ -83,6 +83,15 @@ fn digest(run: NodeRun<'_>) -> [u8; 32] {
 }
 
 impl Approvals {
+    /// Whether a person would be asked about a command for a node.
+    ///
+    /// # Errors
+    /// With the text for the model when the rules cannot be read.
+    pub async fn asks_on_node(&self, request: &ExecRequest) -> Result<bool, Denial> {
+        let lineage = self.lineage(request).await?;
+        Ok(self.policy(request, &lineage).await?.asks(false))
+    }
+
     /// Decides on a command for a node, asking a person if need be. Dropping the
     /// future takes the question back.
     ///

@@ -198,11 +198,13 @@ impl Params for SystemRunPlan {
         let command_preview = maybe(f, "commandPreview");
         let (agent_id, session_key) = (required(f, "agentId"), required(f, "sessionKey"));
         let file = set(f.optional("mutableFileOperand", nullable(object::<MutableFile>())));
-        let file =
-            file.map(|it| json!({"argvIndex": it.index, "path": it.path, "sha256": it.sha256}));
-        let whole = json!({"argv": argv, "cwd": cwd, "commandText": command_text,
-            "commandPreview": command_preview, "agentId": agent_id, "sessionKey": session_key,
-            "mutableFileOperand": file});
+        let mut whole = json!({"argv": argv, "cwd": cwd, "commandText": command_text,
+            "commandPreview": command_preview, "agentId": agent_id, "sessionKey": session_key});
+        // OpenClaw's nodes take a plan with `null` here for a broken one.
+        if let Some(MutableFile { index, path, sha256 }) = file {
+            whole["mutableFileOperand"] =
+                json!({"argvIndex": index, "path": path, "sha256": sha256});
+        }
         Self { whole, command_text, command_preview, cwd, agent_id, session_key }
     }
 }

@@ -44,9 +44,18 @@ async fn try_run(
     let (node_id, platform) = (node.node_id.clone(), node.platform().to_owned());
     let env = wanted.variables()?;
     let session = (cx.agent.id.as_str(), cx.key.as_str());
-    let plan = plan(cx, wanted, &node, shell_argv(wanted.command(), &platform), session).await?;
-    let cwd = plan.cwd.clone().map_or_else(|| PathBuf::from("/"), PathBuf::from);
-    let request = wanted.request_on_node(cx, cwd.clone(), &env)?;
+    let place = |cwd: Option<&str>| PathBuf::from(cwd.unwrap_or("/"));
+    let mut request = wanted.request_on_node(cx, place(wanted.workdir()), &env)?;
+    let argv = shell_argv(wanted.command(), &platform);
+    // Whoever decides is to see what the node makes of it. Where nobody is asked the node
+    // only runs it, since OpenClaw's makes no plan of what it cannot show: of scripts.
+    let plan = match parts.approvals.asks_on_node(&request).await {
+        Ok(true) => plan(cx, wanted, &node, argv, session).await?,
+        Ok(false) => own_plan(wanted, argv, session),
+        Err(denial) => return Ok(denied(denial)),
+    };
+    let cwd = place(plan.cwd.as_deref());
+    request.cwd.clone_from(&cwd);
     let shown = json!(plan);
     let run = NodeRun { request: &request, node_id: &node_id, plan: &shown, env: &env };
     let permit = match parts.approvals.authorize_on_node(run, &CallNews(cx)).await {
@@ -142,14 +151,13 @@ async fn plan(
     argv: Vec<String>,
     session: (&str, &str),
 ) -> Result<NodePlan, String> {
-    let cwd = wanted.workdir().map(str::to_owned);
     if !node.commands().contains("system.run.prepare") {
-        return Ok(NodePlan::of(argv, wanted.command(), cwd, session));
+        return Ok(own_plan(wanted, argv, session));
     }
     let call = NodeCall {
         command: "system.run.prepare".into(),
-        params: Some(json!({"command": argv, "rawCommand": wanted.command(), "cwd": cwd,
-            "agentId": session.0, "sessionKey": session.1})),
+        params: Some(json!({"command": argv, "rawCommand": wanted.command(),
+            "cwd": wanted.workdir(), "agentId": session.0, "sessionKey": session.1})),
         timeout_ms: Some(PREPARE_MS),
         idempotency_key: Some(cx.parts().ids.uuid()),
         session: None,
@@ -157,6 +165,10 @@ async fn plan(
     let answer = cx.parts().nodes.invoke(&node.node_id, call).await;
     let answer = answer.map_err(|error| format!("the node made no plan: {error}"))?;
     NodePlan::read(&answer.payload, &argv, session)
+}
+
+fn own_plan(wanted: &Arguments, argv: Vec<String>, session: (&str, &str)) -> NodePlan {
+    NodePlan::of(argv, wanted.command(), wanted.workdir().map(str::to_owned), session)
 }
 
 /// The answer for the model, as it is for a command of this machine.
