@@ -246,7 +246,8 @@ impl Auth {
             return Err(needs_device());
         }
         self.check_secret(auth, Some(client), peer).await?;
-        Ok(is_backend(client, peer) || (is_own_ui && ui_is_excused))
+        let is_of_this_machine = is_backend(client, peer) || is_newer_cli(connect, peer);
+        Ok(is_of_this_machine || (is_own_ui && ui_is_excused))
     }
 
     /// Checks the shared secret, paying for each try first.
@@ -288,6 +289,15 @@ pub(super) fn is_backend(client: &ClientInfo, peer: &Peer) -> bool {
         && client.mode == "backend"
         && peer.is_local()
         && peer.origin.is_none()
+}
+
+/// The command line of OpenClaw since protocol 4, which shows the secret to a gateway of its
+/// machine and no device (`openclaw` 2026.9.6; its gateway lets it keep its scopes). With
+/// protocol 3 it has a device, and without one it gets nothing, as is recorded.
+fn is_newer_cli(connect: &StandardConnect, peer: &Peer) -> bool {
+    let client = &connect.client;
+    let is_cli = client.id == "cli" && client.mode == "cli";
+    is_cli && connect.max_protocol >= 4 && peer.is_local() && peer.origin.is_none()
 }
 
 fn is_control_ui(client: &ClientInfo) -> bool {

@@ -207,6 +207,26 @@ fn a_forwarded_or_browser_connection_is_no_local_backend() {
 }
 
 #[test]
+fn the_command_line_since_protocol_4_needs_no_device_on_this_machine() {
+    let auth = auth(AuthMode::Token);
+    let mut cli = connect("cli", "cli", Some("right"), &["operator.admin"]);
+    let admin = |cli: &StandardConnect, peer: &Peer| {
+        decide(&auth, cli, peer).map(|admission| admission.principal.allows(Scope::Admin))
+    };
+    assert_eq!(admin(&cli, &local()), Ok(false), "of protocol 3 it is recorded");
+    cli.max_protocol = 4;
+    assert_eq!(admin(&cli, &local()), Ok(true));
+    assert_eq!(admin(&cli, &peer("127.0.0.1", true, None)), Ok(false));
+    assert_eq!(admin(&cli, &peer("192.0.2.9", false, None)), Ok(false));
+    assert_eq!(admin(&cli, &peer("127.0.0.1", false, Some("http://localhost:5173"))), Ok(false));
+    cli.client.mode = "probe".into();
+    assert_eq!(admin(&cli, &local()), Ok(false));
+    cli.client.mode = "cli".into();
+    cli.auth.token = Some("wrong".into());
+    admin(&cli, &local()).unwrap_err();
+}
+
+#[test]
 fn a_node_needs_a_device() {
     let mut node = connect("node-host", "node", Some("right"), &[]);
     node.role = Some("node".into());
@@ -304,13 +324,19 @@ proptest! {
         id in proptest::sample::select(vec!["cli", "webchat", "test", "gateway-client", "openclaw-ios"]),
         mode in proptest::sample::select(vec!["cli", "ui", "probe", "backend", "test"]),
         far in proptest::bool::ANY,
+        protocol in 3_u64..5,
     ) {
         let names: Vec<&str> = asked.iter().map(String::as_str).collect();
-        let connect = connect(id, mode, Some("right"), &names);
+        let mut connect = connect(id, mode, Some("right"), &names);
+        connect.max_protocol = protocol;
         let from = if far { peer("192.0.2.9", false, None) } else { local() };
         if let Ok(admission) = decide(&auth(AuthMode::Token), &connect, &from) {
-            let is_backend = id == "gateway-client" && mode == "backend" && !far;
-            let worth: ScopeSet = if is_backend {
+            let is_of_this_machine = match (id, mode) {
+                ("gateway-client", "backend") => !far,
+                ("cli", "cli") => !far && protocol == 4,
+                _ => false,
+            };
+            let worth: ScopeSet = if is_of_this_machine {
                 asked.iter().filter_map(|name| Scope::parse(name)).collect()
             } else {
                 ScopeSet::NONE

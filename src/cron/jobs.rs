@@ -4,7 +4,10 @@
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::protocol::methods::cron::{CronListParams, JobPatch, NewJob, Payload};
 use crate::sessions::AgentId;
@@ -119,11 +122,12 @@ impl Cron {
         Ok(rows.iter().filter_map(|row| Job::of_row(row).ok()).collect())
     }
 
-    /// A page of the list: `cron.list`.
+    /// A page of the list: `cron.list`. Beside it what it is a page of: another text once a
+    /// job of the list is another, or at another place.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub async fn list(self: &Arc<Self>, p: CronListParams) -> Result<Value, CronError> {
+    pub async fn list(self: &Arc<Self>, p: CronListParams) -> Result<(Value, String), CronError> {
         let mut jobs = self.all_jobs().await?;
         let wants = match p.enabled.as_deref() {
             Some("enabled") => Some(true),
@@ -133,8 +137,12 @@ impl Cron {
         };
         let query = p.query.as_deref().map(|text| text.trim().to_lowercase());
         let query = query.filter(|text| !text.is_empty());
+        let default_agent = self.parts.keys.now().default_agent.to_string();
+        let of_agent = p.agent_id.as_deref().map(|agent| AgentId::normalize(agent).to_string());
         jobs.retain(|job| {
-            wants.is_none_or(|wanted| job.enabled == wanted)
+            let agent = job.agent_id.as_ref().unwrap_or(&default_agent);
+            of_agent.as_ref().is_none_or(|wanted| agent == wanted)
+                && wants.is_none_or(|wanted| job.enabled == wanted)
                 && query.as_deref().is_none_or(|query| is_about(job, query))
         });
         // Of equal ones the newest first, like the original shows them.
@@ -147,6 +155,7 @@ impl Cron {
         if p.descending {
             jobs.reverse();
         }
+        let revision = revision_of(&jobs);
         let total = u64::try_from(jobs.len()).unwrap_or(u64::MAX);
         let limit = p.limit.unwrap_or(if total == 0 { 50 } else { total });
         let skipped = usize::try_from(p.offset).unwrap_or(usize::MAX);
@@ -159,7 +168,7 @@ impl Cron {
         let mut page = json!({"jobs": jobs});
         add_place(&mut page, total, p.offset, limit, jobs.len());
         page["deliveryPreviews"] = Value::Object(previews);
-        Ok(page)
+        Ok((page, revision))
     }
 
     /// How the scheduler is: `cron.status`.
@@ -210,6 +219,11 @@ impl Cron {
 /// What an event tells of a job that was made or changed.
 fn next(job: &Job) -> Value {
     job.state.next_run_at_ms.map_or(Value::Null, |next| json!({"nextRunAtMs": next}))
+}
+
+fn revision_of(jobs: &[Job]) -> String {
+    let places: Vec<_> = jobs.iter().map(|job| (&job.id, job.updated_at_ms)).collect();
+    format!("sha256:{}", URL_SAFE_NO_PAD.encode(Sha256::digest(json!(places).to_string())))
 }
 
 fn is_about(job: &Job, query: &str) -> bool {

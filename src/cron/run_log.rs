@@ -44,6 +44,7 @@ impl Cron {
         }
         let query = CronRunQuery {
             job_id,
+            run_id: p.run_id,
             statuses,
             deliveries: p.deliveries,
             search: p.query.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()),

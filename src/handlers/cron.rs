@@ -28,26 +28,47 @@ pub(super) fn unwritten(error: StoreError) -> ErrorShape {
     ErrorShape::unavailable(format!("Error: {error}"))
 }
 
-/// A job as the caller reads it: dashboards look for `jobId`.
+/// A job as the caller reads it: dashboards look for `jobId`, clients since protocol 4 for
+/// the agent that a job without one is of.
+fn fit(cx: &Ctx, job: &mut Value) {
+    if cx.caller.is_dashboard {
+        job["jobId"] = job["id"].clone();
+    }
+    if cx.caller.profile.is_newer() {
+        let default = || cx.services.keys.now().default_agent.as_str().into();
+        job["effectiveAgentId"] = job.get("agentId").cloned().unwrap_or_else(default);
+    }
+}
+
 fn shown(cx: &Ctx, job: &Job) -> Value {
     let mut shown = json!(job);
-    if cx.caller.is_dashboard {
-        shown["jobId"] = json!(job.id);
-    }
+    fit(cx, &mut shown);
     shown
 }
 
 /// `cron.list`: the jobs.
 pub async fn list(cx: Ctx, p: CronListParams) -> Reply<Value> {
-    let mut page = cx.services.runs.parts().cron.list(p).await.map_err(told)?;
-    if cx.caller.is_dashboard
-        && let Some(jobs) = page["jobs"].as_array_mut()
-    {
-        for job in jobs {
-            job["jobId"] = job["id"].clone();
-        }
+    let (mut page, revision) = cx.services.runs.parts().cron.list(p).await.map_err(told)?;
+    // OpenClaw's commands since protocol 4 take no page without it.
+    if cx.caller.profile.is_newer() {
+        page["snapshotRevision"] = revision.into();
+    }
+    for job in page["jobs"].as_array_mut().into_iter().flatten() {
+        fit(&cx, job);
     }
     Ok(page)
+}
+
+/// `cron.get`: one job; of protocol 4.
+pub async fn get(cx: Ctx, p: CronIdParams) -> Reply<Value> {
+    match cx.services.runs.parts().cron.job(&p.id).await {
+        Ok((job, _)) => Ok(shown(&cx, &job)),
+        // After these words OpenClaw's commands look for a name.
+        Err(CronError::Unknown(id)) => {
+            Err(ErrorShape::invalid(format!("cron job not found: {id}")).kind(ErrorKind::NotFound))
+        }
+        Err(error) => Err(told(error)),
+    }
 }
 
 /// `cron.status`: whether jobs run, and when the next one does.

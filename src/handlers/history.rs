@@ -2,15 +2,17 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::agent::ActiveRun;
+use crate::agent::{ActiveRun, SessionRow};
 use crate::protocol::hello::MAX_PAYLOAD;
 use crate::protocol::methods::chat::{ChatHistoryParams, ChatMessageGetParams};
+use crate::protocol::methods::sessions::SessionsDescribeParams;
 use crate::protocol::{ErrorKind, ErrorShape, simple};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{AgentId, HistoryOptions, Lookup, iso_time};
 use crate::support::without_nulls;
 
 use super::chat::unreadable;
+use super::sessions;
 
 /// Largest message that is answered in one piece: a frame has some bytes
 /// around it.
@@ -29,7 +31,7 @@ pub async fn history(cx: Ctx, p: ChatHistoryParams) -> Reply<Value> {
     let options = HistoryOptions {
         limit: count(p.limit, defaults.limit),
         max_chars: count(p.max_chars, cx.services.settings.now().history_max_chars),
-        has_run_ids: cx.caller.is_dashboard,
+        has_run_ids: cx.caller.is_dashboard || cx.caller.profile.is_newer(),
         ..defaults
     };
     let (page, active) = cx.services.runs.history(&key, options).await.map_err(unreadable)?;
@@ -42,6 +44,9 @@ pub async fn history(cx: Ctx, p: ChatHistoryParams) -> Reply<Value> {
     } else {
         level
     };
+    if cx.caller.profile.is_newer() {
+        messages.iter_mut().for_each(name_sent);
+    }
     let entries = cx.caller.is_dashboard.then(|| entries(&p.session_key, &messages));
     let mut answer = json!({
         "sessionKey": p.session_key,
@@ -59,6 +64,26 @@ pub async fn history(cx: Ctx, p: ChatHistoryParams) -> Reply<Value> {
     // Moved, not copied by `json!`: they are nearly all of the answer.
     answer["messages"] = messages.into();
     Ok(without_nulls(answer))
+}
+
+/// `chat.startup`: `chat.history`, and what else a page shows of a session; of protocol 4.
+pub async fn startup(cx: Ctx, p: ChatHistoryParams) -> Reply<Value> {
+    let wanted = SessionsDescribeParams { key: p.session_key.clone(), ..Default::default() };
+    let described = sessions::describe(cx.clone(), wanted).await?;
+    let defaults = SessionRow::defaults(&cx.services.models);
+    let mut answer = history(cx, p).await?;
+    answer["sessionInfo"] = described["session"].clone();
+    answer["defaults"] = defaults;
+    Ok(answer)
+}
+
+/// Names what a message was sent with, by which the Control UI since protocol 4 knows its
+/// own again (recorded of `openclaw` 2026.9.6).
+fn name_sent(message: &mut Value) {
+    let run_id = message["__openclaw"]["runId"].as_str();
+    if let Some(sent) = run_id.map(|run_id| format!("{run_id}:user")) {
+        message["idempotencyKey"] = sent.into();
+    }
 }
 
 /// What a client that comes late shows until the next event; `waiting` are the calls of

@@ -183,6 +183,7 @@ fn of_sessions(r: &mut Registry) {
 /// Messages and their runs.
 fn of_chats(r: &mut Registry) {
     r.add(read("chat.history"), history::history);
+    r.add(read("chat.startup"), history::startup);
     r.add(read("chat.message.get"), history::message);
     r.add(write("chat.send"), chat::send);
     r.add(write("chat.abort"), chat::abort);
@@ -282,6 +283,7 @@ fn of_cron(r: &mut Registry) {
     r.add(admin("set-heartbeats"), cron::set_heartbeats);
     r.add(write("wake"), cron::wake);
     r.add(read("cron.list"), cron::list);
+    r.add(read("cron.get"), cron::get);
     r.add(read("cron.status"), cron::status);
     r.add(admin("cron.add"), cron::add);
     r.add(admin("cron.update"), cron::update);

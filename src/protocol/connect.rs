@@ -11,7 +11,7 @@ use super::decode::{
 use super::profile::is_dashboard;
 
 /// Ids that a standard client may have.
-pub const CLIENT_IDS: [&str; 13] = [
+pub const CLIENT_IDS: [&str; 16] = [
     "webchat-ui",
     "openclaw-control-ui",
     "openclaw-tui",
@@ -25,6 +25,10 @@ pub const CLIENT_IDS: [&str; 13] = [
     "test",
     "fingerprint",
     "openclaw-probe",
+    // Since protocol 4.
+    "openclaw-browser-copilot",
+    "openclaw-linux",
+    "openclaw-watchos",
 ];
 
 /// Modes that a standard client may have; `interactive` is that of dashboards, and is worth
@@ -289,8 +293,11 @@ pub fn parse_connect(raw: Option<&RawValue>) -> Result<Connect, ErrorShape> {
         return decode::decode("connect", value, Unknown::Ignore)
             .map(|connect| Connect::Simple(Box::new(connect)));
     }
-    decode::decode("connect", value, Unknown::Refuse)
-        .map(|connect| Connect::Standard(Box::new(connect)))
+    // A client that speaks a later protocol than the recorded one says more of itself than
+    // is known here, such as `client.buildId`. It is not to be locked out for that.
+    let is_newer = value["maxProtocol"].as_u64().is_some_and(|version| version > 3);
+    let unknown = if is_newer { Unknown::Ignore } else { Unknown::Refuse };
+    decode::decode("connect", value, unknown).map(|connect| Connect::Standard(Box::new(connect)))
 }
 
 #[cfg(test)]
@@ -329,6 +336,23 @@ mod tests {
             "invalid connect params: must have required property 'minProtocol'; \
              must have required property 'maxProtocol'; must have required property 'client'"
         );
+    }
+
+    /// Of the Control UI 2026.9.6.
+    #[test]
+    fn a_newer_client_may_say_more_of_itself_than_is_known_here() {
+        let connect = |protocol: u64| {
+            parse(&json!({
+                "minProtocol": protocol, "maxProtocol": protocol,
+                "client": {"id": "openclaw-control-ui", "version": "2026.9.6", "platform": "web",
+                    "mode": "webchat", "buildId": "x", "timeZone": "UTC"},
+                "modelCatalog": {"agentId": "main"}, "scopes": ["operator.read"],
+            }))
+        };
+        let Connect::Standard(newer) = connect(4).unwrap() else { panic!("the standard profile") };
+        assert_eq!(newer.scopes, ["operator.read"]);
+        let error = connect(3).unwrap_err().message;
+        assert!(error.contains("at /client: unexpected property 'buildId'"), "{error}");
     }
 
     #[test]

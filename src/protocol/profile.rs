@@ -41,9 +41,16 @@ pub enum Profile {
 }
 
 impl Profile {
-    /// Whether members that a method does not know are passed over.
-    pub const fn ignores_unknown_params(self) -> bool {
-        matches!(self, Self::Simple)
+    /// Whether it is of a later protocol than the recorded one.
+    pub const fn is_newer(self) -> bool {
+        matches!(self, Self::Standard(Version::V4))
+    }
+
+    /// Whether members that a method does not know are passed over. Clients of a later
+    /// protocol narrow what they read by members that are not known here, and can live with
+    /// more; what they change must be what they say.
+    pub const fn ignores_unknown_params(self, only_reads: bool) -> bool {
+        matches!(self, Self::Simple) || (self.is_newer() && only_reads)
     }
 
     /// The name of it in metrics.
@@ -76,6 +83,15 @@ pub fn is_dashboard(user_agent: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_known_is_passed_over_where_it_does_no_harm() {
+        let [older, newer] = [Version::V3, Version::V4].map(Profile::Standard);
+        let passes = |profile: Profile| [true, false].map(|it| profile.ignores_unknown_params(it));
+        assert_eq!(passes(older), [false, false]);
+        assert_eq!(passes(newer), [true, false]);
+        assert_eq!(passes(Profile::Simple), [true, true]);
+    }
 
     #[test]
     fn the_highest_common_version_wins() {

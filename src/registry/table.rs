@@ -163,10 +163,11 @@ impl Registry {
         Fut: Future<Output = Reply<R>> + Send + 'static,
     {
         let Method { name, need, is_limited, waits } = method;
+        let only_reads = matches!(need, Need::Operator(Scope::Read));
         let handler: Handler = Box::new(move |cx, raw| {
             let handler = handler.clone();
             Box::pin(async move {
-                let unknown = if cx.caller.profile.ignores_unknown_params() {
+                let unknown = if cx.caller.profile.ignores_unknown_params(only_reads) {
                     Unknown::Ignore
                 } else {
                     Unknown::Refuse

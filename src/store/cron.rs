@@ -99,6 +99,8 @@ pub struct CronEdited {
 pub struct CronRunQuery {
     /// Only those of this job.
     pub job_id: Option<String>,
+    /// Only the one that was asked for with this id.
+    pub run_id: Option<String>,
     /// Only with one of these statuses; all that have ended when empty.
     pub statuses: Vec<String>,
     /// Only with one of these delivery statuses.
@@ -247,6 +249,10 @@ pub(super) fn runs(
     if let Some(job) = &query.job_id {
         conditions.push("job_id = ?");
         values.push(job.clone().into());
+    }
+    if let Some(run) = &query.run_id {
+        conditions.push("json_extract(entry, '$.runId') = ?");
+        values.push(run.clone().into());
     }
     if !query.statuses.is_empty() {
         conditions.push("status IN (SELECT value FROM json_each(?))");

@@ -235,8 +235,17 @@ pub async fn settles(client: &mut WsClient, key: &str, status: &str) {
 }
 
 /// Waits until `probe` finds something.
-pub async fn until<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + RUN_LIMIT;
+pub async fn until<T>(what: &str, probe: impl AsyncFnMut() -> Option<T>) -> T {
+    until_within(RUN_LIMIT, what, probe).await
+}
+
+/// The same for what takes long where others work as well.
+pub async fn until_within<T>(
+    limit: Duration,
+    what: &str,
+    mut probe: impl AsyncFnMut() -> Option<T>,
+) -> T {
+    let deadline = Instant::now() + limit;
     loop {
         if let Some(found) = probe().await {
             return found;

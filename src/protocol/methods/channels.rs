@@ -250,6 +250,8 @@ impl Params for MessageActionParams {
             f.optional(name, text());
         }
         f.optional("toolContext", object::<MessageToolContext>());
+        // Of protocol 4: what an operator reads for himself. Here he may read what he may.
+        f.optional("conversationReadOrigin", literal(&["direct-operator"]));
         Self {
             channel,
             action,

@@ -100,7 +100,7 @@ impl Params for SessionsPreviewParams {
 }
 
 /// Params of `sessions.describe`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SessionsDescribeParams {
     /// As the client wrote it.
     pub key: String,

@@ -13,6 +13,7 @@ mod cron;
 mod failures;
 mod first;
 mod logs;
+mod newer;
 mod nodes;
 mod operations;
 mod settings;

@@ -21,7 +21,7 @@ pub use preview::CronPreviewParams;
 /// Most entries of one page.
 const PAGE_MAX: u64 = 200;
 
-/// Params of `cron.list`.
+/// Params of `cron.list`. `agentId` is of protocol 4.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CronListParams {
     /// Whether jobs are listed that do not run.
@@ -34,6 +34,8 @@ pub struct CronListParams {
     pub offset: u64,
     /// Only those with this text in id, name, description, payload or agent.
     pub query: Option<String>,
+    /// Only those of this agent.
+    pub agent_id: Option<String>,
     /// `nextRunAtMs`, `updatedAtMs` or `name`.
     pub sort_by: Option<String>,
     /// Whether the last comes first.
@@ -47,6 +49,7 @@ impl Params for CronListParams {
             limit: f.optional("limit", integer_from(1).max(PAGE_MAX)),
             offset: f.optional("offset", integer_from(0)).unwrap_or_default(),
             query: f.optional("query", text()),
+            agent_id: f.optional("agentId", non_empty()),
             enabled: f.optional("enabled", literal(&["all", "enabled", "disabled"])),
             sort_by: f.optional("sortBy", literal(&["nextRunAtMs", "updatedAtMs", "name"])),
             descending: f.optional("sortDir", literal(&["asc", "desc"])).as_deref() == Some("desc"),
@@ -54,7 +57,7 @@ impl Params for CronListParams {
     }
 }
 
-/// Params of `cron.remove`: the id of a job, by either name.
+/// Params of `cron.get` and `cron.remove`: the id of a job, by either name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CronIdParams {
     /// Which one.
@@ -96,13 +99,15 @@ impl Params for CronRunParams {
     }
 }
 
-/// Params of `cron.runs`.
+/// Params of `cron.runs`. `runId` is of protocol 4.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CronRunsParams {
     /// Only those of this job.
     pub id: Option<String>,
     /// Whether those of all jobs are meant, whatever the id.
     pub all_jobs: bool,
+    /// Only the one that `cron.run` has answered with.
+    pub run_id: Option<String>,
     /// At most so many.
     pub limit: Option<u64>,
     /// After so many.
@@ -126,6 +131,7 @@ impl Params for CronRunsParams {
         let scope = f.optional("scope", literal(&["job", "all"]));
         let id = f.optional("id", id_rule);
         let job_id = f.optional("jobId", id_rule);
+        let run_id = f.optional("runId", non_empty());
         let limit = f.optional("limit", integer_from(1).max(PAGE_MAX));
         let offset = f.optional("offset", integer_from(0)).unwrap_or_default();
         let statuses = f.optional("statuses", list(literal(&STATUSES)).min(1));
@@ -136,6 +142,7 @@ impl Params for CronRunsParams {
         Self {
             all_jobs: scope.as_deref() == Some("all"),
             id: id.or(job_id),
+            run_id,
             limit,
             offset,
             statuses: statuses.or_else(|| status.map(|one| vec![one])).unwrap_or_default(),

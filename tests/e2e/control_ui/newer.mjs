@@ -1,0 +1,21 @@
+// A message in the chat of a newer Control UI.
+//
+// args.text, args.answer   what is said, and what is answered
+// Returns how often the answer is in the chat once nothing is awaited any more, and what was
+// said is there once: the page shows it before the gateway has it, too.
+import { visit } from "../../node/control-ui.mjs";
+
+export default visit(async ({ page, ui, args }) => {
+  await page.goto(`${args.origin}/#token=${args.token}`);
+  const box = page.locator("textarea:visible").first();
+  await box.fill(args.text);
+  await box.press("Enter");
+  const shown = (text) => page.locator("main").getByText(text, { exact: true });
+  await shown(args.answer).waitFor();
+  await ui.until("a chat that waits for nothing", async () => {
+    const working = await page.getByText(/^Working/).count();
+    return working === 0 && (await shown(args.text).count()) === 1;
+  });
+  await ui.shot("newer-chat");
+  return await shown(args.answer).count();
+});

