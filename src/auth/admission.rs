@@ -297,7 +297,7 @@ pub(super) fn is_backend(client: &ClientInfo, peer: &Peer) -> bool {
 fn is_newer_cli(connect: &StandardConnect, peer: &Peer) -> bool {
     let client = &connect.client;
     let is_cli = client.id == "cli" && client.mode == "cli";
-    is_cli && connect.max_protocol >= 4 && peer.is_local() && peer.origin.is_none()
+    is_cli && connect.is_newer() && peer.is_local() && peer.origin.is_none()
 }
 
 fn is_control_ui(client: &ClientInfo) -> bool {

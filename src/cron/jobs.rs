@@ -22,6 +22,16 @@ use super::service::Cron;
 /// all of them.
 pub const JOBS_MAX: u64 = 1000;
 
+/// A page of the list of jobs.
+#[derive(Debug)]
+pub struct JobPage {
+    /// As `cron.list` answers it.
+    pub page: Value,
+    /// What it is a page of: another text once a job of the list is another, or at another
+    /// place.
+    pub revision: String,
+}
+
 impl Cron {
     /// Makes a job.
     ///
@@ -122,12 +132,11 @@ impl Cron {
         Ok(rows.iter().filter_map(|row| Job::of_row(row).ok()).collect())
     }
 
-    /// A page of the list: `cron.list`. Beside it what it is a page of: another text once a
-    /// job of the list is another, or at another place.
+    /// A page of the list: `cron.list`.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub async fn list(self: &Arc<Self>, p: CronListParams) -> Result<(Value, String), CronError> {
+    pub async fn list(self: &Arc<Self>, p: CronListParams) -> Result<JobPage, CronError> {
         let mut jobs = self.all_jobs().await?;
         let wants = match p.enabled.as_deref() {
             Some("enabled") => Some(true),
@@ -168,7 +177,7 @@ impl Cron {
         let mut page = json!({"jobs": jobs});
         add_place(&mut page, total, p.offset, limit, jobs.len());
         page["deliveryPreviews"] = Value::Object(previews);
-        Ok((page, revision))
+        Ok(JobPage { page, revision })
     }
 
     /// How the scheduler is: `cron.status`.

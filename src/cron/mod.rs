@@ -37,7 +37,7 @@ pub use error::CronError;
 pub use hooks::{HookAsk, HookError};
 pub use import::Imported;
 pub use job::{Job, JobState, Origin};
-pub use jobs::JOBS_MAX;
+pub use jobs::{JOBS_MAX, JobPage};
 pub use missed::duration;
 pub use outlet::{Announcement, Bounds, Outlet, OutletError, Told};
 pub use service::{Asked, Cron, CronParts, Ticket};

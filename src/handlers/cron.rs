@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::cron::{Asked, CronError, Job};
+use crate::cron::{Asked, CronError, Job, JobPage};
 use crate::protocol::methods::cron::{
     CronIdParams, CronListParams, CronPreviewParams, CronRunParams, CronRunsParams,
     CronUpdateParams, NewJob, SetHeartbeatsParams, WakeMode, WakeParams,
@@ -48,7 +48,8 @@ fn shown(cx: &Ctx, job: &Job) -> Value {
 
 /// `cron.list`: the jobs.
 pub async fn list(cx: Ctx, p: CronListParams) -> Reply<Value> {
-    let (mut page, revision) = cx.services.runs.parts().cron.list(p).await.map_err(told)?;
+    let JobPage { mut page, revision } =
+        cx.services.runs.parts().cron.list(p).await.map_err(told)?;
     // OpenClaw's commands since protocol 4 take no page without it.
     if cx.caller.profile.is_newer() {
         page["snapshotRevision"] = revision.into();

@@ -35,7 +35,9 @@ pub async fn stability(cx: Ctx, p: StabilityParams) -> Reply<Value> {
     };
     let mut report = stability::report(&Wanted { limit, kind, since_seq });
     if let Some(used) = memory::used() {
-        report["summary"]["memory"] = json!({"rssBytes": used.resident, "peakRssBytes": used.peak});
+        // As `openclaw gateway stability` reads it. Nothing here runs short of memory and says so.
+        report["summary"]["memory"] = json!({"latest": {"rssBytes": used.resident},
+            "maxRssBytes": used.peak, "pressureCount": 0});
     }
     let now = i64::try_from(cx.now_ms()).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
     let mut answer = json!({"generatedAt": format!("{:.3}", now.unwrap_or_default())});

@@ -78,7 +78,7 @@ pub async fn startup(cx: Ctx, p: ChatHistoryParams) -> Reply<Value> {
 }
 
 /// Names what a message was sent with, by which the Control UI since protocol 4 knows its
-/// own again (recorded of `openclaw` 2026.9.6).
+/// own again (as the gateway of `openclaw` 2026.9.6 answers).
 fn name_sent(message: &mut Value) {
     let run_id = message["__openclaw"]["runId"].as_str();
     if let Some(sent) = run_id.map(|run_id| format!("{run_id}:user")) {

@@ -8,7 +8,7 @@ use super::decode::{
     self, Fields, Params, Unknown, boolean, dictionary, integer_from, list, non_empty, object,
     one_of, text,
 };
-use super::profile::is_dashboard;
+use super::profile::{Profile, Version, is_dashboard};
 
 /// Ids that a standard client may have.
 pub const CLIENT_IDS: [&str; 16] = [
@@ -59,7 +59,7 @@ pub struct ClientInfo {
 
 impl Params for ClientInfo {
     fn read(f: &mut Fields) -> Self {
-        Self {
+        let client = Self {
             id: f.required("id", one_of(&CLIENT_IDS)),
             display_name: f.optional("displayName", non_empty()),
             version: f.required("version", non_empty()),
@@ -68,7 +68,10 @@ impl Params for ClientInfo {
             model_identifier: f.optional("modelIdentifier", non_empty()),
             mode: f.required("mode", one_of(&CLIENT_MODES)),
             instance_id: f.optional("instanceId", non_empty()),
-        }
+        };
+        // What a newer client says of itself beside that does not lock it out.
+        f.ignore_rest_of_newer();
+        client
     }
 }
 
@@ -173,6 +176,11 @@ pub struct StandardConnect {
 }
 
 impl StandardConnect {
+    /// Whether it speaks a later protocol than the recorded one.
+    pub fn is_newer(&self) -> bool {
+        Version::negotiate(self.min_protocol, self.max_protocol).is_some_and(Version::is_newer)
+    }
+
     /// Why a dashboard is refused that shows nothing to be let in by, where that is done by
     /// a token. It knows so by the words `no token`.
     pub fn lacks_token(&self) -> Option<ErrorShape> {
@@ -218,7 +226,9 @@ impl Params for StandardConnect {
             ..connect
         };
         f.optional("locale", text());
-        Self { user_agent: f.optional("userAgent", text()), ..connect }
+        let connect = Self { user_agent: f.optional("userAgent", text()), ..connect };
+        f.ignore_rest_of_newer();
+        connect
     }
 }
 
@@ -293,10 +303,9 @@ pub fn parse_connect(raw: Option<&RawValue>) -> Result<Connect, ErrorShape> {
         return decode::decode("connect", value, Unknown::Ignore)
             .map(|connect| Connect::Simple(Box::new(connect)));
     }
-    // A client that speaks a later protocol than the recorded one says more of itself than
-    // is known here, such as `client.buildId`. It is not to be locked out for that.
-    let is_newer = value["maxProtocol"].as_u64().is_some_and(|version| version > 3);
-    let unknown = if is_newer { Unknown::Ignore } else { Unknown::Refuse };
+    let version = |name: &str| value[name].as_u64().unwrap_or_default();
+    let version = Version::negotiate(version("minProtocol"), version("maxProtocol"));
+    let unknown = Profile::Standard(version.unwrap_or(Version::V3)).unknown_params();
     decode::decode("connect", value, unknown).map(|connect| Connect::Standard(Box::new(connect)))
 }
 
@@ -353,6 +362,19 @@ mod tests {
         assert_eq!(newer.scopes, ["operator.read"]);
         let error = connect(3).unwrap_err().message;
         assert!(error.contains("at /client: unexpected property 'buildId'"), "{error}");
+        // A proof that nobody here can check is not passed over: without it a client may do
+        // more than it should. OpenClaw's own stop at these words.
+        let error = parse(&json!({
+            "minProtocol": 4, "maxProtocol": 4,
+            "client": {"id": "gateway-client", "version": "1", "platform": "linux",
+                "mode": "backend"},
+            "auth": {"token": "t", "agentRuntimeIdentityToken": "of an agent"},
+        }))
+        .unwrap_err();
+        assert_eq!(
+            error.message,
+            "invalid connect params: at /auth: unexpected property 'agentRuntimeIdentityToken'"
+        );
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Which of our ways of speaking a connection has chosen.
 
+use super::decode::Unknown;
+
 /// A protocol version of the standard profile that we speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Version {
@@ -20,6 +22,11 @@ impl Version {
             .into_iter()
             .find(|(number, _)| (min..=max).contains(number))
             .map(|(_, version)| version)
+    }
+
+    /// Whether it is later than the recorded one.
+    pub const fn is_newer(self) -> bool {
+        matches!(self, Self::V4)
     }
 
     /// The number on the wire.
@@ -43,14 +50,19 @@ pub enum Profile {
 impl Profile {
     /// Whether it is of a later protocol than the recorded one.
     pub const fn is_newer(self) -> bool {
-        matches!(self, Self::Standard(Version::V4))
+        match self {
+            Self::Standard(version) => version.is_newer(),
+            Self::Simple => false,
+        }
     }
 
-    /// Whether members that a method does not know are passed over. Clients of a later
-    /// protocol narrow what they read by members that are not known here, and can live with
-    /// more; what they change must be what they say.
-    pub const fn ignores_unknown_params(self, only_reads: bool) -> bool {
-        matches!(self, Self::Simple) || (self.is_newer() && only_reads)
+    /// What becomes of members that a method does not know.
+    pub const fn unknown_params(self) -> Unknown {
+        match self {
+            Self::Standard(Version::V3) => Unknown::Refuse,
+            Self::Standard(Version::V4) => Unknown::RefuseButNewer,
+            Self::Simple => Unknown::Ignore,
+        }
     }
 
     /// The name of it in metrics.
@@ -83,15 +95,6 @@ pub fn is_dashboard(user_agent: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_not_known_is_passed_over_where_it_does_no_harm() {
-        let [older, newer] = [Version::V3, Version::V4].map(Profile::Standard);
-        let passes = |profile: Profile| [true, false].map(|it| profile.ignores_unknown_params(it));
-        assert_eq!(passes(older), [false, false]);
-        assert_eq!(passes(newer), [true, false]);
-        assert_eq!(passes(Profile::Simple), [true, true]);
-    }
 
     #[test]
     fn the_highest_common_version_wins() {

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 
 use crate::auth::Principal;
-use crate::protocol::decode::{self, Params, Unknown};
+use crate::protocol::decode::{self, Params};
 use crate::protocol::{ErrorShape, Role, Scope};
 use crate::support::BoxFuture;
 use crate::telemetry::metrics::{Counter, Histogram, NUMBERS, stir};
@@ -163,15 +163,10 @@ impl Registry {
         Fut: Future<Output = Reply<R>> + Send + 'static,
     {
         let Method { name, need, is_limited, waits } = method;
-        let only_reads = matches!(need, Need::Operator(Scope::Read));
         let handler: Handler = Box::new(move |cx, raw| {
             let handler = handler.clone();
             Box::pin(async move {
-                let unknown = if cx.caller.profile.ignores_unknown_params(only_reads) {
-                    Unknown::Ignore
-                } else {
-                    Unknown::Refuse
-                };
+                let unknown = cx.caller.profile.unknown_params();
                 let params: P = decode::params(name, raw.as_deref(), unknown)?;
                 drop(raw);
                 let result = handler(cx, params).await?;

@@ -31,16 +31,22 @@ fn names(page: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_member_that_is_not_known_narrows_nothing_and_changes_nothing() {
+async fn what_makes_an_answer_shorter_is_passed_over_and_what_chooses_another_is_not() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let (mut older, mut newer) = (admin(&gateway).await, newer(&gateway).await);
-    let narrowed = json!({"compact": true});
-    let text = refusal(&mut older, "cron.list", narrowed.clone()).await;
+    let shorter = json!({"compact": true});
+    let text = refusal(&mut older, "cron.list", shorter.clone()).await;
     assert_eq!(text, "invalid cron.list params: at root: unexpected property 'compact'");
-    assert_eq!(names(&call(&mut newer, "cron.list", narrowed).await), [""; 0]);
-    let changed = json!({"key": "main", "onlyIfIdle": true});
-    let text = refusal(&mut newer, "sessions.delete", changed).await;
-    assert_eq!(text, "invalid sessions.delete params: at root: unexpected property 'onlyIfIdle'");
+    assert_eq!(names(&call(&mut newer, "cron.list", shorter).await), [""; 0]);
+    for (method, member, params) in [
+        ("cron.list", "scheduleKind", json!({"scheduleKind": "at"})),
+        ("sessions.resolve", "shortId", json!({"shortId": "abc"})),
+        ("sessions.delete", "onlyIfIdle", json!({"key": "main", "onlyIfIdle": true})),
+    ] {
+        let text = refusal(&mut newer, method, params).await;
+        let expected = format!("invalid {method} params: at root: unexpected property '{member}'");
+        assert_eq!(text, expected);
+    }
 }
 
 #[tokio::test]

@@ -1,18 +1,14 @@
 //! OpenClaw's own programs on this gateway: the command line and the node host of the
 //! last release of protocol 3, and of one that speaks protocol 4 alone.
 
-use std::time::Duration;
-
 use serde_json::json;
-use tokio::process::Child;
 
 use crate::stage::{Api, admin, call, config, end_of, scripted, start, told, until_within};
 use crate::support::client::SOON;
-use crate::support::openclaw::{OF_PROTOCOL_3, OF_PROTOCOL_4, OpenClaw, Release};
+use crate::support::openclaw::{
+    NodeHost, OF_PROTOCOL_3, OF_PROTOCOL_4, OpenClaw, PATIENCE, Release,
+};
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
-
-/// How long its programs may take to start, on a machine that does other things as well.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A message, jobs and a run of one, who is connected, what is logged.
 async fn everyday(release: Release) -> (Gateway, MockProvider, OpenClaw) {
@@ -76,17 +72,9 @@ async fn the_command_line_of_protocol_4_works() {
     assert_eq!(run["run"]["runId"], run["runId"]);
 }
 
-/// A node that runs, and where it has its identity.
-struct Node {
-    id: String,
-    _process: Child,
-    _openclaw: OpenClaw,
-}
-
-/// A node of this release that is there, and was allowed its commands.
-async fn joined(gateway: &Gateway, client: &mut WsClient, release: Release) -> Node {
-    let openclaw = OpenClaw::of(release, gateway).await;
-    let process = openclaw.node(gateway, "real");
+/// A node of this release that is there, and was allowed its commands; and its id.
+async fn joined(gateway: &Gateway, client: &mut WsClient, release: Release) -> (NodeHost, String) {
+    let node = OpenClaw::of(release, gateway).await.into_node(gateway, "real");
     let request = until_within(PATIENCE, "the request of a node", async || {
         let pairs = call(client, "node.pair.list", json!({})).await;
         pairs["pending"][0]["requestId"].as_str().map(str::to_owned)
@@ -100,7 +88,7 @@ async fn joined(gateway: &Gateway, client: &mut WsClient, release: Release) -> N
         (row["connected"] == true && commands.contains(&json!("system.run"))).then_some(())
     })
     .await;
-    Node { id, _process: process, _openclaw: openclaw }
+    (node, id)
 }
 
 async fn asking(ask: &str) -> (Gateway, MockProvider) {
@@ -128,8 +116,8 @@ async fn allowed(client: &mut WsClient) -> (String, String) {
 async fn a_node_of_protocol_3_answers_and_runs_what_was_allowed() {
     let (gateway, _mock) = asking("always").await;
     let mut client = admin(&gateway).await;
-    let node = joined(&gateway, &mut client, OF_PROTOCOL_3).await;
-    let which = json!({"nodeId": node.id, "command": "system.which", "params": {"bins": ["sh"]},
+    let (_node, id) = joined(&gateway, &mut client, OF_PROTOCOL_3).await;
+    let which = json!({"nodeId": id, "command": "system.which", "params": {"bins": ["sh"]},
         "idempotencyKey": "which"});
     let found = call(&mut client, "node.invoke", which).await;
     let shell = found["payload"]["bins"]["sh"].as_str();

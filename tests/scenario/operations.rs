@@ -347,7 +347,9 @@ async fn what_happened_lately_is_told_with_its_reasons() {
     assert!(runs[1]["reason"].is_string() && runs[1]["durationMs"].is_u64(), "{runs:?}");
     assert_eq!(of("diagnostic.phase.completed")[0]["phase"], "gateway.ready");
     assert_eq!(of("connection.closed")[0]["source"], "gateway-client");
-    assert!(report["summary"]["memory"]["rssBytes"].as_u64().unwrap() > 1_000_000);
+    let memory = &report["summary"]["memory"];
+    let used = memory["latest"]["rssBytes"].as_u64().unwrap();
+    assert!(used > 1_000_000 && memory["maxRssBytes"].as_u64().unwrap() >= used, "{memory}");
     let after = json!({"sinceSeq": report["lastSeq"], "type": "message.processed"});
     let none = call(&mut client, "diagnostics.stability", after).await;
     assert_eq!((&none["count"], &none["events"]), (&json!(0), &json!([])));

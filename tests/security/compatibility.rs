@@ -29,15 +29,21 @@ struct Client {
     id: &'static str,
     mode: &'static str,
     role: &'static str,
+    protocol: u64,
 }
 
 const fn client(id: &'static str, mode: &'static str, role: &'static str) -> Client {
-    Client { id, mode, role }
+    Client { id, mode, role, protocol: 3 }
 }
 
-/// Every id that the protocol knows, in the mode that it has in practice, and
-/// the simple form.
-const CLIENTS: [Client; 17] = [
+/// The same, of a later protocol than the recorded one.
+const fn newer(id: &'static str, mode: &'static str, role: &'static str) -> Client {
+    Client { id, mode, role, protocol: 4 }
+}
+
+/// Every id that the protocol knows, in the mode that it has in practice, those that get
+/// something else in a later one, and the simple form.
+const CLIENTS: [Client; 19] = [
     client("cli", "cli", "operator"),
     client("gateway-client", "backend", "operator"),
     client("gateway-client", "cli", "operator"),
@@ -54,6 +60,8 @@ const CLIENTS: [Client; 17] = [
     client("openclaw-probe", "probe", "operator"),
     client("fingerprint", "probe", "operator"),
     client("test", "test", "operator"),
+    newer("cli", "cli", "operator"),
+    newer("openclaw-control-ui", "webchat", "operator"),
     client("simple", "", "operator"),
 ];
 
@@ -145,10 +153,11 @@ async fn gateway(mode: &str) -> Gateway {
 impl Client {
     fn name(self) -> String {
         let role = if self.role == "node" { " as node" } else { "" };
+        let protocol = if self.protocol == 4 { ", v4" } else { "" };
         if self.mode.is_empty() {
             "the simple form".into()
         } else {
-            format!("{}/{}{role}", self.id, self.mode)
+            format!("{}/{}{role}{protocol}", self.id, self.mode)
         }
     }
 
@@ -179,7 +188,7 @@ impl Client {
             return socket.request("connect", params).await;
         }
         let mut params = json!({
-            "minProtocol": 3, "maxProtocol": 3,
+            "minProtocol": self.protocol, "maxProtocol": self.protocol,
             "client": {"id": self.id, "version": "1", "platform": "linux", "mode": self.mode},
             "role": self.role, "scopes": come.scopes, "auth": come.auth,
         });

@@ -3,11 +3,14 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
+use tokio::time::{Instant, timeout};
 
 use super::config::SECRET;
 use super::gateway::Gateway;
@@ -18,6 +21,9 @@ pub struct Release {
     pub version: &'static str,
     node: &'static str,
 }
+
+/// How long one of its programs may take, on a machine that does other things as well.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The last one that speaks protocol 3.
 pub const OF_PROTOCOL_3: Release = Release { version: "2026.5.7", node: "22.23.3" };
@@ -121,7 +127,8 @@ impl OpenClaw {
 
     /// What a command prints that has to succeed.
     pub async fn says(&self, args: &[&str]) -> String {
-        let output = self.command(args).output().await.unwrap();
+        let ended = timeout(PATIENCE, self.command(args).output()).await;
+        let output = ended.unwrap_or_else(|_| panic!("openclaw {args:?} does not end")).unwrap();
         assert!(output.status.success(), "openclaw {args:?}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
     }
@@ -134,10 +141,33 @@ impl OpenClaw {
     }
 
     /// A node of this name on this gateway, for as long as it is kept.
-    pub fn node(&self, gateway: &Gateway, name: &str) -> Child {
+    pub fn into_node(self, gateway: &Gateway, name: &str) -> NodeHost {
         let port = gateway.port().to_string();
         let args = ["node", "run", "--host", "127.0.0.1", "--port", &port, "--display-name", name];
         let mut command = self.command(&args);
-        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        NodeHost { process, _openclaw: self }
+    }
+}
+
+/// A node that runs, and where it has its identity.
+pub struct NodeHost {
+    process: Child,
+    _openclaw: OpenClaw,
+}
+
+impl Drop for NodeHost {
+    /// What was started has started itself once more, and ends that when it is asked to end.
+    fn drop(&mut self) {
+        let id = self.process.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let Some(id) = id else { return };
+        let _ = kill_process(id, Signal::TERM);
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(10) {
+            if !matches!(self.process.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 }

@@ -151,7 +151,8 @@ impl Approvals {
         policy: &Policy,
     ) -> Result<Arc<Question>, Denial> {
         let NodeRun { request, node_id, plan, env } = run;
-        if plan.to_string().len() + request.command.len() > SHOWN_MAX {
+        let seen = json!([plan["argv"], plan["commandText"], plan["commandPreview"], plan["cwd"]]);
+        if seen.to_string().len() + request.command.len() > SHOWN_MAX {
             let text = format!(
                 "Exec denied: the command is longer than {SHOWN_MAX} bytes, too long to be shown \
                  whole to whoever decides. Write it to a file on the node and run that."

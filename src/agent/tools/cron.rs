@@ -120,7 +120,7 @@ async fn act(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
         "list" => {
             let include_disabled = arguments["includeDisabled"] == true;
             let wanted = CronListParams { include_disabled, ..CronListParams::default() };
-            cron.list(wanted).await.map(|(page, _)| page).map_err(told)
+            cron.list(wanted).await.map(|listed| listed.page).map_err(told)
         }
         "add" => add(cx, arguments).await,
         "runs" => {

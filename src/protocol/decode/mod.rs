@@ -37,6 +37,9 @@ pub trait Params: Sized {
 pub enum Unknown {
     /// Refused, as the original does.
     Refuse,
+    /// Refused as well, but for those of which it is known that clients of a later protocol
+    /// say them, and that nothing is lost without them ([`Fields::newer`]).
+    RefuseButNewer,
     /// Passed over (simple profile).
     Ignore,
 }
@@ -234,6 +237,24 @@ impl Fields {
         self.members.get(name).is_some_and(|value| value == text)
     }
 
+    /// Passes over members that clients of a later protocol say, and that change nothing of
+    /// what they get. A member that chooses something else does not belong here: by its
+    /// refusal a client knows that this gateway is an older one.
+    pub fn newer(&mut self, names: &[&str]) {
+        if self.unknown == Unknown::RefuseButNewer {
+            for name in names {
+                self.members.shift_remove(*name);
+            }
+        }
+    }
+
+    /// Passes over whatever else a client of a later protocol says.
+    pub fn ignore_rest_of_newer(&mut self) {
+        if self.unknown == Unknown::RefuseButNewer {
+            self.ignore_rest();
+        }
+    }
+
     /// Accepts whatever else is there.
     pub fn ignore_rest(&mut self) {
         self.members.clear();
@@ -255,7 +276,7 @@ impl Fields {
             return;
         }
         errors.extend(self.missing);
-        if self.unknown == Unknown::Refuse {
+        if self.unknown != Unknown::Ignore {
             let place = if self.path.0.is_empty() { "root" } else { self.path.0.as_str() };
             errors.extend(
                 // One more than are told, so that it is known that there are more.

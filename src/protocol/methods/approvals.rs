@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::protocol::decode::{
-    Fields, Params, Setting, boolean, constant, dictionary, integer_from, list, literal, non_empty,
-    nullable, object, one_of, text, text_or_number,
+    Fields, Params, Setting, any, boolean, constant, dictionary, integer_from, list, literal,
+    non_empty, nullable, object, one_of, text, text_or_number,
 };
 
 /// Longest time that a plugin's question waits, in milliseconds.
@@ -198,12 +198,17 @@ impl Params for SystemRunPlan {
         let command_preview = maybe(f, "commandPreview");
         let (agent_id, session_key) = (required(f, "agentId"), required(f, "sessionKey"));
         let file = set(f.optional("mutableFileOperand", nullable(object::<MutableFile>())));
+        // A node since protocol 4 wants it back with the approval.
+        let snapshot = f.optional("policySnapshot", dictionary(any()));
         let mut whole = json!({"argv": argv, "cwd": cwd, "commandText": command_text,
             "commandPreview": command_preview, "agentId": agent_id, "sessionKey": session_key});
         // OpenClaw's nodes take a plan with `null` here for a broken one.
         if let Some(MutableFile { index, path, sha256 }) = file {
             whole["mutableFileOperand"] =
                 json!({"argvIndex": index, "path": path, "sha256": sha256});
+        }
+        if let Some(snapshot) = snapshot {
+            whole["policySnapshot"] = json!(snapshot);
         }
         Self { whole, command_text, command_preview, cwd, agent_id, session_key }
     }

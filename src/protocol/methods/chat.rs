@@ -145,6 +145,9 @@ pub struct ChatHistoryParams {
 
 impl Params for ChatHistoryParams {
     fn read(f: &mut Fields) -> Self {
+        // A bound on the answer, which has its own here, and a question about messages that
+        // it shows anyway.
+        f.newer(&["inputRunIds", "maxBytes"]);
         Self {
             session_key: f.required("sessionKey", non_empty()),
             limit: f.optional("limit", integer_from(1).max(HISTORY_LIMIT_MAX)),

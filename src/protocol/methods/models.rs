@@ -11,6 +11,8 @@ pub struct ModelsListParams {
 
 impl Params for ModelsListParams {
     fn read(f: &mut Fields) -> Self {
+        // Each agent and session may choose among all.
+        f.newer(&["agentId", "sessionKey"]);
         Self { view: f.optional("view", literal(&["default", "configured", "all"])) }
     }
 }

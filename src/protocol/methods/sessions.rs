@@ -38,6 +38,8 @@ pub struct SessionsListParams {
 
 impl Params for SessionsListParams {
     fn read(f: &mut Fields) -> Self {
+        // Sessions of agents that were removed are in the list as well.
+        f.newer(&["configuredAgentsOnly"]);
         Self {
             limit: f.optional("limit", integer_from(1)),
             active_minutes: f.optional("activeMinutes", integer_from(1)),
@@ -64,6 +66,8 @@ pub struct SessionKeyParams {
 
 impl Params for SessionKeyParams {
     fn read(f: &mut Fields) -> Self {
+        // Approvals come by events of their own.
+        f.newer(&["includeApprovals"]);
         Self { key: f.required("key", non_empty().max(SESSION_KEY_MAX)) }
     }
 }

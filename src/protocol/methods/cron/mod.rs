@@ -44,6 +44,8 @@ pub struct CronListParams {
 
 impl Params for CronListParams {
     fn read(f: &mut Fields) -> Self {
+        // What makes an answer shorter.
+        f.newer(&["compact", "includeDeliveryPreviews"]);
         Self {
             include_disabled: f.optional("includeDisabled", boolean()).unwrap_or_default(),
             limit: f.optional("limit", integer_from(1).max(PAGE_MAX)),
