@@ -93,12 +93,15 @@ fn told(run_id: &str, target: &Target, sent: &Delivered) -> Value {
     answer
 }
 
-/// `message.action`: react to a message, edit or delete it; `send` and `reply`
-/// as well.
+/// `message.action`: react to a message, edit or delete it; `send`, `reply` and `poll` as
+/// well.
 pub async fn action(cx: Ctx, p: MessageActionParams) -> Reply<Value> {
     let channels = channels_of(&cx);
     let kind = channels.kind(Some(&p.channel)).map_err(misdirected)?;
     let name = p.action.trim().to_owned();
+    if name == "poll" && channels.has_polls(kind, p.account_id.as_deref()) {
+        return poll(cx, as_poll(p)?).await;
+    }
     let is_send = matches!(name.as_str(), "send" | "reply");
     if !is_send && !channels.actions(kind, p.account_id.as_deref()).contains(&name.as_str()) {
         let text = format!("Message action {name} not supported for channel {}.", kind.as_str());
@@ -126,6 +129,40 @@ pub async fn action(cx: Ctx, p: MessageActionParams) -> Reply<Value> {
         })
     };
     cx.once("message.action", Some(p.idempotency_key), work).await
+}
+
+/// The poll of an action, as OpenClaw's `message poll` sends it.
+fn as_poll(p: MessageActionParams) -> Reply<PollParams> {
+    let text = |name: &str| p.params[name].as_str().map(str::to_owned);
+    let is = |name: &str| p.params[name].as_bool().unwrap_or_default();
+    let refuse = |what: &str| ErrorShape::invalid(what);
+    let to = text("to").or_else(|| text("target")).unwrap_or_default();
+    let question = text("pollQuestion").filter(|question| !question.trim().is_empty());
+    let options: Vec<String> = match &p.params["pollOption"] {
+        Value::Array(options) => {
+            options.iter().filter_map(|it| it.as_str().map(Into::into)).collect()
+        }
+        _ => Vec::new(),
+    };
+    if !(2..=12).contains(&options.len()) {
+        return Err(refuse("pollOption requires two to twelve values"));
+    }
+    let hours = p.params["pollDurationHours"].as_u64();
+    Ok(PollParams {
+        to,
+        question: question.ok_or_else(|| refuse("pollQuestion required"))?,
+        max_selections: is("pollMulti").then(|| options.len().try_into().unwrap_or(u64::MAX)),
+        options,
+        duration_seconds: p.params["pollDurationSeconds"]
+            .as_u64()
+            .or_else(|| hours.map(|hours| hours.saturating_mul(3600))),
+        silent: is("silent"),
+        is_anonymous: is("pollPublic").then_some(false),
+        thread_id: text("threadId"),
+        channel: Some(p.channel),
+        account_id: p.account_id,
+        idempotency_key: p.idempotency_key,
+    })
 }
 
 fn outgoing(params: &Value, action: &str) -> Reply<Outgoing> {

@@ -240,6 +240,8 @@ pub struct MessageActionParams {
 
 impl Params for MessageActionParams {
     fn read(f: &mut Fields) -> Self {
+        // What a message answers is among `params` as well.
+        f.newer(&["inboundTurnKind", "reply", "requesterAccountId"]);
         let channel = f.required("channel", non_empty());
         let action = f.required("action", non_empty());
         let params = f.required("params", dictionary(any()));

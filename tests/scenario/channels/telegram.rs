@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::bot_api::{BotApi, OTHER_TOKEN, TOKEN};
 use super::receiver::post;
 use super::{patch, with_bot};
-use crate::stage::{admin, call, history, lines, refusal, row, told, until};
+use crate::stage::{admin, call, connect, history, lines, refusal, row, told, until};
+use crate::support::client::standard_connect;
 use crate::support::{Gateway, MockProvider};
 
 struct Place {
@@ -259,6 +260,44 @@ async fn an_answer_to_two_messages_takes_the_place_of_what_was_shown_of_it() {
     })
     .await;
     assert_eq!(place.api.shown().len(), 1, "{:?}", place.api.shown());
+}
+
+/// As `openclaw message poll` and `message send --reply-to` of 2026.9.6 send it.
+#[tokio::test]
+async fn a_poll_is_an_action_too() {
+    let place = place(&json!({})).await;
+    let mut params = standard_connect(&["operator.admin"]);
+    params["maxProtocol"] = json!(4);
+    let mut client = connect(&place.gateway, &params).await;
+    until("the bot listens", async || (!place.api.calls("getUpdates").is_empty()).then_some(()))
+        .await;
+    let action = |name: &str, key: &str, params: Value| json!({"channel": "telegram", "action": name, "idempotencyKey": key, "params": params});
+    let poll = json!({"to": "telegram:7", "pollQuestion": "tea?", "pollOption": ["yes", "no"],
+        "pollMulti": true, "pollPublic": true});
+    call(&mut client, "message.action", action("poll", "p1", poll.clone())).await;
+    call(&mut client, "message.action", action("poll", "p1", poll)).await;
+    let sent = place.api.calls("sendPoll");
+    assert_eq!(sent.len(), 1, "the same key again sends nothing again");
+    assert_eq!((&sent[0]["question"], &sent[0]["chat_id"]), (&json!("tea?"), &json!("7")));
+    assert_eq!(
+        (&sent[0]["allows_multiple_answers"], &sent[0]["is_anonymous"]),
+        (&json!(true), &json!(false))
+    );
+    for (params, text) in [
+        (json!({"to": "7", "pollOption": ["a", "b"]}), "pollQuestion required"),
+        (
+            json!({"to": "7", "pollQuestion": "q", "pollOption": ["a"]}),
+            "pollOption requires two to twelve values",
+        ),
+    ] {
+        let wrong = action("poll", "p2", params);
+        assert_eq!(refusal(&mut client, "message.action", wrong).await, text);
+    }
+    let mut reply = action("send", "s1", json!({"to": "7", "message": "yes", "replyTo": "101"}));
+    reply["reply"] = json!({"replyToId": "101", "source": "explicit"});
+    call(&mut client, "message.action", reply).await;
+    let sent = &place.api.calls("sendMessage")[0];
+    assert_eq!(sent["reply_parameters"]["message_id"], 101, "{sent}");
 }
 
 #[tokio::test]
