@@ -7,7 +7,7 @@ use crate::agent::approvals::ExecWords;
 use crate::protocol::decode::Setting;
 use crate::protocol::methods::cron::{
     AgentTurn, Delivery, DeliveryMode, FailureAlert, JobPatch, NewJob, Payload, PayloadPatch,
-    Schedule, WakeMode,
+    Schedule, TurnPatch, WakeMode,
 };
 use crate::sessions::AgentId;
 use crate::store::CronJobRow;
@@ -231,12 +231,10 @@ impl Job {
             (PayloadPatch::SystemEvent(Some(text)), payload) => {
                 *payload = Payload::SystemEvent { text };
             }
-            (PayloadPatch::AgentTurn(turn, tools), Payload::AgentTurn(own)) => {
-                patch_turn(own, turn, tools);
-            }
-            (PayloadPatch::AgentTurn(turn, tools), payload) if !turn.message.is_empty() => {
+            (PayloadPatch::AgentTurn(patch), Payload::AgentTurn(own)) => patch_turn(own, *patch),
+            (PayloadPatch::AgentTurn(patch), payload) if !patch.turn.message.is_empty() => {
                 let mut own = AgentTurn::default();
-                patch_turn(&mut own, turn, tools);
+                patch_turn(&mut own, *patch);
                 *payload = Payload::AgentTurn(own);
             }
             (PayloadPatch::SystemEvent(None), _) => {
@@ -375,7 +373,7 @@ fn is_web(text: &str) -> bool {
     reqwest::Url::parse(text.trim()).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
 }
 
-fn change(member: &mut Option<String>, setting: Setting<String>) {
+fn change<T>(member: &mut Option<T>, setting: Setting<T>) {
     match setting {
         Setting::Keep => {}
         Setting::Clear => *member = None,
@@ -383,7 +381,8 @@ fn change(member: &mut Option<String>, setting: Setting<String>) {
     }
 }
 
-fn patch_turn(own: &mut AgentTurn, turn: AgentTurn, tools: Setting<Vec<String>>) {
+fn patch_turn(own: &mut AgentTurn, patch: TurnPatch) {
+    let TurnPatch { turn, tools_allow, cleared } = patch;
     if !turn.message.is_empty() {
         own.message = turn.message;
     }
@@ -394,9 +393,12 @@ fn patch_turn(own: &mut AgentTurn, turn: AgentTurn, tools: Setting<Vec<String>>)
     own.light_context = turn.light_context.or(own.light_context);
     own.allow_unsafe_external_content =
         turn.allow_unsafe_external_content.or(own.allow_unsafe_external_content);
-    match tools {
-        Setting::Keep => {}
-        Setting::Clear => own.tools_allow = None,
-        Setting::Set(tools) => own.tools_allow = Some(tools),
+    change(&mut own.tools_allow, tools_allow);
+    for name in cleared {
+        match name {
+            "model" => own.model = None,
+            "fallbacks" => own.fallbacks = None,
+            _ => own.thinking = None,
+        }
     }
 }

@@ -7,8 +7,10 @@ use crate::channels::{
     Wanted,
 };
 use crate::protocol::ErrorShape;
+use crate::protocol::decode::{self, Unknown};
 use crate::protocol::methods::channels::{MessageActionParams, PollParams, SendParams};
 use crate::registry::{Ctx, Reply};
+use crate::support::without_nulls;
 
 fn channels_of(cx: &Ctx) -> Channels {
     cx.services.runs.parts().channels.clone()
@@ -100,7 +102,8 @@ pub async fn action(cx: Ctx, p: MessageActionParams) -> Reply<Value> {
     let kind = channels.kind(Some(&p.channel)).map_err(misdirected)?;
     let name = p.action.trim().to_owned();
     if name == "poll" && channels.has_polls(kind, p.account_id.as_deref()) {
-        return poll(cx, as_poll(p)?).await;
+        let wanted = as_poll(&p)?;
+        return poll(cx, wanted).await;
     }
     let is_send = matches!(name.as_str(), "send" | "reply");
     if !is_send && !channels.actions(kind, p.account_id.as_deref()).contains(&name.as_str()) {
@@ -132,37 +135,26 @@ pub async fn action(cx: Ctx, p: MessageActionParams) -> Reply<Value> {
 }
 
 /// The poll of an action, as OpenClaw's `message poll` sends it.
-fn as_poll(p: MessageActionParams) -> Reply<PollParams> {
-    let text = |name: &str| p.params[name].as_str().map(str::to_owned);
-    let is = |name: &str| p.params[name].as_bool().unwrap_or_default();
-    let refuse = |what: &str| ErrorShape::invalid(what);
-    let to = text("to").or_else(|| text("target")).unwrap_or_default();
-    let question = text("pollQuestion").filter(|question| !question.trim().is_empty());
-    let options: Vec<String> = match &p.params["pollOption"] {
-        Value::Array(options) => {
-            options.iter().filter_map(|it| it.as_str().map(Into::into)).collect()
-        }
-        _ => Vec::new(),
-    };
-    if !(2..=12).contains(&options.len()) {
-        return Err(refuse("pollOption requires two to twelve values"));
-    }
-    let hours = p.params["pollDurationHours"].as_u64();
-    Ok(PollParams {
-        to,
-        question: question.ok_or_else(|| refuse("pollQuestion required"))?,
-        max_selections: is("pollMulti").then(|| options.len().try_into().unwrap_or(u64::MAX)),
-        options,
-        duration_seconds: p.params["pollDurationSeconds"]
-            .as_u64()
-            .or_else(|| hours.map(|hours| hours.saturating_mul(3600))),
-        silent: is("silent"),
-        is_anonymous: is("pollPublic").then_some(false),
-        thread_id: text("threadId"),
-        channel: Some(p.channel),
-        account_id: p.account_id,
-        idempotency_key: p.idempotency_key,
-    })
+fn as_poll(p: &MessageActionParams) -> Reply<PollParams> {
+    let given = |name: &str| p.params.get(name).filter(|value| !value.is_null()).cloned();
+    let is = |name: &str| given(name).is_some_and(|value| value == true);
+    let options = given("pollOption");
+    let count = options.as_ref().and_then(Value::as_array).map_or(1, Vec::len);
+    let wanted = without_nulls(json!({
+        "to": given("to").or_else(|| given("target")),
+        "question": given("pollQuestion"),
+        "options": options,
+        "maxSelections": is("pollMulti").then_some(count),
+        "durationSeconds": given("pollDurationSeconds"),
+        "durationHours": given("pollDurationHours"),
+        "silent": given("silent"),
+        "isAnonymous": is("pollPublic").then_some(false),
+        "threadId": given("threadId"),
+        "channel": p.channel,
+        "accountId": p.account_id,
+        "idempotencyKey": p.idempotency_key,
+    }));
+    decode::decode("poll", wanted, Unknown::Refuse)
 }
 
 fn outgoing(params: &Value, action: &str) -> Reply<Outgoing> {

@@ -78,6 +78,34 @@ async fn a_page_of_jobs_names_what_it_is_a_page_of() {
     assert!(page["jobs"][0].get("effectiveAgentId").is_none(), "{page}");
 }
 
+/// As `openclaw cron edit --clear-model` and its like send it.
+#[tokio::test]
+async fn what_a_job_was_given_can_be_taken_back() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let (mut older, mut newer) = (admin(&gateway).await, newer(&gateway).await);
+    let id = job(&mut newer, "first", None).await["id"].clone();
+    let update = |payload: Value, delivery: Value| json!({"id": id, "patch": {"payload": payload, "delivery": delivery}});
+    let given = update(
+        json!({"kind": "agentTurn", "model": "test/model", "thinking": "low", "fallbacks": []}),
+        json!({"mode": "announce", "channel": "last", "to": "somebody", "accountId": "a",
+            "threadId": "5"}),
+    );
+    let full = call(&mut newer, "cron.update", given).await;
+    assert_eq!(
+        (&full["payload"]["thinking"], &full["delivery"]["to"]),
+        (&json!("low"), &json!("somebody"))
+    );
+    let taken = update(
+        json!({"kind": "agentTurn", "model": null, "thinking": null, "fallbacks": null}),
+        json!({"channel": null, "to": null, "accountId": null, "threadId": null}),
+    );
+    let text = refusal(&mut older, "cron.update", taken.clone()).await;
+    assert!(text.contains("must be string"), "{text}");
+    let empty = call(&mut newer, "cron.update", taken).await;
+    assert_eq!(empty["payload"], json!({"kind": "agentTurn", "message": "hey"}));
+    assert_eq!(empty["delivery"], json!({"mode": "announce"}));
+}
+
 #[tokio::test]
 async fn a_page_that_starts_gets_a_chat_and_its_session_in_one_answer() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;

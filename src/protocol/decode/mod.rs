@@ -248,6 +248,20 @@ impl Fields {
         }
     }
 
+    /// Which of these members are `null`, by which a client of a later protocol takes back
+    /// what was set.
+    pub fn cleared(&mut self, names: &[&'static str]) -> Vec<&'static str> {
+        if self.unknown == Unknown::Refuse {
+            return Vec::new();
+        }
+        let are_null = |name: &&'static str| self.members.get(*name).is_some_and(Value::is_null);
+        let cleared: Vec<_> = names.iter().copied().filter(are_null).collect();
+        for name in &cleared {
+            self.members.shift_remove(*name);
+        }
+        cleared
+    }
+
     /// Passes over whatever else a client of a later protocol says.
     pub fn ignore_rest_of_newer(&mut self) {
         if self.unknown == Unknown::RefuseButNewer {

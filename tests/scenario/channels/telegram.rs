@@ -284,10 +284,13 @@ async fn a_poll_is_an_action_too() {
         (&json!(true), &json!(false))
     );
     for (params, text) in [
-        (json!({"to": "7", "pollOption": ["a", "b"]}), "pollQuestion required"),
         (
-            json!({"to": "7", "pollQuestion": "q", "pollOption": ["a"]}),
-            "pollOption requires two to twelve values",
+            json!({"to": "7", "pollOption": ["a", "b"]}),
+            "invalid poll params: must have required property 'question'",
+        ),
+        (
+            json!({"to": "7", "pollQuestion": "q", "pollOption": ["a", 5]}),
+            "invalid poll params: at /options/1: must be string",
         ),
     ] {
         let wrong = action("poll", "p2", params);

@@ -92,9 +92,10 @@ impl Delivery {
     }
 
     /// Changes what a patch says.
-    pub fn patch(&mut self, patch: Self) {
+    pub fn patch(&mut self, patch: DeliveryPatch) {
+        let DeliveryPatch { said, cleared } = patch;
         let Self { mode, channel, thread_id, account_id, best_effort, failure_destination, to } =
-            patch;
+            said;
         self.mode = mode.or(self.mode);
         self.channel = channel.or_else(|| self.channel.take());
         self.thread_id = thread_id.or_else(|| self.thread_id.take());
@@ -102,6 +103,14 @@ impl Delivery {
         self.best_effort = best_effort.or(self.best_effort);
         self.failure_destination = failure_destination.or_else(|| self.failure_destination.take());
         self.to = to.or_else(|| self.to.take());
+        for name in cleared {
+            match name {
+                "channel" => self.channel = None,
+                "threadId" => self.thread_id = None,
+                "accountId" => self.account_id = None,
+                _ => self.to = None,
+            }
+        }
     }
 }
 
@@ -122,14 +131,21 @@ impl Params for Delivery {
 
 /// What changes of a delivery.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct DeliveryPatch(pub Delivery);
+pub struct DeliveryPatch {
+    /// What is not said stays.
+    pub said: Delivery,
+    /// Members that it has no more.
+    pub cleared: Vec<&'static str>,
+}
 
 impl Params for DeliveryPatch {
     fn read(f: &mut Fields) -> Self {
         let mode = f.optional("mode", literal(&["none", "announce", "webhook"]));
+        let cleared = f.cleared(&["channel", "threadId", "accountId", "to"]);
         let delivery = Delivery::read_options(f, mode.as_deref().unwrap_or_default());
         let to = f.optional("to", text());
-        Self(Delivery { mode: mode.as_deref().map(DeliveryMode::parse), to, ..delivery })
+        let mode = mode.as_deref().map(DeliveryMode::parse);
+        Self { said: Delivery { mode, to, ..delivery }, cleared }
     }
 }
 

@@ -185,8 +185,19 @@ impl Params for Payload {
 pub enum PayloadPatch {
     /// It is a system event, with another text if one is given.
     SystemEvent(Option<String>),
-    /// It asks an agent; what is not said stays. An empty message says nothing.
-    AgentTurn(AgentTurn, Setting<Vec<String>>),
+    /// It asks an agent.
+    AgentTurn(Box<TurnPatch>),
+}
+
+/// What changes of a question to an agent.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TurnPatch {
+    /// What is not said stays. An empty message says nothing.
+    pub turn: AgentTurn,
+    /// The tools that it may use.
+    pub tools_allow: Setting<Vec<String>>,
+    /// Members that it has no more.
+    pub cleared: Vec<&'static str>,
 }
 
 impl Default for PayloadPatch {
@@ -205,8 +216,10 @@ impl Params for PayloadPatch {
             |f| {
                 f.required("kind", literal(&["agentTurn"]));
                 let message = f.optional("message", non_empty()).unwrap_or_default();
+                let cleared = f.cleared(&["model", "fallbacks", "thinking"]);
                 let turn = AgentTurn::read_options(f, message);
-                Self::AgentTurn(turn, f.setting("toolsAllow", list(text())))
+                let tools_allow = f.setting("toolsAllow", list(text()));
+                Self::AgentTurn(Box::new(TurnPatch { turn, tools_allow, cleared }))
             },
         ];
         f.one_of_forms(&forms).unwrap_or_default()
@@ -322,7 +335,7 @@ pub struct JobPatch {
     /// What.
     pub payload: Option<PayloadPatch>,
     /// Where the answer goes.
-    pub delivery: Option<Delivery>,
+    pub delivery: Option<DeliveryPatch>,
     /// Who hears of failures.
     pub failure_alert: Option<FailureAlert>,
     /// What becomes of missed instants.
@@ -344,9 +357,7 @@ impl Params for JobPatch {
                 .optional("wakeMode", literal(&WakeMode::WORDS))
                 .map(|word| WakeMode::parse(&word)),
             payload: f.optional("payload", Lenient(payload, object::<PayloadPatch>())),
-            delivery: f
-                .optional("delivery", Lenient(delivery, object::<DeliveryPatch>()))
-                .map(|patch| patch.0),
+            delivery: f.optional("delivery", Lenient(delivery, object::<DeliveryPatch>())),
             failure_alert: f.optional("failureAlert", FalseOr),
             missed: f.optional("missed", nullable(text())).unwrap_or_default(),
         };

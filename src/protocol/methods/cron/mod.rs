@@ -9,7 +9,8 @@ use serde_json::Value;
 
 pub use delivery::{AlertRules, Delivery, DeliveryMode, Destination, FailureAlert};
 pub use job::{
-    AgentTurn, CronUpdateParams, JobPatch, NewJob, Payload, PayloadPatch, Schedule, WakeMode,
+    AgentTurn, CronUpdateParams, JobPatch, NewJob, Payload, PayloadPatch, Schedule, TurnPatch,
+    WakeMode,
 };
 
 use super::super::decode::{
