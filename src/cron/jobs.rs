@@ -146,11 +146,9 @@ impl Cron {
         };
         let query = p.query.as_deref().map(|text| text.trim().to_lowercase());
         let query = query.filter(|text| !text.is_empty());
-        let default_agent = self.parts.keys.now().default_agent.to_string();
-        let of_agent = p.agent_id.as_deref().map(|agent| AgentId::normalize(agent).to_string());
+        let of_agent = p.agent_id.as_deref().map(AgentId::normalize);
         jobs.retain(|job| {
-            let agent = job.agent_id.as_ref().unwrap_or(&default_agent);
-            of_agent.as_ref().is_none_or(|wanted| agent == wanted)
+            of_agent.as_ref().is_none_or(|wanted| self.agent_of(job) == *wanted)
                 && wants.is_none_or(|wanted| job.enabled == wanted)
                 && query.as_deref().is_none_or(|query| is_about(job, query))
         });

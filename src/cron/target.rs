@@ -156,7 +156,12 @@ fn last_chat(wanted: &Wanted, channel: String, context: &Value) -> Place {
 impl Cron {
     /// The agent of a job.
     pub(super) fn agent_of(&self, job: &Job) -> AgentId {
-        let own = job.agent_id.as_deref().map(AgentId::normalize);
+        self.agent_named(job.agent_id.as_deref())
+    }
+
+    /// The agent of a job with this `agentId`: the default agent of one that has none.
+    pub fn agent_named(&self, agent_id: Option<&str>) -> AgentId {
+        let own = agent_id.map(AgentId::normalize);
         own.unwrap_or_else(|| self.parts.keys.now().default_agent.clone())
     }
 
@@ -168,7 +173,7 @@ impl Cron {
         target: &str,
     ) -> Vec<AgentId> {
         let keys = &self.parts.keys.now();
-        let own = agent_id.map_or_else(|| keys.default_agent.clone(), AgentId::normalize);
+        let own = self.agent_named(agent_id);
         let named = session_key.into_iter().chain(target.strip_prefix("session:"));
         let of_key = |key: &str| SessionKey::parse_for(key, &own, keys).agent(keys);
         let mut agents: Vec<_> = named.map(of_key).collect();

@@ -35,8 +35,8 @@ fn fit(cx: &Ctx, job: &mut Value) {
         job["jobId"] = job["id"].clone();
     }
     if cx.caller.profile.is_newer() {
-        let default = || cx.services.keys.now().default_agent.as_str().into();
-        job["effectiveAgentId"] = job.get("agentId").cloned().unwrap_or_else(default);
+        let agent = cx.services.runs.parts().cron.agent_named(job["agentId"].as_str());
+        job["effectiveAgentId"] = agent.as_str().into();
     }
 }
 

@@ -30,7 +30,7 @@ pub use denial::Denial;
 pub use file::{ApprovalsFileError, ApprovalsSnapshot};
 pub use lineage::{ExecWords, Lineage, LineageError};
 pub use node_run::{NodeRunError, binding_of};
-pub use on_node::{NodePermit, NodeRun};
+pub use on_node::{NodePermit, NodeRules, NodeRun};
 pub use pending::{AskError, Decision, Draft, Question, QuestionKind};
 pub use permit::{Launch, Permit, Program};
 pub use request::{ExecHost, ExecRequest};

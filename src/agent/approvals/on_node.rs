@@ -16,13 +16,13 @@ use tokio::time::Instant;
 use super::assess::analysis_of;
 use super::authorize::{ApprovalNews, SHOWN_MAX, words};
 use super::denial::Denial;
+use super::lineage::Lineage;
 use super::node_run::binding_of;
 use super::pending::{Decision, Draft, Question, QuestionKind};
 use super::policy::Policy;
 use super::request::ExecRequest;
 use super::service::Approvals;
 use crate::config::ExecSecurity;
-use crate::sessions::SessionEntry;
 
 /// A permit is redeemed at once by whoever asked for it.
 const LIFETIME: Duration = Duration::from_mins(1);
@@ -82,29 +82,45 @@ fn digest(run: NodeRun<'_>) -> [u8; 32] {
     Sha256::digest(all.to_string()).into()
 }
 
+/// What the rules say of a command for a node, read once: whether the node is asked for its
+/// plan and what is decided go by the same.
+#[derive(Debug)]
+pub struct NodeRules {
+    lineage: Lineage,
+    policy: Policy,
+}
+
+impl NodeRules {
+    /// Whether a person is asked.
+    pub fn asks(&self) -> bool {
+        self.policy.asks(false)
+    }
+}
+
 impl Approvals {
-    /// Whether a person would be asked about a command for a node.
+    /// What the rules say of a command for a node.
     ///
     /// # Errors
-    /// With the text for the model when the rules cannot be read.
-    pub async fn asks_on_node(&self, request: &ExecRequest) -> Result<bool, Denial> {
+    /// With the text for the model when they cannot be read.
+    pub async fn rules_on_node(&self, request: &ExecRequest) -> Result<NodeRules, Denial> {
         let lineage = self.lineage(request).await?;
-        Ok(self.policy(request, &lineage).await?.asks(false))
+        let policy = self.policy(request, &lineage).await?;
+        Ok(NodeRules { lineage, policy })
     }
 
-    /// Decides on a command for a node, asking a person if need be. Dropping the
+    /// Decides by `rules` on a command for a node, asking a person if need be. Dropping the
     /// future takes the question back.
     ///
     /// # Errors
     /// With the text for the model when it may not run.
     pub async fn authorize_on_node(
         &self,
+        rules: &NodeRules,
         run: NodeRun<'_>,
         news: &dyn ApprovalNews,
     ) -> Result<NodePermit, Denial> {
         let request = run.request;
-        let lineage = self.lineage(request).await?;
-        let policy = self.policy(request, &lineage).await?;
+        let policy = &rules.policy;
         let permit = |approval: Option<String>| NodePermit {
             digest: digest(run),
             approval,
@@ -114,7 +130,7 @@ impl Approvals {
             let text = "exec denied: host=node security=deny".into();
             return Err(Denial::by_policy(request, "security=deny", text));
         }
-        if !policy.asks(false) {
+        if !rules.asks() {
             if policy.security == ExecSecurity::Full {
                 return Ok(permit(None));
             }
@@ -125,14 +141,14 @@ impl Approvals {
             let id = self.parts.ids.uuid();
             return Err(Denial::by_question(request, "no-approval-route", &id));
         }
-        let question = self.ask_on_node(run, lineage.own(), &policy)?;
+        let question = self.ask_on_node(run, rules)?;
         match self.wait(request, &question, news).await {
             None => Err(Denial::by_question(request, "approval-timeout", &question.id)),
             Some(Decision::Deny) => Err(Denial::by_question(request, "user-denied", &question.id)),
             Some(_) => {
                 // Much can have been said against it in the meantime.
-                let lineage = self.lineage(request).await?;
-                if self.policy(request, &lineage).await?.security == ExecSecurity::Deny {
+                let now = self.rules_on_node(request).await?;
+                if now.policy.security == ExecSecurity::Deny {
                     return Err(Denial::by_question(request, "security=deny", &question.id));
                 }
                 // The node may have been asked for it by somebody who was shown the question.
@@ -144,12 +160,7 @@ impl Approvals {
         }
     }
 
-    fn ask_on_node(
-        &self,
-        run: NodeRun<'_>,
-        session: &SessionEntry,
-        policy: &Policy,
-    ) -> Result<Arc<Question>, Denial> {
+    fn ask_on_node(&self, run: NodeRun<'_>, rules: &NodeRules) -> Result<Arc<Question>, Denial> {
         let NodeRun { request, node_id, plan, env } = run;
         let seen = json!([plan["argv"], plan["commandText"], plan["commandPreview"], plan["cwd"]]);
         if seen.to_string().len() + request.command.len() > SHOWN_MAX {
@@ -170,15 +181,15 @@ impl Approvals {
             "cwd": plan["cwd"],
             "nodeId": node_id,
             "host": request.host.as_str(),
-            "security": policy.security.as_str(),
-            "ask": policy.ask.as_str(),
+            "security": rules.policy.security.as_str(),
+            "ask": rules.policy.ask.as_str(),
             "warningText": null,
             "commandAnalysis": analysis_of(&request.command),
             "allowedDecisions": words(&allowed),
             "agentId": request.agent,
             "resolvedPath": null,
             "sessionKey": request.session.as_str(),
-            "turnSourceChannel": session.last_channel,
+            "turnSourceChannel": rules.lineage.own().last_channel,
             "turnSourceTo": null,
             "turnSourceAccountId": null,
             "turnSourceThreadId": null,

@@ -47,18 +47,22 @@ async fn try_run(
     let place = |cwd: Option<&str>| PathBuf::from(cwd.unwrap_or("/"));
     let mut request = wanted.request_on_node(cx, place(wanted.workdir()), &env)?;
     let argv = shell_argv(wanted.command(), &platform);
+    let rules = match parts.approvals.rules_on_node(&request).await {
+        Ok(rules) => rules,
+        Err(denial) => return Ok(denied(denial)),
+    };
     // Whoever decides is to see what the node makes of it. Where nobody is asked the node
     // only runs it, since OpenClaw's makes no plan of what it cannot show: of scripts.
-    let plan = match parts.approvals.asks_on_node(&request).await {
-        Ok(true) => plan(cx, wanted, &node, argv, session).await?,
-        Ok(false) => own_plan(wanted, argv, session),
-        Err(denial) => return Ok(denied(denial)),
+    let plan = if rules.asks() {
+        plan(cx, wanted, &node, argv, session).await?
+    } else {
+        own_plan(wanted, argv, session)
     };
     let cwd = place(plan.cwd.as_deref());
     request.cwd.clone_from(&cwd);
     let shown = json!(plan);
     let run = NodeRun { request: &request, node_id: &node_id, plan: &shown, env: &env };
-    let permit = match parts.approvals.authorize_on_node(run, &CallNews(cx)).await {
+    let permit = match parts.approvals.authorize_on_node(&rules, run, &CallNews(cx)).await {
         Ok(permit) => permit,
         Err(denial) => return Ok(denied(denial)),
     };
