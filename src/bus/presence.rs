@@ -129,11 +129,17 @@ impl Beacon {
         (key, beacon)
     }
 
-    /// What is worth telling when it changes. That it is still there is not.
-    fn headline(&self) -> [Option<String>; 5] {
-        let reason = self.reason.clone();
-        let reason = reason.filter(|reason| !["periodic", "heartbeat"].contains(&reason.as_str()));
-        [self.host.clone(), self.ip.clone(), self.version.clone(), self.mode.clone(), reason]
+    /// Whether something changed since `before` that is worth telling. That it is still there
+    /// is not.
+    fn is_news_after(&self, before: &Self) -> bool {
+        fn facts(it: &Beacon) -> [&Option<String>; 4] {
+            [&it.host, &it.ip, &it.version, &it.mode]
+        }
+        let is_still_there = self.reason.as_deref().is_some_and(|reason| {
+            let reason = reason.to_lowercase();
+            reason == "heartbeat" || reason.starts_with("periodic")
+        });
+        facts(self) != facts(before) || !is_still_there && self.reason != before.reason
     }
 
     /// Takes over what `newer` says; what it does not say stays.
@@ -281,10 +287,10 @@ impl State {
         let is_news = if let Some(entry) = self.entries.get_mut(key) {
             entry.connections += arrives;
             let mut known = entry.beacon();
-            let before = known.headline();
+            let before = known.clone();
             known.merge(beacon);
             entry.tell(&known);
-            before != known.headline()
+            known.is_news_after(&before)
         } else {
             self.entries.insert(key.to_owned(), Entry::new(&beacon, arrives));
             true
@@ -338,6 +344,28 @@ mod tests {
         presence.announce("b", beacon("b", &[]), 2);
         assert_eq!(hosts(&presence, 3), ["self", "b", "a"]);
         assert_eq!(hosts(&presence, 1 + EXPIRES_AFTER_MS), ["self", "b"]);
+    }
+
+    #[test]
+    fn that_somebody_is_still_there_is_no_news() {
+        let presence = Presence::new(Beacon::default());
+        let says = |reason: &str, mode: &str| Beacon {
+            reason: Some(reason.into()),
+            mode: Some(mode.into()),
+            ..beacon("a", &[])
+        };
+        for (reason, mode, is_news) in [
+            ("connect", "ui", true),
+            ("periodic", "ui", false),
+            ("Periodic-beat", "ui", false),
+            ("heartbeat", "ui", false),
+            ("heartbeat", "node", true),
+            ("wake", "node", true),
+            ("wake", "node", false),
+        ] {
+            let found = presence.announce("a", says(reason, mode), 1);
+            assert_eq!(found, is_news, "{reason} {mode}");
+        }
     }
 
     #[test]
