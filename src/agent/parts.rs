@@ -12,7 +12,7 @@ use crate::config::{AgentSettings, Settings};
 use crate::cron::Cron;
 use crate::nodes::Nodes;
 use crate::protocol::Role;
-use crate::protocol::message::AgentMessage;
+use crate::protocol::message::{AgentMessage, AssistantMessage};
 use crate::sessions::{
     AppendOptions, KeyRules, SessionError, SessionKey, Sessions, StoredMessage, message_display,
 };
@@ -202,6 +202,23 @@ impl RunsParts {
         if !stored.is_repeated {
             self.feed.of_session(key, || RunNews::Stored(stored.clone()));
         }
+        Ok(stored)
+    }
+
+    /// Adds a message of the gateway itself, which is none of a run, to a session that need
+    /// not be there yet, and tells those who watch it.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn say_in(
+        &self,
+        key: &SessionKey,
+        message: AssistantMessage,
+    ) -> Result<StoredMessage, SessionError> {
+        let workspace = self.agent_of(key).workspace;
+        let entry = self.sessions.ensure(key, &workspace).await?;
+        let stored = self.append_to(key, &entry, AgentMessage::Assistant(message), None).await?;
+        self.announce(key, &stored);
         Ok(stored)
     }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// A file or an address that is sent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MediaItem {
     /// Address, when the service fetches it by itself.
@@ -18,6 +18,9 @@ pub struct MediaItem {
     /// What it is.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub mime_type: Option<String>,
+    /// Whether it is to be heard like a voice message, where it can be.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub is_voice: bool,
 }
 
 /// A question with answers to choose from.

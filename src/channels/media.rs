@@ -65,10 +65,10 @@ impl Channels {
         written.map_err(|_| MediaKeepError::Stopped)??;
         self.sweep_files_now_and_then().await;
         Ok(MediaItem {
-            url: None,
             file: Some(file),
             name: Some(shown),
             mime_type: Some(kind.mime.to_owned()),
+            ..MediaItem::default()
         })
     }
 
@@ -82,10 +82,10 @@ impl Channels {
         let facts = tokio::fs::symlink_metadata(path).await.ok()?;
         let kind = MediaType::of(&tokio::fs::read(path).await.ok()?, "");
         facts.is_file().then(|| MediaItem {
-            url: None,
             file: Some(file.to_owned()),
             name: Some(format!("picture.{}", kind.extension)),
             mime_type: Some(kind.mime.to_owned()),
+            ..MediaItem::default()
         })
     }
 

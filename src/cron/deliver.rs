@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::agent::RunsParts;
-use crate::protocol::message::{AgentMessage, AssistantMessage};
+use crate::protocol::message::AssistantMessage;
 use crate::protocol::methods::cron::{Delivery, DeliveryMode};
 use crate::sessions::{SessionKey, directives};
 
@@ -153,13 +153,7 @@ async fn say_in_session(
     id: &str,
 ) -> Result<(), String> {
     let message = AssistantMessage::from_gateway(text, parts.clock.now_ms());
-    let message = AgentMessage::Assistant(message);
-    let entry_id = parts.ids.entry_id();
-    let stored = parts.append_once(key, message, &entry_id, &format!("cron-{id}")).await;
-    let stored = stored.map_err(|error| error.to_string())?;
-    if !stored.is_repeated {
-        parts.publish_note(key, &format!("cron-{id}"), 0, &stored);
-        parts.announce(key, &stored);
-    }
+    let stored = parts.say_in(key, message).await.map_err(|error| error.to_string())?;
+    parts.publish_note(key, &format!("cron-{id}"), 0, &stored);
     Ok(())
 }

@@ -1,16 +1,26 @@
 //! `send`, `poll` and `message.action`: an operator writes to people.
 
+use std::sync::Arc;
+
+use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
+use super::session_settings::refuse_malformed;
+use crate::agent::RunsParts;
 use crate::channels::{
     Channels, Delivered, DeliveryError, MediaItem, Outgoing, Poll, Refused, Target, TargetError,
     Wanted,
 };
 use crate::protocol::ErrorShape;
 use crate::protocol::decode::{self, Unknown};
+use crate::protocol::message::AssistantMessage;
 use crate::protocol::methods::channels::{MessageActionParams, PollParams, SendParams};
 use crate::registry::{Ctx, Reply};
+use crate::sessions::{AgentId, SessionKey};
 use crate::support::without_nulls;
+
+/// The `model` of a line of a transcript that says what was sent to people.
+const MIRROR: &str = "delivery-mirror";
 
 fn channels_of(cx: &Ctx) -> Channels {
     cx.services.runs.parts().channels.clone()
@@ -30,9 +40,54 @@ pub async fn send(cx: Ctx, p: SendParams) -> Reply<Value> {
     if text.trim().is_empty() && p.media.is_empty() {
         return Err(ErrorShape::invalid("message or mediaUrl is required"));
     }
-    let media = p.media.iter().map(|url| media(url)).collect::<Reply<Vec<_>>>()?;
+    let media = p.media.iter().map(|url| media(url, p.is_voice)).collect::<Reply<Vec<_>>>()?;
+    let mirror = mirror(&cx, &p)?;
     let message = Outgoing { text, media, reply_to: p.reply_to.clone(), ..Outgoing::default() };
-    deliver(&cx, "send", p.idempotency_key, target, message).await
+    deliver(&cx, "send", p.idempotency_key, target, message, mirror).await
+}
+
+/// A session that gets to know what was sent to people, and in which words.
+struct Mirror {
+    key: SessionKey,
+    text: String,
+}
+
+impl Mirror {
+    /// Puts it into the transcript. What is sent is not taken back for it.
+    async fn write(self, parts: &RunsParts) {
+        let Self { key, text } = self;
+        let note = AssistantMessage::from_gateway(text, parts.clock.now_ms());
+        let said = parts.say_in(&key, AssistantMessage { model: MIRROR.into(), ..note }).await;
+        if let Err(error) = said {
+            tracing::error!(session = %key, %error, "what was sent is not in its session");
+        }
+    }
+}
+
+/// The session that `send` names: of the text and the names of its files.
+fn mirror(cx: &Ctx, p: &SendParams) -> Reply<Option<Mirror>> {
+    let Some(written) = &p.session_key else { return Ok(None) };
+    let key = match p.agent_id.as_deref().map(AgentId::normalize) {
+        Some(agent) => cx.session_key_for(written, &agent),
+        None => cx.session_key(written),
+    };
+    refuse_malformed(&key, written)?;
+    let agent = key.agent(&cx.services.keys.now());
+    if !cx.services.settings.now().agents.has(agent.as_str()) {
+        return Err(ErrorShape::invalid(format!("unknown agent id \"{agent}\"")));
+    }
+    let names: Vec<_> = p.media.iter().map(|url| name_of(url)).collect();
+    let parts = [p.message.clone().unwrap_or_default(), names.join(", ")];
+    let parts: Vec<_> = parts.into_iter().filter(|text| !text.trim().is_empty()).collect();
+    Ok(Some(Mirror { key, text: parts.join("\n\n") }))
+}
+
+/// What a file behind an address is called.
+fn name_of(url: &str) -> String {
+    let url = reqwest::Url::parse(url.trim()).ok();
+    let name = url.as_ref().and_then(|url| url.path_segments()?.next_back());
+    let name = name.map(|name| percent_decode_str(name).decode_utf8_lossy().into_owned());
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| "media".into())
 }
 
 /// `poll`: a question with answers to choose from.
@@ -63,7 +118,7 @@ pub async fn poll(cx: Ctx, p: PollParams) -> Reply<Value> {
         is_anonymous: p.is_anonymous.unwrap_or(true),
     };
     let message = Outgoing { poll: Some(poll), is_silent: p.silent, ..Outgoing::default() };
-    deliver(&cx, "poll", p.idempotency_key, target, message).await
+    deliver(&cx, "poll", p.idempotency_key, target, message, None).await
 }
 
 async fn deliver(
@@ -72,13 +127,18 @@ async fn deliver(
     key: String,
     target: Target,
     message: Outgoing,
+    mirror: Option<Mirror>,
 ) -> Reply<Value> {
-    let (channels, run_id) = (channels_of(cx), key.clone());
+    let (services, run_id) = (Arc::clone(&cx.services), key.clone());
     // The key is the caller's own: two callers may have the same one.
     let delivery = format!("{method}:{key}");
     let work = async move {
-        let sent = channels.send(&delivery, &target, &message).await;
-        sent.map(|sent| told(&run_id, &target, &sent)).map_err(undelivered)
+        let parts = services.runs.parts();
+        let sent = parts.channels.send(&delivery, &target, &message).await.map_err(undelivered)?;
+        if let Some(mirror) = mirror {
+            mirror.write(parts).await;
+        }
+        Ok(told(&run_id, &target, &sent))
     };
     cx.once(method, Some(key), work).await
 }
@@ -121,9 +181,12 @@ pub async fn action(cx: Ctx, p: MessageActionParams) -> Reply<Value> {
     let target = channels.target(&wanted).map_err(misdirected)?;
     if is_send {
         let message = outgoing(&p.params, &name)?;
-        return deliver(&cx, "message.action", p.idempotency_key, target, message).await;
+        return deliver(&cx, "message.action", p.idempotency_key, target, message, None).await;
     }
-    let params = p.params.clone();
+    let mut params = p.params.clone();
+    if name == "react" && params["messageId"].is_null() {
+        params["messageId"] = p.answered.unwrap_or_default();
+    }
     let work = async move {
         let done = channels.act(&target, &name, &params).await;
         done.map_err(|refusal| match refusal {
@@ -164,7 +227,8 @@ fn outgoing(params: &Value, action: &str) -> Reply<Outgoing> {
     if words.trim().is_empty() && media.is_none() {
         return Err(ErrorShape::invalid(format!("{action} needs message")));
     }
-    let media = media.iter().map(|url| self::media(url)).collect::<Reply<Vec<_>>>()?;
+    let is_voice = params["asVoice"] == true;
+    let media = media.iter().map(|url| self::media(url, is_voice)).collect::<Reply<Vec<_>>>()?;
     let reply_to = text("replyTo").or_else(|| text("messageId").filter(|_| action == "reply"));
     let is_silent = params["silent"].as_bool().unwrap_or_default();
     Ok(Outgoing { text: words, media, poll: None, reply_to, is_silent })
@@ -172,13 +236,13 @@ fn outgoing(params: &Value, action: &str) -> Reply<Outgoing> {
 
 /// A file that the service fetches by itself. We fetch nothing for callers, and
 /// read no files of this machine for them.
-fn media(url: &str) -> Reply<MediaItem> {
+fn media(url: &str, is_voice: bool) -> Reply<MediaItem> {
     let parsed = reqwest::Url::parse(url.trim());
     let fits = parsed.as_ref().is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
     if !fits {
         return Err(ErrorShape::invalid("mediaUrl must be an http or https address"));
     }
-    Ok(MediaItem { url: Some(url.trim().to_owned()), file: None, name: None, mime_type: None })
+    Ok(MediaItem { url: Some(url.trim().to_owned()), is_voice, ..MediaItem::default() })
 }
 
 fn misdirected(error: TargetError) -> ErrorShape {

@@ -188,7 +188,7 @@ async fn item(
     if written.starts_with("http://") || written.starts_with("https://") {
         let url = reqwest::Url::parse(written).map_err(|_| MessageError::Media)?;
         let url = Some(url.to_string());
-        return Ok(MediaItem { url, file: None, name: None, mime_type: None });
+        return Ok(MediaItem { url, ..MediaItem::default() });
     }
     if written.contains("://") {
         return Err(MessageError::Media);

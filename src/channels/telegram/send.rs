@@ -11,6 +11,10 @@ use crate::channels::channel::{Action, Refused, SendFailure, Sent};
 use crate::channels::media::read_kept;
 use crate::store::OutboxAddress;
 
+/// How often a place may have changed: once its chat, and once its thread.
+const FOLLOWED: usize = 2;
+/// The parameter for a thread.
+const THREAD: &str = "message_thread_id";
 /// Bounds of how long a poll is open, in seconds; the API knows no longer ones.
 const POLL_SECONDS: std::ops::RangeInclusive<u64> = 5..=600;
 /// How long a change waits that nobody knows the outcome of: it may be made
@@ -64,16 +68,33 @@ pub(super) async fn preview(
     sent.map(|message| sent_as(&message)).map_err(ApiError::into_failure)
 }
 
-/// Makes a message; in a group that has become a supergroup, and has another id, there.
-/// Nothing but new ones is made so: messages have other ids there as well.
+/// Makes a message; in a group that has become a supergroup, and has another id, there, and
+/// beside a thread that is gone. Nothing but new ones is made so: messages have other ids in
+/// another group.
 async fn make(bot: &Telegram, method: &str, params: &mut Value) -> Result<Value, ApiError> {
-    let made = bot.api.call(method, params).await;
-    if follow(&made, params) { bot.api.call(method, params).await } else { made }
+    let mut made = bot.api.call(method, params).await;
+    for _ in 0..FOLLOWED {
+        if !follow(&made, params) {
+            break;
+        }
+        made = bot.api.call(method, params).await;
+    }
+    made
 }
 
-/// Whether a message was refused because its chat has another id, which it has from now on.
+/// Whether a message was refused for its place, which is another one from now on.
 fn follow(made: &Result<Value, ApiError>, params: &mut Value) -> bool {
-    let Some(chat) = made.as_ref().err().and_then(ApiError::moved_to) else { return false };
+    let Err(error) = made else { return false };
+    if error.says("message thread not found") && params.get(THREAD).is_some() {
+        tracing::warn!(
+            chat = %params["chat_id"],
+            thread = %params[THREAD],
+            "a thread is gone; the message goes to its chat"
+        );
+        remove(params, THREAD);
+        return true;
+    }
+    let Some(chat) = error.moved_to() else { return false };
     tracing::warn!(
         from = %params["chat_id"],
         to = chat,
@@ -176,9 +197,12 @@ async fn place(
     params: &mut Value,
     media: &MediaItem,
 ) -> Result<Result<Value, ApiError>, SendFailure> {
-    let made = place_once(bot, method, field, params, media).await?;
-    if follow(&made, params) {
-        return place_once(bot, method, field, params, media).await;
+    let mut made = place_once(bot, method, field, params, media).await?;
+    for _ in 0..FOLLOWED {
+        if !follow(&made, params) {
+            break;
+        }
+        made = place_once(bot, method, field, params, media).await?;
     }
     Ok(made)
 }
@@ -206,8 +230,12 @@ fn way_of(media: &MediaItem) -> (&'static str, &'static str) {
     let path = path.split(['?', '#']).next().unwrap_or_default().to_lowercase();
     let ends = |endings: &[&str]| endings.iter().any(|ending| path.ends_with(ending));
     let is = |kind: &str| media.mime_type.as_deref().is_some_and(|it| it.starts_with(kind));
+    // Of an address the service makes a voice message of nothing else.
+    let is_speech = is("audio/ogg") || is("audio/opus") || ends(&[".oga", ".ogg", ".opus"]);
     let is_picture = is("image/jpeg") || is("image/png") || ends(&[".jpg", ".jpeg", ".png"]);
-    if is_picture {
+    if media.is_voice && is_speech {
+        ("sendVoice", "voice")
+    } else if is_picture {
         ("sendPhoto", "photo")
     } else if is("video/mp4") || ends(&[".mp4"]) {
         ("sendVideo", "video")
@@ -234,7 +262,7 @@ fn base(address: &OutboxAddress, body: &Body) -> Value {
 
 pub(super) fn add_thread(params: &mut Value, thread: &str) {
     if let Ok(thread) = thread.parse::<i64>() {
-        params["message_thread_id"] = json!(thread);
+        params[THREAD] = json!(thread);
     }
 }
 
@@ -299,10 +327,10 @@ mod tests {
     fn a_file_is_sent_as_what_it_is() {
         let item = |url: &str, mime_type: Option<&str>| MediaItem {
             url: Some(url.into()),
-            file: None,
-            name: None,
             mime_type: mime_type.map(Into::into),
+            ..MediaItem::default()
         };
+        let voice = |media: MediaItem| MediaItem { is_voice: true, ..media };
         for (media, method) in [
             (item("https://x/a.PNG?s=1", None), "sendPhoto"),
             (item("https://x/a", Some("image/png")), "sendPhoto"),
@@ -310,6 +338,10 @@ mod tests {
             (item("https://x/a.mp3", None), "sendAudio"),
             (item("https://x/a.mp4", None), "sendVideo"),
             (item("https://x/a.pdf", None), "sendDocument"),
+            (item("https://x/a.ogg", None), "sendDocument"),
+            (voice(item("https://x/a.ogg?s=1", None)), "sendVoice"),
+            (voice(item("https://x/a.mp3", None)), "sendAudio"),
+            (voice(item("https://x/a.png", None)), "sendPhoto"),
         ] {
             assert_eq!(way_of(&media).0, method);
         }

@@ -94,6 +94,12 @@ pub struct SendParams {
     pub message: Option<String>,
     /// Addresses of what comes with it.
     pub media: Vec<String>,
+    /// Whether that is to be heard like voice messages.
+    pub is_voice: bool,
+    /// Whose session `session_key` is; that of the key when absent.
+    pub agent_id: Option<String>,
+    /// The session that gets to know what was sent.
+    pub session_key: Option<String>,
     /// Id of the channel; the only one when absent.
     pub channel: Option<String>,
     /// Which of our accounts there.
@@ -112,14 +118,14 @@ impl Params for SendParams {
         let message = f.optional("message", text());
         let one = f.optional("mediaUrl", text());
         let many = f.optional("mediaUrls", list(text())).unwrap_or_default();
-        f.optional("asVoice", boolean());
+        let is_voice = f.optional("asVoice", boolean()).unwrap_or_default();
         f.optional("gifPlayback", boolean());
         let channel = f.optional("channel", text());
         let account_id = f.optional("accountId", text());
-        f.optional("agentId", text());
+        let agent_id = f.optional("agentId", text());
         let reply_to = f.optional("replyToId", text());
         let thread_id = f.optional("threadId", text());
-        f.optional("sessionKey", text());
+        let session_key = f.optional("sessionKey", text());
         let mut media: Vec<String> = Vec::new();
         for url in one.into_iter().chain(many) {
             if !url.trim().is_empty() && !media.contains(&url) {
@@ -130,6 +136,9 @@ impl Params for SendParams {
             to,
             message,
             media,
+            is_voice,
+            agent_id: agent_id.filter(|id| !id.trim().is_empty()),
+            session_key: session_key.filter(|key| !key.trim().is_empty()),
             channel,
             account_id,
             reply_to,
@@ -190,9 +199,11 @@ impl Params for PollParams {
     }
 }
 
-/// Where a tool of an agent was called; checked only.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct MessageToolContext;
+/// Where a tool of an agent was called.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MessageToolContext {
+    message_id: Option<Value>,
+}
 
 /// `hasRepliedRef`; checked only.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -215,11 +226,11 @@ impl Params for MessageToolContext {
         ] {
             f.optional(name, text());
         }
-        f.optional("currentMessageId", any());
+        let message_id = f.optional("currentMessageId", any());
         f.optional("replyToMode", literal(&["off", "first", "all", "batched"]));
         f.optional("hasRepliedRef", object::<HasReplied>());
         f.optional("skipCrossContextDecoration", boolean());
-        Self
+        Self { message_id }
     }
 }
 
@@ -232,6 +243,8 @@ pub struct MessageActionParams {
     pub action: String,
     /// With what.
     pub params: Value,
+    /// Id of the message that the caller answers (`toolContext.currentMessageId`).
+    pub answered: Option<Value>,
     /// Which of our accounts there.
     pub account_id: Option<String>,
     /// The same key again does nothing again.
@@ -251,13 +264,14 @@ impl Params for MessageActionParams {
         for name in ["sessionKey", "sessionId", "agentId"] {
             f.optional(name, text());
         }
-        f.optional("toolContext", object::<MessageToolContext>());
+        let context = f.optional("toolContext", object::<MessageToolContext>());
         // Of protocol 4: what an operator reads for himself. Here he may read what he may.
         f.optional("conversationReadOrigin", literal(&["direct-operator"]));
         Self {
             channel,
             action,
             params: Value::Object(params.into_iter().collect()),
+            answered: context.and_then(|context| context.message_id),
             account_id,
             idempotency_key: f.required("idempotencyKey", non_empty()),
         }

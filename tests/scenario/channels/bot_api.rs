@@ -354,7 +354,7 @@ async fn call(inner: &Inner, method: &str, params: &Value) -> Answer {
         }
         "sendChatAction" | "setMessageReaction" | "deleteMessage" => Ok(json!(true)),
         "sendMessage" => send(inner, params, "text", TEXT_MAX),
-        "sendPhoto" | "sendDocument" => send(inner, params, "caption", CAPTION_MAX),
+        "sendPhoto" | "sendDocument" | "sendVoice" => send(inner, params, "caption", CAPTION_MAX),
         "sendPoll" => {
             let options = params["options"].as_array().map_or(0, Vec::len);
             if !(2..=12).contains(&options) {
@@ -396,6 +396,9 @@ fn send(inner: &Inner, params: &Value, member: &str, max: usize) -> Answer {
     let Some(chat) = chat_of(params) else { return bad("chat_id is empty") };
     if chat == "404" {
         return bad("chat not found");
+    }
+    if params["message_thread_id"] == 404 {
+        return bad("message thread not found");
     }
     let text = parsed(params, member)?;
     if member == "text" && text.trim().is_empty() {

@@ -52,6 +52,24 @@ async fn what_is_sent_to_the_old_id_arrives_under_the_new_one_once() {
 }
 
 #[tokio::test]
+async fn what_is_sent_to_a_thread_that_is_gone_arrives_in_its_chat() {
+    let api = BotApi::start().await;
+    let (gateway, _mock) = place(&api, "off").await;
+    let mut client = admin(&gateway).await;
+    let text = json!({"to": "-5", "threadId": "404", "message": "hi", "idempotencyKey": "s1"});
+    call(&mut client, "send", text).await;
+    let voice = json!({"to": "-5", "threadId": "404", "message": "hear", "asVoice": true,
+        "mediaUrl": "http://127.0.0.1:9/a.ogg", "idempotencyKey": "s2"});
+    call(&mut client, "send", voice).await;
+    let shown = api.shows(&["hi", "hear"]).await;
+    let places: Vec<_> = shown.iter().map(|it| (it.chat.as_str(), it.thread)).collect();
+    assert_eq!(places, [("-5", None); 2]);
+    for method in ["sendMessage", "sendVoice"] {
+        assert_eq!(api.calls(method).len(), 2, "{method}");
+    }
+}
+
+#[tokio::test]
 async fn an_answer_that_was_being_shown_in_the_old_group_is_whole_in_the_new_one() {
     let api = BotApi::start().await;
     let (_gateway, _mock) = place(&api, "partial").await;

@@ -7,7 +7,8 @@ use super::receiver::{Behaviour, Receiver, bring, bring_signed, post};
 use super::{SIGNING, clawgate, patch, with_channels, with_webhook_running};
 use crate::metrics::Scraped;
 use crate::stage::{
-    Api, SecretFile, admin, call, config, events, history, lines, refusal, row, told, until,
+    Api, RUN_LIMIT, SecretFile, admin, call, config, events, history, lines, refusal, row, text_of,
+    told, until,
 };
 use crate::support::client::SOON;
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient, now_ms};
@@ -383,6 +384,35 @@ async fn a_stop_that_comes_again_stops_nothing_more() {
 }
 
 #[tokio::test]
+async fn what_is_sent_is_told_to_the_session_that_the_sender_names() {
+    let place = place(&json!({})).await;
+    let mut client = admin(&place.gateway).await;
+    call(&mut client, "sessions.messages.subscribe", json!({"key": "bob"})).await;
+    let params = json!({"to": "bob", "message": "hi", "sessionKey": "bob", "idempotencyKey": "s1",
+        "mediaUrls": ["https://host.example/a%20b.png?x=1", "https://host.example/"]});
+    for _ in 0..2 {
+        call(&mut client, "send", params.clone()).await;
+    }
+    let messages = history(&mut client, "bob").await;
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    let (text, model) = (text_of(&messages[0]), &messages[0]["model"]);
+    assert_eq!((text.as_str(), model), ("hi\n\na b.png, media", &json!("delivery-mirror")));
+    let told = |frame: &Value| {
+        frame["event"] == "session.message" && frame["payload"]["sessionKey"] == "agent:main:bob"
+    };
+    client.wait_for(RUN_LIMIT, told).await.expect("whoever watches the session is told");
+
+    let other = json!({"to": "bob", "message": "x", "sessionKey": "agent:nobody:main",
+        "idempotencyKey": "s2"});
+    assert_eq!(refusal(&mut client, "send", other).await, "unknown agent id \"nobody\"");
+    place.receiver.behave([Behaviour::Status(400)]);
+    let refused =
+        json!({"to": "bob", "message": "no", "sessionKey": "bob", "idempotencyKey": "s3"});
+    refusal(&mut client, "send", refused).await;
+    assert_eq!(history(&mut client, "bob").await.len(), 1, "what was not sent is not told");
+}
+
+#[tokio::test]
 async fn an_operator_sends_and_acts_by_methods() {
     let place = place(&json!({})).await;
     let mut client = admin(&place.gateway).await;
@@ -394,11 +424,15 @@ async fn an_operator_sends_and_acts_by_methods() {
     assert_eq!(call(&mut client, "send", params).await, expected);
     let only = json!({"to": "bob", "message": "two", "idempotencyKey": "s2"});
     assert_eq!(call(&mut client, "send", only).await["messageId"], "m2");
+    let react_to_it = json!({"channel": "webhook", "action": "react", "idempotencyKey": "a0",
+        "toolContext": {"currentMessageId": "m2"}, "params": {"to": "bob", "emoji": "👍"}});
+    assert_eq!(call(&mut client, "message.action", react_to_it).await["ok"], true);
+    assert_eq!(place.receiver.wait(3).await[2]["messageId"], "m2");
     let react = json!({"channel": "webhook", "action": "react", "idempotencyKey": "a1",
         "params": {"to": "bob", "messageId": "m1", "emoji": "👍"}});
     assert_eq!(call(&mut client, "message.action", react).await["ok"], true);
-    let seen = place.receiver.wait(3).await;
-    assert_eq!((&seen[2]["type"], &seen[2]["emoji"]), (&json!("react"), &json!("👍")));
+    let seen = place.receiver.wait(4).await;
+    assert_eq!((&seen[3]["type"], &seen[3]["emoji"]), (&json!("react"), &json!("👍")));
 
     place.receiver.behave([Behaviour::Status(400)]);
     let refused = json!({"to": "bob", "message": "no", "idempotencyKey": "s3"});

@@ -38,7 +38,7 @@ const fileName = (path) => path.split("/").at(-1).replace(/---[0-9a-f-]{36}/, ""
 
 // "812 in · 40 out · $0.0012 · mock-1".
 function usageLine({ usage, model, provider }) {
-  if (!usage || model === "gateway-injected") return null;
+  if (!usage || provider === "openclaw") return null;
   const parts = [];
   if (usage.totalTokens) parts.push(`${compact((usage.input ?? 0) + (usage.cacheRead ?? 0) + (usage.cacheWrite ?? 0))} in`, `${compact(usage.output ?? 0)} out`);
   if (usage.cost?.total) parts.push(money(usage.cost.total));
