@@ -494,14 +494,15 @@ async fn call_with_expect_final_waits_for_the_second_answer() {
 async fn agent_says_what_is_asked_and_tells_when_nothing_was_delivered() {
     let gateway = Gateway::bind().await;
     let flags = ["--to", "+1555", "--deliver", "--channel", "webhook", "--timeout", "1.5"];
-    let command =
-        gateway.command(&[&["agent", "-m", "hi", "--thinking", "low"][..], &flags].concat());
+    let command = gateway.command(
+        &[&["agent", "-m", "hi", "--thinking", "low", "--model", "m"][..], &flags].concat(),
+    );
     let ran = play(command, async {
         let mut peer = gateway.welcome().await;
         let request = peer.request("agent").await;
         let key = request["params"]["idempotencyKey"].clone();
         let expected = json!({"message": "hi", "idempotencyKey": key, "to": "+1555",
-            "thinking": "low", "channel": "webhook", "deliver": true, "timeout": 2});
+            "thinking": "low", "model": "m", "channel": "webhook", "deliver": true, "timeout": 2});
         assert_eq!(request["params"], expected);
         peer.answer(&request, json!({"runId": key, "status": "accepted"})).await;
         let result = json!({"payloads": [{"text": "hello"}], "deliverySucceeded": false});

@@ -3,13 +3,22 @@
 //! Promises: the model that gets one is told that no person says it; what is
 //! only for the model is marked, and people are not shown it.
 
-use serde_json::json;
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
 
 use crate::protocol::message::UserMessage;
 use crate::sessions::{INTERNAL_BEGIN, INTERNAL_END, SessionKey};
 
 /// Chats over the gateway are this channel.
 const CHANNEL: &str = "webchat";
+
+/// What their `provenance` says.
+const KIND: &str = "inter_session";
+
+/// What such a message begins with.
+const HEAD: &str = "[Inter-session message]";
 
 /// What stands before such a message. The words are those of the original:
 /// clients and models know them.
@@ -43,15 +52,28 @@ pub fn internal(source: Source<'_>, text: &str, now_ms: u64) -> UserMessage {
 fn marked(source: Source<'_>, text: &str, now_ms: u64) -> UserMessage {
     let Source { key, tool, .. } = source;
     let channel = source.channel.unwrap_or(CHANNEL);
-    let head = format!(
-        "[Inter-session message] sourceSession={key} sourceChannel={channel} sourceTool={tool} \
-         isUser=false\n{NOTICE}"
-    );
-    let mut message = UserMessage::text(format!("{head}\n{text}"), now_ms);
-    let provenance = json!({"kind": "inter_session", "sourceSessionKey": key.as_str(),
+    let provenance = json!({"kind": KIND, "sourceSessionKey": key.as_str(),
         "sourceChannel": channel, "sourceTool": tool});
+    let mut message = UserMessage::text(told(&provenance, text).into_owned(), now_ms);
     message.extra.insert("provenance".into(), provenance);
     message
+}
+
+/// What the model gets to read of a message with this `provenance`: of one that comes from
+/// another session, that no person says it. One that says so already is not told so again.
+pub fn told<'a>(provenance: &Value, text: &'a str) -> Cow<'a, str> {
+    if provenance["kind"] != KIND || text.starts_with(HEAD) {
+        return Cow::Borrowed(text);
+    }
+    let mut told = HEAD.to_owned();
+    for name in ["sourceSessionKey", "sourceChannel", "sourceTool"] {
+        if let Some(source) = provenance[name].as_str() {
+            let name = name.strip_suffix("Key").unwrap_or(name);
+            let _ = write!(told, " {name}={}", source.replace(char::is_whitespace, " "));
+        }
+    }
+    let _ = write!(told, " isUser=false\n{NOTICE}\n{text}");
+    Cow::Owned(told)
 }
 
 #[cfg(test)]

@@ -22,9 +22,10 @@ const SUMMARY_CHARS: usize = 160;
 impl Runs {
     /// The messages that steer the run from its next model call on.
     pub(super) fn steering(&self, run: &ActiveRun) -> Vec<Arc<ActiveRun>> {
-        // Who speaks into a heartbeat would not see the answer, and one that was stopped
-        // answers nobody: what waits has a run of its own.
-        if run.terms.is_heartbeat || run.abort_reason().is_some() {
+        // Who speaks into a heartbeat would not see the answer, one that was stopped answers
+        // nobody, and a bare one answers its own message: what waits has a run of its own.
+        let is_deaf = run.terms.is_heartbeat || run.terms.is_bare();
+        if is_deaf || run.abort_reason().is_some() {
             return Vec::new();
         }
         self.lanes.table().steer(run)

@@ -20,7 +20,7 @@ pub mod exec;
 mod fallback;
 pub mod feed;
 pub mod guardrails;
-mod inter_session;
+pub mod inter_session;
 mod interrupt;
 mod join;
 mod lane;

@@ -5,7 +5,6 @@
 
 use crate::protocol::decode::Setting;
 use crate::protocol::methods::session_settings::SessionSettings;
-use crate::protocol::simple;
 use crate::providers::{ModelRef, NameError, ThinkingLevel};
 use crate::sessions::{KeyRules, SessionEntry, SessionKey};
 
@@ -191,8 +190,7 @@ pub fn only_plans(entry: &SessionEntry) -> bool {
 fn thinking(setting: Setting<String>, slot: &mut Option<String>) -> Result<(), String> {
     let setting = match setting {
         Setting::Set(text) => {
-            let said = text.trim().to_lowercase();
-            let level = ThinkingLevel::parse(simple::thinking_in(&said));
+            let level = ThinkingLevel::meant_by(&text);
             let level = level.ok_or("invalid thinkingLevel (use off|minimal|low|medium|high)")?;
             Setting::Set(level.as_str().to_owned())
         }

@@ -192,15 +192,15 @@ impl Runs {
         }
     }
 
-    /// Whether a message of `chat.send` was taken with this key, so that it is not a
+    /// Whether a message of this family was taken with this key, so that it is not a
     /// new one. The key of one that was stopped is free.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub async fn is_taken(&self, key: &str) -> Result<bool, StoreError> {
+    pub async fn is_taken(&self, family: Family, key: &str) -> Result<bool, StoreError> {
         let record = self.parts.store.run(key).await?;
         Ok(record.is_some_and(|record| {
-            record.scope == Family::Chat.as_str() && record.state != RunState::Aborted
+            record.scope == family.as_str() && record.state != RunState::Aborted
         }))
     }
 

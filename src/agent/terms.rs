@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::protocol::methods::agent::PromptMode;
 use crate::providers::{AnswerWishes, ToolSpec};
 
 /// The terms of a run. By default nobody in particular asks, in the open.
@@ -17,6 +18,8 @@ pub struct RunTerms {
     /// The models that are asked when that one cannot answer, and no others;
     /// those of the agent when absent.
     pub fallbacks: Option<Vec<String>>,
+    /// How much of the prompt there is.
+    pub prompt: PromptMode,
     /// Whether the files of the workspace are left out of the prompt.
     pub is_light: bool,
     /// Lists of tools that it may use: one that is not in all of them is not.
@@ -30,6 +33,13 @@ pub struct RunTerms {
     /// The channel that its message is said to come by, where it is not that of
     /// its session.
     pub channel: Option<String>,
+}
+
+impl RunTerms {
+    /// Whether the model gets the message and nothing else.
+    pub fn is_bare(&self) -> bool {
+        self.prompt == PromptMode::None
+    }
 }
 
 /// Whether everything that a run has heard comes from the owner.

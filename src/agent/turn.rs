@@ -12,6 +12,7 @@ pub use ending::close_broken;
 use std::sync::Arc;
 
 use crate::protocol::message::{AgentMessage, AssistantMessage, ContentBlock, StopReason, Usage};
+use crate::protocol::methods::agent::PromptMode;
 use crate::providers::{ModelInfo, ModelRequest, ProviderError, Route, StreamEvent, ThinkingLevel};
 use crate::sessions::{SessionEntry, SessionError, StoredMessage};
 use crate::support::millis;
@@ -146,21 +147,25 @@ impl Turn<'_> {
             if round == 0 {
                 self.fill = Fill::new(&entry, &self.run.message.content.text());
             }
-            self.keep_room(route.model()).await?;
+            if !self.run.terms.is_bare() {
+                self.keep_room(route.model()).await?;
+            }
             let toolbox = tokio::select! {
                 biased;
                 reason = self.run.aborted() => return Err(Stop::Aborted(reason)),
                 toolbox = self.runs.toolbox(&self.run.key, &entry, Some(self.run)) => toolbox?,
             };
             let mut message = match self.ask(&entry, &toolbox, &mut route).await {
-                Err(Stop::Failed { message, kind: TOO_LONG }) => {
+                Err(Stop::Failed { message, kind: TOO_LONG }) if !self.run.terms.is_bare() => {
                     self.make_room(message, route.model().context_window).await?;
                     last = Some(route);
                     continue;
                 }
                 asked => asked?,
             };
-            self.untold.set_heard();
+            if !self.run.terms.is_bare() {
+                self.untold.set_heard();
+            }
             let model = Arc::clone(route.model());
             last = Some(route);
             self.used = add(&self.used, &message.usage);
@@ -222,12 +227,10 @@ impl Turn<'_> {
         route: &mut Route,
     ) -> Result<AssistantMessage, Stop> {
         let mut request = self.request(entry, toolbox, route.model()).await?;
-        let prompt = Prompt::gather(self.parts, &self.run.key, entry, toolbox).await;
-        let prompt = if self.run.terms.is_light { prompt.without_files() } else { prompt };
-        let prompt = prompt.instructed(self.run.terms.instructions.as_deref());
-        let prompt = prompt.by_channel(self.run.terms.channel.as_deref());
+        let prompt = self.prompt(entry, toolbox).await;
         let (thinking, notices) = (request.thinking, &self.notices);
-        let system = |model: &ModelInfo| prompt.render(model, thinking, notices);
+        let render = |model: &ModelInfo| Some(prompt.as_ref()?.render(model, thinking, notices));
+        let system = |model: &ModelInfo| render(model).unwrap_or_default();
         let emitter = &mut self.emitter;
         let entry_id = self.parts.ids.entry_id();
         self.answer_id = Some(entry_id.clone());
@@ -267,6 +270,19 @@ impl Turn<'_> {
         }
     }
 
+    /// What the model is told of itself; nothing in a bare run.
+    async fn prompt(&self, entry: &SessionEntry, toolbox: &Toolbox) -> Option<Prompt> {
+        let terms = &self.run.terms;
+        if terms.is_bare() {
+            return None;
+        }
+        let prompt = Prompt::gather(self.parts, &self.run.key, entry, toolbox).await;
+        let prompt = if terms.is_light { prompt.without_files() } else { prompt };
+        let prompt = prompt.minimal(terms.prompt == PromptMode::Minimal);
+        let prompt = prompt.instructed(terms.instructions.as_deref());
+        Some(prompt.by_channel(terms.channel.as_deref()))
+    }
+
     /// Takes what was used beside the answers of the run: by tools, and before one failed.
     async fn pay(&mut self, usage: &Usage) {
         self.used = add(&self.used, usage);
@@ -297,7 +313,7 @@ impl Turn<'_> {
         let settings = self.parts.settings.now();
         let default_level = settings.agents.defaults.thinking_default.as_deref();
         let session_level = entry.thinking_level.as_deref().or(default_level);
-        let level = session_level.and_then(ThinkingLevel::parse).unwrap_or_default();
+        let level = session_level.and_then(ThinkingLevel::meant_by).unwrap_or_default();
         self.run.thinking.unwrap_or(level)
     }
 
@@ -307,7 +323,12 @@ impl Turn<'_> {
         toolbox: &Toolbox,
         model: &Arc<ModelInfo>,
     ) -> Result<ModelRequest, Stop> {
+        let is_bare = self.run.terms.is_bare();
         let mut messages = self.parts.sessions.context(&self.run.key).await?;
+        if is_bare {
+            let is_user = |message: &AgentMessage| matches!(message, AgentMessage::User(_));
+            messages.drain(..messages.iter().rposition(is_user).unwrap_or_default());
+        }
         notes::leave_out(&mut messages);
         let media = self.parts.sessions.media();
         pictures::fit(&mut messages, model.accepts_images(), &media).await;
@@ -327,7 +348,8 @@ impl Turn<'_> {
             messages,
             tools: toolbox.specs(),
             thinking: self.thinking(entry),
-            session_id: entry.session_id.clone(),
+            // A provider that keeps conversations has another one of a bare run.
+            session_id: if is_bare { self.run.id.to_string() } else { entry.session_id.clone() },
             needs_pictures: false,
         })
     }
@@ -386,7 +408,8 @@ impl Turn<'_> {
     /// is told after the first of them has begun.
     async fn store_call(&mut self, message: AssistantMessage) -> Result<StoredMessage, Stop> {
         let usage = message.usage.clone();
-        let row = self.update(move |entry| take_call(entry, &usage)).await;
+        let is_bare = self.run.terms.is_bare();
+        let row = self.update(move |entry| take_call(entry, &usage, is_bare)).await;
         let message = AgentMessage::Assistant(message);
         let mut stored = self.parts.append(&self.run.key, message, self.answer_id.clone()).await?;
         if let Some(row) = row {
@@ -416,9 +439,12 @@ fn parted(mut message: AssistantMessage) -> AssistantMessage {
     message
 }
 
-/// Takes any model call into the session's row.
-fn take_call(entry: &mut SessionEntry, usage: &Usage) {
-    entry.total_tokens = Some(usage.input + usage.cache_read + usage.cache_write);
-    entry.total_tokens_fresh = Some(true);
+/// Takes any model call into the session's row. How long the conversation is a bare one does
+/// not tell.
+fn take_call(entry: &mut SessionEntry, usage: &Usage, is_bare: bool) {
+    if !is_bare {
+        entry.total_tokens = Some(usage.input + usage.cache_read + usage.cache_write);
+        entry.total_tokens_fresh = Some(true);
+    }
     pay(entry, usage);
 }

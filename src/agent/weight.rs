@@ -38,6 +38,9 @@ impl Runs {
         entry: &SessionEntry,
         run: Option<&ActiveRun>,
     ) -> Result<Toolbox, SessionError> {
+        if run.is_some_and(|run| run.terms.is_bare()) {
+            return Ok(Toolbox::default());
+        }
         let parts = self.parts();
         let scope = ToolScope::of_session(parts, key, Some(entry)).await?;
         let scope = match run {

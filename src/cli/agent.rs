@@ -41,9 +41,12 @@ pub struct AgentArgs {
     /// Whom it is about; the main session answers
     #[arg(short, long, value_name = "DEST")]
     to: Option<String>,
-    /// How much the model may think, such as off, low, medium or high
+    /// How much models may think in this session from now on, such as off, low, medium or high
     #[arg(long, value_name = "LEVEL")]
     thinking: Option<String>,
+    /// The model that answers this message alone; a name, an alias or provider/model
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
     /// Send the answer to a channel as well
     #[arg(long)]
     deliver: bool,
@@ -81,6 +84,7 @@ impl AgentArgs {
             ("sessionId", &self.session_id),
             ("to", &self.to),
             ("thinking", &self.thinking),
+            ("model", &self.model),
             ("channel", &self.channel),
             ("replyTo", &self.reply_to),
             ("replyChannel", &self.reply_channel),

@@ -65,7 +65,7 @@ fn thinking_at(text: &str, is_first: bool) -> Option<(ThinkingLevel, &str)> {
     }
     let (level, after) =
         if glued.is_empty() { first_word(tail.trim_start()) } else { (glued, tail) };
-    let level = level_of(Setting::Think, level).and_then(ThinkingLevel::parse)?;
+    let level = ThinkingLevel::parse(&level.to_lowercase())?;
     Some((level, after))
 }
 
@@ -94,6 +94,9 @@ fn setting(name: &str) -> Option<Setting> {
 
 /// The level of this name that a setting can have.
 pub fn level_of(setting: Setting, word: &str) -> Option<&'static str> {
+    if setting == Setting::Think {
+        return ThinkingLevel::meant_by(word).map(ThinkingLevel::as_str);
+    }
     let word = word.to_lowercase();
     let known =
         table::COMMANDS.iter().find(|spec| spec.action == Some(Action::Setting(setting)))?;

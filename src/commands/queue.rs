@@ -96,7 +96,7 @@ pub async fn run(words: &str, cx: &Ctx, key: &SessionKey) -> String {
             change.apply(entry);
             Ok(())
         };
-        sessions.edit(key, &workspace, edit).await.map(|_| told)
+        sessions.edit(key, None, &workspace, edit).await.map(|_| told)
     } else {
         sessions.entry(key).await.map(|entry| {
             let rules = QueueRules::of(&cx.services.settings.now().messages.queue, entry.as_ref());

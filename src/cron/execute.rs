@@ -230,7 +230,7 @@ impl Worker {
             idempotency_key: run_id.to_owned(),
             message,
             media: None,
-            thinking: turn.thinking.as_deref().and_then(ThinkingLevel::parse),
+            thinking: turn.thinking.as_deref().and_then(ThinkingLevel::meant_by),
             owner: Owner::gateway(),
             dedupe_text: None,
             limit: limit(turn),

@@ -320,7 +320,7 @@ impl Worker {
             idempotency_key: id.to_owned(),
             message,
             media: None,
-            thinking: ask.thinking.as_deref().and_then(ThinkingLevel::parse),
+            thinking: ask.thinking.as_deref().and_then(ThinkingLevel::meant_by),
             owner: Owner::gateway(),
             dedupe_text: None,
             limit: Some(ask.timeout_seconds.map_or(USUAL_LIMIT, Duration::from_secs)),

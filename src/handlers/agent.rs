@@ -1,19 +1,19 @@
 //! `agent` and `agent.wait`.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::agent::{Accepted, Answer, Family, RunEnd, RunReport, SendRequest};
+use crate::agent::{Accepted, Answer, Family, RunEnd, RunReport, SendRequest, inter_session};
+use crate::protocol::ErrorShape;
 use crate::protocol::methods::agent::{AgentParams, AgentWaitParams};
-use crate::protocol::{ErrorShape, Scope, simple};
-use crate::providers::ThinkingLevel;
 use crate::registry::{Ctx, Reply};
-use crate::sessions::{AgentId, SessionKey};
+use crate::sessions::SessionKey;
 use crate::support::without_nulls;
 
 use super::session_changes::change;
-use super::{attachments, chat, reply, voicewake};
+use super::{agent_target, attachments, chat, reply};
 
 /// How long `agent.wait` waits when nobody says so, in milliseconds.
 const WAIT_DEFAULT_MS: u64 = 30_000;
@@ -24,9 +24,9 @@ const WAIT_MAX_MS: u64 = 24 * 60 * 60 * 1000;
 /// The same key later gives the last answer, and while it runs both again.
 pub async fn run(cx: Ctx, mut p: AgentParams) -> Reply<Value> {
     chat::check_disk()?;
-    check(&cx, &p)?;
+    agent_target::check(&cx, &p)?;
     let text = chat::clean(&p.message)?;
-    let Some(key) = enter_session(&cx, &p).await? else {
+    let Some((key, looking)) = agent_target::enter_session(&cx, &p).await? else {
         cx.answer_first(&accepted(&p.idempotency_key, cx.now_ms()));
         let message = "Error: Pass --to <E.164>, --session-id, or --agent to choose a session";
         return Err(failed(&p.idempotency_key, message));
@@ -34,11 +34,18 @@ pub async fn run(cx: Ctx, mut p: AgentParams) -> Reply<Value> {
     chat::check_session(&cx, &key).await?;
     let runs = &cx.services.runs;
     let run_id = p.idempotency_key.clone();
-    let is_named = p.session_key.is_some() || p.agent_id.is_some();
+    let is_named = p.session_key.is_some() || p.agent_id.is_some() || p.session_id.is_some();
+    let is_repeat = runs.is_taken(Family::Agent, &run_id).await;
+    let is_repeat = is_repeat.map_err(|error| failed(&run_id, &error.to_string()))?;
     // Nothing is expected of a request that is refused: it is the last thing before the run.
-    let request = request(&cx, &mut p, key.clone(), &text).await?;
+    let request = request(&cx, &mut p, key.clone(), &text, is_repeat).await?;
     let reply = reply::of_agent(&cx, &key, &p).await?;
     let has_reply = reply.is_some();
+    if !is_repeat && let Err(error) = agent_target::open(&cx, &p, &key, request.thinking).await {
+        reply::settle(&cx, reply, false).await;
+        return Err(error);
+    }
+    drop(looking);
     let outcome = runs.send(request).await;
     reply::settle(&cx, reply, outcome.is_ok()).await;
     let (outcome, start) = outcome.map_err(|error| failed(&run_id, &error.to_string()))?;
@@ -67,83 +74,23 @@ pub async fn run(cx: Ctx, mut p: AgentParams) -> Reply<Value> {
     }
 }
 
-/// What must be refused before anything is accepted.
-fn check(cx: &Ctx, p: &AgentParams) -> Reply<()> {
-    let invalid = |text: String| Err(ErrorShape::invalid(format!("invalid agent params: {text}")));
-    if p.has_model {
-        return Err(if cx.caller.principal.allows(Scope::Admin) {
-            ErrorShape::invalid(
-                "provider/model overrides are not built; set agents.list[].model instead",
-            )
-        } else {
-            ErrorShape::denied("provider/model overrides are not authorized for this caller.")
-        });
-    }
-    let agent = p.agent_id.as_deref().map(AgentId::normalize);
-    if let Some(agent) = &agent
-        && !cx.services.settings.now().agents.has(agent.as_str())
-    {
-        return invalid(format!("unknown agent id \"{}\"", p.agent_id.as_deref().unwrap_or("")));
-    }
-    if let Some(written) = p.session_key.as_deref() {
-        if cx.session_key(written).is_malformed() {
-            return invalid(format!("malformed session key \"{written}\""));
-        }
-        let of_key = cx.session_key(written).agent(&cx.services.keys.now());
-        if let Some(agent) = agent
-            && agent != of_key
-        {
-            return invalid(format!(
-                "agent \"{agent}\" does not match session key agent \"{of_key}\""
-            ));
-        }
-    }
-    reply::check_agent(cx, p)
-}
-
-/// The session that is meant, if any is, with its lane entered. Looking for a
-/// transcript takes time; that those who look for the same one keep their
-/// order, they have a lane for this as well.
-async fn enter_session(cx: &Ctx, p: &AgentParams) -> Reply<Option<SessionKey>> {
-    let looking = match &p.session_id {
-        Some(id) if p.session_key.is_none() => {
-            Some(cx.services.lanes.enter(format!("sessionId {id}")).await)
-        }
-        _ => None,
-    };
-    let key = session(cx, p).await?;
-    if let Some(key) = &key {
-        cx.enter_lane(key).await;
-    }
-    drop(looking);
-    Ok(key)
-}
-
-async fn session(cx: &Ctx, p: &AgentParams) -> Reply<Option<SessionKey>> {
-    let given = |text: &Option<String>| text.clone().filter(|text| !text.trim().is_empty());
-    if let Some(key) = voicewake::woken(cx, p).await {
-        return Ok(Some(key));
-    }
-    if let Some(written) = given(&p.session_key) {
-        return Ok(Some(cx.session_key(&written)));
-    }
-    if let Some(id) = given(&p.session_id) {
-        let row = cx.services.sessions.by_id(&id).await;
-        let row = row.map_err(|error| ErrorShape::unavailable(format!("Error: {error}")))?;
-        if let Some(row) = row {
-            return Ok(Some(SessionKey::from_canonical(row.key)));
-        }
-    }
-    let keys = &cx.services.keys.now();
-    let agent = given(&p.agent_id).map(|id| AgentId::normalize(&id));
-    let agent = agent.or_else(|| given(&p.to).map(|_| keys.default_agent.clone()));
-    Ok(agent.map(|agent| SessionKey::main(&agent, keys)))
-}
-
-async fn request(cx: &Ctx, p: &mut AgentParams, key: SessionKey, text: &str) -> Reply<SendRequest> {
-    let thinking = p.thinking.as_deref().map(simple::thinking_in).and_then(ThinkingLevel::parse);
+async fn request(
+    cx: &Ctx,
+    p: &mut AgentParams,
+    key: SessionKey,
+    text: &str,
+    is_repeat: bool,
+) -> Reply<SendRequest> {
+    let (terms, thinking) =
+        if is_repeat { (chat::terms(cx), None) } else { agent_target::terms(cx, p, &key).await? };
     let attachments = std::mem::take(&mut p.attachments);
-    let incoming = attachments::receive(cx, &key, text, attachments).await?;
+    let text = match &p.provenance {
+        Some(provenance) if !terms.is_bare() => inter_session::told(provenance, text),
+        _ => Cow::Borrowed(text),
+    };
+    let mut incoming = attachments::receive(cx, &key, &text, attachments).await?;
+    let extra = &mut incoming.message.extra;
+    extra.extend(p.provenance.take().map(|provenance| ("provenance".into(), provenance)));
     Ok(SendRequest {
         family: Family::Agent,
         written_key: key.to_string(),
@@ -155,7 +102,7 @@ async fn request(cx: &Ctx, p: &mut AgentParams, key: SessionKey, text: &str) -> 
         owner: cx.caller.principal.owner().clone(),
         dedupe_text: None,
         limit: p.timeout_seconds.map(Duration::from_secs),
-        terms: chat::terms(cx),
+        terms,
     })
 }
 

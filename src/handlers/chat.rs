@@ -10,7 +10,7 @@ use crate::agent::{AbortError, AbortReason, Accepted, Family, RunTerms, SendErro
 use crate::commands::{Meaning, Work};
 use crate::protocol::message::{AgentMessage, AssistantMessage};
 use crate::protocol::methods::chat::{ChatAbortParams, ChatInjectParams, ChatSendParams, Route};
-use crate::protocol::{ErrorKind, ErrorShape, Scope, simple};
+use crate::protocol::{ErrorKind, ErrorShape, Scope};
 use crate::providers::ThinkingLevel;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{RECEIPT_MEMBER, SessionEntry, SessionError, SessionKey};
@@ -18,7 +18,7 @@ use crate::support::trouble;
 
 use super::{attachments, reply};
 
-/// A run is given so much more than `timeoutMs` …
+/// A run that was given a `timeoutMs` is given so much more than `timeoutMs` …
 const TIMEOUT_GRACE: Duration = Duration::from_mins(1);
 /// … at least this …
 const TIMEOUT_MIN: Duration = Duration::from_mins(2);
@@ -181,7 +181,7 @@ async fn send_request(
     text: &str,
 ) -> Reply<SendRequest> {
     let is_plain = p.attachments.is_empty();
-    let thinking = p.thinking.as_deref().map(simple::thinking_in).and_then(ThinkingLevel::parse);
+    let thinking = thinking(p.thinking.as_deref())?;
     let mut incoming = attachments::receive(cx, &key, text, p.attachments.clone()).await?;
     let extra = &mut incoming.message.extra;
     extra.extend(p.provenance.clone().map(|provenance| ("provenance".into(), provenance)));
@@ -203,14 +203,31 @@ async fn send_request(
     })
 }
 
+/// How hard a model is to think; what the session says when nothing, or `auto`, is asked for.
+pub(super) fn thinking(written: Option<&str>) -> Reply<Option<ThinkingLevel>> {
+    let Some(written) = written.map(str::trim).filter(|word| !word.is_empty()) else {
+        return Ok(None);
+    };
+    let level = ThinkingLevel::meant_by(written);
+    let is_auto = || ["adaptive", "auto"].iter().any(|word| word.eq_ignore_ascii_case(written));
+    if level.is_none() && !is_auto() {
+        let text = "Invalid thinking level. Use one of: off, minimal, low, medium, high.";
+        return Err(ErrorShape::invalid(text));
+    }
+    Ok(level)
+}
+
 /// What runs of this caller may do.
 pub(super) fn terms(cx: &Ctx) -> RunTerms {
     RunTerms { is_owner: cx.caller.principal.allows(Scope::Admin), ..RunTerms::default() }
 }
 
 /// When a run of `chat.send` is stopped that was given `timeoutMs`: never at
-/// once, as in the original.
+/// once, as in the original, and with 0 as late as can be.
 fn run_limit(timeout_ms: u64) -> Duration {
+    if timeout_ms == 0 {
+        return TIMEOUT_MAX;
+    }
     Duration::from_millis(timeout_ms).saturating_add(TIMEOUT_GRACE).clamp(TIMEOUT_MIN, TIMEOUT_MAX)
 }
 
@@ -354,7 +371,9 @@ mod tests {
     #[test]
     fn a_run_is_never_stopped_at_once_and_never_goes_on_for_ever() {
         let minute = 60_000;
-        for (given, limit) in [(0, 2), (1, 2), (minute, 2), (5 * minute, 6), (u64::MAX, 24 * 60)] {
+        for (given, limit) in
+            [(0, 24 * 60), (1, 2), (minute, 2), (5 * minute, 6), (u64::MAX, 24 * 60)]
+        {
             assert_eq!(run_limit(given), Duration::from_mins(limit), "{given}");
         }
     }

@@ -4,6 +4,7 @@
 
 mod agent;
 mod agent_files;
+mod agent_target;
 mod agents;
 mod approvals;
 mod artifacts;

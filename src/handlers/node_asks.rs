@@ -9,7 +9,7 @@ use super::{attachments, reply};
 use crate::agent::{Family, RunTerms, SendRequest};
 use crate::channels::{Outgoing, Target, TargetError, Wanted};
 use crate::nodes::{AgentRequest, SpeechPrint};
-use crate::protocol::{ErrorShape, simple};
+use crate::protocol::ErrorShape;
 use crate::providers::ThinkingLevel;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::SessionKey;
@@ -78,7 +78,7 @@ pub(super) async fn ask(
     check_session(cx, &key).await?;
     let incoming =
         attachments::receive(cx, &key, &text, std::mem::take(&mut p.attachments)).await?;
-    let thinking = p.thinking.as_deref().map(simple::thinking_in).and_then(ThinkingLevel::parse);
+    let thinking = p.thinking.as_deref().and_then(ThinkingLevel::meant_by);
     let place = place(cx, &key, &p).await;
     let reply = match place.clone() {
         Some(place) => Some(reply::expect(cx, Family::Agent, &key, &run_id, place).await?),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::chat;
 use super::sessions::unavailable;
-use crate::agent::{AbortReason, Change, Deletion};
+use crate::agent::{AbortReason, Change, Deletion, Family};
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::chat::ChatSendParams;
 use crate::protocol::methods::sessions::{
@@ -67,7 +67,7 @@ pub(super) async fn say(
     let runs = &cx.services.runs;
     let mut interrupted = false;
     // One that was taken before is told what became of it, and stops nothing.
-    let is_taken = runs.is_taken(&run_id).await;
+    let is_taken = runs.is_taken(Family::Chat, &run_id).await;
     let is_taken = is_taken.map_err(|error| ErrorShape::unavailable(format!("Error: {error}")))?;
     if saying == Saying::Steer && !is_taken {
         let stopped = runs.interrupt(&key, AbortReason::Rpc).await;

@@ -13,7 +13,7 @@ use crate::protocol::methods::session_settings::{
 use crate::protocol::methods::sessions::SessionsSendParams;
 use crate::protocol::{ErrorShape, Scope};
 use crate::registry::{Ctx, Reply};
-use crate::sessions::{AgentId, SessionEntry, SessionError, SessionKey};
+use crate::sessions::{AgentId, SessionEntry, SessionError, SessionId, SessionKey};
 
 /// `sessions.create`: begins a session, or sets label and model of one that
 /// there is, and says something in it if the caller wishes.
@@ -191,6 +191,18 @@ async fn edit(
     settings: SessionSettings,
     also: impl FnOnce(&mut SessionEntry) -> Result<(), String> + Send + 'static,
 ) -> Reply<SessionEntry> {
+    edit_as(cx, key, None, settings, also).await.map_err(unedited)
+}
+
+/// Changes the settings of a session. One that there is not yet is begun, with this `id` if
+/// there is one.
+pub(super) async fn edit_as(
+    cx: &Ctx,
+    key: &SessionKey,
+    id: Option<&SessionId>,
+    settings: SessionSettings,
+    also: impl FnOnce(&mut SessionEntry) -> Result<(), String> + Send + 'static,
+) -> Result<SessionEntry, SessionError> {
     let services = &cx.services;
     let workspace = services.runs.parts().agent_of(key).workspace;
     let patch = PatchContext { key: key.clone(), models: services.models.clone() };
@@ -198,11 +210,15 @@ async fn edit(
         patch.apply(settings, entry)?;
         also(entry)
     };
-    let edited = services.sessions.edit(key, &workspace, change).await;
-    edited.map_err(|error| match error {
+    services.sessions.edit(key, id, &workspace, change).await
+}
+
+/// Why the settings of a session are not changed.
+pub(super) fn unedited(error: SessionError) -> ErrorShape {
+    match error {
         SessionError::LabelTaken(_) | SessionError::Refused(_) => {
             ErrorShape::invalid(error.to_string())
         }
         error => unavailable(error),
-    })
+    }
 }

@@ -3,17 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// The standard thinking level for a simple one (`none, low, normal, high`); the
-/// standard names are understood too.
-pub fn thinking_in(level: &str) -> &str {
-    match level {
-        "none" => "off",
-        "normal" => "medium",
-        other => other,
-    }
-}
-
-/// The simple profile's name for a standard thinking level.
+/// The simple profile's name (`none, low, normal, high`) for a standard thinking level.
 pub fn thinking_out(level: &str) -> &str {
     match level {
         "off" => "none",
@@ -150,11 +140,10 @@ mod tests {
     }
 
     #[test]
-    fn thinking_levels_map_both_ways() {
+    fn thinking_levels_have_simple_names() {
         for (simple, standard) in
             [("none", "off"), ("low", "low"), ("normal", "medium"), ("high", "high")]
         {
-            assert_eq!(thinking_in(simple), standard);
             assert_eq!(thinking_out(standard), simple);
         }
     }

@@ -90,6 +90,22 @@ impl ThinkingLevel {
         })
     }
 
+    /// The level that somebody means by this word: its name in any case, or another word that
+    /// OpenClaw (or a client of the simple profile) has for it. `max` is the most there is.
+    pub fn meant_by(word: &str) -> Option<Self> {
+        let mut word = word.trim().to_lowercase();
+        word.retain(|letter| !matches!(letter, ' ' | '_' | '-'));
+        Some(match word.as_str() {
+            "off" | "none" => Self::Off,
+            "min" | "minimal" | "think" => Self::Minimal,
+            "low" | "on" | "enable" | "enabled" | "thinkhard" => Self::Low,
+            "mid" | "med" | "medium" | "normal" | "harder" | "thinkharder" => Self::Medium,
+            "high" | "highest" | "ultra" | "ultrathink" | "thinkhardest" => Self::High,
+            "xhigh" | "extrahigh" | "max" => Self::XHigh,
+            _ => return None,
+        })
+    }
+
     /// The name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {

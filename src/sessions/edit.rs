@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::service::Sessions;
-use super::{SessionError, SessionKey};
-use crate::store::{Edited, SessionEntry};
+use super::{SessionError, SessionId, SessionKey, paths};
+use crate::store::{Edited, NewSession, SessionEntry};
 
 impl Sessions {
     /// Begins a session whose transcript has this id; one that is there stays as
@@ -19,23 +19,30 @@ impl Sessions {
         cwd: &Path,
         edit: impl FnOnce(&mut SessionEntry) + Send + 'static,
     ) -> Result<SessionEntry, SessionError> {
-        let mut new = self.new_session(key);
-        id.clone_into(&mut new.entry.session_id);
-        new.entry.session_file = self.new_file(key, id);
+        let new = self.session_as(key, id);
         let edit = move |entry: &mut SessionEntry| {
             edit(entry);
             Ok(())
         };
-        match self.inner.store.edit_session(new, Box::new(edit)).await? {
-            Edited::Written { entry, is_new } => {
-                if is_new {
-                    self.inner.writer.begin(self.place(key, &entry, Some(cwd))?).await?;
-                }
-                Ok(*entry)
-            }
-            Edited::LabelTaken(label) => Err(SessionError::LabelTaken(label)),
-            Edited::Refused(reason) => Err(SessionError::Refused(reason)),
-        }
+        self.written(key, new, cwd, edit).await
+    }
+
+    /// Whether a session that there is not yet may begin with a transcript of this id: no
+    /// other session has it, and no other file its name.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub async fn may_begin_as(
+        &self,
+        key: &SessionKey,
+        id: &SessionId,
+    ) -> Result<bool, SessionError> {
+        let is_known = self.entry(key).await?.is_some() || self.by_id(id.as_str()).await?.is_some();
+        let Some(file) = self.new_file(key, id.as_str()).filter(|_| !is_known) else {
+            return Ok(false);
+        };
+        let is_transcript = paths::stem(&file).is_some();
+        Ok(is_transcript && !tokio::fs::try_exists(&file).await.unwrap_or(true))
     }
 
     /// Lets a session show the transcript of another one, under a name of its
@@ -76,8 +83,8 @@ impl Sessions {
         Err(SessionError::LabelTaken(name.to_owned()))
     }
 
-    /// Changes the settings of a session, which is begun if there is none;
-    /// `cwd` is noted in a new transcript. A label is given to one session of an
+    /// Changes the settings of a session, which is begun if there is none, with this `id` if
+    /// there is one; `cwd` is noted in a new transcript. A label is given to one session of an
     /// agent only, also when two ask for it at the same time.
     ///
     /// # Errors
@@ -86,6 +93,7 @@ impl Sessions {
     pub async fn edit(
         &self,
         key: &SessionKey,
+        id: Option<&SessionId>,
         cwd: &Path,
         edit: impl FnOnce(&mut SessionEntry) -> Result<(), String> + Send + 'static,
     ) -> Result<SessionEntry, SessionError> {
@@ -95,7 +103,27 @@ impl Sessions {
             entry.updated_at = entry.updated_at.max(now);
             Ok(())
         };
-        let new = self.new_session(key);
+        let new = match id {
+            Some(id) => self.session_as(key, id.as_str()),
+            None => self.new_session(key),
+        };
+        self.written(key, new, cwd, edit).await
+    }
+
+    fn session_as(&self, key: &SessionKey, id: &str) -> NewSession {
+        let mut new = self.new_session(key);
+        id.clone_into(&mut new.entry.session_id);
+        new.entry.session_file = self.new_file(key, id);
+        new
+    }
+
+    async fn written(
+        &self,
+        key: &SessionKey,
+        new: NewSession,
+        cwd: &Path,
+        edit: impl FnOnce(&mut SessionEntry) -> Result<(), String> + Send + 'static,
+    ) -> Result<SessionEntry, SessionError> {
         match self.inner.store.edit_session(new, Box::new(edit)).await? {
             Edited::Written { entry, is_new } => {
                 if is_new {

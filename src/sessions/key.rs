@@ -124,6 +124,11 @@ impl SessionKey {
         Self(format!("agent:{agent}:dashboard:{id}"))
     }
 
+    /// The session of a transcript that a client has named before it was there.
+    pub fn explicit(agent: &AgentId, session_id: &str) -> Self {
+        Self(format!("agent:{agent}:explicit:{}", session_id.to_lowercase()))
+    }
+
     /// The session of a new sub-agent.
     pub fn subagent(agent: &AgentId, id: &str) -> Self {
         Self(format!("agent:{agent}:subagent:{id}"))

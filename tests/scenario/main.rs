@@ -13,6 +13,7 @@ mod abort;
 mod action_chat;
 mod agent_cli;
 mod agent_method;
+mod agent_params;
 mod agents_cli;
 mod apis;
 mod approvals;

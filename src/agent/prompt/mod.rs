@@ -44,6 +44,8 @@ pub struct Prompt {
     zone: Option<TimeZone>,
     /// What the session itself adds.
     extra: Option<String>,
+    /// Whether what is for talking with people is left out.
+    is_minimal: bool,
     /// What the message adds that is answered.
     instructions: Option<String>,
     channel: String,
@@ -90,6 +92,7 @@ impl Prompt {
             warns_of_truncation: settings.warns_of_truncation,
             zone: settings.user_timezone.clone(),
             extra: entry.extra_system_prompt.clone(),
+            is_minimal: false,
             instructions: None,
             channel: entry.channel.clone().unwrap_or_else(|| CHANNEL.into()),
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
@@ -103,6 +106,12 @@ impl Prompt {
     #[must_use]
     pub fn without_files(self) -> Self {
         Self { files: Injected::nothing(), ..self }
+    }
+
+    /// The same for a task rather than a talk.
+    #[must_use]
+    pub fn minimal(self, is_minimal: bool) -> Self {
+        Self { is_minimal, ..self }
     }
 
     /// The same for one message that brings instructions of its own.
@@ -135,7 +144,7 @@ impl Prompt {
         let mut prompt = String::new();
         sections::identity(&mut prompt, self);
         sections::tools(&mut prompt, &self.tools);
-        sections::rules(&mut prompt, self.audience);
+        sections::rules(&mut prompt, self.is_minimal || self.audience == Audience::SubAgent);
         sections::skills(&mut prompt, &self.skills);
         sections::workspace(&mut prompt, self);
         sections::sandbox(&mut prompt, self.sandbox);

@@ -36,6 +36,7 @@ fn facts(audience: Audience) -> Prompt {
         warns_of_truncation: true,
         zone: Some(TimeZone::get("America/New_York").unwrap()),
         extra: Some(" Be terse. ".into()),
+        is_minimal: false,
         instructions: None,
         channel: "webchat".into(),
         host: "box".into(),

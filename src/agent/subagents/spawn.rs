@@ -80,8 +80,10 @@ impl Runs {
         request: SpawnRequest,
     ) -> Result<Spawned, SpawnError> {
         let (runs, parent) = (Arc::clone(self), parent.clone());
-        let spawning =
-            self.parts.tasks.spawn("spawn", async move { runs.spawn(parent, run, request).await });
+        let spawning = self
+            .parts
+            .tasks
+            .spawn("spawn", async move { Box::pin(runs.spawn(parent, run, request)).await });
         spawning.await.ok().flatten().unwrap_or(Err(SpawnError::Broken))
     }
 
@@ -249,7 +251,7 @@ impl Runs {
             write.write(entry, max_depth, now, folder);
             context.apply(settings, entry)
         };
-        self.parts.sessions.edit(&plan.child, &workspace, edit).await
+        self.parts.sessions.edit(&plan.child, None, &workspace, edit).await
     }
 
     /// Model and thinking level: what is asked for, else what is configured.

@@ -20,11 +20,13 @@ impl Turn<'_> {
         };
         let usage = message.usage.clone();
         let (provider, model) = (message.provider.clone(), message.model.clone());
+        let is_bare = self.run.terms.is_bare();
         let row = self
             .close(&RunEnd::Answered, "done", move |entry| {
                 // Who answered, which may be a fallback.
                 (entry.model_provider, entry.model) = (Some(provider), Some(model));
-                take_answer(entry, &usage);
+                take_call(entry, &usage, is_bare);
+                take_last(entry, &usage);
             })
             .await;
         self.emitter.finish(&self.spent(), message.stop_reason);
@@ -147,11 +149,6 @@ async fn update(
 }
 
 /// Takes the last model call of a run into the session's row.
-fn take_answer(entry: &mut SessionEntry, usage: &Usage) {
-    take_call(entry, usage);
-    take_last(entry, usage);
-}
-
 /// What the row says of the last model call alone.
 fn take_last(entry: &mut SessionEntry, usage: &Usage) {
     entry.input_tokens = Some(usage.input);

@@ -35,7 +35,19 @@ impl Params for InternalEvent {
     }
 }
 
-/// Where the answer of a run is to be sent.
+/// How much a model is told of itself (`promptMode`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum PromptMode {
+    /// All there is.
+    #[default]
+    Full,
+    /// What it needs for a task: what is for talking with people is left out.
+    Minimal,
+    /// The message alone: no system prompt, no tools, and nothing of what was said before.
+    None,
+}
+
+/// Where a message comes from, or where the answer of a run is to be sent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReplyRoute {
     /// Id of a channel; `last` is the session's.
@@ -55,18 +67,32 @@ pub struct AgentParams {
     pub message: String,
     /// The agent whose main session answers.
     pub agent_id: Option<String>,
-    /// Whether another provider or model is asked for.
-    pub has_model: bool,
+    /// The provider that is asked, when it is not the session's; for admins.
+    pub provider: Option<String>,
+    /// The model that answers, when it is not the session's; for admins.
+    pub model: Option<String>,
     /// Whom to answer; such messages go to the main session.
     pub to: Option<String>,
-    /// Or the session with this transcript.
+    /// Or the session with this transcript; a new one gets this id.
     pub session_id: Option<String>,
     /// Or this session, as the client wrote it.
     pub session_key: Option<String>,
-    /// Thinking level for this run.
+    /// Thinking level of the session from now on.
     pub thinking: Option<String>,
+    /// What the system prompt says beside what it says in every run.
+    pub instructions: Option<String>,
+    /// How much of the system prompt there is.
+    pub prompt_mode: PromptMode,
+    /// Whether the files of the workspace are left out of it.
+    pub is_light: bool,
+    /// Name of the session.
+    pub label: Option<String>,
+    /// Where the message comes from (`inputProvenance`).
+    pub provenance: Option<Value>,
     /// Whether the answer is to be sent to a channel.
     pub deliver: bool,
+    /// Where the session is, unless it knows: `channel`, `to`, `accountId`, `threadId`.
+    pub place: ReplyRoute,
     /// Where to: `replyTo`, `replyChannel` and so on before `to`, `channel`.
     pub reply: ReplyRoute,
     /// Whether the run goes on when that cannot be done.
@@ -101,40 +127,58 @@ impl Params for AgentParams {
         let reply_account = f.optional("replyAccountId", text());
         let thread = f.optional("threadId", text());
         let said = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
-        let reply = ReplyRoute {
-            channel: said(reply_channel).or(said(channel)),
-            account: said(reply_account).or(said(account)),
-            to: said(reply_to).or(said(to.clone())),
+        let place = ReplyRoute {
+            channel: said(channel),
+            account: said(account),
+            to: said(to.clone()),
             thread: said(thread),
+        };
+        let reply = ReplyRoute {
+            channel: said(reply_channel).or_else(|| place.channel.clone()),
+            account: said(reply_account).or_else(|| place.account.clone()),
+            to: said(reply_to).or_else(|| place.to.clone()),
+            thread: place.thread.clone(),
         };
         for name in ["groupId", "groupChannel", "groupSpace"] {
             f.optional(name, text());
         }
         let timeout_seconds = f.optional("timeout", integer_from(0));
         let best_effort = f.optional("bestEffortDeliver", boolean()).unwrap_or_default();
+        // Each session is a lane here, and servers of tools are shared by all runs.
         f.optional("lane", text());
         f.optional("cleanupBundleMcpOnRunEnd", boolean());
-        f.optional("modelRun", boolean());
-        f.optional("promptMode", literal(&["full", "minimal", "none"]));
-        f.optional("extraSystemPrompt", text());
-        f.optional("bootstrapContextMode", literal(&["full", "lightweight"]));
+        let is_model_run = f.optional("modelRun", boolean()).unwrap_or_default();
+        let prompt_mode = f.optional("promptMode", literal(&["full", "minimal", "none"]));
+        let instructions = f.optional("extraSystemPrompt", text());
+        let context = f.optional("bootstrapContextMode", literal(&["full", "lightweight"]));
         f.optional("bootstrapContextRunKind", literal(&["default", "heartbeat", "cron"]));
         f.optional("acpTurnSource", literal(&["manual_spawn"]));
         f.optional("internalEvents", list(object::<InternalEvent>()));
-        f.optional("inputProvenance", object::<Provenance>());
+        let provenance = f.optional("inputProvenance", object::<Provenance>());
         let wake_word = f.optional("voiceWakeTrigger", text());
         let idempotency_key = f.required("idempotencyKey", non_empty());
-        f.optional("label", non_empty().max(LABEL_MAX));
-        let is_given = |name: &Option<String>| name.as_deref().is_some_and(|it| !it.is_empty());
+        let label = f.optional("label", non_empty().max(LABEL_MAX));
         Self {
             message,
             agent_id,
-            has_model: is_given(&provider) || is_given(&model),
+            provider: provider.filter(|name| !name.is_empty()),
+            model: model.filter(|name| !name.is_empty()),
             to,
             session_id,
             session_key,
             thinking,
+            instructions,
+            prompt_mode: match prompt_mode.as_deref() {
+                _ if is_model_run => PromptMode::None,
+                Some("none") => PromptMode::None,
+                Some("minimal") => PromptMode::Minimal,
+                _ => PromptMode::Full,
+            },
+            is_light: context.as_deref() == Some("lightweight"),
+            label,
+            provenance: provenance.map(Value::from),
             deliver,
+            place,
             reply,
             best_effort,
             attachments,

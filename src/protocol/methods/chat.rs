@@ -24,6 +24,12 @@ const MESSAGE_CHARS_MAX: u64 = 2_000_000;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Provenance(Map<String, Value>);
 
+impl From<Provenance> for Value {
+    fn from(Provenance(members): Provenance) -> Self {
+        Self::Object(members)
+    }
+}
+
 impl Params for Provenance {
     fn read(f: &mut Fields) -> Self {
         let kind =
@@ -125,7 +131,7 @@ impl Params for ChatSendParams {
             timeout_ms,
             deliver,
             route,
-            provenance: provenance.map(|Provenance(members)| Value::Object(members)),
+            provenance: provenance.map(Value::from),
             provenance_receipt,
             idempotency_key,
         }

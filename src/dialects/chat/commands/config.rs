@@ -67,7 +67,7 @@ async fn model(cx: &Ctx, written: &str) -> Reply<()> {
 }
 
 async fn thinking(cx: &Ctx, written: &str) -> Reply<()> {
-    let Some(level) = ThinkingLevel::parse(written) else {
+    let Some(level) = ThinkingLevel::meant_by(written) else {
         return Err(ErrorShape::invalid(format!("there is no thinking level '{written}'")));
     };
     settings::change(cx, move |config| {
