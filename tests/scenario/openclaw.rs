@@ -21,6 +21,11 @@ async fn everyday(release: Release) -> (Gateway, MockProvider, OpenClaw) {
     assert_eq!(answer["status"], "ok", "{answer}");
     assert!(answer["result"]["payloads"][0]["text"].as_str().unwrap().contains("hello"));
 
+    let bare = ["infer", "model", "run", "--gateway", "--prompt", "just this", "--json"];
+    assert_eq!(openclaw.tells(&bare).await["outputs"][0]["text"], "Echo: just this");
+    let heard = mock.requests().last().unwrap().body["messages"].clone();
+    assert!(heard.as_array().is_some_and(|all| all.len() == 1), "{heard}");
+
     let every = ["--every", "1h", "--message", "hey", "--session", "isolated", "--no-deliver"];
     let made = [&["cron", "add", "--name", "hourly", "--json"][..], &every].concat();
     let job = openclaw.tells(&made).await;
@@ -58,11 +63,14 @@ async fn the_command_line_of_protocol_3_works() {
 
 #[tokio::test]
 async fn the_command_line_of_protocol_4_works() {
-    let (gateway, _mock, openclaw) = everyday(OF_PROTOCOL_4).await;
+    let (gateway, mock, openclaw) = everyday(OF_PROTOCOL_4).await;
     // It needs no device on this machine.
     let mut client = admin(&gateway).await;
     let devices = call(&mut client, "device.pair.list", json!({})).await;
     assert_eq!(devices["paired"], json!([]), "{devices}");
+    let other = ["agent", "--agent", "main", "--model", "mock/mock-2", "--message", "hello"];
+    assert!(openclaw.says(&other).await.contains("Echo: hello"));
+    assert_eq!(mock.requests().last().unwrap().body["model"], "mock-2");
     // It waits for the very run that it began.
     let at = ["--at", "2h", "--message", "ho", "--session", "isolated", "--no-deliver", "--json"];
     let job = openclaw.tells(&[&["cron", "add", "--name", "once"][..], &at].concat()).await;
