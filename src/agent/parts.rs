@@ -206,7 +206,7 @@ impl RunsParts {
     }
 
     /// Adds a message of the gateway itself, which is none of a run, to a session that need
-    /// not be there yet, and tells those who watch it.
+    /// not be there yet.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -217,9 +217,7 @@ impl RunsParts {
     ) -> Result<StoredMessage, SessionError> {
         let workspace = self.agent_of(key).workspace;
         let entry = self.sessions.ensure(key, &workspace).await?;
-        let stored = self.append_to(key, &entry, AgentMessage::Assistant(message), None).await?;
-        self.announce(key, &stored);
-        Ok(stored)
+        self.append_to(key, &entry, AgentMessage::Assistant(message), None).await
     }
 
     /// Begins the session of a run anew when its message came too late for the

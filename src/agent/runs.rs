@@ -198,10 +198,7 @@ impl Runs {
     /// # Errors
     /// When the database cannot be read.
     pub async fn is_taken(&self, family: Family, key: &str) -> Result<bool, StoreError> {
-        let record = self.parts.store.run(key).await?;
-        Ok(record.is_some_and(|record| {
-            record.scope == family.as_str() && record.state != RunState::Aborted
-        }))
+        Ok(self.parts.store.run_of(family.as_str(), key).await?.is_some())
     }
 
     /// Whether the gateway stops, and takes no more runs.

@@ -28,9 +28,10 @@ use super::recovery;
 use super::report::Answer;
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::runs::Runs;
-use super::spent::{add, charge, pay};
+use super::spent::{add, charge};
 use super::tools::Toolbox;
 use super::{pictures, visible};
+use ending::take_call;
 use room::Fill;
 
 /// A model that calls tools without end is stopped after so many rounds.
@@ -326,8 +327,7 @@ impl Turn<'_> {
         let is_bare = self.run.terms.is_bare();
         let mut messages = self.parts.sessions.context(&self.run.key).await?;
         if is_bare {
-            let is_user = |message: &AgentMessage| matches!(message, AgentMessage::User(_));
-            messages.drain(..messages.iter().rposition(is_user).unwrap_or_default());
+            notes::keep_own(&mut messages, &self.run.message, &self.run.id);
         }
         notes::leave_out(&mut messages);
         let media = self.parts.sessions.media();
@@ -437,14 +437,4 @@ fn parted(mut message: AssistantMessage) -> AssistantMessage {
     let is_whole = message.stop_reason.ended_by_itself();
     message.content = visible::part_thoughts(message.content, is_whole);
     message
-}
-
-/// Takes any model call into the session's row. How long the conversation is a bare one does
-/// not tell.
-fn take_call(entry: &mut SessionEntry, usage: &Usage, is_bare: bool) {
-    if !is_bare {
-        entry.total_tokens = Some(usage.input + usage.cache_read + usage.cache_write);
-        entry.total_tokens_fresh = Some(true);
-    }
-    pay(entry, usage);
 }

@@ -155,5 +155,6 @@ async fn say_in_session(
     let message = AssistantMessage::from_gateway(text, parts.clock.now_ms());
     let stored = parts.say_in(key, message).await.map_err(|error| error.to_string())?;
     parts.publish_note(key, &format!("cron-{id}"), 0, &stored);
+    parts.announce(key, &stored);
     Ok(())
 }

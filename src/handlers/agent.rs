@@ -26,7 +26,7 @@ pub async fn run(cx: Ctx, mut p: AgentParams) -> Reply<Value> {
     chat::check_disk()?;
     agent_target::check(&cx, &p)?;
     let text = chat::clean(&p.message)?;
-    let Some((key, looking)) = agent_target::enter_session(&cx, &p).await? else {
+    let Some(key) = agent_target::enter_session(&cx, &p).await? else {
         cx.answer_first(&accepted(&p.idempotency_key, cx.now_ms()));
         let message = "Error: Pass --to <E.164>, --session-id, or --agent to choose a session";
         return Err(failed(&p.idempotency_key, message));
@@ -45,7 +45,6 @@ pub async fn run(cx: Ctx, mut p: AgentParams) -> Reply<Value> {
         reply::settle(&cx, reply, false).await;
         return Err(error);
     }
-    drop(looking);
     let outcome = runs.send(request).await;
     reply::settle(&cx, reply, outcome.is_ok()).await;
     let (outcome, start) = outcome.map_err(|error| failed(&run_id, &error.to_string()))?;
@@ -81,8 +80,11 @@ async fn request(
     text: &str,
     is_repeat: bool,
 ) -> Reply<SendRequest> {
-    let (terms, thinking) =
-        if is_repeat { (chat::terms(cx), None) } else { agent_target::terms(cx, p, &key).await? };
+    let (terms, thinking) = match agent_target::terms(cx, p, &key).await {
+        // What was right when it was sent first is not refused.
+        Err(_) if is_repeat => (chat::terms(cx), None),
+        terms => terms?,
+    };
     let attachments = std::mem::take(&mut p.attachments);
     let text = match &p.provenance {
         Some(provenance) if !terms.is_bare() => inter_session::told(provenance, text),

@@ -1,12 +1,11 @@
 //! Where a message of `agent` goes, and on which terms it is answered.
 //!
-//! Promises: what cannot be is refused before anything is accepted, and changes nothing; a
-//! message that was taken before changes nothing again.
+//! Promises: what is wrong with a message is refused before anything is accepted, and changes
+//! nothing; a message that was taken before changes nothing again.
 
 use std::fmt::Display;
 
 use serde_json::{Map, Value};
-use tokio::sync::OwnedMutexGuard;
 
 use super::session_settings::{edit_as, unedited};
 use super::sessions::unavailable;
@@ -23,9 +22,6 @@ use crate::sessions::{AgentId, SessionEntry, SessionError, SessionId, SessionKey
 
 /// Longest name of a provider or model, in characters.
 const NAME_MAX: usize = 256;
-
-/// The lane of those who look for the same id of a session.
-pub(super) type Looking = OwnedMutexGuard<()>;
 
 fn invalid(text: impl Display) -> ErrorShape {
     ErrorShape::invalid(format!("invalid agent params: {text}"))
@@ -105,20 +101,22 @@ fn check_names(p: &AgentParams) -> Reply<()> {
     Ok(())
 }
 
-/// The session that is meant, if any is, with its lane entered, and the lane of the id that
-/// is named. Looking for a transcript takes time: those who look for the same one keep their
-/// order, and one of them begins it.
-pub(super) async fn enter_session(
-    cx: &Ctx,
-    p: &AgentParams,
-) -> Reply<Option<(SessionKey, Option<Looking>)>> {
-    let looking = match given(p.session_id.as_deref()) {
-        Some(id) => Some(cx.services.lanes.enter(format!("sessionId {id}")).await),
-        None => None,
+/// The session that is meant, if any is, with its lane entered. Looking for a
+/// transcript takes time; that those who look for the same one keep their
+/// order, they have a lane for this as well.
+pub(super) async fn enter_session(cx: &Ctx, p: &AgentParams) -> Reply<Option<SessionKey>> {
+    let looking = match &p.session_id {
+        Some(id) if p.session_key.is_none() => {
+            Some(cx.services.lanes.enter(format!("sessionId {id}")).await)
+        }
+        _ => None,
     };
-    let Some(key) = session(cx, p).await? else { return Ok(None) };
-    cx.enter_lane(&key).await;
-    Ok(Some((key, looking)))
+    let key = session(cx, p).await?;
+    if let Some(key) = &key {
+        cx.enter_lane(key).await;
+    }
+    drop(looking);
+    Ok(key)
 }
 
 async fn session(cx: &Ctx, p: &AgentParams) -> Reply<Option<SessionKey>> {
@@ -212,8 +210,14 @@ pub(super) async fn open(
     key: &SessionKey,
     thinking: Option<ThinkingLevel>,
 ) -> Reply<()> {
+    let id = given(p.session_id.as_deref()).and_then(SessionId::parse);
+    // Of two sessions that would begin with one id, one gets it.
+    let _beginning = match &id {
+        Some(id) => Some(cx.services.lanes.enter(format!("begin {id}")).await),
+        None => None,
+    };
     let sessions = &cx.services.sessions;
-    let id = match given(p.session_id.as_deref()).and_then(SessionId::parse) {
+    let id = match id {
         Some(id) if sessions.may_begin_as(key, &id).await.map_err(unavailable)? => Some(id),
         _ => None,
     };
@@ -266,7 +270,8 @@ fn complete(entry: &mut SessionEntry, place: Map<String, Value>) {
         known.insert("channel".into(), channel.as_str().into());
     }
     let is_other = |name: &str| known.get(name).is_some_and(|it| place.get(name) != Some(it));
-    if is_other("channel") || is_other("to") {
+    let is_elsewhere = place.contains_key("accountId") && is_other("accountId");
+    if is_other("channel") || is_other("to") || is_elsewhere {
         return;
     }
     for (name, value) in place {

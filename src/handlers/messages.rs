@@ -57,9 +57,11 @@ impl Mirror {
     async fn write(self, parts: &RunsParts) {
         let Self { key, text } = self;
         let note = AssistantMessage::from_gateway(text, parts.clock.now_ms());
-        let said = parts.say_in(&key, AssistantMessage { model: MIRROR.into(), ..note }).await;
-        if let Err(error) = said {
-            tracing::error!(session = %key, %error, "what was sent is not in its session");
+        match parts.say_in(&key, AssistantMessage { model: MIRROR.into(), ..note }).await {
+            Ok(stored) => parts.announce(&key, &stored),
+            Err(error) => {
+                tracing::error!(session = %key, %error, "what was sent is not in its session");
+            }
         }
     }
 }

@@ -129,7 +129,7 @@ impl RunOutcome {
 }
 
 pub(super) fn claim(connection: &Connection, run: &NewRun) -> Result<Claim, Fault> {
-    if let Some(existing) = by_key(connection, run)? {
+    if let Some(existing) = by_key(connection, &run.scope, &run.key)? {
         return Ok(Claim::Existing(existing));
     }
     if let Some(existing) = by_text(connection, run)? {
@@ -146,12 +146,16 @@ pub(super) fn claim(connection: &Connection, run: &NewRun) -> Result<Claim, Faul
     Ok(Claim::New)
 }
 
-fn by_key(connection: &Connection, run: &NewRun) -> rusqlite::Result<Option<RunRecord>> {
+pub(super) fn by_key(
+    connection: &Connection,
+    scope: &str,
+    key: &str,
+) -> rusqlite::Result<Option<RunRecord>> {
     connection
         .prepare_cached(&format!(
             "SELECT {COLUMNS} FROM runs WHERE scope = ?1 AND key = ?2 AND state <> 'aborted'"
         ))?
-        .query_row(params![run.scope, run.key], record)
+        .query_row([scope, key], record)
         .optional()
 }
 

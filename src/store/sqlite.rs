@@ -127,6 +127,12 @@ impl Store for SqliteStore {
         Box::pin(self.database.read("look up a run", move |c| runs::by_id(c, &run_id)))
     }
 
+    fn run_of<'a>(&'a self, scope: &'a str, key: &'a str) -> StoreFuture<'a, Option<RunRecord>> {
+        let (scope, key) = (scope.to_owned(), key.to_owned());
+        let find = move |c: &_| Ok(runs::by_key(c, &scope, &key)?);
+        Box::pin(self.database.read("look up the run of a key", find))
+    }
+
     fn unsettled_runs(&self) -> StoreFuture<'_, Vec<RunRecord>> {
         Box::pin(self.database.read("list unsettled runs", runs::unsettled))
     }

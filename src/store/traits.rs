@@ -117,6 +117,10 @@ pub trait Store: ChannelStore + DeviceStore + HookStore + MarkStore + NodeStore 
     /// The run with this id, the newest if several scopes used it.
     fn run<'a>(&'a self, run_id: &'a str) -> StoreFuture<'a, Option<RunRecord>>;
 
+    /// The run that has this key among those of `scope`; of one that was stopped the key is
+    /// free.
+    fn run_of<'a>(&'a self, scope: &'a str, key: &'a str) -> StoreFuture<'a, Option<RunRecord>>;
+
     /// The runs that are active, and those whose messages are still to be put
     /// into their transcripts, in the order they were accepted.
     fn unsettled_runs(&self) -> StoreFuture<'_, Vec<RunRecord>>;

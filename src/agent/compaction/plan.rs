@@ -115,13 +115,13 @@ fn is_content(block: &ContentBlock) -> bool {
     }
 }
 
-/// Tokens of a context: what the provider counted last, and a guess of what
-/// came since then.
+/// Tokens of a context: the most that a provider counted, since a message that was asked
+/// alone says nothing of it, and a guess of what came since then.
 pub fn context_tokens(context: &[ContextEntry]) -> u64 {
     // Answers before the summary were given to a longer context.
     let summed_at = context.first().filter(|entry| entry.summary.is_some());
     let summed_at = summed_at.map(|entry| entry.message.timestamp()).unwrap_or_default();
-    let counted = context.iter().enumerate().rev().find_map(|(index, entry)| {
+    let counted = context.iter().enumerate().filter_map(|(index, entry)| {
         let AgentMessage::Assistant(message) = &entry.message else { return None };
         let usage = &message.usage;
         let parts = usage.input + usage.output + usage.cache_read + usage.cache_write;
@@ -129,7 +129,7 @@ pub fn context_tokens(context: &[ContextEntry]) -> u64 {
         let is_counted = total > 0 && !message.stop_reason.has_failed();
         (is_counted && message.timestamp >= summed_at).then_some((index + 1, total))
     });
-    let (from, total) = counted.unwrap_or_default();
+    let (from, total) = counted.max_by_key(|(_, total)| *total).unwrap_or_default();
     total + guess(context.get(from..).unwrap_or_default())
 }
 

@@ -3,9 +3,10 @@
 use crate::protocol::message::{AgentMessage, AssistantMessage, Usage};
 use crate::store::SessionEntry;
 
-use super::{Turn, take_call};
+use super::Turn;
 use crate::agent::parts::RunsParts;
 use crate::agent::run::{AbortReason, ActiveRun, RunEnd};
+use crate::agent::spent::pay;
 
 impl Turn<'_> {
     /// The answer and the row are on disk before anybody hears that it is final.
@@ -148,7 +149,19 @@ async fn update(
         .ok()
 }
 
-/// Takes the last model call of a run into the session's row.
+/// Takes any model call into the session's row. A bare one does not tell how long the
+/// conversation is, and makes it longer.
+pub(super) fn take_call(entry: &mut SessionEntry, usage: &Usage, is_bare: bool) {
+    let input = usage.input + usage.cache_read + usage.cache_write;
+    if is_bare {
+        entry.total_tokens = entry.total_tokens.map(|before| before + input + usage.output);
+    } else {
+        entry.total_tokens = Some(input);
+        entry.total_tokens_fresh = Some(true);
+    }
+    pay(entry, usage);
+}
+
 /// What the row says of the last model call alone.
 fn take_last(entry: &mut SessionEntry, usage: &Usage) {
     entry.input_tokens = Some(usage.input);

@@ -1,6 +1,6 @@
-//! What the gateway has said beside a run, which its model does not hear of.
+//! What was said beside a run, which its model does not hear of.
 
-use crate::protocol::message::AgentMessage;
+use crate::protocol::message::{AgentMessage, UserMessage};
 
 /// Leaves out what the gateway has said since the user did: a request that ended with it
 /// would have the model go on with words that are not its own.
@@ -16,10 +16,23 @@ pub(super) fn leave_out(messages: &mut Vec<AgentMessage>) {
     });
 }
 
+/// Leaves nothing but the message of the run with this id and what came of it. Of others
+/// there may be some behind it, which were stopped before their turn.
+pub(super) fn keep_own(messages: &mut Vec<AgentMessage>, own: &UserMessage, run_id: &str) {
+    let is_own = |message: &AgentMessage| {
+        matches!(message, AgentMessage::User(it) if it.extra.get("idempotencyKey")
+            .is_some_and(|key| key == run_id))
+    };
+    let at = messages.iter().rposition(is_own);
+    messages.drain(..at.map_or(messages.len(), |at| at + 1));
+    messages.retain(|message| !matches!(message, AgentMessage::User(_)));
+    messages.insert(0, AgentMessage::User(own.clone()));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::message::{AssistantMessage, UserMessage};
+    use crate::protocol::message::AssistantMessage;
 
     fn said(who: &str, text: &str) -> AgentMessage {
         if who == "user" {
@@ -27,6 +40,28 @@ mod tests {
         }
         let message = AssistantMessage::from_gateway(text, 0);
         AgentMessage::Assistant(AssistantMessage { provider: who.into(), ..message })
+    }
+
+    #[test]
+    fn a_bare_run_hears_itself_and_nobody_else() {
+        let sent = |text: &str, key: &str| {
+            let mut message = UserMessage::text(text, 0);
+            message.extra.insert("idempotencyKey".into(), key.into());
+            message
+        };
+        let own = sent("mine", "k2");
+        let mut messages = vec![
+            AgentMessage::User(sent("before", "k1")),
+            said("mock", "answer"),
+            AgentMessage::User(own.clone()),
+            said("mock", "a call"),
+            AgentMessage::User(sent("stopped", "k3")),
+        ];
+        keep_own(&mut messages, &own, "k2");
+        let texts: Vec<_> = messages.iter().map(AgentMessage::text).collect();
+        assert_eq!(texts, ["mine", "a call"]);
+        keep_own(&mut messages, &sent("new", "k9"), "k9");
+        assert_eq!(messages.iter().map(AgentMessage::text).collect::<Vec<_>>(), ["new"]);
     }
 
     #[test]

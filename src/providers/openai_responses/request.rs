@@ -12,6 +12,9 @@ use crate::config::model_options::CacheRetention;
 /// What turns thinking off in models that think unless they are told so.
 const NO_THOUGHT: &str = "# Juice: 0 !important";
 
+/// Longest `prompt_cache_key`, in characters: a request with a longer one is refused.
+const CACHE_KEY_MAX: usize = 64;
+
 /// The body for `request`.
 pub fn body(request: &ModelRequest) -> Value {
     let model = &request.model;
@@ -23,7 +26,8 @@ pub fn body(request: &ModelRequest) -> Value {
     set("input", json!(items(request)));
     set("stream", json!(true));
     if retention != CacheRetention::None && compat.supports_prompt_cache_key != Some(false) {
-        set("prompt_cache_key", json!(request.session_id));
+        let key: String = request.session_id.chars().take(CACHE_KEY_MAX).collect();
+        set("prompt_cache_key", json!(key));
     }
     if retention == CacheRetention::Long && model.base_url.contains("api.openai.com") {
         set("prompt_cache_retention", json!("24h"));

@@ -67,6 +67,12 @@ async fn what_is_sent_to_a_thread_that_is_gone_arrives_in_its_chat() {
     for method in ["sendMessage", "sendVoice"] {
         assert_eq!(api.calls(method).len(), 2, "{method}");
     }
+    // And its chat has another id.
+    api.upgrade(OLD, NEW);
+    let both = json!({"to": "-5", "threadId": "404", "message": "both", "idempotencyKey": "s3"});
+    call(&mut client, "send", both).await;
+    let last = api.shown().pop().unwrap();
+    assert_eq!((last.chat, last.thread), (NEW.to_string(), None));
 }
 
 #[tokio::test]

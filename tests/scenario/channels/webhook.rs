@@ -413,6 +413,17 @@ async fn what_is_sent_is_told_to_the_session_that_the_sender_names() {
 }
 
 #[tokio::test]
+async fn a_message_whose_answer_cannot_be_delivered_changes_nothing() {
+    let place = place(&json!({})).await;
+    let mut client = admin(&place.gateway).await;
+    let refused = json!({"message": "x", "idempotencyKey": "a", "sessionKey": "attic",
+        "sessionId": "old", "label": "Attic", "thinking": "low", "deliver": true,
+        "bestEffortDeliver": false, "replyChannel": "nope"});
+    assert_eq!(refusal(&mut client, "agent", refused).await, "unsupported channel: nope");
+    assert_eq!(row(&mut client, "agent:main:attic").await, Value::Null);
+}
+
+#[tokio::test]
 async fn an_operator_sends_and_acts_by_methods() {
     let place = place(&json!({})).await;
     let mut client = admin(&place.gateway).await;
