@@ -10,7 +10,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tracing::Instrument;
 
 use crate::bus::{Audience, ChatMark, Event, EventKind};
@@ -18,6 +18,7 @@ use crate::config::QueueMode;
 use crate::protocol::message::{AgentMessage, AssistantMessage};
 use crate::sessions::{SessionEntry, StoredMessage};
 use crate::store::Claim;
+use crate::support::json;
 use crate::telemetry::traces;
 
 use super::request::SendRequest;

@@ -12,14 +12,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::bus::{Audience, Bus, ChatMark, Event, EventKind};
 use crate::protocol::message::{StopReason, Usage};
 use crate::providers::{FallbackNotice, text_for_people};
 use crate::sessions::directives;
-use crate::support::{Clock, without_nulls};
+use crate::support::{Clock, json, without_nulls};
 
 use super::fallback;
 use super::feed::{Ending, Feed, RunNews};

@@ -1,8 +1,9 @@
 //! The events about another model, as lifecycle phases of a run.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::providers::{Attempt, FallbackNotice};
+use crate::support::json;
 
 /// `data` of the `lifecycle` event.
 pub fn data(notice: &FallbackNotice) -> Value {

@@ -6,10 +6,11 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::protocol::message::UserMessage;
 use crate::sessions::{INTERNAL_BEGIN, INTERNAL_END, SessionKey};
+use crate::support::json;
 
 /// Chats over the gateway are this channel.
 const CHANNEL: &str = "webchat";

@@ -98,10 +98,10 @@ fn add_waiting(page: &mut HistoryPage, runs: &[Busy], options: HistoryOptions) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
 
     use super::*;
     use crate::agent::run::tests::run;
+    use crate::support::json;
 
     #[test]
     fn waiting_messages_come_last_once_and_within_the_limit() {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::bus::{Audience, Bus, ChatMark, Event, EventKind};
 use crate::channels::Channels;
@@ -17,8 +17,8 @@ use crate::sessions::{
     AppendOptions, KeyRules, SessionError, SessionKey, Sessions, StoredMessage, message_display,
 };
 use crate::store::{RunOutcome, SessionEntry, Store, StoreError};
-use crate::support::stability;
 use crate::support::{Clock, Ids, Live, Tasks};
+use crate::support::{json, stability};
 use crate::telemetry::without_secrets;
 
 use super::approvals::Approvals;

@@ -77,7 +77,7 @@ fn put_above(user: &mut UserMessage, lines: &str) {
 mod tests {
     use super::*;
     use crate::providers::testing::png;
-    use serde_json::json;
+    use crate::support::json;
 
     fn user(text: &str, inline: bool) -> AgentMessage {
         let mut user = UserMessage::text(text, 0);

@@ -123,7 +123,8 @@ fn size(blocks: &[ContentBlock]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    use crate::support::json;
 
     /// A question, then `count` calls with results of `size` characters.
     fn conversation(count: usize, size: usize) -> Vec<AgentMessage> {

@@ -1,10 +1,11 @@
 //! Session rows, as lists and events have them. Members as recorded.
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::providers::ThinkingLevel;
 use crate::sessions::{SessionEntry, SessionKey};
+use crate::support::json;
 
 use super::models::Models;
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::bus::{Audience, Bus, Event, EventKind};
 use crate::sessions::{SessionEntry, SessionKey};
-use crate::support::Clock;
+use crate::support::{Clock, json};
 
 use super::models::Models;
 use super::rows::SessionRow;

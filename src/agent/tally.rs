@@ -1,7 +1,9 @@
 //! How the runs of this process have ended, for `status`.
 
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::support::json;
 
 use super::run::{AbortReason, RunEnd};
 

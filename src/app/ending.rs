@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::timeout;
 
 use super::{AppError, Ended};
 use crate::bus::{Audience, Closing, EventKind, Hub};
 use crate::registry::Services;
-use crate::support::{millis, stability};
+use crate::support::{json, millis, stability};
 
 /// How long runs may go on after the gateway was told to stop.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);

@@ -187,9 +187,9 @@ mod tests {
     use crate::config::{self, Env, Overrides};
 
     fn settings(bind: &str, port: u16, others: &[u16]) -> Settings {
-        let dialects = serde_json::json!({"ports": others});
-        let gateway = serde_json::json!({"bind": bind, "dialects": dialects});
-        let text = serde_json::json!({"gateway": gateway}).to_string();
+        let dialects = crate::support::json!({"ports": others});
+        let gateway = crate::support::json!({"bind": bind, "dialects": dialects});
+        let text = crate::support::json!({"gateway": gateway}).to_string();
         let env = Env::fixed([("OPENCLAW_GATEWAY_TOKEN", "token-of-a-test")], "/nowhere");
         let given = Overrides { port: Some(port), read_only: true, ..Overrides::default() };
         config::load_text(&text, &env, &given).unwrap()

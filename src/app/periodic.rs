@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::json;
-
 use super::{channels, upkeep};
 use crate::bus::{Audience, EventKind};
 use crate::handlers;
 use crate::protocol::hello::TICK_INTERVAL_MS;
 use crate::registry::Services;
+use crate::support::json;
 
 /// Starts it. A gateway that only helps to mend its config file does little of it.
 pub(super) fn start(services: &Arc<Services>) {

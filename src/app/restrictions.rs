@@ -197,10 +197,10 @@ fn is_meant(name: &str, step: &Step) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
 
     use super::*;
     use crate::config::{Env, preview};
+    use crate::support::json;
 
     fn found(config: &Value) -> Vec<String> {
         let settings = preview(&config.to_string(), &Env::fixed([], "/h")).unwrap();

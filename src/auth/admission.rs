@@ -3,12 +3,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use serde_json::json;
-
 use crate::config::{AuthMode, AuthSettings, ControlUiSettings, ProxySettings};
 use crate::protocol::connect::{ClientInfo, ConnectAuth, StandardConnect};
 use crate::protocol::{ErrorShape, Role, Scope};
-use crate::support::Secret;
+use crate::support::{Secret, json};
 
 use super::arrival::DeviceGrant;
 use super::failure::AuthFailure;

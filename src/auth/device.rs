@@ -3,12 +3,11 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use ed25519_dalek::{Signature, VerifyingKey};
-use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::protocol::ErrorShape;
 use crate::protocol::connect::{DeviceProof, StandardConnect};
-use crate::support::hex;
+use crate::support::{hex, json};
 
 use super::identity;
 

@@ -1,9 +1,8 @@
 //! Why a login failed, and what is told of it.
 
-use serde_json::json;
-
 use crate::protocol::connect::ClientInfo;
 use crate::protocol::{ErrorKind, ErrorShape};
+use crate::support::json;
 
 /// Why a login failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

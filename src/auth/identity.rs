@@ -225,7 +225,7 @@ mod tests {
             serde_json::from_str(&vector().to_file_text(&Fixed).unwrap()).unwrap();
         assert_eq!(
             file,
-            serde_json::json!({
+            crate::support::json!({
                 "version": 1, "deviceId": DEVICE_ID, "publicKeyPem": PUBLIC_PEM,
                 "privateKeyPem": PRIVATE_PEM, "createdAtMs": 7,
             })
@@ -236,7 +236,7 @@ mod tests {
     fn an_identity_of_openclaw_is_taken_over_untouched() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("device.json");
-        let text = serde_json::json!({
+        let text = crate::support::json!({
             "version": 1, "deviceId": "stale", "publicKeyPem": PUBLIC_PEM,
             "privateKeyPem": PRIVATE_PEM, "createdAtMs": 1, "more": true,
         })

@@ -7,10 +7,10 @@ use std::fmt;
 use std::net::IpAddr;
 
 use reqwest::Url;
-use serde_json::json;
 
 use crate::config::ControlUiSettings;
 use crate::protocol::ErrorShape;
+use crate::support::json;
 use crate::telemetry::quoted;
 
 use super::Peer;

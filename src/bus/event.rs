@@ -171,7 +171,9 @@ impl Event {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     #[test]
     fn a_frame_has_the_recorded_members_in_order() {

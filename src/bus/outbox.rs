@@ -308,7 +308,7 @@ impl State {
 mod tests {
     use super::*;
     use crate::bus::{ChatMark, EventKind};
-    use serde_json::json;
+    use crate::support::json;
 
     fn delta(run: &str, text: &str) -> Arc<Event> {
         let mark = ChatMark { run_id: run.into(), text: Some(text.into()), begins: false };

@@ -115,7 +115,8 @@ mod tests {
     use super::*;
     use crate::channels::inbound::Sender;
     use crate::config::channels::{ChannelKind, ChunkMode, ReplyToMode};
-    use serde_json::{Value, json};
+    use crate::support::json;
+    use serde_json::Value;
 
     fn account(groups: &Value, group_allow_from: Option<&[&str]>) -> ChannelAccount {
         let ids = |ids: &[&str]| ids.iter().map(|id| PeerId::new(id)).collect::<Vec<_>>();

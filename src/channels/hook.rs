@@ -3,11 +3,11 @@
 //! Promises: nothing of a request is looked at before it has proved who sent
 //! it; it is answered well only once its message is kept.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::inbound::Received;
 use super::service::Channels;
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, json};
 
 /// What a request takes beside its files, in bytes.
 const ENVELOPE: u64 = 256 * 1024;

@@ -222,7 +222,7 @@ fn json(path: &Path) -> io::Result<Value> {
 mod tests {
     use super::*;
     use crate::store::SqliteStore;
-    use serde_json::json;
+    use crate::support::json;
 
     const NOW: u64 = 1_795_318_528_398; // 2026-11-22T03:35:28.398Z
 

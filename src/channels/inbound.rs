@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::access::{self, Verdict};
 use super::channel::{InletError, Said, Taken};
@@ -17,6 +17,7 @@ use crate::config::DmScope;
 use crate::config::channels::ChannelKind;
 use crate::sessions::{PeerKind, SessionEntry, SessionKey};
 use crate::store::{OutboxAddress, StoreError};
+use crate::support::json;
 
 /// Longest name that is shown to the model, in characters: people choose them.
 const NAME_MAX: usize = 64;

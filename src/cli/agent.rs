@@ -7,12 +7,12 @@ use std::io::Read;
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::call::final_answer;
 use super::client::Client;
 use super::{CliError, ConnectArgs, Screen, Surroundings, format};
-use crate::support::{Ids, RandomIds};
+use crate::support::{Ids, RandomIds, json};
 
 /// A run that is stopped because its time is over is answered within this.
 const GRACE: Duration = Duration::from_secs(30);

@@ -4,12 +4,12 @@
 //! look like something else. Must not: decide what may be decided; the gateway does.
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::format::{self, span, table};
 use super::screen::spelled_out;
 use super::{CliError, ConnectArgs, Screen, Surroundings};
-use crate::support::{Clock, SystemClock};
+use crate::support::{Clock, SystemClock, json};
 
 /// So begin the ids of what plugins ask.
 const OF_PLUGIN: &str = "plugin:";

@@ -4,7 +4,9 @@ use std::io::Read;
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::support::json;
 
 use super::client::{Client, ClientError, Incoming};
 use super::{CliError, ConnectArgs, Screen, Surroundings, format};

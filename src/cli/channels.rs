@@ -1,7 +1,9 @@
 //! `clawgate channels`: the channels of the running gateway.
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::support::json;
 
 use super::client::{Client, ClientError};
 use super::{CliError, ConnectArgs, Screen, Surroundings, format};

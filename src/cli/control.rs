@@ -7,13 +7,14 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
 use super::CliError;
 use crate::auth::DeviceIdentity;
 use crate::gateway::control_challenge;
+use crate::support::json;
 
 use super::client::{ClientError, GatewayError};
 

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use serde_json::json;
 
 use super::bar::Bar;
 use super::format::{count, size, table};
@@ -21,7 +20,7 @@ use crate::sessions::import::{Import, ImportReport, LeftOut};
 use crate::store::atomic::create_private_dir;
 use crate::store::instance::InstanceLock;
 use crate::store::{SqliteStore, Store};
-use crate::support::{Clock, SystemClock};
+use crate::support::{Clock, SystemClock, json};
 
 /// Exit code when something was left out.
 const LEFT_OUT: u8 = 3;

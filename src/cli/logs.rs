@@ -7,10 +7,10 @@
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::config::{self, LogLevel, Overrides};
-use crate::support::{Clock, SystemClock};
+use crate::support::{Clock, SystemClock, json};
 use crate::telemetry::{LogPlace, tail};
 
 use super::client::{Client, ClientError};

@@ -1,7 +1,8 @@
 //! `clawgate message`: writes to people of channels.
 
 use clap::{Args, Subcommand};
-use serde_json::json;
+
+use crate::support::json;
 
 use super::{CliError, ConnectArgs, Screen, Surroundings, format};
 

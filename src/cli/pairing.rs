@@ -1,7 +1,9 @@
 //! `clawgate pairing`: who may write by a channel.
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::support::json;
 
 use super::{CliError, ConnectArgs, Screen, Surroundings, format};
 

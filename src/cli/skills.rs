@@ -6,7 +6,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::support::json;
 
 use super::client::Client;
 use super::{CliError, ConnectArgs, Screen, Surroundings, format};

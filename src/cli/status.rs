@@ -5,10 +5,10 @@
 //! anything that the gateway knows better.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::providers::OFFLINE_MODEL;
-use crate::support::{Clock, SystemClock};
+use crate::support::{Clock, SystemClock, json};
 
 use super::client::{Client, ClientError};
 use super::format::{self, count, span, table};

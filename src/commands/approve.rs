@@ -1,8 +1,7 @@
 //! `/approve`: decides whether a command of the agent may run, or whether a tool may be used.
 
-use serde_json::json;
-
 use crate::registry::Ctx;
+use crate::support::json;
 
 const USAGE: &str = "Usage: /approve <id> <decision> (see the pending approval message for \
     available decisions)";

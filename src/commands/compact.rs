@@ -1,11 +1,12 @@
 //! `/compact`: what is long ago gives way to a summary.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::refusal;
 use crate::agent::status::tokens;
 use crate::registry::Ctx;
 use crate::sessions::SessionKey;
+use crate::support::json;
 
 /// Does it; `instructions` go to the model that sums up.
 pub async fn run(instructions: &str, cx: &Ctx, key: &SessionKey) -> String {

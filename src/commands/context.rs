@@ -1,11 +1,12 @@
 //! `/context`: what fills the context of the session.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::agent::ContextWeight;
 use crate::agent::status::tokens;
 use crate::registry::Ctx;
 use crate::sessions::SessionKey;
+use crate::support::json;
 
 const HELP: &str = "🧠 /context\n\n\
     What counts as context (high-level), plus a breakdown mode.\n\n\

@@ -1,11 +1,12 @@
 //! `/exec`: how commands of the agent run in this session.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::refusal;
 use crate::config::{ExecAsk, ExecSecurity};
 use crate::registry::Ctx;
 use crate::sessions::SessionKey;
+use crate::support::json;
 
 /// What `sessions.patch` answers who may not.
 const NEEDS_ADMIN: &str = "missing scope: operator.admin";

@@ -1,12 +1,13 @@
 //! The rows of `commands.list`.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::skill;
 use super::table::{Arg, Category, Spec, offered};
 use crate::agent::skills::SkillCommand;
 use crate::config::AgentSettings;
 use crate::registry::Ctx;
+use crate::support::json;
 
 /// The commands there are, as the original lists them. All of them are for
 /// texts and for menus of clients alike.

@@ -5,12 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::refusal;
 use crate::providers::NameError;
 use crate::registry::Ctx;
 use crate::sessions::{SessionEntry, SessionKey};
+use crate::support::json;
 
 /// Models on one page of `/models <provider>`.
 const PAGE: usize = 20;

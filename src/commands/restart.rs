@@ -1,9 +1,8 @@
 //! `/restart`: has the gateway begin again.
 
-use serde_json::json;
-
 use super::refusal;
 use crate::registry::Ctx;
+use crate::support::json;
 
 const METHOD: &str = "gateway.restart.request";
 

@@ -1,12 +1,11 @@
 //! `/new`, `/reset`, `/steer`: a session begins anew, or its run is told more.
 
-use serde_json::json;
-
 use super::{Message, Work, refusal};
 use crate::agent::CommandAnswer;
 use crate::config::QueueMode;
 use crate::registry::Ctx;
 use crate::sessions::SessionKey;
+use crate::support::json;
 
 /// `/new [model] [message]`, `/reset [message]`: the session begins anew, and the
 /// message is the first in it.

@@ -4,13 +4,14 @@
 //! `sessions.patch` in the name of the sender, several of one message all or
 //! none. Texts are the original's.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::directives::{self, Directive};
 use super::refusal;
 use super::table::{Action, COMMANDS, Setting};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{SessionEntry, SessionKey};
+use crate::support::json;
 
 /// Changes settings; what is said to that.
 pub async fn change(all: &[Directive], cx: &Ctx, key: &SessionKey) -> String {

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Command, Meaning, directives, refusal, stop_words, table, unoffered};
 use crate::agent::RunsParts;
@@ -10,6 +10,7 @@ use crate::agent::skills::{Invocation, SkillCommand};
 use crate::config::AgentSettings;
 use crate::registry::Ctx;
 use crate::sessions::SessionKey;
+use crate::support::json;
 
 /// Words that stand for something else already, without their slash.
 static RESERVED: LazyLock<Vec<&'static str>> = LazyLock::new(|| {

@@ -42,7 +42,9 @@ pub(super) fn read(
 mod tests {
     use std::path::Path;
 
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     use super::super::{Env, Overrides, Paths};
     use super::*;

@@ -112,7 +112,9 @@ pub(super) fn read(root: &Node<'_>, workspace: &Path) -> Result<Option<CliBacken
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     use super::*;
 

@@ -176,7 +176,9 @@ fn width(node: &Node<'_>) -> Result<Option<String>, ConfigError> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     use super::*;
 

@@ -249,7 +249,9 @@ fn failure_alert(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     fn load(cron: &Value, skip: &str) -> Result<CronSettings, String> {
         let file = Path::new("x.json");

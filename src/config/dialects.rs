@@ -93,7 +93,9 @@ fn ports(node: &Node<'_>) -> Result<Option<Vec<u16>>, ConfigError> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     use super::*;
 

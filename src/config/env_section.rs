@@ -33,7 +33,9 @@ pub(super) fn read(node: &Node<'_>) -> Result<BTreeMap<String, Secret>, ConfigEr
 mod tests {
     use std::path::Path;
 
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     use super::*;
 

@@ -128,7 +128,9 @@ fn variables(
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     use super::*;
 

@@ -155,7 +155,9 @@ fn rules(node: &Node<'_>) -> Result<ExecRules, ConfigError> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     use super::*;
 

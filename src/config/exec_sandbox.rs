@@ -173,7 +173,9 @@ fn rule(node: &Node<'_>) -> Result<Rule, ConfigError> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     use super::*;
 

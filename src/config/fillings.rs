@@ -75,9 +75,9 @@ fn fits(kind: &Kind, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
 
     use super::*;
+    use crate::support::json;
     use crate::telemetry;
 
     #[test]

@@ -165,7 +165,7 @@ fn items(value: &Value) -> impl Iterator<Item = (usize, &Value)> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::support::json;
 
     use super::*;
 

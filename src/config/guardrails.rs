@@ -320,7 +320,9 @@ fn rule(node: &Node<'_>) -> Result<GuardrailRule, ConfigError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     fn load(section: &Value) -> Result<GuardrailSettings, String> {
         let (document, file) = (json!({ "guardrails": section }), Path::new("x.json"));
@@ -365,14 +367,14 @@ mod tests {
                     {"id": "4", "pattern": "*", "action": "deny"}]);
             },
             |at, context, strategy| {
-                at["contextDefaults"] = json!({context.as_str(): strategy.as_str()});
+                at["contextDefaults"] = json!({(context.as_str()): strategy.as_str()});
             },
             |at, context, strategy| {
-                at["toolPolicies"] = json!({context.as_str(): {"bash": strategy.as_str()}});
+                at["toolPolicies"] = json!({(context.as_str()): {"bash": strategy.as_str()}});
             },
             |at, context, strategy| {
                 at["modelPolicies"] =
-                    json!({"OpenAI/GPT-5": {context.as_str(): {"exec": strategy.as_str()}}});
+                    json!({"OpenAI/GPT-5": {(context.as_str()): {"exec": strategy.as_str()}}});
             },
         ];
         for context in BOTH {

@@ -183,7 +183,8 @@ fn minute_of_day(text: &str) -> Option<u16> {
 mod tests {
     use super::*;
     use crate::config::{Env, Overrides, load};
-    use serde_json::{Value, json};
+    use crate::support::json;
+    use serde_json::Value;
 
     fn heartbeats(document: &Value) -> Result<Vec<HeartbeatSettings>, String> {
         let dir = tempfile::tempdir().unwrap();

@@ -255,9 +255,9 @@ pub(super) fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
 
     use super::*;
+    use crate::support::json;
     use crate::telemetry;
 
     const MASK: &str = "[hidden: a secret of the gateway]";

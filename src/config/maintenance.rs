@@ -187,7 +187,8 @@ fn amount(text: &str, units: &[(&str, u64)], bare: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    use crate::support::json;
 
     fn settings(text: &Value) -> Result<MaintenanceSettings, ConfigError> {
         read(&Node::root(text, Path::new("/c")), Path::new("/c"), &mut Ledger::default())

@@ -209,10 +209,11 @@ fn limit(seconds: Option<f64>, millis: Option<u64>, usual: Duration) -> Duration
 mod tests {
     use std::path::Path;
 
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     use super::*;
     use crate::config::Env;
+    use crate::support::json;
 
     fn read(servers: &Value) -> Result<Vec<McpServer>, ConfigError> {
         let root = json!({"mcp": {"servers": servers}});

@@ -54,7 +54,9 @@ pub(super) fn read(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     fn load(flush: &Value) -> Result<MemoryFlush, String> {
         let file = Path::new("x.json");

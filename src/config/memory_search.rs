@@ -80,7 +80,8 @@ pub(super) fn read(node: &Node<'_>) -> Result<MemorySearchConfig, ConfigError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    use crate::support::json;
 
     fn read(value: serde_json::Value) -> MemorySearchConfig {
         serde_json::from_value(value).unwrap()

@@ -202,7 +202,8 @@ fn by_channel(node: &Node<'_>) -> Result<BTreeMap<String, QueueMode>, ConfigErro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    use crate::support::json;
 
     fn load(queue: &Value) -> Result<QueueSettings, String> {
         let document = json!({ "messages": { "queue": queue } });

@@ -215,7 +215,8 @@ pub enum CacheRetention {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    use crate::support::json;
 
     #[test]
     fn words_of_the_original_are_understood_and_unknown_ones_skipped() {

@@ -208,7 +208,8 @@ pub struct CostConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    use crate::support::json;
 
     fn read(value: serde_json::Value) -> ModelsConfig {
         serde_json::from_value(value).unwrap()

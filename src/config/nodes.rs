@@ -44,7 +44,9 @@ fn commands(node: &Node<'_>) -> Result<Vec<String>, ConfigError> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     use super::*;
 

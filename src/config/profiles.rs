@@ -167,7 +167,9 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     fn read_value(value: &Value) -> Result<ProfilesConfig, String> {
         read(&Node::root(value, Path::new("f"))).map_err(|error| error.to_string())

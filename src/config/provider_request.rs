@@ -240,7 +240,8 @@ impl ProviderRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    use crate::support::json;
 
     fn read(value: serde_json::Value) -> Result<ProviderRequest, String> {
         serde_json::from_value(value).map_err(|error| error.to_string())

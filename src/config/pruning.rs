@@ -97,7 +97,9 @@ fn permille(node: &Node<'_>) -> Result<Option<usize>, ConfigError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     fn load(pruning: &Value) -> Result<Option<PruningSettings>, String> {
         let file = Path::new("x.json");

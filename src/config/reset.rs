@@ -180,7 +180,9 @@ fn rules(node: &Node<'_>) -> Result<Rules, ConfigError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     fn settings(session: &Value) -> Result<ResetSettings, ConfigError> {
         let node = Node::root(session, Path::new("/c"));

@@ -5,7 +5,9 @@
 
 use std::path::Path;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+
+use crate::support::json;
 
 use super::load::{load_text, parse, read_text};
 use super::{AuthMode, BindChoice, ConfigError, ConfigFile, Env, Overrides, Paths, Settings};

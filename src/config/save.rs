@@ -117,10 +117,9 @@ mod faults;
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use serde_json::json;
-
     use super::*;
     use crate::config::edit::{ValuePath, set};
+    use crate::support::json;
 
     fn change(path: &Path, number: u64) -> Result<bool, SaveError> {
         edit_file(path, |text| set(text, &ValuePath::of(&["n"]), &json!(number)))

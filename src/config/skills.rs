@@ -191,7 +191,8 @@ pub fn is_config_set(raw: &Value, path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    use crate::support::json;
 
     fn settings(config: &Value) -> Result<SkillsSettings, String> {
         let env = Env::fixed([("OPENCLAW_BUNDLED_SKILLS_DIR", "/b")], "/h");

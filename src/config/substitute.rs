@@ -121,7 +121,7 @@ fn is_variable(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::support::json;
 
     use super::*;
 

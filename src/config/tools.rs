@@ -276,7 +276,9 @@ fn patterns(node: &Node<'_>) -> Result<Option<Vec<ToolPattern>>, ConfigError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     fn load(document: &Value) -> Result<ToolsSettings, String> {
         let file = Path::new("x.json");

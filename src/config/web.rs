@@ -254,7 +254,7 @@ pub(super) fn read(root: &Node<'_>) -> Result<WebConfig, ConfigError> {
 mod tests {
     use std::path::Path;
 
-    use serde_json::json;
+    use crate::support::json;
 
     use super::*;
 

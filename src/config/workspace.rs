@@ -121,7 +121,9 @@ fn own_prompt(node: &Node<'_>) -> Result<Option<String>, ConfigError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     fn settings(config: &Value) -> Result<WorkspaceSettings, String> {
         let file = Path::new("c.json");

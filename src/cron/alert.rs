@@ -1,10 +1,9 @@
 //! News of jobs that fail.
 
-use serde_json::json;
-
 use crate::config::FailureAlertSettings;
 use crate::protocol::methods::cron::{AlertRules, DeliveryMode, Destination, FailureAlert};
 use crate::store::{CronChange, CronJobChange};
+use crate::support::json;
 
 use super::deliver::Saying;
 use super::job::{Job, Origin};

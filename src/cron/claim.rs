@@ -2,9 +2,10 @@
 //!
 //! Pure: it is called inside the transaction that reads and writes the job.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::store::{CronChange, CronJobChange, CronJobRow, CronRunRow};
+use crate::support::json;
 
 use super::job::{Job, Origin};
 use super::missed::{MissedPolicy, Usual, passed};

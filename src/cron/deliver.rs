@@ -1,11 +1,12 @@
 //! Answers on their way to those who are to hear them.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agent::RunsParts;
 use crate::protocol::message::AssistantMessage;
 use crate::protocol::methods::cron::{Delivery, DeliveryMode};
 use crate::sessions::{SessionKey, directives};
+use crate::support::json;
 
 use super::outcome::Outcome;
 use super::outlet::{Announcement, Bounds, Told};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agent::approvals::ExecWords;
 use crate::agent::{AbortReason, Family, RunEnd, RunReport, RunTerms, SendRequest};
@@ -12,6 +12,7 @@ use crate::protocol::message::UserMessage;
 use crate::protocol::methods::cron::{AgentTurn, Payload, WakeMode};
 use crate::providers::ThinkingLevel;
 use crate::sessions::{JOB_KIND, SessionEntry, SessionError, SessionKey};
+use crate::support::json;
 use crate::telemetry::metrics::NUMBERS;
 
 use super::alert::Failure;

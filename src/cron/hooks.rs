@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 
 use crate::agent::web::wrap;
 use crate::agent::{Family, RunTerms, Runs, SendRequest, shortened};
@@ -21,6 +20,7 @@ use crate::protocol::methods::cron::{Delivery, DeliveryMode, WakeMode};
 use crate::providers::ThinkingLevel;
 use crate::sessions::{AgentId, JOB_KIND, SessionError, SessionKey};
 use crate::store::{HookAccepted, HookNews, HookRow, RunState, StoreError};
+use crate::support::json;
 
 use super::execute::{Room, USUAL_LIMIT};
 use super::job::Job;

@@ -240,7 +240,7 @@ fn limit(path: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::store::{CronRunQuery, SqliteStore};
-    use serde_json::json;
+    use crate::support::json;
 
     const NOW: u64 = 1_795_318_100_000;
 

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use crate::protocol::methods::cron::{CronListParams, JobPatch, NewJob, Payload};
 use crate::sessions::AgentId;
 use crate::store::{CronChange, CronJobChange};
+use crate::support::json;
 
 use super::error::CronError;
 use super::job::{Job, Origin};

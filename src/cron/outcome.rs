@@ -1,10 +1,10 @@
 //! How a run of a job ended, and what becomes of the job.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::config::{CronRetryOn, CronRetrySettings};
 use crate::store::{CronChange, CronJobChange, CronJobRow, CronRunRow};
-use crate::support::without_nulls;
+use crate::support::{json, without_nulls};
 
 use super::job::Job;
 use super::retry;

@@ -1,9 +1,10 @@
 //! When a schedule would run, before there is a job of it.
 
 use jiff::tz::TimeZone;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::protocol::methods::cron::{CronPreviewParams, Schedule};
+use crate::support::json;
 
 use super::error::CronError;
 use super::schedule::{self, ScheduleError, Timing};

@@ -1,9 +1,10 @@
 //! The log of runs: what is told of each, and pages of it.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::protocol::methods::cron::CronRunsParams;
 use crate::store::CronRunQuery;
+use crate::support::json;
 
 use super::error::CronError;
 use super::service::Cron;

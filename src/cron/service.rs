@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +15,7 @@ use crate::bus::{Audience, Bus, EventKind};
 use crate::config::{Env, Settings};
 use crate::sessions::{KeyRules, Sessions};
 use crate::store::{CronChange, CronEdited, CronJobRow, Store, StoreError};
-use crate::support::{Clock, Ids, Live, Permits, Tasks};
+use crate::support::{Clock, Ids, Live, Permits, Tasks, json};
 use crate::telemetry::metrics::NUMBERS;
 
 use super::claim::Claim;

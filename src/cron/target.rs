@@ -1,10 +1,11 @@
 //! Where an answer goes: a session, or a chat of a channel.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::protocol::methods::cron::{Delivery, DeliveryMode};
 use crate::sessions::{AgentId, SessionKey};
+use crate::support::json;
 
 use super::alert;
 use super::job::{Job, Origin};

@@ -17,7 +17,7 @@ pub fn kind_of(data: &Value) -> QuestionKind {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::support::json;
 
     use super::*;
 

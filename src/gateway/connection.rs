@@ -8,14 +8,14 @@ use std::time::Duration;
 use axum::extract::ws::Utf8Bytes;
 use bytes::Bytes;
 use futures_util::FutureExt;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use crate::auth::Peer;
 use crate::bus::{Closing, Event, SLOW, Subscriber};
 use crate::protocol::{ErrorShape, FrameError, Request, parse_binary, parse_request, response_err};
 use crate::registry::{Answer, Caller, Ctx, Denial, Exchange, Reply};
-use crate::support::{millis, stability};
+use crate::support::{json, millis, stability};
 use crate::telemetry::asked;
 
 use super::frames::Frames;

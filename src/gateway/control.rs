@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::io::{
     AsyncBufRead, AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader,
@@ -26,7 +25,7 @@ use crate::auth::Principal;
 use crate::bus::Subscriber;
 use crate::protocol::{ErrorShape, Profile, Version};
 use crate::registry::{Answer, Caller, Ctx, Services};
-use crate::support::Secret;
+use crate::support::{Secret, json};
 
 /// What may be asked here begins so.
 const METHODS: &str = "device.";

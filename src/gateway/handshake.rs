@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
 
 use crate::auth::{Admission, Auth, DeviceGrant, Peer, Principal};
 use crate::bus::{Beacon, Event, EventKind, Subscriber};
@@ -20,6 +20,7 @@ use crate::protocol::{
 use crate::registry::{Caller, KeyNames};
 use crate::sessions::SessionKey;
 use crate::store::NodeFacts;
+use crate::support::json;
 use crate::telemetry::metrics::{NUMBERS, OpenConnection};
 use crate::telemetry::quoted;
 

@@ -6,12 +6,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::bus::{ChatMark, Event, EventKind};
 use crate::protocol::simple;
 use crate::protocol::{Profile, Version, is_dashboard};
 use crate::registry::KeyNames;
+use crate::support::json;
 
 use super::frames::Frames;
 

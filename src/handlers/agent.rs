@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agent::{Accepted, Answer, Family, RunEnd, RunReport, SendRequest, inter_session};
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::agent::{AgentParams, AgentWaitParams};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::SessionKey;
-use crate::support::without_nulls;
+use crate::support::{json, without_nulls};
 
 use super::session_changes::change;
 use super::{agent_target, attachments, chat, reply};

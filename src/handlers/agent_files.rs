@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agent::workspace::{BootstrapFile, FileEntry, FilesError, Workspaces};
 use crate::config::AgentSettings;
@@ -13,7 +13,7 @@ use crate::protocol::methods::agents::{
 };
 use crate::registry::{Ctx, Reply};
 use crate::sessions::AgentId;
-use crate::support::{blocking, without_nulls};
+use crate::support::{blocking, json, without_nulls};
 
 /// `agents.files.list`: the files of an agent's workspace, and whether they
 /// are there. `reason` says why one that is there counts as missing. Dashboards

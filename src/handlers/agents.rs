@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agent::workspace::{Avatar, Face, FileIdentity};
 use crate::config::AgentSettings;
@@ -11,7 +11,7 @@ use crate::protocol::methods::NoParams;
 use crate::protocol::methods::agents::AgentIdentityParams;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::AgentId;
-use crate::support::{blocking, without_nulls};
+use crate::support::{blocking, json, without_nulls};
 
 /// `agents.list`: the configured agents.
 pub async fn list(cx: Ctx, _: NoParams) -> Reply<Value> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agent::approvals::{
     Approvals, ApprovalsFileError, AskError, DecideError, Decision, Draft, Question, QuestionKind,
@@ -19,6 +19,7 @@ use crate::protocol::methods::approvals::{
 use crate::protocol::methods::{AnyParams, NoParams};
 use crate::protocol::{ErrorShape, simple};
 use crate::registry::{Ctx, Reply};
+use crate::support::json;
 
 /// How long a plugin's question waits when nobody says so, as in the original.
 const PLUGIN_TIMEOUT: Duration = Duration::from_mins(2);

@@ -1,6 +1,6 @@
 //! `artifacts.list`, `artifacts.get`, `artifacts.download`.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::protocol::ErrorShape;
 use crate::protocol::hello::MAX_PAYLOAD;
@@ -8,7 +8,7 @@ use crate::protocol::methods::artifacts::{ArtifactParams, ArtifactsListParams};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{Artifact, ArtifactData, SessionKey};
 use crate::store::SubagentQuery;
-use crate::support::without_nulls;
+use crate::support::{json, without_nulls};
 
 use super::chat::unreadable;
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::config::Settings;
 use crate::protocol::ErrorShape;
@@ -19,7 +19,7 @@ use crate::registry::{Ctx, Reply};
 use crate::sessions::{
     MEDIA_MEMBER, Media, MediaType, NewMedia, SessionKey, StagedMedia, StoredMedia,
 };
-use crate::support::{Ids, blocking};
+use crate::support::{Ids, blocking, json};
 
 use super::uploads::{self, Taker};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::channels::{AccountState, Channels, ControlError, PairingError, TargetError};
 use crate::config::channels::{ChannelAccount, ChannelKind, PeerId};
@@ -15,7 +15,7 @@ use crate::protocol::methods::channels::{
 };
 use crate::registry::{Ctx, Reply, Services};
 use crate::store::{OutboxCounts, StoreError};
-use crate::support::without_nulls;
+use crate::support::{json, without_nulls};
 
 /// How long services may take to answer a probe, when nobody says.
 const PROBE: Duration = Duration::from_secs(10);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use unicode_normalization::UnicodeNormalization;
 
 use super::session_settings::refuse_malformed;
@@ -14,7 +14,7 @@ use crate::protocol::{ErrorKind, ErrorShape, Scope};
 use crate::providers::ThinkingLevel;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{RECEIPT_MEMBER, SessionEntry, SessionError, SessionKey};
-use crate::support::trouble;
+use crate::support::{json, trouble};
 
 use super::{attachments, reply};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::sessions::unavailable;
 use crate::config::MaintenanceMode;
@@ -13,7 +13,7 @@ use crate::protocol::methods::sessions::SessionsCleanupParams;
 use crate::registry::{Ctx, Reply, Services};
 use crate::sessions::maintenance::{Cleanup, CleanupReport};
 use crate::sessions::{AgentId, SessionError, SessionKey};
-use crate::support::blocking;
+use crate::support::{blocking, json};
 
 /// How often sessions are looked after. Nothing of it is urgent.
 const EVERY: Duration = Duration::from_hours(1);

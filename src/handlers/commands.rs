@@ -1,11 +1,12 @@
 //! `commands.list`.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::commands;
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::commands::CommandsListParams;
 use crate::registry::{Ctx, Reply};
+use crate::support::json;
 
 /// `commands.list`: the slash commands of an agent. All are for texts and for
 /// menus, so `scope` and `provider` leave none out.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::session_changes::{change, interrupt, refuse_webchat};
 use super::sessions::unavailable;
@@ -13,6 +13,7 @@ use crate::protocol::methods::compaction::{SessionsCheckpointParams, SessionsCom
 use crate::protocol::methods::sessions::SessionKeyParams;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{CutSession, SessionEntry, SessionError, SessionKey};
+use crate::support::json;
 
 /// `sessions.compact`: a summary by the session's model in the place of what is
 /// long ago, or only the last lines of the transcript. It takes no lane of

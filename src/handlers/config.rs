@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::agent::roster::WouldWork;
@@ -20,7 +20,7 @@ use crate::protocol::methods::config::{
     config_in, not_a_text,
 };
 use crate::registry::{Ctx, Reply, Services, TakenUp};
-use crate::support::{Unfinished, blocking};
+use crate::support::{Unfinished, blocking, json};
 
 use super::restart::Restarting;
 

@@ -1,6 +1,6 @@
 //! `cron.*`, `wake`, `last-heartbeat`, `set-heartbeats`.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::cron::{Asked, CronError, Job, JobPage};
 use crate::protocol::methods::cron::{
@@ -12,6 +12,7 @@ use crate::protocol::{ErrorKind, ErrorShape};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::SessionKey;
 use crate::store::StoreError;
+use crate::support::json;
 
 fn told(error: CronError) -> ErrorShape {
     match error {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::auth::pairing::{CodeFor, Issued, ManageError};
 use crate::bus::{Bus, Closing};
@@ -12,6 +12,7 @@ use crate::protocol::methods::devices::{
     DevicePairRemoveParams, DeviceRequestParams, DeviceTokenRevokeParams, DeviceTokenRotateParams,
 };
 use crate::registry::{Ctx, Reply};
+use crate::support::json;
 
 /// `device.pair.list`: requests and devices that the caller may see.
 pub async fn list(cx: Ctx, _: NoParams) -> Reply<Value> {

@@ -1,13 +1,13 @@
 //! `diagnostics.stability`.
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::diagnostics::StabilityParams;
 use crate::registry::{Ctx, Reply};
-use crate::support::memory;
 use crate::support::stability::{self, CAPACITY, Wanted};
+use crate::support::{json, memory};
 
 /// Records when nobody says how many, as in the original.
 const LIMIT: u64 = 50;

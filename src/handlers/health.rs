@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::health_parts::parts;
@@ -16,7 +16,7 @@ use crate::protocol::ErrorShape;
 use crate::protocol::methods::system::HealthParams;
 use crate::registry::{Ctx, Reply, Services, Shared};
 use crate::sessions::SessionError;
-use crate::support::{millis, without_nulls};
+use crate::support::{json, millis, without_nulls};
 use crate::telemetry::metrics::History;
 
 /// A snapshot is made anew after this time.

@@ -6,12 +6,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::config::{self, Env};
 use crate::registry::Services;
-use crate::support::{blocking, hex, memory, trouble, without_nulls};
+use crate::support::{blocking, hex, json, memory, trouble, without_nulls};
 use crate::telemetry;
 
 /// Parts without which nothing can be promised.

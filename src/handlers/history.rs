@@ -1,6 +1,6 @@
 //! `chat.history`, `chat.message.get`.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::agent::{ActiveRun, SessionRow};
 use crate::protocol::hello::MAX_PAYLOAD;
@@ -9,7 +9,7 @@ use crate::protocol::methods::sessions::SessionsDescribeParams;
 use crate::protocol::{ErrorKind, ErrorShape, simple};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{AgentId, HistoryOptions, Lookup, iso_time};
-use crate::support::without_nulls;
+use crate::support::{json, without_nulls};
 
 use super::chat::unreadable;
 use super::sessions;

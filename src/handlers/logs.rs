@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::logs::{LEVELS, LIMIT_MAX, LogsTailParams};
 use crate::registry::{Ctx, Reply};
-use crate::support::blocking;
+use crate::support::{blocking, json};
 use crate::telemetry;
 
 /// How long lines that were logged just now are waited for.

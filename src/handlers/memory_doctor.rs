@@ -4,14 +4,14 @@
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agent::memory::dreams::{Dreams, DreamsError};
 use crate::config::AgentSettings;
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::AnyParams;
 use crate::registry::{Ctx, Reply};
-use crate::support::{blocking, without_nulls};
+use crate::support::{blocking, json, without_nulls};
 
 /// Why nothing is written that only a dream would write.
 const NO_DREAMS: &str = "this gateway does not dream: it writes no dream diary";

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use percent_encoding::percent_decode_str;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::session_settings::refuse_malformed;
 use crate::agent::RunsParts;
@@ -17,7 +17,7 @@ use crate::protocol::message::AssistantMessage;
 use crate::protocol::methods::channels::{MessageActionParams, PollParams, SendParams};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{AgentId, SessionKey};
-use crate::support::without_nulls;
+use crate::support::{json, without_nulls};
 
 /// The `model` of a line of a transcript that says what was sent to people.
 const MIRROR: &str = "delivery-mirror";

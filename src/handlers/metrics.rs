@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::protocol::methods::system::MetricsParams;
 use crate::registry::{Ctx, Reply, Services};
-use crate::support::{memory, millis};
+use crate::support::{json, memory, millis};
 use crate::telemetry::metrics::{CAPACITY, Counts, EVERY, Reading, complaints, until_something};
 
 /// Takes samples while something happens, until the task is dropped.

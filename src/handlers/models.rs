@@ -1,12 +1,13 @@
 //! `models.list`, `models.authStatus`.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::protocol::methods::AnyParams;
 use crate::protocol::methods::models::ModelsListParams;
 use crate::providers::credentials::status;
 use crate::providers::{ModelInfo, View};
 use crate::registry::{Ctx, Reply, Services, Shared};
+use crate::support::json;
 
 use super::shared::{Asked, shared};
 

@@ -3,7 +3,7 @@
 //! A node may wake the agent and follow a conversation. What it says of commands
 //! counts only for one that it was asked to run and has not answered yet.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::node_asks::{ask, said};
 use super::nodes::{own_id, unrecorded};
@@ -13,6 +13,7 @@ use crate::protocol::ErrorShape;
 use crate::protocol::methods::nodes::NodeEventParams;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::SessionKey;
+use crate::support::json;
 
 /// `node.event`: takes what a node reports by itself.
 pub async fn event(cx: Ctx, p: NodeEventParams) -> Reply<Value> {

@@ -1,6 +1,6 @@
 //! `node.pair.*`: approving nodes and their commands.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::nodes::unrecorded;
 use crate::nodes::{ApproveError, required_scopes};
@@ -11,6 +11,7 @@ use crate::protocol::methods::nodes::{
 };
 use crate::registry::{Ctx, Reply};
 use crate::store::NodeFacts;
+use crate::support::json;
 
 /// `node.pair.request`: files a request in the name of a node.
 pub async fn request(cx: Ctx, p: NodePairRequestParams) -> Reply<Value> {

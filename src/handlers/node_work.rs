@@ -1,6 +1,6 @@
 //! `node.pending.*` and `node.canvas.capability.refresh`.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::nodes::{own_id, unrecorded};
 use crate::protocol::ErrorShape;
@@ -9,6 +9,7 @@ use crate::protocol::methods::nodes::{
     NodePendingAckParams, NodePendingDrainParams, NodePendingEnqueueParams,
 };
 use crate::registry::{Ctx, Reply};
+use crate::support::json;
 
 /// `node.pending.enqueue`: queues a request for a node's status or location.
 pub async fn enqueue(cx: Ctx, p: NodePendingEnqueueParams) -> Reply<Value> {

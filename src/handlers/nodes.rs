@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::agent::approvals::NodeRunError;
@@ -16,7 +16,7 @@ use crate::protocol::methods::nodes::{
 use crate::protocol::{ErrorKind, ErrorShape, Scope};
 use crate::registry::{Ctx, Reply, Shared};
 use crate::store::StoreError;
-use crate::support::hex;
+use crate::support::{hex, json};
 
 use super::shared::{Asked, shared};
 

@@ -1,9 +1,10 @@
 //! `plugins.uiDescriptors`.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::protocol::methods::NoParams;
 use crate::registry::{Ctx, Reply};
+use crate::support::json;
 
 /// `plugins.uiDescriptors`: parts of the control UI that plugins bring. This
 /// gateway loads none of the original's plugins, and `health` says so too.

@@ -1,6 +1,6 @@
 //! `push.*`.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::NoParams;
@@ -9,6 +9,7 @@ use crate::protocol::methods::push::{
 };
 use crate::push::{Notice, PushError, SubscriptionKeys};
 use crate::registry::{Ctx, Reply};
+use crate::support::json;
 
 /// `push.test`: a notification for an iOS node, which needs Apple's service.
 /// This gateway is registered with nobody there, so no node can be.

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::protocol::methods::AnyParams;
 use crate::protocol::methods::system::RestartRequestParams;
 use crate::registry::{Ctx, Reply, Services};
+use crate::support::json;
 use crate::telemetry::quoted;
 
 /// `gateway.restart.preflight`: whether a restart would interrupt work.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agent::Deletion;
 use crate::agent::roster::{
@@ -14,7 +14,7 @@ use crate::protocol::methods::agents::{
 };
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{AgentId, SessionKey, SessionQuery};
-use crate::support::{blocking, without_nulls};
+use crate::support::{blocking, json, without_nulls};
 
 use super::config;
 use super::session_changes::interrupt;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::config::Settings;
 use crate::config::edit::Step;
@@ -15,7 +15,7 @@ use crate::protocol::methods::AnyParams;
 use crate::protocol::methods::secrets::SecretsResolveParams;
 use crate::providers::CatalogSources;
 use crate::registry::{Ctx, Reply};
-use crate::support::blocking;
+use crate::support::{blocking, json};
 
 /// `secrets.reload`: looks all secrets that the configuration refers to up
 /// again, and uses them from now on. When one that the gateway needs cannot be

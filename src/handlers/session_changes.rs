@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::chat;
 use super::sessions::unavailable;
@@ -14,6 +14,7 @@ use crate::protocol::methods::sessions::{
 };
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{SessionEntry, SessionKey};
+use crate::support::json;
 
 /// `sessions.send`: `chat.send` for a session that exists.
 pub async fn send(cx: Ctx, p: SessionsSendParams) -> Reply<Value> {

@@ -1,6 +1,6 @@
 //! The methods of `sessions.*` that make sessions and change their settings.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::session_changes::{Saying, change, refuse_webchat, say};
 use super::sessions::{shown, unavailable};
@@ -14,6 +14,7 @@ use crate::protocol::methods::sessions::SessionsSendParams;
 use crate::protocol::{ErrorShape, Scope};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{AgentId, SessionEntry, SessionError, SessionId, SessionKey};
+use crate::support::json;
 
 /// `sessions.create`: begins a session, or sets label and model of one that
 /// there is, and says something in it if the caller wishes.

@@ -1,7 +1,7 @@
 //! The methods of `sessions.*` that change no session.
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agent::SessionRow;
 use crate::protocol::ErrorShape;
@@ -16,6 +16,7 @@ use crate::sessions::{
     AgentId, HistoryOptions, SessionEntry, SessionError, SessionKey, SessionQuery,
     SessionRow as Listed, iso_time,
 };
+use crate::support::json;
 
 use super::shared::{Asked, raw, shared};
 

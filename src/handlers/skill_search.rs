@@ -2,14 +2,14 @@
 
 use std::time::UNIX_EPOCH;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agent::skills::{Hub, HubError, Verdict, matching};
 use crate::config::Env;
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::skills::{SkillsDetailParams, SkillsSearchParams};
 use crate::registry::{Ctx, Reply};
-use crate::support::{millis, without_nulls};
+use crate::support::{json, millis, without_nulls};
 
 use super::skills::{agent, look};
 

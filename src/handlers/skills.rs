@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agent::skills::{
     InstallError, Installed, Requires, SkillChange, SkillSource, Skills, UpdateError, Verdict,
@@ -16,7 +16,7 @@ use crate::protocol::methods::skills::{
 };
 use crate::registry::{Ctx, Reply};
 use crate::sessions::AgentId;
-use crate::support::{Secret, blocking, without_nulls};
+use crate::support::{Secret, blocking, json, without_nulls};
 
 /// What is not there, and what is instead.
 const NO_CLAWHUB: &str =

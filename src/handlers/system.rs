@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use crate::bus::Beacon;
 use crate::protocol::methods::AnyParams;
@@ -12,7 +12,7 @@ use crate::protocol::{ErrorShape, Scope};
 use crate::registry::{Ctx, Reply, Services};
 use crate::sessions::{SessionError, SessionKey, SessionRow as Listed};
 use crate::store::SessionEntry;
-use crate::support::without_nulls;
+use crate::support::{json, without_nulls};
 
 use super::health::publish_presence;
 

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::bus::{Audience, EventKind};
 use crate::config::edit::Step;
@@ -14,6 +14,7 @@ use crate::protocol::methods::voice::{
 };
 use crate::protocol::{ErrorShape, Scope};
 use crate::registry::{Ctx, Reply};
+use crate::support::json;
 use crate::voice::tts::{SpeakRequest, SpeechError};
 
 /// Words a minute at the usual speed, as in the original.

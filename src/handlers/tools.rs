@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::agent::guardrails;
 use crate::agent::tools::{CallError, Tool, ToolContext, ToolKind, ToolScope, catalog};
@@ -14,7 +14,7 @@ use crate::protocol::methods::tools::{
 use crate::protocol::{ErrorShape, Scope};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{AgentId, SessionKey};
-use crate::support::without_nulls;
+use crate::support::{json, without_nulls};
 
 use super::sessions::unavailable;
 

@@ -1,13 +1,13 @@
 //! `tts.*`.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::config::voice::{Persona, SpeechOptions, TtsAuto};
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::AnyParams;
 use crate::protocol::methods::voice::TtsParams;
 use crate::registry::{Ctx, Reply};
-use crate::support::without_nulls;
+use crate::support::{json, without_nulls};
 use crate::voice::tts::{SpeakRequest, SpeechError, SpeechProvider, TtsChange};
 
 use super::voicewake::unkept;

@@ -1,7 +1,7 @@
 //! Methods of things that this gateway does not have: `web.login.*`,
 //! `browser.request`, `nativeHook.invoke`.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::AnyParams;
@@ -9,6 +9,7 @@ use crate::protocol::methods::push::{
     BrowserRequestParams, WebLoginStartParams, WebLoginWaitParams,
 };
 use crate::registry::{Ctx, Reply};
+use crate::support::json;
 
 /// What `browser.request` can ask with.
 const BROWSER_METHODS: [&str; 3] = ["GET", "POST", "DELETE"];

@@ -2,14 +2,14 @@
 //! This gateway does not replace itself.
 
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::SERVER_VERSION;
 use crate::protocol::methods::NoParams;
 use crate::protocol::methods::diagnostics::UpdateRunParams;
 use crate::registry::{Ctx, Reply};
 use crate::support::installation::{self, Installation};
-use crate::support::{blocking, without_nulls};
+use crate::support::{blocking, json, without_nulls};
 
 /// The note that the last `update.run` of this process has left.
 static NOTE: Mutex<Option<Value>> = Mutex::new(None);

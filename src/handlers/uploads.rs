@@ -7,13 +7,14 @@
 use std::io;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::auth::{Login, Principal};
 use crate::config::Settings;
 use crate::protocol::ErrorShape;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{Media, MediaType, SessionKey, Upload};
+use crate::support::json;
 
 use super::chat;
 

@@ -1,6 +1,6 @@
 //! `sessions.usage*`, `usage.*`.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::sessions::unavailable;
 use crate::protocol::ErrorShape;
@@ -10,6 +10,7 @@ use crate::registry::{Ctx, Reply};
 use crate::sessions::usage::{
     DateRange, ListedUsage, RangeError, UsageError, UsageQuery, Zone, chat_type,
 };
+use crate::support::json;
 
 /// Sessions when nobody says how many.
 const SESSIONS: usize = 50;

@@ -1,6 +1,6 @@
 //! `voicewake.*`.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::AnyParams;
@@ -9,6 +9,7 @@ use crate::protocol::methods::voice::{VoicewakeRoutingSetParams, VoicewakeSetPar
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{AgentId, SessionKey};
 use crate::store::JsonFileError;
+use crate::support::json;
 use crate::voice::{RouteTarget, Routing};
 
 /// `voicewake.get`: the words that wake an agent.

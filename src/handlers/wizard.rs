@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::wizard::{WizardNextParams, WizardSessionParams, WizardStartParams};
 use crate::registry::{Ctx, Reply};
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, json};
 use crate::wizard::{ConfigWriter, Mode, NextError, Setup, WizardSession, WriteRefused, Written};
 
 /// `wizard.start`: begins the setup and answers its first question. One runs at a

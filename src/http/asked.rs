@@ -5,14 +5,14 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::http::{StatusCode, header, request};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::auth::{HttpCaller, Peer, Principal};
 use crate::bus::Subscriber;
 use crate::gateway::{Footing, Gateway, Wire};
 use crate::protocol::{Profile, Scope, Version};
 use crate::registry::{Caller, Ctx, Reply, Services};
-use crate::support::strict_json;
+use crate::support::{json, strict_json};
 
 use super::manner::{Manner, json_answer};
 use super::pattern::PathValues;

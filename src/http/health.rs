@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crate::registry::Services;
-use crate::support::trouble;
+use crate::support::{json, trouble};
 
 use super::caller::{foreign, reader};
 use super::{Asked, json_answer};

@@ -5,10 +5,11 @@
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::auth::HttpRefusal;
 use crate::protocol::{ErrorCode, ErrorKind, ErrorShape, Scope};
+use crate::support::json;
 
 /// In which words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -419,7 +419,7 @@ mod tests {
             Place::Page | Place::Hooks | Place::Webhooks | Place::Ui => None,
         });
         let refusal = |first: &str| {
-            let hooks = serde_json::json!({"hooks": {"path": format!("/{first}/x")}});
+            let hooks = crate::support::json!({"hooks": {"path": format!("/{first}/x")}});
             crate::config::preview(&hooks.to_string(), &crate::config::Env::fixed([], "/h")).err()
         };
         for first in own.collect::<std::collections::BTreeSet<_>>() {

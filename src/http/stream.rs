@@ -137,11 +137,11 @@ impl<R: FnMut(&Event) -> Option<Value>> Telling<R> {
 #[cfg(test)]
 mod tests {
     use futures_util::StreamExt;
-    use serde_json::json;
 
     use super::*;
     use crate::auth::Principal;
     use crate::bus::{Closing, EventKind};
+    use crate::support::json;
 
     fn subscriber() -> Arc<Subscriber> {
         Arc::new(Subscriber::new("c".into(), Arc::new(Principal::of_this_machine()), &[]))

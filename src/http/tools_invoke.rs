@@ -5,9 +5,9 @@
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use crate::support::strict_json;
+use crate::support::{json, strict_json};
 
 use super::attending::Attending;
 use super::manner::{not_ok, not_ok_for};

@@ -6,14 +6,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::live::is_listed;
 use super::{LiveNode, Nodes, policy};
 use crate::bus::{Audience, EventKind};
 use crate::sessions::SessionKey;
-use crate::support::millis;
+use crate::support::{json, millis};
 
 /// How long a node has when nobody says so, as in the original.
 const DEFAULT_LIMIT: Duration = Duration::from_secs(30);

@@ -4,10 +4,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{LiveNode, Nodes};
 use crate::store::{KnownNode, NodeFacts, NodePair, StoreError};
+use crate::support::json;
 
 /// What is known of one node, from all sides.
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Nodes, policy};
 use crate::auth::Principal;
@@ -11,7 +11,7 @@ use crate::auth::pairing::hash;
 use crate::bus::{Audience, EventKind};
 use crate::protocol::Scope;
 use crate::store::{NodeApproval, NodeFacts, NodePairRequest, NodePairings, StoreError};
-use crate::support::Secret;
+use crate::support::{Secret, json};
 
 /// 256 bits: beyond guessing.
 const TOKEN_BYTES: usize = 32;

@@ -4,7 +4,9 @@
 //! approval says that something was approved. Must not: decide.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+
+use crate::support::json;
 
 /// What of the params of `system.run` a caller may say. That it was approved is
 /// not among it.

@@ -1,7 +1,8 @@
 //! Params of `connect`, in both profiles.
 
-use serde_json::json;
 use serde_json::value::RawValue;
+
+use crate::support::json;
 
 use super::ErrorShape;
 use super::decode::{

@@ -1,9 +1,9 @@
 //! The `error` member of a response.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::Profile;
-use crate::support::Unfinished;
+use crate::support::{Unfinished, json};
 
 /// Codes of the standard profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -137,7 +137,8 @@ fn is_empty(params: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    use crate::support::json;
 
     fn refusal(message: &str) -> (Value, String) {
         match parse_request(message) {

@@ -142,7 +142,8 @@ pub fn response_err(id: &Value, error: &ErrorShape, profile: Profile) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    use crate::support::json;
 
     #[test]
     fn answers_escape_the_id() {

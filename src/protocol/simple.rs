@@ -1,7 +1,9 @@
 //! How the simple profile writes what the standard one writes otherwise:
 //! content blocks, thinking levels, usage.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+
+use crate::support::json;
 
 /// The simple profile's name (`none, low, normal, high`) for a standard thinking level.
 pub fn thinking_out(level: &str) -> &str {

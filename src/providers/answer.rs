@@ -289,7 +289,7 @@ impl<'a> Answer<'a> {
 mod tests {
     use super::*;
     use crate::providers::testing::model;
-    use serde_json::json;
+    use crate::support::json;
 
     #[test]
     fn a_switch_of_kind_ends_the_block_and_starts_another() {

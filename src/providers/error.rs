@@ -276,7 +276,8 @@ fn kind_of_name(name: &str, message: &str) -> ProviderErrorKind {
 mod tests {
     use super::ProviderErrorKind as Kind;
     use super::*;
-    use serde_json::json;
+
+    use crate::support::json;
 
     #[track_caller]
     fn answers(style: ErrorStyle, status: u16, body: &str, kind: Kind, message: &str) {

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
     use crate::providers::StreamEvent;
     use crate::providers::testing::{FixedClock, message, model, request_to, streamed_text, user};
-    use serde_json::json;
+    use crate::support::json;
 
     async fn ask(messages: Vec<AgentMessage>) -> (AssistantMessage, Vec<StreamEvent>) {
         let mut events = Vec::new();

@@ -3,7 +3,9 @@
 //! Owns: leaving out what a server refuses. Promises: the names of properties
 //! are never taken for keywords; a schema that refers to itself ends.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+
+use crate::support::json;
 
 /// Keywords whose value is a schema, or a list of them.
 const SCHEMAS: [&str; 12] = [

@@ -4,10 +4,10 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use ring::rand::SystemRandom;
 use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Push, PushError};
-use crate::support::Secret;
+use crate::support::{Secret, json};
 use crate::telemetry;
 
 /// Whom a push service may turn to, as in the original;

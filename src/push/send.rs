@@ -10,12 +10,12 @@ use reqwest::header::{
     AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
 };
 use serde::Serialize;
-use serde_json::json;
 
 use super::keys::VapidKeys;
 use super::message::{PLAIN_MAX, encrypted};
 use super::{Push, Subscription};
 use crate::store::JsonFileError;
+use crate::support::json;
 
 /// How long a push service may take to accept a message.
 const LIMIT: Duration = Duration::from_secs(15);

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::{Push, PushError};
-use crate::support::hex;
+use crate::support::{hex, json};
 
 /// Browsers of one device; more are left over from earlier ones.
 const OF_DEVICE_MAX: usize = 16;

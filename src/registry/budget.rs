@@ -7,11 +7,10 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use serde_json::json;
 use tokio::time::Instant;
 
 use crate::protocol::{ErrorKind, ErrorShape};
-use crate::support::millis;
+use crate::support::{json, millis};
 
 /// As in the original: each of them may restart the gateway.
 const MOST: u32 = 3;

@@ -5,10 +5,9 @@
 
 use std::path::PathBuf;
 
-use serde_json::json;
-
 use crate::config::document::ConfigIssue;
 use crate::protocol::ErrorShape;
+use crate::support::json;
 
 /// What helps to mend the file, and nothing else.
 const METHODS: [&str; 8] = [

@@ -5,12 +5,13 @@
 //! and one that was shortened says so. Works on JSON, so that messages of
 //! shapes that we do not know are shown as well.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::directives;
 use super::media::{MEDIA_MEMBER, StoredMedia};
 use super::size::{json_size, size_at_most};
 use crate::protocol::message::AgentMessage;
+use crate::support::json;
 
 /// Characters of a text that are shown, unless the client or the configuration
 /// says otherwise.

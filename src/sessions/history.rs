@@ -7,13 +7,14 @@
 use std::fs::File;
 use std::io;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::display::View;
 use super::size::json_size;
 use super::transcript::{Backward, Body, Entry, Line, Position, bare_id};
 use super::{display, reading, time};
 use crate::store::SessionEntry;
+use crate::support::json;
 
 /// Messages when nobody says how many.
 const DEFAULT_LIMIT: usize = 200;

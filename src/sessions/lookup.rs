@@ -3,7 +3,9 @@
 use std::fs::File;
 use std::io;
 
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::support::json;
 
 use super::display::{self, View};
 use super::media::{MEDIA_MEMBER, StoredMedia};

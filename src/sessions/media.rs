@@ -13,12 +13,13 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::media_type::is_picture;
 use super::steps::blocking;
 use super::uploads::Uploads;
 use crate::store::{FileError, create_private, move_private};
+use crate::support::json;
 
 /// The member of a stored message that lists its files.
 pub const MEDIA_MEMBER: &str = "inboundMedia";

@@ -1,6 +1,8 @@
 //! The last lines of a conversation, for lists of sessions.
 
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::support::json;
 
 use super::history::HistoryOptions;
 use super::service::Sessions;

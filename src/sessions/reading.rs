@@ -4,12 +4,12 @@
 //! too; members that are missing or of another type than ours get a usual
 //! value. Must not: change what is stored.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, StopReason, Usage, UserContent, UserMessage,
 };
-use crate::support::json_of_javascript;
+use crate::support::{json, json_of_javascript};
 
 const COMPACTED: &str = "The conversation history before this point was compacted into the \
                          following summary:\n\n<summary>\n";

@@ -226,11 +226,11 @@ fn read_entry(
     };
     let Value::Object(mut members) = value else { return Err(error) };
     members.retain(|name, value| {
-        let alone = Map::from_iter([(name.clone(), value.clone())]);
-        let read = serde_json::from_value::<SessionEntry>(Value::Object(alone));
+        let alone = Value::Object(Map::from_iter([(name.clone(), value.clone())]));
+        let read = SessionEntry::deserialize(&alone);
         read.inspect_err(|error| tell(name.as_str(), error)).is_ok()
     });
-    serde_json::from_value(Value::Object(members))
+    SessionEntry::deserialize(&Value::Object(members))
 }
 
 fn tell(problems: &mut Problems, path: &Path, why: &dyn std::fmt::Display) {

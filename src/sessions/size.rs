@@ -47,7 +47,7 @@ impl std::io::Write for Counter {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::support::json;
 
     use super::*;
 

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::timeout;
 
 use super::display::{HEARTBEAT_KIND, JOB_KIND};
@@ -16,7 +16,7 @@ use super::transcript::{Birth, NewEntry, NewKind, Place, Placed, Position, posit
 use super::{SessionId, SessionKey, TranscriptFacts, digest, paths, time};
 use crate::protocol::message::{AgentMessage, UserMessage};
 use crate::store::{NewSession, SessionEntry};
-use crate::support::{self, trouble};
+use crate::support::{self, json, trouble};
 
 /// How long a reader waits until the index knows what he has found: it is no harm
 /// when the next one has to find it, too.

@@ -6,12 +6,13 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::error::{At, SessionError};
 use super::transcript::{Birth, Body, Forward, Line, bare_id, head, header};
 use super::{KeyRules, SessionKey, StoredTranscript, TranscriptFormat, paths, rebuild, time};
 use crate::store::{SessionEntry, sessions_beside};
+use crate::support::json;
 
 /// Where sessions are looked for.
 #[derive(Debug, Clone)]

@@ -235,7 +235,8 @@ fn maybe_whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    use crate::support::json;
 
     #[test]
     fn members_that_we_do_not_know_survive() {

@@ -99,7 +99,7 @@ impl<'de> Visitor<'de> for Reader {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::support::json;
 
     use super::*;
 

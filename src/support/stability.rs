@@ -8,7 +8,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use parking_lot::Mutex;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+
+use crate::support::json;
 
 use super::{Clock, SystemClock};
 

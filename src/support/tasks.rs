@@ -43,7 +43,7 @@ impl Tasks {
         self.tracker.spawn(AssertUnwindSafe(future).catch_unwind().map(move |outcome| {
             if outcome.is_err() {
                 *panics.lock().entry(name).or_default() += 1;
-                super::stability::note("task.panicked", serde_json::json!({"source": name}));
+                super::stability::note("task.panicked", crate::support::json!({"source": name}));
                 tracing::error!(task = name, "task panicked; the gateway goes on without it");
             }
             outcome.ok()

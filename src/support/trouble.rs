@@ -47,7 +47,7 @@ pub fn tell(part: &'static str, error: Option<String>) -> Option<Trouble> {
             let lasted = now_ms.saturating_sub(over.since);
             stability::note(
                 "service.recovered",
-                serde_json::json!({"source": part, "durationMs": lasted}),
+                crate::support::json!({"source": part, "durationMs": lasted}),
             );
         }
         return None;
@@ -58,7 +58,7 @@ pub fn tell(part: &'static str, error: Option<String>) -> Option<Trouble> {
     drop(board);
     if known.is_none() {
         let members =
-            serde_json::json!({"source": part, "outcome": "error", "reason": trouble.error});
+            crate::support::json!({"source": part, "outcome": "error", "reason": trouble.error});
         stability::note("service.failed", members);
     }
     Some(trouble)
@@ -82,7 +82,7 @@ pub fn watched<T>(part: &'static str, work: impl FnOnce() -> T) -> T {
     }
     if was_told {
         let lasted = seconds.saturating_mul(1000);
-        let members = serde_json::json!({"source": part, "durationMs": lasted});
+        let members = crate::support::json!({"source": part, "durationMs": lasted});
         stability::note("service.recovered", members);
     }
     done
@@ -101,7 +101,7 @@ fn hang(part: &str, work: &mut Work) -> Option<Trouble> {
     let error = format!("the disk has not answered for {} seconds", lasts.as_secs());
     if !std::mem::replace(&mut work.is_told, true) {
         tracing::error!(part, %error, "a disk hangs");
-        let members = serde_json::json!({"source": part, "outcome": "error", "reason": error});
+        let members = crate::support::json!({"source": part, "outcome": "error", "reason": error});
         stability::note("service.failed", members);
     }
     Some(Trouble { error, since: work.since })

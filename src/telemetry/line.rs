@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id};
 use tracing::{Event, Level, Metadata, Subscriber};
@@ -20,7 +20,7 @@ use super::asked::Marks;
 use super::file;
 use super::mask::without_secrets;
 use super::traces::{self, SpanContext};
-use crate::support::{Clock, SystemClock};
+use crate::support::{Clock, SystemClock, json};
 
 /// Longest text of a line, in bytes: more is a whole page of an answer that
 /// somebody quotes.

@@ -10,8 +10,9 @@ mod wake;
 
 use std::sync::Arc;
 
-use serde_json::json;
 use tokio::sync::{Mutex, Semaphore};
+
+use crate::support::json;
 
 pub use wake::{Route, RouteTarget, Routing, words};
 

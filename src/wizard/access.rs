@@ -3,15 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde_json::json;
-
 use super::asker::Stopped;
 use super::draft::{Draft, blocking};
 use crate::config::profiles::ProfileMode;
 use crate::config::secrets::{SecretRef, SecretSource};
 use crate::providers::ModelInfo;
 use crate::providers::credentials::{Credentials, ProfileFile, path_below};
-use crate::support::Secret;
+use crate::support::{Secret, json};
 
 /// What tells a token of a Claude subscription from a key.
 const SETUP_TOKEN: &str = "sk-ant-oat";

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::access::variable;
 use super::asker::Stopped;
@@ -14,7 +14,7 @@ use super::talk::{Line, Talk};
 use crate::agent::web::Tls;
 use crate::channels::telegram_bot_name;
 use crate::config::channels::{ChannelKind, ChannelWay};
-use crate::support::Secret;
+use crate::support::{Secret, json};
 
 /// Clients wait 30 seconds for an answer of ours.
 const LIMIT: Duration = Duration::from_secs(20);

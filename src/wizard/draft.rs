@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::access::StoredKey;
 use super::asker::Stopped;
 use crate::config::document::merged;
 use crate::config::{self, ConfigError, Env, Settings, preview};
-use crate::support::{self, Clock};
+use crate::support::{self, Clock, json};
 
 /// Changes that are not written yet, and what they come to.
 pub struct Draft {

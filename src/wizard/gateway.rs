@@ -1,12 +1,13 @@
 //! Where the gateway listens and whom it lets in.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::asker::Stopped;
 use super::draft::{Draft, DraftError};
 use super::step::StepOption;
 use super::talk::{Line, Talk};
 use crate::config::{AuthMode, GatewaySettings};
+use crate::support::json;
 
 /// What people choose from; an address of one's own is kept, not offered.
 const BINDS: [(&str, &str, &str); 3] = [

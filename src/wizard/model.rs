@@ -2,7 +2,7 @@
 //!
 //! Owns: the questions for provider, key and model, and the trying of the answers.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::access::{Access, StoredKey, check_key};
 use super::asker::Stopped;
@@ -16,6 +16,7 @@ use crate::providers::{
     Adapters, Catalog, CatalogSources, ModelRef, OFFLINE_MODEL, OFFLINE_PROVIDER, View,
     key_in_environment, known_provider, known_providers,
 };
+use crate::support::json;
 
 /// The choice of what is configured.
 pub const KEEP: &str = "keep";

@@ -1,6 +1,6 @@
 //! Models that are not in the catalogue: Ollama's, and those of any server.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::access::{Access, check_key};
 use super::asker::Stopped;
@@ -10,6 +10,7 @@ use super::model::{Chosen, OFFLINE, OLLAMA, OTHER_MODEL, check_model_id};
 use super::step::StepOption;
 use super::talk::{Line, Talk};
 use crate::providers::{ModelRef, known_provider};
+use crate::support::json;
 
 /// Has the key of a server of one's own.
 pub const CUSTOM_KEY: &str = "CUSTOM_API_KEY";

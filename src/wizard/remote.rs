@@ -1,6 +1,8 @@
 //! Only a client here: the gateway is another machine.
 
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::support::json;
 
 use super::asker::Stopped;
 use super::draft::Draft;

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
-
 use super::asker::{Asker, Stopped};
 use super::changes::{ConfigWriter, Written};
 use super::draft::Draft;
@@ -12,7 +10,7 @@ use super::step::StepOption;
 use super::talk::Talk;
 use super::{channels, gateway, model, remote, workspace};
 use crate::config::Env;
-use crate::support::Clock;
+use crate::support::{Clock, json};
 
 /// What this is, and what is dangerous about it.
 const RISK: &str = "\

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::asker::{Asker, Stopped};
 use super::ending::Outcome;
 use super::step::{Answer, Step, StepKind, WrongAnswer};
-use crate::support::{BoxFuture, Ids};
+use crate::support::{BoxFuture, Ids, json};
 
 /// Somebody who looks for a key may take a while; later he begins again.
 const STEP_LIMIT: Duration = Duration::from_mins(30);

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use crate::support::Secret;
+use crate::support::{Secret, json};
 use crate::telemetry;
 
 /// Longer than any key, path or address.

@@ -1,10 +1,8 @@
 //! Questions by kind, for the script.
 
-use serde_json::json;
-
 use super::asker::{Asker, Stopped};
 use super::step::{Answer, Check, Step, StepKind, StepOption};
-use crate::support::Secret;
+use crate::support::{Secret, json};
 
 /// A conversation with whoever answers.
 pub struct Talk<'a>(pub &'a mut dyn Asker);

@@ -1,11 +1,10 @@
 //! Where the agent works, and what it is called.
 
-use serde_json::json;
-
 use super::asker::Stopped;
 use super::draft::{Draft, blocking};
 use super::talk::{Line, Talk};
 use crate::agent::workspace::set_up;
+use crate::support::json;
 
 /// Longest name of an agent; it stands in lists.
 const NAME_MAX: usize = 60;

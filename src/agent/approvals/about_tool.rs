@@ -3,7 +3,7 @@
 //! Promises: what is shown is the whole call; without a yes in time it is a no.
 //! Whoever gives up waiting takes the question back. Must not: know why it is asked.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::authorize::{ApprovalNews, SHOWN_MAX, Withdrawal, slug};
 use super::pending::{Decision, Draft, QuestionKind};
@@ -11,6 +11,7 @@ use super::service::Approvals;
 use crate::bus::Audience;
 use crate::config::GUARDRAIL_ASK_LIMIT;
 use crate::sessions::SessionKey;
+use crate::support::json;
 
 /// Who asks, as plugins are called.
 const ASKER: &str = "guardrails";

@@ -112,7 +112,7 @@ const MAX_STARS: usize = 8;
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::support::json;
 
     use super::*;
 

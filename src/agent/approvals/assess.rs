@@ -7,7 +7,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::support::json;
 
 use super::allowlist::Entry;
 use super::permit::Program;

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::assess::Assessment;
 use super::denial::Denial;
@@ -20,7 +20,7 @@ use super::service::Approvals;
 use crate::bus::Audience;
 use crate::config::{ExecAsk, ExecSecurity, GUARDRAIL_ASK_LIMIT};
 use crate::sessions::SessionEntry;
-use crate::support::{BoxFuture, blocking};
+use crate::support::{BoxFuture, blocking, json};
 
 /// What a person can read and a client shows whole, in bytes. A longer command
 /// is not shown in part: it is refused.

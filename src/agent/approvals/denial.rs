@@ -2,7 +2,9 @@
 
 use std::io;
 
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::support::json;
 
 use super::request::ExecRequest;
 

@@ -11,14 +11,14 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tokio::sync::Mutex;
 
 use super::allowlist::Entry;
 use super::policy;
 use crate::store::{FileError, write_private};
-use crate::support::{self, Ids, hex};
+use crate::support::{self, Ids, hex, json};
 
 /// Thousands of entries; keeps a wrong file from filling memory.
 const FILE_LIMIT: u64 = 4 * 1024 * 1024;

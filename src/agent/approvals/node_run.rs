@@ -4,12 +4,12 @@
 //! the variables, the agent and the session that were shown, and for nothing
 //! else; what goes to the node is what was shown, not what the client says now.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::pending::{Decision, QuestionKind};
 use super::service::Approvals;
-use crate::support::hex;
+use crate::support::{hex, json};
 
 /// Why a decision does not count for a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
@@ -23,6 +23,7 @@ use super::policy::Policy;
 use super::request::ExecRequest;
 use super::service::Approvals;
 use crate::config::ExecSecurity;
+use crate::support::json;
 
 /// A permit is redeemed at once by whoever asked for it.
 const LIFETIME: Duration = Duration::from_mins(1);

@@ -10,9 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
+
+use crate::support::json;
 
 /// As in the original.
 const REMEMBERED: Duration = Duration::from_secs(15);

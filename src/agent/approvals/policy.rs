@@ -151,11 +151,11 @@ pub(super) fn is_followable(file: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
 
     use super::*;
     use crate::agent::approvals::ExecHost;
     use crate::config::{ExecAsk as Ask, ExecSecurity as Security};
+    use crate::support::json;
 
     fn request() -> ExecRequest {
         ExecRequest::example(ExecHost::Gateway)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::file::{ApprovalsFile, ApprovalsFileError, ApprovalsSnapshot};
 use super::pending::{AskError, Decision, Draft, FindError, Pending, Question, QuestionKind};
@@ -11,7 +11,7 @@ use crate::bus::{Audience, Bus, EventKind};
 use crate::config::Settings;
 use crate::protocol::Scope;
 use crate::sessions::{SessionKey, Sessions};
-use crate::support::{Clock, Ids, Live};
+use crate::support::{Clock, Ids, Live, json};
 
 /// What approvals work with.
 pub struct ApprovalsParts {

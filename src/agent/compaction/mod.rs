@@ -13,13 +13,14 @@ pub use plan::{Nothing, block_tokens, text_tokens};
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::protocol::message::Usage;
 use crate::providers::{Api, ProviderError};
 use crate::sessions::{
     Compaction, CompactionReason, ContextEntry, SessionEntry, SessionError, SessionKey,
 };
+use crate::support::json;
 
 use super::emitter::Emitter;
 use super::feed::RunNews;

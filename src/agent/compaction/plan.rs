@@ -179,7 +179,9 @@ fn size(blocks: &[ContentBlock]) -> usize {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     fn entry(number: usize, message: Value) -> ContextEntry {
         let message = serde_json::from_value(message).unwrap();

@@ -181,7 +181,9 @@ pub fn files(entries: &[ContextEntry]) -> CompactedFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     fn entry(message: Value) -> ContextEntry {
         let message = serde_json::from_value(message).unwrap();

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::Emitter;
 use crate::agent::feed::RunNews;
@@ -11,7 +11,7 @@ use crate::agent::guardrails::GuardNews;
 use crate::agent::tools::{ToolKind, ToolOutput};
 use crate::bus::{Audience, EventKind};
 use crate::protocol::message::ToolCall;
-use crate::support::without_nulls;
+use crate::support::{json, without_nulls};
 
 /// What the card of a command says that waits for a person.
 const AWAITING: &str = "Awaiting approval before command can run.";

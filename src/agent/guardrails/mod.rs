@@ -9,7 +9,7 @@
 
 mod review;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::approvals::ToolQuestion;
 use super::run::ActiveRun;
@@ -17,6 +17,7 @@ use super::tools::{CallNews, ToolContext, ToolNews, ToolOutput, ToolSource, Tool
 use crate::auth::Owner;
 use crate::config::{GuardedCall, RunContext, Strategy};
 use crate::protocol::message::ToolCall;
+use crate::support::json;
 
 /// `by` in the details of a call that they refused.
 pub const GUARDRAILS: &str = "guardrails";

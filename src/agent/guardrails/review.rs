@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::json;
 
 use crate::agent::spent::{add, charge};
 use crate::agent::tools::ToolContext;
@@ -16,6 +15,7 @@ use crate::protocol::message::{
     AgentMessage, AssistantMessage, StopReason, ToolCall, UserMessage, text_of,
 };
 use crate::providers::ModelRequest;
+use crate::support::json;
 
 /// As in the upstream of the action chat: the call waits for it.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -19,13 +19,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::tools::Tool;
 use super::web::Tls;
 use crate::config::{Env, Settings};
-use crate::support::{Live, Tasks};
+use crate::support::{Live, Tasks, json};
 pub use naming::SEPARATOR;
 use server::Server;
 use tool::McpTool;

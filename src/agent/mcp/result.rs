@@ -7,11 +7,11 @@
 use std::borrow::Cow;
 
 use rmcp::model::{CallToolResult, ContentBlock as Content, ResourceContents};
-use serde_json::json;
 
 use crate::agent::tools::ToolOutput;
 use crate::agent::tools::files::picture;
 use crate::protocol::message::ContentBlock;
+use crate::support::json;
 use crate::telemetry::without_secrets;
 
 /// Longest text of a result; longer ones fill the model's context.

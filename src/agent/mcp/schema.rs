@@ -3,7 +3,9 @@
 //! Owns: making of them what models and our own check take. Promises: nothing
 //! outside of the schema is referred to, whose lookup would be a request.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+
+use crate::support::json;
 
 /// Largest schema; all of them go to the model with every call.
 const MAX_BYTES: usize = 64 * 1024;

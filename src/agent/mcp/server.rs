@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rmcp::service::{Peer, RoleClient};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::Surroundings;
 use super::connect::{self, Connection, Offered};
 use crate::config::mcp::{McpServer, McpWay};
+use crate::support::json;
 use crate::telemetry;
 
 /// How long one that broke rests, the first time; doubled each time.

@@ -8,11 +8,12 @@
 use std::collections::HashSet;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::files;
 use crate::agent::reach::{Reach, ReachError};
 use crate::config::{AgentSettings, Settings};
+use crate::support::json;
 
 /// Names of the diary; the first is the usual one.
 const DIARY: [&str; 2] = ["DREAMS.md", "dreams.md"];

@@ -118,7 +118,9 @@ fn short(text: &str, most: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     /// What a model reads here, in tokens: 12 000 bytes of a result, or 4 000 of all.
     const WINDOW: u64 = 10_000;

@@ -3,11 +3,12 @@
 //! Promises: one account of a channel has one agent; a binding of one person or
 //! group is never changed.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::error::RosterError;
 use super::{Roster, entries};
 use crate::sessions::AgentId;
+use crate::support::json;
 
 /// What a binding is for.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::error::RosterError;
 use super::text::{AVATAR_MAX, LINE_MAX, line};
 use super::{Roster, entries};
 use crate::config::AgentIdentity;
 use crate::sessions::AgentId;
+use crate::support::json;
 
 /// An agent that is to be.
 #[derive(Debug, Clone, Default)]

@@ -2,11 +2,12 @@
 //!
 //! Must not: read or write files.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::error::RosterError;
 use crate::config::AgentIdentity;
 use crate::sessions::AgentId;
+use crate::support::json;
 
 /// The agent that is there when the file lists none.
 pub const MAIN: &str = "main";

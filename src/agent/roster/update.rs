@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::error::RosterError;
 use super::text::{AVATAR_MAX, LINE_MAX, line};
 use super::{Roster, entries};
 use crate::config::AgentIdentity;
 use crate::sessions::AgentId;
+use crate::support::json;
 
 /// What is to be changed of an agent. What is `None` stays.
 #[derive(Debug, Clone, Default)]

@@ -144,12 +144,10 @@ fn platform() -> &'static str {
 mod tests {
     use std::path::Path;
 
-    use serde_json::json;
-
     use super::*;
     use crate::agent::skills::scan::{Heads, tests as scan};
     use crate::config::secrets::SecretInput;
-    use crate::support::Secret;
+    use crate::support::{Secret, json};
 
     fn judge(home: &Path, settings: &SkillsSettings, config: &Value, env: &Env) -> Vec<Verdict> {
         let skills = Heads::default().find(settings, home).into_iter();

@@ -1,6 +1,8 @@
 //! Skills as commands of a chat: `/skill <name> [words]` and `/<name> [words]`.
 
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::support::json;
 
 use super::check::Verdict;
 

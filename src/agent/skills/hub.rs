@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use reqwest::Url;
 use reqwest::header::ACCEPT;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::agent::web::{Tls, read_body};
 use crate::config::Env;
 use crate::providers::{is_loopback, root_cause};
-use crate::support::{Secret, without_nulls};
+use crate::support::{Secret, json, without_nulls};
 use crate::telemetry;
 
 /// Where it is; the second is the name in programs of the registry.

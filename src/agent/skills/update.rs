@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::agent::exec::environment::is_refused;
 use crate::config::edit::{EditError, ValuePath, remove, set};
 use crate::config::{REDACTED, SaveError, edit_file, is_variable};
-use crate::support::Secret;
+use crate::support::{Secret, json};
 
 /// Longest key of a skill.
 const MAX_KEY: usize = 128;

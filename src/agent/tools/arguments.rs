@@ -7,9 +7,10 @@ use std::fmt::Write as _;
 
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::providers::ToolSpec;
+use crate::support::json;
 
 /// The arguments as the schema wants them.
 ///

@@ -3,11 +3,11 @@
 //! Promises: such a call has a result at once, as each call needs one; it says that
 //! the true one is still to come, which the client sends as its next message.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Tool, ToolContext, ToolKind, ToolOutput};
 use crate::providers::ToolSpec;
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, json};
 
 /// A tool of whoever asked.
 pub struct ClientTool(ToolSpec);

@@ -6,7 +6,7 @@
 //! be spawned, or that names a chat to which the agent may not write by itself, other than to
 //! be turned off. Only for the gateway's owner.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{Tool, ToolContext, ToolKind, ToolOutput, ToolScope};
 use crate::agent::approvals::{ExecWords, Lineage};
@@ -18,7 +18,7 @@ use crate::protocol::methods::cron::{
 };
 use crate::providers::ToolSpec;
 use crate::sessions::{AgentId, SessionKey};
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, json};
 
 /// What a job may be made of, for models that write it beside the action.
 const OF_JOB: [&str; 10] = [

@@ -1,10 +1,10 @@
 //! `gateway`: how the gateway is; nothing changes by it.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Tool, ToolContext, ToolKind, ToolOutput};
 use crate::providers::ToolSpec;
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, json};
 
 /// The tool.
 pub struct GatewayStatus;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::files::{PICTURE_MAX, blocking, reach, takes_pictures, text};
 use super::web::user_agent;
@@ -15,7 +15,7 @@ use crate::config::web::FetchConfig;
 use crate::protocol::message::{AgentMessage, ContentBlock, UserContent, UserMessage, text_of};
 use crate::providers::{ModelInfo, ModelRequest, PictureSize, ToolSpec, picture_fits};
 use crate::sessions::MediaType;
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, json};
 
 const NAME: &str = "image";
 /// What is asked when nobody asks anything else.

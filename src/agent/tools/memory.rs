@@ -1,6 +1,6 @@
 //! `memory_search` and `memory_get`: what an agent has written down.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::files::{reach, text};
 use super::{Tool, ToolContext, ToolKind, ToolOutput};
@@ -8,7 +8,7 @@ use crate::agent::memory::{self, Excerpt};
 use crate::config::Settings;
 use crate::providers::ToolSpec;
 use crate::store::MemoryHit;
-use crate::support::{BoxFuture, blocking};
+use crate::support::{BoxFuture, blocking, json};
 
 /// Results when nobody asks for another number, as in the original.
 const RESULTS: usize = 6;

@@ -3,7 +3,7 @@
 //! Promises: an agent reaches its own conversation, and whom the configuration
 //! names; nobody else, whatever the model wants.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::files::{blocking, reach};
 use super::{Tool, ToolContext, ToolOutput};
@@ -11,7 +11,7 @@ use crate::channels::{
     Channels, DeliveryError, MediaItem, Outgoing, Refused, Target, TargetError, Wanted,
 };
 use crate::providers::ToolSpec;
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, json};
 
 /// The actions, with those that a channel may not have.
 const ACTIONS: [&str; 5] = ["send", "reply", "react", "edit", "delete"];

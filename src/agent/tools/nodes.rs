@@ -7,7 +7,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::files::picture;
 use super::{Tool, ToolContext, ToolOutput};
@@ -15,7 +15,7 @@ use crate::agent::web::wrap;
 use crate::nodes::{NodeCall, NodeRow, policy};
 use crate::protocol::message::ContentBlock;
 use crate::providers::ToolSpec;
-use crate::support::{BoxFuture, without_nulls};
+use crate::support::{BoxFuture, json, without_nulls};
 
 /// Most characters of an answer that the model gets to see.
 const MAX_SHOWN: usize = 50_000;

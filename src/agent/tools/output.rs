@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::protocol::message::{ContentBlock, Usage, text_of};
+use crate::support::json;
 use crate::telemetry::result_without_secrets;
 
 /// What a tool answers, or has to show so far.

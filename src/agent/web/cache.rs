@@ -82,7 +82,8 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    use crate::support::json;
 
     const TTL: Duration = Duration::from_mins(15);
 

@@ -65,7 +65,7 @@ pub fn hold_listening(before: &Settings, after: &mut Settings) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::support::json;
 
     use super::*;
 

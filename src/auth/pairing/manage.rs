@@ -1,11 +1,11 @@
 //! What somebody who may manage devices does with them.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::auth::Principal;
 use crate::protocol::{ErrorShape, Role, Scope};
 use crate::store::DeviceRow;
-use crate::support::Secret;
+use crate::support::{Secret, json};
 
 use super::decide::{ApproveError, approve, live};
 use super::scopes::covers_all;

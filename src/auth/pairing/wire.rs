@@ -1,9 +1,10 @@
 //! Devices and requests as clients see them. No token is among it.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::protocol::ErrorShape;
 use crate::store::{DeviceFacts, PairedDevice, PendingDevice};
+use crate::support::json;
 
 use super::REQUEST_LIFE_MS;
 use super::decide::{Ask, Reason};

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::body::Body;
 use super::channel::{Action, Channel, Ear, Refused, SendFailure, Sent};
@@ -24,7 +24,7 @@ use super::hook::{HookRefusal, HookRequest};
 use super::inbound::{Inbound, RemoteFile};
 use crate::config::channels::{ChannelAccount, TelegramSettings};
 use crate::store::{OutboxAddress, OutboxPart};
-use crate::support::{BoxFuture, Secret};
+use crate::support::{BoxFuture, Secret, json};
 
 use api::{Api, ApiError};
 use update::Bot;

@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::update::{self, Bot};
 use super::{ApiError, Telegram};
 use crate::channels::channel::Ear;
 use crate::channels::inbound::Inbound;
+use crate::support::json;
 
 /// How long the API may wait for something to tell, in seconds.
 const WAIT_SECONDS: u64 = 25;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::api::{ApiError, Upload};
 use super::{Telegram, format};
@@ -10,6 +10,7 @@ use crate::channels::body::{Body, MediaItem, Poll};
 use crate::channels::channel::{Action, Refused, SendFailure, Sent};
 use crate::channels::media::read_kept;
 use crate::store::OutboxAddress;
+use crate::support::json;
 
 /// How often a place may have changed: once its chat, and once its thread.
 const FOLLOWED: usize = 2;

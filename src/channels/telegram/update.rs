@@ -200,7 +200,8 @@ fn files(message: &Value) -> Vec<RemoteFile> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    use crate::support::json;
 
     fn bot() -> Bot {
         Bot { id: 99, username: "ClawBot".into() }

@@ -99,7 +99,8 @@ pub fn read(body: &[u8]) -> Result<Inbound, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    use crate::support::json;
 
     fn read_json(body: &Value) -> Result<Inbound, String> {
         read(body.to_string().as_bytes())

@@ -15,7 +15,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
 use reqwest::{StatusCode, Url};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::body::{Body, MediaItem};
 use super::channel::{Action, Channel, Refused, SendFailure, Sent};
@@ -26,7 +26,7 @@ use crate::agent::web::Tls;
 use crate::config::channels::{ChannelAccount, WebhookSettings};
 use crate::providers::root_cause;
 use crate::store::OutboxPart;
-use crate::support::{BoxFuture, Clock, Secret};
+use crate::support::{BoxFuture, Clock, Secret, json};
 
 pub use signature::{SIGNATURE, TIMESTAMP, sign};
 

@@ -5,13 +5,12 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use clap::Args;
-use serde_json::json;
 
 use super::{conflicts, place, roster, settings, show, shown, stays};
 use crate::agent::roster::{BindingPlace, Bound, NewAgent};
 use crate::app;
 use crate::config::Env;
-use crate::support::{Clock, SystemClock, without_nulls};
+use crate::support::{Clock, SystemClock, json, without_nulls};
 
 /// Arguments of `clawgate agents add`.
 #[derive(Debug, Clone, Args)]

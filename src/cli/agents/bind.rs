@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::json;
 
 use super::{conflicts, named, place, roster, settings, show, shown, stays};
 use crate::agent::roster::BindingPlace;
 use crate::config::Env;
+use crate::support::json;
 
 /// Arguments of `clawgate agents bind`.
 #[derive(Debug, Clone, Args)]

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::client::Client;
 use super::super::{ConnectArgs, Screen, Surroundings};
@@ -15,6 +15,7 @@ use crate::config::{Env, Settings};
 use crate::sessions::AgentId;
 use crate::store::instance::{InstanceLock, running_at};
 use crate::store::{SessionQuery, SqliteStore, Store};
+use crate::support::json;
 
 /// Arguments of `clawgate agents delete`.
 #[derive(Debug, Clone, Args)]

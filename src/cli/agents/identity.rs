@@ -5,14 +5,13 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use serde_json::json;
 
 use super::{named, roster, settings, show};
 use crate::agent::roster::AgentChange;
 use crate::agent::workspace::{Avatar, FileIdentity, identity_of};
 use crate::config::{Env, Settings};
 use crate::sessions::AgentId;
-use crate::support::without_nulls;
+use crate::support::{json, without_nulls};
 
 /// Arguments of `clawgate agents set-identity`.
 #[derive(Debug, Clone, Args)]

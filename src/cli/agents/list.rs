@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::format::table;
 use super::{named, settings, show};
@@ -11,7 +11,7 @@ use crate::agent::workspace::identity_of;
 use crate::config::channels::Binding;
 use crate::config::{AgentSettings, Env, Settings};
 use crate::sessions::AgentId;
-use crate::support::without_nulls;
+use crate::support::{json, without_nulls};
 
 /// Arguments of `clawgate agents list`.
 #[derive(Debug, Clone, Default, Args)]

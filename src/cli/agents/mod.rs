@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::checked::would_work;
 use super::output::say;
@@ -22,7 +22,7 @@ use crate::agent::roster::{BindingPlace, Roster};
 use crate::config::channels::ChannelKind;
 use crate::config::{self, Env, Overrides, Settings};
 use crate::sessions::AgentId;
-use crate::support::SystemClock;
+use crate::support::{SystemClock, json};
 
 /// Arguments of `clawgate agents`.
 #[derive(Debug, Clone, Args)]

@@ -12,14 +12,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, ensure};
 use clap::{Args, Subcommand};
-use serde_json::json;
 use tempfile::NamedTempFile;
 
 use super::format::size;
 use super::output::say_of_others;
 use crate::config::{Env, Paths};
 use crate::sessions::iso_time;
-use crate::support::{Clock, SystemClock};
+use crate::support::{Clock, SystemClock, json};
 
 /// What to do with what was written.
 const ADVICE: &str = "It has the token and the keys of the gateway: keep it as you keep those.\n";

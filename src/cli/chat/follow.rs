@@ -5,12 +5,13 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use crate::cli::client::{Client, ClientError, Event, GatewayError, Incoming, RequestId};
 use crate::cli::screen::spelled_out;
 use crate::cli::{CliError, Screen};
+use crate::support::json;
 
 use super::streamed::Streamed;
 

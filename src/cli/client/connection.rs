@@ -7,8 +7,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
+
+use crate::support::json;
 
 use super::error::{ClientError, GatewayError};
 use super::frame::{Event, Frame};

@@ -205,7 +205,8 @@ fn closed_text(code: u16, reason: &str, shutdown: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    use crate::support::json;
 
     fn refusal(code: &str, message: &str, detail: &str) -> Box<GatewayError> {
         serde_json::from_value(

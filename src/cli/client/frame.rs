@@ -74,7 +74,8 @@ pub(super) fn parse(message: &[u8]) -> Result<Option<Frame>, serde_json::Error> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    use crate::support::json;
 
     #[test]
     fn answers_and_events_are_told_apart_and_the_rest_is_passed_over() {

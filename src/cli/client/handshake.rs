@@ -6,10 +6,10 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::protocol::Scope;
-use crate::support::Secret;
+use crate::support::{Secret, json};
 
 use super::error::{ClientError, GatewayError};
 use super::frame::Frame;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::cli::checked::would_work;
 use crate::cli::output::{note, say};
@@ -16,6 +16,7 @@ use crate::config::document::{
 use crate::config::edit::{Step, ValuePath};
 use crate::config::keys::{self, Kind};
 use crate::config::{self, Env};
+use crate::support::json;
 
 /// A value that is typed or piped in; far more than anybody writes.
 const VALUE_MAX: u64 = 1024 * 1024;

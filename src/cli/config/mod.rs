@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use change::{GetArgs, SchemaArgs, SetArgs, UnsetArgs};
 
@@ -21,6 +21,7 @@ use crate::config::edit::ValuePath;
 use crate::config::keys::{self, Found};
 use crate::config::redact::redacted_at;
 use crate::config::{self, ConfigError, Env, Explained, Origin, Overrides, Paths, Settings};
+use crate::support::json;
 
 /// Arguments of `clawgate config`.
 #[derive(Debug, Clone, Args)]

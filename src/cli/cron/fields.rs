@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::cli::CliError;
+use crate::support::json;
 
 /// Flags that say what a job is, or what changes of it.
 #[derive(Debug, Default, Args)]

@@ -7,14 +7,14 @@ mod fields;
 mod which;
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use self::fields::JobFlags;
 use self::which::Which;
 use super::client::Client;
 use super::{CliError, ConnectArgs, Screen, Surroundings, format};
 use crate::sessions::iso_time;
-use crate::support::{Clock, SystemClock};
+use crate::support::{Clock, SystemClock, json};
 
 /// Arguments of `clawgate cron`.
 #[derive(Debug, Args)]

@@ -1,9 +1,10 @@
 //! Which job is meant.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::cli::CliError;
 use crate::cli::client::Client;
+use crate::support::json;
 
 /// The jobs that somebody means.
 #[derive(Debug, PartialEq, Eq)]

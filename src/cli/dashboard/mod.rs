@@ -12,7 +12,8 @@ mod tailscale;
 use std::net::{IpAddr, SocketAddr};
 
 use clap::{Args, ValueEnum};
-use serde_json::json;
+
+use crate::support::json;
 
 use super::client::GatewayUrl;
 use super::devices::Way;

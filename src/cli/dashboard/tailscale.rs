@@ -42,7 +42,8 @@ fn name_of(status: &Value, port: u16) -> Option<GatewayUrl> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    use crate::support::json;
 
     #[test]
     fn the_site_is_the_one_whose_root_leads_to_the_gateway() {

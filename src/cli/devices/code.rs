@@ -7,12 +7,11 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use clap::Args;
 use qrcode::render::unicode::Dense1x2;
 use qrcode::{EcLevel, QrCode};
-use serde_json::json;
 
 use super::super::client::GatewayUrl;
 use super::super::{CliError, ConnectArgs, Screen, Surroundings};
 use super::{Way, show, text};
-use crate::support::route_to;
+use crate::support::{json, route_to};
 
 /// Not on this machine (RFC 5737): the address towards it is the one in the network.
 const ELSEWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 9);

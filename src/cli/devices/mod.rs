@@ -5,7 +5,9 @@
 //! running gateway does, so that whoever loses something is closed at once.
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::support::json;
 
 use super::client::Client;
 use super::control::Control;

@@ -9,7 +9,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::support::json;
 
 /// Something is broken or open.
 const CRITICAL: u8 = 1;

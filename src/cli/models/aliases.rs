@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::set::meant;
 use super::{Facts, change, table};
@@ -12,6 +12,7 @@ use crate::config::Env;
 use crate::config::document::ConfigWrite;
 use crate::config::edit::{Step, ValuePath};
 use crate::providers::{ModelRef, known_provider};
+use crate::support::json;
 
 /// What names a model in a config, beside the list of those that may be chosen.
 const NAMING: [&str; 4] = ["fallbacks", "model", "primary", "reviewModel"];

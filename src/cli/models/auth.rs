@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::onboard::INTERRUPTED;
 use super::super::onboard::keys::{Key, Keys};
@@ -16,7 +16,7 @@ use crate::config::Env;
 use crate::config::profiles::ProfileMode;
 use crate::providers::credentials::{ProfileFile, path_below, status};
 use crate::providers::known_providers;
-use crate::support::Secret;
+use crate::support::{Secret, json};
 
 /// Longer than any key; a token of an OAuth login is some kilobytes.
 const MAX_KEY: u64 = 64 * 1024;

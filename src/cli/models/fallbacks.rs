@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::set::{Meant, meant};
 use super::{Facts, change};
 use crate::cli::output::say;
 use crate::config::Env;
 use crate::config::document::ConfigWrite;
+use crate::support::json;
 
 const KEY: &str = "agents.defaults.model.fallbacks";
 

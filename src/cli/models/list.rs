@@ -3,13 +3,14 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::output::say;
 use super::{Facts, table};
 use crate::config::Env;
 use crate::providers::credentials::ProfileState;
 use crate::providers::{InputKind, ModelInfo, View};
+use crate::support::json;
 
 /// Arguments of `clawgate models list`.
 #[derive(Debug, Clone, Args)]

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::checked::would_work;
 use super::output::say;
@@ -24,7 +24,7 @@ use crate::app;
 use crate::config::document::{self, ConfigBase, ConfigWrite};
 use crate::config::{self, Env, Overrides, Settings};
 use crate::providers::Failover;
-use crate::support::{Clock, SystemClock};
+use crate::support::{Clock, SystemClock, json};
 
 /// Arguments of `clawgate models`.
 #[derive(Debug, Clone, Args)]

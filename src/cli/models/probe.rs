@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Facts;
 use crate::providers::{ModelInfo, probe};
+use crate::support::json;
 
 /// Asks `model` with each credential that there is for it.
 pub async fn ask(

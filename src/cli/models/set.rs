@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Facts, change};
 use crate::config::Env;
 use crate::config::document::ConfigWrite;
 use crate::providers::{Catalog, ModelRef, NameError, known_provider};
+use crate::support::json;
 
 /// Arguments of `clawgate models set`.
 #[derive(Debug, Clone, Args)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::output::say;
 use super::list::has_profile;
@@ -13,6 +13,7 @@ use super::{Facts, agent, probe, table};
 use crate::config::Env;
 use crate::providers::credentials::{ProfileState, status};
 use crate::providers::{ModelInfo, key_in_environment, known_provider};
+use crate::support::json;
 
 /// A provider that is well answers within this.
 const PROBE_MS: u64 = 8000;

@@ -5,12 +5,12 @@ use std::io::{self, Read};
 
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::provider_keys::KeyArgs;
 use crate::config::{BindChoice, Env};
 use crate::providers::{key_in_environment, known_provider, known_providers};
-use crate::support::Secret;
+use crate::support::{Secret, json};
 use crate::wizard::{CUSTOM, CUSTOM_KEY, KEEP, Mode, OFFLINE, OLLAMA, SKIP, key_name};
 
 /// Longer than any key.

@@ -17,13 +17,13 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::checked::would_work;
 use super::output::{note, say};
 use super::service::{self, InstallArgs};
 use crate::config::{self, Env, Overrides};
-use crate::support::SystemClock;
+use crate::support::{SystemClock, json};
 use crate::wizard::{self, FileWriter, Mode, Outcome, Section, Setup, Stopped, next_steps};
 
 pub use flags::OnboardArgs;

@@ -1,12 +1,12 @@
 //! Answers of flags first, then those of the terminal, or what is usual.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::flags::Answers;
 use super::terminal::Terminal;
 use crate::config::Env;
 use crate::providers::{key_in_environment, known_providers};
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, json};
 use crate::wizard::{Answer, Asker, KEEP, OTHER_MODEL, SKIP, Step, StepKind, Stopped, WrongAnswer};
 
 /// Whoever answers.

@@ -5,10 +5,11 @@
 
 use std::io::{self, Write};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::keys::{Key, Keys};
 use crate::cli::screen::harmless;
+use crate::support::json;
 use crate::wizard::{Answer, Step, StepKind, Stopped, WrongAnswer};
 
 /// Lines of a list that are shown at a time.

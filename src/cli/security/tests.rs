@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::*;
 use crate::cli::doctor::Severity;
+use crate::support::json;
 
 /// Ids of what is not well, with how bad it is.
 fn found(config: &Value) -> BTreeMap<&'static str, Severity> {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::definition::Wanted;
 use super::holder::Holder;
@@ -14,6 +14,7 @@ use super::{Done, ServiceError};
 use crate::config::{self, Env, Overrides, Settings};
 use crate::providers::{key_in_environment, known_providers};
 use crate::store::atomic::{create_private_dir, write_private};
+use crate::support::json;
 
 /// Variables that are secret, beside the keys of providers.
 const SECRETS: [&str; 2] = ["OPENCLAW_GATEWAY_TOKEN", "OPENCLAW_GATEWAY_PASSWORD"];

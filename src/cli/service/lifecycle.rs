@@ -7,7 +7,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::holder::{Holder, is_held, told_at};
@@ -16,6 +15,7 @@ use super::{Done, ServiceError};
 use crate::cli::client::{Client, ClientError, Target};
 use crate::cli::{Screen, Surroundings};
 use crate::store::instance::Running;
+use crate::support::json;
 
 /// A gateway that is told to stop lets runs end for 10 s, and may be held up some seconds
 /// more by channels and disks.

@@ -15,7 +15,9 @@ mod place;
 mod status;
 
 use clap::{Args, Subcommand};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+
+use crate::support::json;
 
 use self::error::ServiceError;
 use super::{CliError, Screen, Surroundings, format};

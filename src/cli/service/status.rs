@@ -1,7 +1,7 @@
 //! `clawgate gateway status`, in the words of OpenClaw.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::holder::Holder;
 use super::manager::Seen;
@@ -9,7 +9,7 @@ use super::place::{Installed, Place};
 use crate::cli::client::{Client, Target};
 use crate::cli::{CliError, ConnectArgs, Screen, Surroundings, format};
 use crate::config::{self, Overrides};
-use crate::support::{Clock, SystemClock};
+use crate::support::{Clock, SystemClock, json};
 use crate::telemetry::LogPlace;
 
 /// Arguments of `clawgate gateway status`.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::files::{Folder, Printed};
 use crate::app;
@@ -19,6 +19,7 @@ use crate::dialects::claude::{export, history};
 use crate::sessions::{
     Media, SessionKey, Source, StoredSession, StoredTranscript, TranscriptFormat, stored_sessions,
 };
+use crate::support::json;
 
 /// Exit code when something was left out.
 const LEFT_OUT: u8 = 3;

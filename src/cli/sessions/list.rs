@@ -1,12 +1,12 @@
 //! `clawgate sessions list`.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::cli::format::{self, span, table};
 use crate::cli::status::tokens;
 use crate::cli::{CliError, ConnectArgs, Screen, Surroundings};
-use crate::support::{Clock, SystemClock};
+use crate::support::{Clock, SystemClock, json};
 
 /// Arguments of `clawgate sessions list`.
 #[derive(Debug, Args)]

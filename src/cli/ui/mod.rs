@@ -15,12 +15,13 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::format::{count, size};
 use super::output::say;
 use crate::config::{self, Env, Overrides, Settings};
 use crate::handlers::SERVER_VERSION;
+use crate::support::json;
 
 /// The file that says what was installed; hidden, so it is not served.
 const MARK: &str = ".clawgate.json";

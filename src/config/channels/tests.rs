@@ -1,6 +1,8 @@
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::support::json;
 
 use super::*;
 

@@ -148,10 +148,9 @@ pub fn rewritten(text: &str, before: &Value, after: &Value) -> Result<String, Ed
 mod tests {
     use std::path::Path;
 
-    use serde_json::json;
-
     use super::*;
     use crate::config::parse;
+    use crate::support::json;
 
     #[test]
     fn a_patch_merges_members_takes_away_and_finds_items_by_their_ids() {

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
 use crate::config::REDACTED;
+use crate::support::json;
 
 const FILE: &str = "{\n  // the door\n  gateway: { port: 1, auth: { token: 'secret-1' } },\n  \
                     models: { providers: { p: { apiKey: \"${KEY}\", baseUrl: 'http://h' } } },\n  \

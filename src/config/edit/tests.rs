@@ -1,6 +1,8 @@
 #![allow(clippy::needless_pass_by_value)] // `json!(…)` reads best in place
 
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::support::json;
 
 use super::*;
 

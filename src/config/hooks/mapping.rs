@@ -276,7 +276,9 @@ impl HookMapping {
 mod tests {
     use std::path::Path;
 
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     use super::*;
 

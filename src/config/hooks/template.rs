@@ -175,7 +175,7 @@ pub fn value_at<'a>(body: &'a Value, ways: &[Way]) -> Option<&'a Value> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::support::json;
 
     use super::*;
 

@@ -4,10 +4,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-use serde_json::json;
-
 use super::*;
 use crate::config::parse;
+use crate::support::json;
 
 struct Home {
     directory: tempfile::TempDir,

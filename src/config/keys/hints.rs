@@ -1,10 +1,11 @@
 //! What a form shows beside the schema.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::find::join;
 use super::{FOREIGN, Key, Kind, SECTIONS};
 use crate::config::redact::{SLOTS, SlotKind};
+use crate::support::json;
 
 /// A hint for each key, by its path with `*` for free names and items: `label`,
 /// `help`, `tags`; for sections `group` and `order`; `sensitive`, `advanced`,

@@ -1,6 +1,8 @@
 //! The list as JSON schema, in the words that the original's form understands.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+
+use crate::support::json;
 
 use super::{FOREIGN, Key, Kind, SECTIONS};
 

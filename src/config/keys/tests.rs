@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::*;
 use crate::config::edit::{Step, ValuePath};
 use crate::config::redact::SlotKind;
 use crate::config::{ConfigError, Env, check};
+use crate::support::json;
 
 /// What else has to stand in a config so that a place means something: the
 /// beginning of its path, the last name in it (any when empty), and the config.

@@ -233,7 +233,7 @@ pub fn is_variable(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::support::json;
 
     use super::*;
 

@@ -120,7 +120,7 @@ fn flag(list: &[Value], at: usize) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::support::json;
 
     use super::super::redacted;
     use super::*;

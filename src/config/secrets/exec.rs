@@ -6,13 +6,13 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
 use super::{ExecProvider, SecretError, file};
 use crate::config::Env;
-use crate::support::Secret;
+use crate::support::{Secret, json};
 
 /// The version of the question and the answer.
 const PROTOCOL: u64 = 1;

@@ -190,7 +190,9 @@ impl fmt::Debug for SecretInput {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     fn read(value: Value) -> Result<SecretInput, String> {
         serde_json::from_value(value).map_err(|error| error.to_string())

@@ -67,7 +67,7 @@ pub fn is_target(id: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::support::json;
 
     use super::*;
 

@@ -41,7 +41,9 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agent::{AbortReason, Family, Progress, RunEnd, RunTerms, Runs, SendRequest};
 use crate::auth::Owner;
@@ -13,7 +13,7 @@ use crate::cron::target::{Place, Wanted};
 use crate::cron::{Cron, texts};
 use crate::protocol::message::UserMessage;
 use crate::sessions::{AgentId, HEARTBEAT_KIND, SessionKey};
-use crate::support::without_nulls;
+use crate::support::{json, without_nulls};
 
 use super::silent::news;
 

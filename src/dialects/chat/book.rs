@@ -1,10 +1,11 @@
 //! Conversations as the action chat names them: by the id of their transcript.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::protocol::ErrorShape;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{AgentId, SessionKey, SessionQuery, SessionRow};
+use crate::support::json;
 
 /// Characters of a title.
 const TITLE_MAX: usize = 60;

@@ -6,10 +6,11 @@
 //! `auth/check` answers [`STATUS`], and a connection that is open does nothing but
 //! `/lockdown`. Must not: touch other clients; they have rights of their own.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::config::Settings;
 use crate::registry::{Ctx, Reply};
+use crate::support::json;
 
 use super::settings;
 

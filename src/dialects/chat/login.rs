@@ -2,9 +2,10 @@
 
 use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::http::{Asked, ok};
+use crate::support::json;
 
 /// Most bytes of its body: a secret and its name.
 const MOST_BYTES: u64 = 4096;

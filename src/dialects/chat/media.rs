@@ -14,7 +14,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::channels::{last_name, read_named};
 use crate::gateway::Gateway;
@@ -23,7 +23,7 @@ use crate::protocol::Scope;
 use crate::protocol::hello::MAX_PAYLOAD;
 use crate::sessions::{Media, MediaType, SessionKey};
 use crate::store::create_private;
-use crate::support::blocking;
+use crate::support::{blocking, json};
 
 /// Where files are kept, below the state directory.
 const FOLDER: &str = "media/outgoing/chat";

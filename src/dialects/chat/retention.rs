@@ -1,11 +1,12 @@
 //! How long conversations are kept: `session.maintenance.pruneAfter` in the four words
 //! of the dialect.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::config::{MaintenanceMode, Settings};
 use crate::protocol::ErrorShape;
 use crate::registry::{Ctx, Reply};
+use crate::support::json;
 
 use super::{book, settings};
 

@@ -6,7 +6,7 @@
 //! answered (`gateway.reload.mode`). Like `/config` of other chats, and unlike
 //! `config.patch`, it is not counted: a form has a switch for each tool.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::agent::roster::WouldWork;
 use crate::config::SaveError;
@@ -14,6 +14,7 @@ use crate::config::document::{self, ConfigWriteError};
 use crate::handlers;
 use crate::protocol::ErrorShape;
 use crate::registry::{Ctx, Reply};
+use crate::support::json;
 
 /// Who may call this may change the config.
 const METHOD: &str = "config.patch";

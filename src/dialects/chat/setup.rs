@@ -1,11 +1,12 @@
 //! What the pages of the dialect ask for when they load: whether the gateway is set
 //! up, and who its agent is.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::config::AuthMode;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::SessionKey;
+use crate::support::json;
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -160,7 +160,9 @@ mod tests {
     use std::fs::File;
     use std::io::Write;
 
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     use super::*;
 

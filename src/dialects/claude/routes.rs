@@ -4,11 +4,11 @@ use std::future::ready;
 
 use axum::http::Method;
 use axum::response::Response;
-use serde_json::json;
 
 use super::rest;
 use crate::http::{Entry, Place, Route, ok};
 use crate::protocol::Scope;
+use crate::support::json;
 
 const SESSIONS: &str = "/api/claude/sessions";
 const SESSION: &str = "/api/claude/sessions/:id";

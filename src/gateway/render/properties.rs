@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::View;
 use super::tests::rendered;
@@ -17,6 +17,7 @@ use crate::bus::{
 use crate::protocol::hello::MAX_BUFFERED_BYTES;
 use crate::protocol::{Profile, Role, Scope, Version};
 use crate::sessions::SessionKey;
+use crate::support::json;
 
 const CONNECTIONS: usize = 4;
 const SESSIONS: usize = 3;

@@ -206,7 +206,9 @@ fn bytes(numbers: &[f64]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     fn wrong(body: &Value) -> String {
         Request::read(&At::root(body)).unwrap_err().0

@@ -8,13 +8,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use reqwest::Url;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::read::{At, Wrong};
 use crate::agent::tools::user_agent;
 use crate::agent::web::{GuardedClient, PageRequest, Tls};
 use crate::config::EndpointSettings;
 use crate::registry::Ctx;
+use crate::support::json;
 
 /// Most pictures and files of a request, as in the original.
 const COUNT_MAX: usize = 8;

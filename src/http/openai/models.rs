@@ -2,10 +2,11 @@
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::target::{DEFAULT, FAMILY};
 use crate::http::{Asked, json_answer};
+use crate::support::json;
 
 /// All of them.
 pub fn list(asked: &Asked<'_>) -> Response {

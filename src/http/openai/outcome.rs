@@ -1,11 +1,12 @@
 //! What has become of a run, as clients of this API are told.
 
 use axum::http::{HeaderName, StatusCode};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agent::{AbortReason, RunEnd, RunReport};
 use crate::http::{Manner, openai_word};
 use crate::protocol::message::{ToolCall, Usage};
+use crate::support::json;
 use axum::response::{IntoResponse, Response};
 
 /// What clients of OpenAI look at before they ask again, which they do by themselves.

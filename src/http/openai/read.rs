@@ -162,7 +162,8 @@ pub async fn body(asked: &mut Asked<'_>, limit: u64) -> Result<Value, Response> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    use crate::support::json;
 
     #[test]
     fn what_is_wrong_is_told_with_its_place() {

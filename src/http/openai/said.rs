@@ -98,10 +98,10 @@ const fn is_answer(message: &AgentMessage) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
 
     use super::*;
     use crate::http::openai::words::Who;
+    use crate::support::json;
 
     #[test]
     fn what_a_session_has_heard_without_an_answer_is_not_said_again() {

@@ -1,9 +1,10 @@
 //! Tools that a client has itself.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::read::{At, Wrong};
 use crate::providers::ToolSpec;
+use crate::support::json;
 
 /// Most tools of a request; OpenAI takes as many.
 const COUNT_MAX: usize = 128;

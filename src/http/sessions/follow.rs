@@ -15,7 +15,6 @@ use axum::body::{Body, Bytes};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
 use axum::response::{IntoResponse, Response};
 use futures_util::{FutureExt, stream};
-use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 
 use super::page::{self, Wanted, seq_of};
@@ -28,6 +27,7 @@ use crate::http::manner::not_ok_for;
 use crate::protocol::ErrorShape;
 use crate::registry::Ctx;
 use crate::sessions::{Between, SessionKey, TranscriptPart};
+use crate::support::json;
 
 /// After how many milliseconds a client that was cut off comes again, as recorded.
 const BEGIN: &str = "retry: 1000\n\n";

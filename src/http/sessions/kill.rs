@@ -5,7 +5,6 @@
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use serde_json::json;
 
 use super::unknown;
 use crate::auth::Peer;
@@ -14,6 +13,7 @@ use crate::http::caller::once;
 use crate::http::manner::not_ok_for;
 use crate::http::{Asked, json_answer};
 use crate::protocol::Scope;
+use crate::support::json;
 
 const REQUESTER: &str = "x-openclaw-requester-session-key";
 const NOT_NAMED: &str =

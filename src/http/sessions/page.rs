@@ -3,7 +3,7 @@
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{follow, unknown};
 use crate::handlers::session_rest;
@@ -13,6 +13,7 @@ use crate::http::manner::not_ok_for;
 use crate::protocol::ErrorShape;
 use crate::registry::Ctx;
 use crate::sessions::{Between, SessionKey, TranscriptPart};
+use crate::support::json;
 
 /// Most messages of a page that has a limit, as in the original.
 const LIMIT_MAX: u64 = 1000;

@@ -6,11 +6,10 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use crate::agent::workspace::{Avatar, Face};
-use crate::support::hex;
+use crate::support::{hex, json};
 
 use super::super::caller::reader;
 use super::super::json_answer;

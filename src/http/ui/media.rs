@@ -13,11 +13,12 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use percent_encoding::percent_decode_str;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::config::Settings;
 use crate::gateway::Gateway;
 use crate::handlers::uploads::INBOUND;
+use crate::support::json;
 
 use super::super::caller::reader;
 use super::super::json_answer;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use axum::http::header::CACHE_CONTROL;
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
 
 use crate::agent::workspace::{Avatar, Face, FileIdentity};
 use crate::config::{AgentSettings, Settings};
 use crate::gateway::Gateway;
 use crate::handlers::SERVER_VERSION;
+use crate::support::json;
 
 use super::super::caller::reader;
 use super::super::json_answer;

@@ -14,7 +14,7 @@ use axum::body::Bytes;
 use axum::http::{Method, StatusCode, header, request};
 use axum::response::{IntoResponse, Response};
 use futures_util::Stream;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::config::Settings;
 use crate::gateway::Gateway;
@@ -22,6 +22,7 @@ use crate::handlers::uploads::{INBOUND, UPLOADS, limiting_key, most, most_of_a_p
 use crate::handlers::uploads::{owner, session};
 use crate::registry::Ctx;
 use crate::sessions::{About, Media, MediaError, MediaType, Partial, Stock, Upload};
+use crate::support::json;
 
 use super::asked::{Asked, ok};
 use super::attending::Attending;

@@ -12,7 +12,7 @@ mod wanted;
 
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::config::HooksSettings;
 use crate::config::hooks::proves;
@@ -20,7 +20,7 @@ use crate::cron::HookError;
 use crate::gateway::Gateway;
 use crate::protocol::methods::cron::WakeMode;
 use crate::registry::Services;
-use crate::support::strict_json;
+use crate::support::{json, strict_json};
 
 use super::body::{self, Unread};
 use super::caller::once;

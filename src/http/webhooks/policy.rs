@@ -3,14 +3,14 @@
 //! Promises: a request reaches no session but of the agent that it is for, and
 //! one that it chooses itself begins as the configuration says.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::config::hooks::begins_with_one;
 use crate::config::{AgentsSettings, HooksSettings};
 use crate::cron::HookAsk;
 use crate::sessions::{AgentId, KeyRules, SessionKey};
-use crate::support::{Ids, hex};
+use crate::support::{Ids, hex, json};
 
 use super::sent::{Sent, said};
 use super::wanted::{Action, Asking, Chosen};

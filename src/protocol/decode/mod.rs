@@ -63,8 +63,9 @@ pub fn params<P: Params>(
 pub fn parse(method: &str, raw: Option<&RawValue>) -> Result<Value, ErrorShape> {
     let value = match raw {
         None => Value::Null,
-        Some(raw) => json_of_javascript(raw.get())
-            .map_err(|error| ErrorShape::invalid(format!("invalid {method} params: {error}")))?,
+        Some(raw) => {
+            json_of_javascript(raw.get()).map_err(|error| invalid(method, &[error.to_string()]))?
+        }
     };
     Ok(if value.is_null() { Value::Object(Map::new()) } else { value })
 }
@@ -74,19 +75,18 @@ pub fn parse(method: &str, raw: Option<&RawValue>) -> Result<Value, ErrorShape> 
 /// # Errors
 /// `INVALID_REQUEST` `invalid <method> params: <part>; <part>…`.
 pub fn decode<P: Params>(method: &str, value: Value, unknown: Unknown) -> Result<P, ErrorShape> {
-    decode_value(value, unknown).map_err(|parts| {
-        ErrorShape::invalid(format!("invalid {method} params: {}", parts.join("; ")))
-    })
+    decode_value(value, unknown).map_err(|parts| invalid(method, &parts))
+}
+
+fn invalid(method: &str, parts: &[String]) -> ErrorShape {
+    ErrorShape::invalid(format!("invalid {method} params: {}", parts.join("; ")))
 }
 
 /// Decodes a whole value; the error is the list of parts.
 pub(crate) fn decode_value<P: Params>(value: Value, unknown: Unknown) -> Result<P, Vec<String>> {
-    let mut errors = Vec::new();
-    let decoded = read_object(value, &Path::root(), unknown, &mut errors, P::read);
-    match decoded {
-        Some(decoded) if errors.is_empty() => Ok(decoded),
-        _ => Err(told(errors)),
-    }
+    let mut fields = Fields::of(value, Path::root(), unknown).map_err(|error| vec![error])?;
+    let decoded = P::read(&mut fields);
+    fields.end().map(|()| decoded)
 }
 
 /// Each part once; of many the first.
@@ -102,24 +102,6 @@ fn told(mut parts: Vec<String>) -> Vec<String> {
         parts.push(AND_MORE.into());
     }
     parts
-}
-
-fn read_object<P>(
-    value: Value,
-    path: &Path,
-    unknown: Unknown,
-    errors: &mut Vec<String>,
-    read: impl FnOnce(&mut Fields) -> P,
-) -> Option<P> {
-    let Value::Object(members) = value else {
-        errors.push(path.say("must be object"));
-        return None;
-    };
-    let mut fields =
-        Fields { members, path: path.clone(), unknown, missing: Vec::new(), nested: Vec::new() };
-    let decoded = read(&mut fields);
-    fields.finish(errors);
-    Some(decoded)
 }
 
 /// A JSON pointer, empty at the root.
@@ -151,25 +133,49 @@ pub struct Fields {
 }
 
 // Rules are small and `Copy`; by value they read like a schema.
+//
+// What is compiled for each type of params, and for each rule, only calls what is here once:
+// there are hundreds of them.
 #[allow(clippy::needless_pass_by_value)]
 impl Fields {
+    /// Those of `value`, which is at `path`; the error is what to say of it.
+    fn of(value: Value, path: Path, unknown: Unknown) -> Result<Self, String> {
+        let Value::Object(members) = value else { return Err(path.say("must be object")) };
+        Ok(Self { members, path, unknown, missing: Vec::new(), nested: Vec::new() })
+    }
+
+    /// A member that is there, and where it is.
+    #[inline(never)]
+    fn take(&mut self, name: &str) -> Option<(Value, Path)> {
+        self.members.shift_remove(name).map(|value| (value, self.path.child(name)))
+    }
+
+    /// The same of one that must be there.
+    #[inline(never)]
+    fn demand(&mut self, name: &str) -> Option<(Value, Path)> {
+        let found = self.take(name);
+        if found.is_none() {
+            self.missing.push(self.path.say(&format!("must have required property '{name}'")));
+        }
+        found
+    }
+
+    fn read<R: Rule>(&mut self, (value, path): (Value, Path), rule: &R) -> Option<R::Out> {
+        rule.read(value, &path, self.unknown, &mut self.nested)
+    }
+
     /// A member that must be there. After an error the default stands in; the
     /// whole decoding fails anyway.
     pub fn required<R: Rule>(&mut self, name: &str, rule: R) -> R::Out
     where
         R::Out: Default,
     {
-        let Some(value) = self.members.shift_remove(name) else {
-            self.missing.push(self.path.say(&format!("must have required property '{name}'")));
-            return R::Out::default();
-        };
-        rule.read(value, &self.path.child(name), self.unknown, &mut self.nested).unwrap_or_default()
+        self.demand(name).and_then(|found| self.read(found, &rule)).unwrap_or_default()
     }
 
     /// A member that may be absent.
     pub fn optional<R: Rule>(&mut self, name: &str, rule: R) -> Option<R::Out> {
-        let value = self.members.shift_remove(name)?;
-        rule.read(value, &self.path.child(name), self.unknown, &mut self.nested)
+        self.take(name).and_then(|found| self.read(found, &rule))
     }
 
     /// A member that may be absent, or `null` to take back what was set.
@@ -284,6 +290,13 @@ impl Fields {
         std::mem::take(&mut self.members)
     }
 
+    /// Whether all is well; else each part of what is wrong once, of many the first.
+    fn end(self) -> Result<(), Vec<String>> {
+        let mut errors = Vec::new();
+        self.finish(&mut errors);
+        if errors.is_empty() { Ok(()) } else { Err(told(errors)) }
+    }
+
     fn finish(self, errors: &mut Vec<String>) {
         // As nearly always: what follows would take longer than all the rest of an empty object.
         if self.missing.is_empty() && self.nested.is_empty() && self.members.is_empty() {
@@ -310,7 +323,8 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::{Just, Strategy, prop_assert, prop_oneof, proptest};
     use proptest::sample::select;
-    use serde_json::json;
+
+    use crate::support::json;
 
     #[derive(Debug, Default, PartialEq)]
     struct Inner {

@@ -3,7 +3,9 @@
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::support::json;
 
 use super::*;
 

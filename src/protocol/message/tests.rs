@@ -1,5 +1,6 @@
 use super::*;
-use serde_json::json;
+
+use crate::support::json;
 
 /// Byte for byte: the original's own parser may be as old as the text.
 #[track_caller]

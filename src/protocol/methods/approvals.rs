@@ -1,11 +1,12 @@
 //! `exec.approval.*`, `exec.approvals.*` and `plugin.approval.*`.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::protocol::decode::{
     Fields, Params, Setting, any, boolean, constant, dictionary, integer_from, list, literal,
     non_empty, nullable, object, one_of, text, text_or_number,
 };
+use crate::support::json;
 
 /// Longest time that a plugin's question waits, in milliseconds.
 const PLUGIN_TIMEOUT_MAX_MS: u64 = 600_000;

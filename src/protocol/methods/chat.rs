@@ -1,10 +1,11 @@
 //! `chat.*`.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::protocol::decode::{
     Fields, Params, any, boolean, integer_from, list, non_empty, object, one_of, text,
 };
+use crate::support::json;
 
 /// Longest session key that `chat.send` takes, in characters; also what is remembered
 /// of keys for as long as a connection lasts.

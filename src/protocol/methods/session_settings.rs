@@ -174,7 +174,7 @@ impl Params for SessionsPluginPatchParams {
 mod tests {
     use super::*;
     use crate::protocol::decode::{Unknown, decode_value};
-    use serde_json::json;
+    use crate::support::json;
 
     #[test]
     fn the_first_message_is_the_task_or_else_the_message() {

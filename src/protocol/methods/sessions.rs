@@ -297,7 +297,7 @@ impl Params for SessionsCleanupParams {
 mod tests {
     use super::*;
     use crate::protocol::decode::{Unknown, decode_value};
-    use serde_json::json;
+    use crate::support::json;
 
     #[test]
     fn a_key_that_is_followed_is_no_longer_than_one_that_is_sent_to() {

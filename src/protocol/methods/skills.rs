@@ -141,10 +141,11 @@ impl Params for SkillsInstallParams {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     use super::*;
     use crate::protocol::decode::{Unknown, decode};
+    use crate::support::json;
 
     fn read<P: Params>(method: &str, value: Value) -> Result<P, String> {
         decode(method, value, Unknown::Refuse).map_err(|error| error.message)

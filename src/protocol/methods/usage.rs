@@ -141,7 +141,7 @@ fn number(value: &Value) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::protocol::decode::{Unknown, decode_value};
-    use serde_json::json;
+    use crate::support::json;
 
     #[test]
     fn dates_and_offsets_have_the_form_of_the_schema() {

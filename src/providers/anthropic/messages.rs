@@ -3,7 +3,7 @@
 //! Owns: the `messages` of a request. Must not: apply rules that all APIs
 //! share; `compose` has done so.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::ModelRequest;
 use super::super::compose::compose;
@@ -14,6 +14,7 @@ use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, ImageBlock, ThinkingBlock, ToolResultMessage,
     UserContent, text_of,
 };
+use crate::support::json;
 
 const MAX_ID: usize = 64;
 /// A conversation must begin with a user; ours may begin with a note.

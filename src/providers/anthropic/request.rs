@@ -2,12 +2,13 @@
 //!
 //! Owns: everything in it but the messages.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::super::{ModelInfo, ModelRequest, ThinkingLevel, ToolSpec};
 use super::messages::messages;
 use super::thinking;
 use crate::config::model_options::{CacheRetention, ToolChoice};
+use crate::support::json;
 
 /// The body for `request`.
 pub fn body(request: &ModelRequest) -> Value {

@@ -2,7 +2,9 @@
 //!
 //! Owns: budgets and efforts by model.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+
+use crate::support::json;
 
 use super::super::{ModelInfo, ThinkingLevel};
 

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::super::http::Http;
 use super::model::{Api, InputKind, ModelInfo, ModelPrice};
 use crate::config::model_options::ModelOptions;
-use crate::support::Secret;
+use crate::support::{Secret, json};
 
 /// Provider id.
 pub const PROVIDER: &str = "ollama";

@@ -3,8 +3,8 @@
 use super::*;
 use crate::config::secrets::ResolvedSecrets;
 use crate::providers::testing::FixedClock;
-use crate::support::Clock;
-use serde_json::{Value, json};
+use crate::support::{Clock, json};
+use serde_json::Value;
 use std::time::Duration;
 
 fn adapters() -> Arc<Adapters> {

@@ -5,13 +5,13 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::ModelRequest;
 use super::super::compose::compose;
 use super::conversation::Known;
 use crate::protocol::message::{AgentMessage, ContentBlock, UserContent, UserMessage, text_of};
-use crate::support::{Ids, RandomIds};
+use crate::support::{Ids, RandomIds, json};
 
 const INTRODUCTION: &str = "The conversation so far:";
 const QUESTION: &str = "Answer what follows.";

@@ -5,7 +5,7 @@
 //! calls of ours. Must not: know the process.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::answer::Answer;
 use super::super::anthropic::Events;
@@ -14,6 +14,7 @@ use super::super::overflow::is_overflow;
 use super::super::reader::Reader as _;
 use super::super::sse::SseEvent;
 use crate::protocol::message::{StopReason, Usage};
+use crate::support::json;
 
 const DENIED: &str = "Nobody can be asked for permission here";
 

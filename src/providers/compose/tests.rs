@@ -3,8 +3,9 @@
 use super::*;
 use crate::providers::InputKind;
 use crate::providers::testing::{message, model, user};
+use crate::support::json;
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 fn dots_to_dashes(id: &str) -> String {
     id.replace('.', "-").chars().take(8).collect()

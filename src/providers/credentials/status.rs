@@ -1,10 +1,11 @@
 //! What can be said of the stored credentials without showing them.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::super::known_provider;
 use super::{Credentials, Expiry, ProfileState};
 use crate::config::profiles::ProfileMode;
+use crate::support::json;
 
 /// A credential that ends within a day is said to be expiring, as in OpenClaw.
 const EXPIRING_MS: u64 = 24 * 60 * 60 * 1000;

@@ -8,14 +8,14 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::Profile;
 use super::usage_stats::{self, ProfileRest};
 use crate::config::profiles::ProfileMode;
 use crate::config::secrets::SecretRef;
 use crate::store::atomic::{self, FileError};
-use crate::support::Secret;
+use crate::support::{Secret, json};
 
 /// The version that OpenClaw writes.
 const VERSION: u64 = 1;

@@ -2,12 +2,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::*;
 use crate::config::{Overrides, load};
 use crate::providers::Api;
 use crate::providers::testing::{FixedClock, model};
+use crate::support::json;
 
 struct Home(tempfile::TempDir);
 

@@ -74,7 +74,8 @@ fn rests(id: &str, stats: &Stats) -> impl Iterator<Item = ProfileRest> + use<> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    use crate::support::json;
 
     #[test]
     fn both_kinds_of_rest_are_read_and_what_is_odd_is_skipped() {

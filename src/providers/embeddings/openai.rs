@@ -1,7 +1,9 @@
 //! `POST {base}/embeddings`, which OpenAI began and most others took over.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::support::json;
 
 use super::choice::EmbeddingApi;
 use super::{Batch, Embeddings};

@@ -2,7 +2,9 @@
 //! made to have length 1, as the original does.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::support::json;
 
 use super::{Batch, Embeddings, normalized};
 

@@ -3,7 +3,7 @@
 //! Owns: the `contents` of a request. Must not: apply rules that all APIs
 //! share; `compose` has done so.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::super::ModelRequest;
 use super::super::compose::compose;
@@ -12,6 +12,7 @@ use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, ImageBlock, ToolCall, ToolResultMessage,
     UserContent,
 };
+use crate::support::json;
 
 const MAX_ID: usize = 64;
 const IMAGES_FOLLOW: &str = "Tool result image:";

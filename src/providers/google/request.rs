@@ -2,13 +2,14 @@
 //!
 //! Owns: everything in it but the conversation.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::super::ModelRequest;
 use super::super::schema::for_google;
 use super::contents::contents;
 use super::thinking;
 use crate::config::model_options::ToolChoice;
+use crate::support::json;
 
 /// The body for `request`.
 pub fn body(request: &ModelRequest) -> Value {

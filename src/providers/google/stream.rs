@@ -122,7 +122,7 @@ impl Reader for Chunks {
     fn read(&mut self, event: &SseEvent, answer: &mut Answer<'_>) -> Result<Flow, ProviderError> {
         let chunk: Chunk = piece("a chunk", &event.data)?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
-            let data = serde_json::json!({"error": error});
+            let data = crate::support::json!({"error": error});
             return Err(ProviderError::from_event(ErrorStyle::Google, &data));
         }
         answer.set_response_id(chunk.response_id.as_deref().unwrap_or_default());

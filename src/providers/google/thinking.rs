@@ -2,7 +2,9 @@
 //!
 //! Owns: levels and budgets by model.
 
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::support::json;
 
 use super::super::{ModelRequest, ThinkingLevel};
 

@@ -161,7 +161,8 @@ mod tests {
     use super::*;
     use crate::config::provider_request::ProviderRequest;
     use crate::config::secrets::ResolvedSecrets;
-    use serde_json::{Value, json};
+    use crate::support::json;
+    use serde_json::Value;
 
     fn transport(written: Value) -> Transport {
         let request: ProviderRequest = serde_json::from_value(written).unwrap();

@@ -3,7 +3,7 @@
 //! Owns: the `messages` of a request. Must not: apply rules that all APIs
 //! share; `compose` has done so.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::super::ModelRequest;
 use super::super::compose::compose;
@@ -11,6 +11,7 @@ use super::super::parts::{IMAGES_FOLLOW, NO_OUTPUT, SEE_IMAGE, images_of};
 use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, ToolCall, ToolResultMessage, UserContent, text_of,
 };
+use crate::support::json;
 
 /// All messages of a request.
 pub fn messages(request: &ModelRequest) -> Vec<Value> {

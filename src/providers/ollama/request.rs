@@ -2,7 +2,9 @@
 //!
 //! Owns: everything in it but the messages.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+
+use crate::support::json;
 
 use super::super::{ModelRequest, ThinkingLevel};
 use super::messages::messages;

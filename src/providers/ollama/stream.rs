@@ -54,7 +54,7 @@ impl Reader for Chunks {
     fn read(&mut self, event: &SseEvent, answer: &mut Answer<'_>) -> Result<Flow, ProviderError> {
         let chunk: Chunk = piece("a line", &event.data)?;
         if let Some(error) = chunk.error {
-            let data = serde_json::json!({"error": error});
+            let data = crate::support::json!({"error": error});
             return Err(ProviderError::from_event(ErrorStyle::Ollama, &data));
         }
         if let Some(message) = chunk.message {

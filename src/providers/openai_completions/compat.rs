@@ -192,7 +192,7 @@ fn mistral_id(id: &str) -> String {
 mod tests {
     use super::*;
     use crate::providers::testing::model;
-    use serde_json::json;
+    use crate::support::json;
     use std::sync::Arc;
 
     #[test]

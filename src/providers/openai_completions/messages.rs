@@ -3,7 +3,7 @@
 //! Owns: the `messages` of a request. Must not: apply rules that all APIs
 //! share; `compose` has done so.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::super::ModelRequest;
 use super::super::compose::compose;
@@ -14,6 +14,7 @@ use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, ImageBlock, ToolCall, ToolResultMessage,
     UserContent, text_of,
 };
+use crate::support::json;
 
 /// What some servers want to read between a result and a user's message.
 const RESULTS_SEEN: &str = "I have processed the tool results.";

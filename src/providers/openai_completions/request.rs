@@ -2,7 +2,7 @@
 //!
 //! Owns: everything in it but the messages.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::super::effort::effort;
 use super::super::{ModelInfo, ModelRequest, ThinkingLevel, ToolSpec};
@@ -10,6 +10,7 @@ use super::compat::Compat;
 use super::messages::messages;
 use crate::config::model_options::{ThinkingFormat, ToolChoice, ToolChoiceWord};
 use crate::protocol::message::AgentMessage;
+use crate::support::json;
 
 /// The body for `request`.
 pub fn body(request: &ModelRequest) -> Value {

@@ -170,7 +170,7 @@ impl Reader for Chunks {
         }
         let chunk: Chunk = piece("a chunk", &event.data)?;
         if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
-            let data = serde_json::json!({"error": error});
+            let data = crate::support::json!({"error": error});
             return Err(ProviderError::from_event(ErrorStyle::OpenAi, &data));
         }
         answer.set_response_id(chunk.id.as_deref().unwrap_or_default());

@@ -4,7 +4,7 @@
 //! `compose` has done so.
 
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::super::compose::compose;
 use super::super::parts::{IMAGES_FOLLOW, NO_OUTPUT, SEE_IMAGE, data_url, images_of, lines_of};
@@ -14,6 +14,7 @@ use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, ImageBlock, TextBlock, ToolCall,
     ToolResultMessage, UserContent,
 };
+use crate::support::json;
 
 /// All items of a request.
 pub fn input(request: &ModelRequest) -> Vec<Value> {

@@ -2,12 +2,13 @@
 //!
 //! Owns: everything in it but the conversation.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::super::effort::effort;
 use super::super::{ModelRequest, ToolSpec};
 use super::messages::input;
 use crate::config::model_options::CacheRetention;
+use crate::support::json;
 
 /// What turns thinking off in models that think unless they are told so.
 const NO_THOUGHT: &str = "# Juice: 0 !important";

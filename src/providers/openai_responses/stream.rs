@@ -3,7 +3,7 @@
 //! Owns: what each event means. Must not: keep the answer; `Answer` does.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::ModelInfo;
 use super::super::answer::Answer;
@@ -12,6 +12,7 @@ use super::super::json::{parse, piece};
 use super::super::reader::{Flow, Reader};
 use super::super::sse::SseEvent;
 use crate::protocol::message::{StopReason, Usage};
+use crate::support::json;
 
 const COMPLETED: &str = "completed";
 

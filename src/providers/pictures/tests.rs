@@ -1,8 +1,9 @@
 use super::*;
 use crate::providers::InputKind;
 use crate::providers::testing::{message, model, png, request_to, user};
+use crate::support::json;
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// One of each kind that ends where its size does, 300 wide and 200 high.
 fn kinds() -> Vec<Vec<u8>> {

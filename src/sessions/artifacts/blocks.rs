@@ -123,7 +123,7 @@ fn given(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::support::json;
 
     use super::*;
 

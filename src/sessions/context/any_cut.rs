@@ -6,13 +6,14 @@ use std::fs::{self, File};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::*;
 use crate::providers::testing::wire;
 use crate::sessions::history::{HistoryOptions, newest};
 use crate::sessions::transcript::testing::{Appended, Opened};
 use crate::sessions::transcript::{TranscriptFormat, position};
+use crate::support::json;
 
 /// What one line may be.
 #[derive(Debug, Clone)]

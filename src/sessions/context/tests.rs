@@ -17,13 +17,13 @@ fn context(lines: &[&str]) -> Vec<String> {
 
 fn said(id: &str, parent: &str) -> String {
     let parent = if parent.is_empty() { Value::Null } else { parent.into() };
-    serde_json::json!({"type": "message", "id": id, "parentId": parent,
+    crate::support::json!({"type": "message", "id": id, "parentId": parent,
         "message": {"role": "user", "content": id}})
     .to_string()
 }
 
 fn summed(id: &str, parent: &str, first_kept: &str) -> String {
-    serde_json::json!({"type": "compaction", "id": id, "parentId": parent, "summary": "S",
+    crate::support::json!({"type": "compaction", "id": id, "parentId": parent, "summary": "S",
         "firstKeptEntryId": first_kept})
     .to_string()
 }

@@ -237,9 +237,10 @@ fn staged_beside(target: &Path) -> io::Result<NamedTempFile> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
     use std::fmt::Write as _;
     use std::fs;
+
+    use crate::support::json;
 
     fn birth() -> Birth {
         Birth {

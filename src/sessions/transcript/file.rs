@@ -10,11 +10,12 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::writer::{Birth, NewEntry, NewKind, Place, Placed};
 use super::{Backward, Body, Line, Position, TranscriptFormat, head, position};
 use crate::store::atomic::create_private_dir;
+use crate::support::json;
 
 /// How far back an append looks for a line with its idempotency key. A retry
 /// follows its first attempt closely.

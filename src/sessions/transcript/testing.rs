@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use serde_json::{Map, json};
+use serde_json::Map;
+
+use crate::support::json;
 
 use super::file::OpenTranscript;
 use super::writer::{Birth, NewEntry, NewKind, Place};

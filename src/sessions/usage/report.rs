@@ -378,7 +378,8 @@ fn latency(values: &[u64]) -> Option<Latency> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    use crate::support::json;
 
     #[test]
     fn latency_is_summed_up_as_recorded() {

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::SpeechProvider;
 use super::speak::services;
 use crate::config::voice::{Persona, TtsAuto, TtsConfig};
 use crate::store::{JsonFile, JsonFileError};
+use crate::support::json;
 use crate::voice::{Voice, VoiceParts};
 
 /// How things are with speech.

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use reqwest::{RequestBuilder, Url};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Audio, SpeechProvider};
 use crate::agent::web::search::below;
 use crate::agent::web::{Tls, read_body};
 use crate::config::voice::SpeechOptions;
 use crate::providers::root_cause;
-use crate::support::{Secret, without_nulls};
+use crate::support::{Secret, json, without_nulls};
 
 /// Most bytes of sound: an hour of speech at 24 kbit/s. In base64 it still
 /// fits well into what may wait for one connection.

@@ -286,7 +286,7 @@ pub(in crate::voice) fn tidy(parts: &VoiceParts) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::support::json;
 
     use super::*;
 

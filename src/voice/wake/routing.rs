@@ -1,7 +1,9 @@
 //! Whom the wake words wake.
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::support::json;
 
 use super::rules;
 

@@ -99,7 +99,8 @@ fn is_session_key(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    use crate::support::json;
 
     #[test]
     fn what_is_wrong_is_named_with_its_path() {

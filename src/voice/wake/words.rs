@@ -34,7 +34,8 @@ pub(in crate::voice) fn kept(file: &Value) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    use crate::support::json;
 
     fn tidied(words: &[&str]) -> Vec<String> {
         tidy(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())

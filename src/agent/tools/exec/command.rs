@@ -6,7 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::request::Arguments;
@@ -17,7 +17,7 @@ use crate::agent::runs::Runs;
 use crate::agent::tools::{CallNews, Tool, ToolContext, ToolKind, ToolNews, ToolOutput, ToolScope};
 use crate::providers::ToolSpec;
 use crate::sessions::{SessionEntry, SessionError};
-use crate::support::{BoxFuture, blocking};
+use crate::support::{BoxFuture, blocking, json};
 use crate::telemetry::result_without_secrets;
 
 /// How often clients are told of new output: more often nobody reads it.

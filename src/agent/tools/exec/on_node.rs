@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::command::denied;
@@ -16,7 +16,7 @@ use super::request::Arguments;
 use crate::agent::approvals::NodeRun;
 use crate::agent::tools::{CallNews, ToolContext, ToolOutput};
 use crate::nodes::{NodeCall, NodePlan, NodeRow, RunResult, shell_argv};
-use crate::support::millis;
+use crate::support::{json, millis};
 
 /// How long a node may think about what it would run.
 const PREPARE_MS: u64 = 15_000;

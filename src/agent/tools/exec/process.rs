@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
 use super::keys::{Encoded, paste};
@@ -14,7 +14,7 @@ use crate::agent::exec::{Process, Processes};
 use crate::agent::tools::{Tool, ToolContext, ToolOutput};
 use crate::providers::ToolSpec;
 use crate::sessions::SessionKey;
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, json};
 
 /// Lines that `log` shows when nothing else is asked for, as in the original.
 const DEFAULT_LINES: usize = 200;

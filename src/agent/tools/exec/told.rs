@@ -5,12 +5,12 @@
 
 use std::fmt::Write as _;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::words;
 use crate::agent::exec::{Cause, Ending, Process, State};
 use crate::agent::tools::ToolOutput;
-use crate::support::without_nulls;
+use crate::support::{json, without_nulls};
 
 /// Signals that have a name; the rest are numbers.
 const SIGNALS: [(i32, &str); 12] = [

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::patch::{self, FileChange};
 use super::{EDIT_MAX, blocking, reach, rules, text};
@@ -11,7 +11,7 @@ use crate::agent::reach::{FileLocks, Made, Place, PlaceId, Reach, ReachError, St
 use crate::agent::tools::{Tool, ToolContext, ToolOutput};
 use crate::config::Settings;
 use crate::providers::ToolSpec;
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, json};
 
 /// Bytes of all files of a patch, before and after: they are in memory at once.
 const TOTAL_MAX: usize = 64 * 1024 * 1024;

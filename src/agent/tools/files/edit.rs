@@ -4,13 +4,13 @@ mod diff;
 mod replace;
 pub(super) mod view;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{EDIT_MAX, blocking, characters, reach, text};
 use crate::agent::reach::{FileLocks, Place, ReachError};
 use crate::agent::tools::{Tool, ToolContext, ToolOutput};
 use crate::providers::ToolSpec;
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, json};
 use replace::{Replacement, replace};
 
 const NAME: &str = "edit";

@@ -5,7 +5,7 @@ use std::io::{BufReader, Read as _, Seek};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::window::{self, BYTES_MAX, Cut, LINES_MAX, Window, WindowError};
 use super::{PICTURE_MAX, blocking, count, reach, text};
@@ -14,7 +14,7 @@ use crate::agent::tools::{Tool, ToolContext, ToolKind, ToolOutput};
 use crate::protocol::message::ContentBlock;
 use crate::providers::{InputKind, ModelInfo, PictureSize, ToolSpec, picture_fits};
 use crate::sessions::MediaType;
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, json};
 
 /// Bytes that tell what a file is.
 const HEAD: u64 = 64;

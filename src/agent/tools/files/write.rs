@@ -1,12 +1,12 @@
 //! `write`: a whole file.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{blocking, characters, reach, text};
 use crate::agent::reach::FileLocks;
 use crate::agent::tools::{Tool, ToolContext, ToolOutput};
 use crate::providers::ToolSpec;
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, json};
 
 const NAME: &str = "write";
 

@@ -1,10 +1,11 @@
 //! Tests of the tool policy.
 
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::*;
 use crate::config::{Env, Overrides, load};
+use crate::support::json;
 
 const NAMES: [&str; 9] = [
     "read",

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::{Tool, ToolContext, ToolKind, ToolOutput};
 use crate::agent::rows::agent_runtime;
 use crate::providers::ToolSpec;
 use crate::sessions::AgentId;
-use crate::support::{BoxFuture, without_nulls};
+use crate::support::{BoxFuture, json, without_nulls};
 
 /// The tool.
 pub struct AgentsList;

@@ -1,13 +1,13 @@
 //! `sessions_history`: what was said in a session.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::{Tool, ToolContext, ToolKind, ToolOutput};
 use super::reach::{self, Doing};
 use super::{number, refused, session_key, text};
 use crate::providers::ToolSpec;
 use crate::sessions::{HistoryOptions, SessionError};
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, json};
 
 /// Messages when the model does not say how many.
 const DEFAULT_LIMIT: usize = 50;

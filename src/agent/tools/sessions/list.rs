@@ -1,6 +1,6 @@
 //! `sessions_list`: the sessions that a session sees.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::super::{Tool, ToolContext, ToolKind, ToolOutput};
 use super::history::{ANSWER_MAX, for_model, newest};
@@ -11,7 +11,7 @@ use crate::providers::ToolSpec;
 use crate::sessions::{
     AgentId, HistoryOptions, SessionError, SessionKey, SessionQuery, SessionRow as Listed,
 };
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, json};
 
 const MINUTE_MS: u64 = 60_000;
 /// Rows when the model does not say how many.

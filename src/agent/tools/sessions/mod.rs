@@ -14,10 +14,11 @@ mod subagents;
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Tool, ToolContext, ToolOutput};
 use crate::sessions::SessionKey;
+use crate::support::json;
 
 /// All of them.
 pub fn all() -> [Arc<dyn Tool>; 7] {

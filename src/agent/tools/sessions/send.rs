@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::{Tool, ToolContext, ToolOutput};
 use super::reach::{self, Doing};
@@ -15,7 +15,7 @@ use crate::agent::report::{Family, RunReport};
 use crate::agent::run::RunEnd;
 use crate::providers::ToolSpec;
 use crate::sessions::{AgentId, SessionEntry, SessionError, SessionKey, SessionQuery};
-use crate::support::{BoxFuture, without_nulls};
+use crate::support::{BoxFuture, json, without_nulls};
 
 /// How long an answer is waited for when the model does not say; as in the
 /// original.

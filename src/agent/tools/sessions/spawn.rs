@@ -1,12 +1,12 @@
 //! `sessions_spawn`: begins a sub-agent.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::{Tool, ToolContext, ToolKind, ToolOutput};
 use super::{number, refused, text};
 use crate::agent::subagents::{SpawnError, SpawnRequest};
 use crate::providers::ToolSpec;
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, json};
 
 /// Most characters of the task on a card.
 const META_CHARS: usize = 120;

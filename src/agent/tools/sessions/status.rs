@@ -1,6 +1,6 @@
 //! `session_status`: the gateway and a session, on a page.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::{Tool, ToolContext, ToolKind, ToolOutput};
 use super::reach::{self, Doing};
@@ -8,7 +8,7 @@ use super::{refused, session_key, text};
 use crate::agent::status;
 use crate::providers::ToolSpec;
 use crate::sessions::SessionError;
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, json};
 
 /// The tool.
 pub struct SessionStatus;

@@ -1,6 +1,6 @@
 //! `subagents`: what a session does with the sub-agents that it has begun.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::{Tool, ToolContext, ToolOutput};
 use super::{number, refused, text};
@@ -8,7 +8,7 @@ use crate::agent::subagents::manage::{Overview, RECENT_MINUTES, status};
 use crate::agent::subagents::{Said, TargetError};
 use crate::providers::ToolSpec;
 use crate::store::{StoreError, SubagentRow};
-use crate::support::{BoxFuture, without_nulls};
+use crate::support::{BoxFuture, json, without_nulls};
 
 /// Lines of a log when the model does not say how many.
 const LOG_LINES: usize = 20;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agent::tools::{Tool, ToolContext, ToolKind, ToolOutput};
 use crate::agent::web::{
@@ -13,7 +13,7 @@ use crate::config::Env;
 use crate::config::web::FetchConfig;
 use crate::providers::ToolSpec;
 use crate::sessions::iso_time;
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, json};
 
 use super::{content, mark_id};
 

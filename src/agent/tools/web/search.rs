@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::civil::Date;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::agent::tools::{Tool, ToolContext, ToolKind, ToolOutput};
 use crate::agent::web::search::{Freshness, Hit, Query, Service};
@@ -12,7 +12,7 @@ use crate::config::secrets::{ResolvedSecrets, SecretInput, SecretsConfig, resolv
 use crate::config::web::{RESULTS_MAX, SearchConfig, SearchProvider, SearchService};
 use crate::config::{Env, Settings};
 use crate::providers::ToolSpec;
-use crate::support::{BoxFuture, Secret};
+use crate::support::{BoxFuture, Secret, json};
 use crate::telemetry;
 
 use super::mark_id;

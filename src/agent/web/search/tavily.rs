@@ -2,10 +2,10 @@
 //! Source: docs.tavily.com, Search (POST, `Authorization: Bearer`).
 
 use reqwest::{Client, Url};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{Asked, Hit, Query, below, read_hits};
-use crate::support::Secret;
+use crate::support::{Secret, json};
 
 /// Where it is.
 pub const BASE_URL: &str = "https://api.tavily.com";

@@ -1,6 +1,6 @@
 //! What came of requests.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::picker::{Item, Kind};
 use super::place::short;
@@ -8,6 +8,7 @@ use super::{Ask, Effect, Overlay, Picker, Row, State};
 use crate::cli::format::{count, span};
 use crate::cli::tui::text::one_line;
 use crate::cli::tui::transcript::{Level, Page};
+use crate::support::json;
 
 /// Rows of one page of sessions.
 const SESSIONS: u64 = 200;

@@ -212,7 +212,8 @@ impl Approvals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    use crate::support::json;
 
     fn asked(id: &str, expires: u64) -> Value {
         json!({"id": id, "expiresAtMs": expires, "request": {"command": "rm \u{1b}[2K\n-rf /", "cwd": "/w",

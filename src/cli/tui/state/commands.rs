@@ -1,6 +1,6 @@
 //! Slash commands that are done here, and what choices do.
 
-use serde_json::json;
+use crate::support::json;
 
 use super::picker::{Item, Kind};
 use super::{Ask, Effect, Overlay, State};

@@ -1,11 +1,11 @@
 //! What keys do.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use serde_json::json;
 
 use super::picker::Kind;
 use super::{Ask, EXIT_WITHIN_MS, Effect, Overlay, State};
 use crate::cli::tui::editor::Move;
+use crate::support::json;
 
 /// Lines of a list that a page key goes.
 const PAGE: isize = 10;

@@ -16,11 +16,11 @@ mod row;
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::editor::Editor;
 use super::transcript::{Level, Transcript};
-use crate::support::Ids;
+use crate::support::{Ids, json};
 
 pub use approvals::{Approvals, Decision, Question};
 pub use commands::COMMANDS;

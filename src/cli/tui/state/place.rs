@@ -78,7 +78,8 @@ pub fn short<'a>(key: &'a str, agent: &str) -> &'a str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+
+    use crate::support::json;
 
     #[test]
     fn keys_are_read_as_people_write_them() {

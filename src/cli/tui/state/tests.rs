@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Ask, Decision, Effect, Event, Link, Overlay, Setup, State};
 use crate::cli::client::Event as GatewayEvent;
 use crate::cli::tui::transcript::Body;
-use crate::support::Ids;
+use crate::support::{Ids, json};
 
 const NOW: u64 = 1_800_000_000_000;
 

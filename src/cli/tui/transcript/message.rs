@@ -146,7 +146,7 @@ impl Page {
         self.usage.add(&message["usage"]);
         let mut said = String::new();
         let blocks = match &message["content"] {
-            Value::String(text) => vec![serde_json::json!({"type": "text", "text": text})],
+            Value::String(text) => vec![crate::support::json!({"type": "text", "text": text})],
             content => content.as_array().cloned().unwrap_or_default(),
         };
         for (index, block) in blocks.iter().enumerate() {

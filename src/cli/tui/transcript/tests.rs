@@ -1,6 +1,8 @@
 //! What is shown, whatever comes first: the history or the events.
 
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::support::json;
 
 use super::{Body, Level, Page, Phase, ToolState, Transcript, Usage};
 

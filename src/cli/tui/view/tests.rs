@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Turn, View};
 use crate::cli::client::Event as GatewayEvent;
 use crate::cli::tui::state::{Ask, Event, Setup, State};
 use crate::cli::tui::text::Theme;
-use crate::support::RandomIds;
+use crate::support::{RandomIds, json};
 
 const NOW: u64 = 1_800_000_000_000;
 const THEME: Theme = Theme { has_colour: true };

@@ -3,11 +3,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use tokio::time::Instant;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::*;
 use crate::config::schema::Node;
 use crate::config::{Paths, secrets};
+use crate::support::json;
 
 const KEY: &str = "sk-very-hidden";
 

@@ -3,13 +3,14 @@
 //! Promises: nothing can be set that opens a door: only these keys, and only by who
 //! may change the config.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::config::AuthMode;
 use crate::protocol::ErrorShape;
 use crate::providers::ThinkingLevel;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::SessionKey;
+use crate::support::json;
 
 use super::super::{retention, settings};
 

@@ -4,10 +4,11 @@
 //! The catalogue of skills is what the agent finds on this machine: to install one is
 //! to switch it on, and a folder is taken over; to remove one is to switch it off.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::protocol::ErrorShape;
 use crate::registry::{Ctx, Reply as Answer};
+use crate::support::json;
 
 use super::super::settings;
 use super::{Reply, refusal};

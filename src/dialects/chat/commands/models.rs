@@ -1,9 +1,8 @@
 //! `/model`, `/models`.
 
-use serde_json::json;
-
 use crate::registry::{Ctx, Reply as Answer};
 use crate::sessions::SessionKey;
+use crate::support::json;
 
 use super::super::book;
 use super::{Reply, refusal};

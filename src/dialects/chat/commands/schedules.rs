@@ -1,8 +1,9 @@
 //! `/schedules`, `/schedule`: jobs, as `cron.*` has them.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::registry::{Ctx, Reply};
+use crate::support::json;
 
 use super::minute;
 

@@ -1,10 +1,11 @@
 //! `/status`, `/profile`, `/channels`, `/preflight`, `/lockdown`, `/help`: the gateway
 //! itself.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::registry::{Ctx, Reply};
 use crate::sessions::SessionKey;
+use crate::support::json;
 
 use super::super::lockdown;
 use super::super::setup;

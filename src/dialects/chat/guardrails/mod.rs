@@ -6,12 +6,13 @@
 
 pub mod presets;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::settings;
 use crate::config::{RunContext, Settings, Strategy, tool_id};
 use crate::protocol::ErrorShape;
 use crate::registry::{Ctx, Reply};
+use crate::support::json;
 
 pub use presets::{Guarded, Preset, tools};
 

@@ -7,13 +7,14 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::frame;
 use crate::agent::approvals::{Question, QuestionKind};
 use crate::dialects::question::kind_of;
 use crate::protocol::message::ToolCall;
+use crate::support::json;
 
 /// How long a question of a turn that began here waits: then it is a no, as in the
 /// original.

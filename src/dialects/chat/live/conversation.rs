@@ -6,12 +6,13 @@
 //! is resumed as a conversation of its own, whose first message brings the last
 //! messages of the old one along: hidden from people, kept in the transcript.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::dialects::chat::book::{self, Session};
 use crate::protocol::{ErrorShape, Scope};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{AgentId, HistoryOptions, SessionKey};
+use crate::support::json;
 
 /// Messages of an old conversation that the model is told, as in the original.
 const LAST: usize = 20;

@@ -3,7 +3,9 @@
 //! Owns: their shapes: those of the dialect's document and of its real software,
 //! each with the members of both.
 
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::support::json;
 
 /// Most characters of a result, of arguments that are asked about and of progress,
 /// as in the original.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use axum::extract::ws::Utf8Bytes;
 use futures_util::FutureExt;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::action::{Action, Said, shortened};
 use super::conversation;
@@ -23,6 +23,7 @@ use crate::bus::{Event, EventKind, Subscriber};
 use crate::commands::is_stop_word;
 use crate::dialects::chat::lockdown;
 use crate::gateway::{Frames, Speaker};
+use crate::support::json;
 
 /// An open connection.
 pub struct Connection(Arc<View>);

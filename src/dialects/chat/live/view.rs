@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -24,6 +24,7 @@ use crate::gateway::Gateway;
 use crate::protocol::hello::MAX_PAYLOAD;
 use crate::registry::{Caller, Ctx, Reply, Services};
 use crate::sessions::{AgentId, SessionKey};
+use crate::support::json;
 
 /// Messages that wait on one connection; a person writes one while another is
 /// answered.

@@ -8,7 +8,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::action::{Said, shortened};
 use super::conversation::{self, Hidden, Resumed};
@@ -22,6 +22,7 @@ use crate::dialects::chat::media;
 use crate::protocol::ErrorShape;
 use crate::registry::Reply;
 use crate::sessions::SessionKey;
+use crate::support::json;
 
 /// What is said when the gateway has a fault.
 const FAULT: &str = "Internal error";

@@ -1,6 +1,6 @@
 //! `/api/guardrails`: the section `tools.guardrails` in the names of the dialect.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::super::guardrails::{Edit, change, presets, shown, tools as known};
 use super::{Answered, BODY_MAX, Failed, done};
@@ -8,6 +8,7 @@ use crate::config::{RunContext, Strategy};
 use crate::http::Asked;
 use crate::protocol::ErrorShape;
 use crate::registry::Ctx;
+use crate::support::json;
 
 fn invalid(text: impl Into<String>) -> Failed {
     Failed::Method(ErrorShape::invalid(text))

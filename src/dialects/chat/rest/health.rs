@@ -2,9 +2,9 @@
 //! without it the path is OpenClaw's.
 
 use axum::response::Response;
-use serde_json::json;
 
 use crate::http::{Asked, ok};
+use crate::support::json;
 
 pub fn answer(asked: &Asked<'_>) -> Response {
     let services = &asked.gateway.services;

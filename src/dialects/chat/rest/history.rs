@@ -1,12 +1,13 @@
 //! Messages as the dialect shows them: what was said, and the calls of tools with
 //! their results beside the message that made them.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::book::seconds;
 use crate::protocol::methods::chat::HISTORY_LIMIT_MAX;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::SessionKey;
+use crate::support::json;
 
 /// Where a message came from that says nothing of that.
 const CHANNEL: &str = "web";

@@ -12,12 +12,12 @@ pub mod sessions;
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::lockdown;
 use crate::http::{Asked, json_answer, ok};
 use crate::protocol::ErrorShape;
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, json};
 
 /// Most bytes of a body: a whole set of guardrails is some ten thousand.
 const BODY_MAX: u64 = 1024 * 1024;

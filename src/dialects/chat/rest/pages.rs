@@ -1,10 +1,11 @@
 //! What the pages of the dialect show: ideas for a beginning, models, skills, the agent.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::setup;
 use super::Answered;
 use crate::http::Asked;
+use crate::support::json;
 
 /// Levels of thinking that a model that thinks takes.
 const EFFORTS: [&str; 3] = ["low", "medium", "high"];

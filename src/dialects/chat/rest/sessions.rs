@@ -1,10 +1,11 @@
 //! `/api/sessions` and what is below.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::{book, retention};
 use super::{Answered, BODY_MAX, Failed, done, history};
 use crate::http::Asked;
+use crate::support::json;
 
 const MISSING: Failed = Failed::Missing("Session not found");
 

@@ -1,10 +1,11 @@
 //! Content blocks in the form of the Anthropic API.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::names::{tool_input, tool_name, tool_use_id};
 use crate::protocol::message::{ContentBlock, ImageBlock, ThinkingBlock};
 use crate::providers::Api;
+use crate::support::json;
 
 /// A block of a message of `api`; `None` for one that says nothing or that the
 /// form has no place for. Signatures of other providers stay away: they would be

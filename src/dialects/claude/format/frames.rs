@@ -1,7 +1,9 @@
 //! Lines as the frames that tell of them when they happen.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use uuid::Uuid;
+
+use crate::support::json;
 
 use super::facts::SessionFacts;
 use super::lines::Line;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::blocks::{block, result_content};
@@ -18,6 +18,7 @@ use crate::protocol::message::{
     UserMessage, text_of,
 };
 use crate::sessions::{EntryBody, TranscriptEntry, iso_time};
+use crate::support::json;
 
 /// What Claude Code calls a message that no model has written.
 const SYNTHETIC: &str = "<synthetic>";

@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::agent::mcp::SEPARATOR;
+use crate::support::json;
 
 /// Ours, theirs. `bash`, `grep`, `find` and `ls` are in imported transcripts.
 const TOOLS: &[(&str, &str)] = &[

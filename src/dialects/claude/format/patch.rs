@@ -1,6 +1,8 @@
 //! A diff of ours as the hunks of Claude Code.
 
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::support::json;
 
 /// What changed around one place.
 #[derive(Default)]

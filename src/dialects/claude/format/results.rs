@@ -1,10 +1,11 @@
 //! What tools answered, in the shapes that clients of Claude Code draw.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::names::{tool_input, tool_name, tool_use_id};
 use super::{Ids, patch};
 use crate::protocol::message::{ContentBlock, ToolResultMessage, text_of};
+use crate::support::json;
 
 /// Ends the hint that `read` puts behind what it shows of a longer file.
 const READ_HINT_END: &str = " to continue.]";

@@ -35,7 +35,7 @@ pub fn strip(frame: &mut Value) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use crate::support::json;
 
     use super::*;
 

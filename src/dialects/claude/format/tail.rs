@@ -1,7 +1,9 @@
 //! Lines about a session as a whole.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use uuid::Uuid;
+
+use crate::support::json;
 
 use super::lines::Line;
 

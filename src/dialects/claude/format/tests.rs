@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::*;
 use crate::protocol::message::{
@@ -13,6 +13,7 @@ use crate::protocol::message::{
     UserContent, UserMessage,
 };
 use crate::sessions::{EntryBody, TranscriptEntry};
+use crate::support::json;
 
 const SESSION: &str = "7afc3e49-d4dd-410a-8fc2-8d26cf6e1f80";
 /// Members of a task's result.

@@ -1,8 +1,9 @@
 //! Tokens and stop reasons in the form of the Anthropic API.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::protocol::message::{StopReason, Usage};
+use crate::support::json;
 
 /// Why a message ended; `None` while it goes on, and for one that did not end
 /// by itself.

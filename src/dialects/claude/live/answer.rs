@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::frame::Frame;
@@ -20,6 +20,7 @@ use crate::dialects::claude::format::{
 use crate::protocol::message::{AssistantMessage, ContentBlock, Usage};
 use crate::providers::{FallbackNotice, ModelInfo, StreamEvent};
 use crate::sessions::{directives, iso_time};
+use crate::support::json;
 
 /// Tools whose arguments have other names here: clients get them in one piece,
 /// so that what they put together is what the block says.

@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::sessions::iso_time;
+use crate::support::json;
 
 /// What becomes of a frame for those who come later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::extract::ws::Utf8Bytes;
 use axum::response::Response;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::rooms::Seat;
 use crate::bus::{Closing, Event, Subscriber};
@@ -17,6 +17,7 @@ use crate::dialects::claude::rest::share::{Link, find_link, holds, without_place
 use crate::gateway::{Frames, Gateway, Opened, Speaker};
 use crate::http::OpenAsked;
 use crate::sessions::{SessionError, SessionKey};
+use crate::support::json;
 
 /// Who looks at one session by links at the same time: whoever has one may pass it
 /// on, and each costs a connection.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::frame::{self, Frame};
@@ -20,6 +20,7 @@ use crate::handlers::clean;
 use crate::http::cx_with;
 use crate::protocol::Scope;
 use crate::registry::{Ctx, Reply};
+use crate::support::json;
 
 /// What is said of a message that cannot be sent.
 pub const NOT_SENT: &str = "Failed to send message to session";

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agent::ActiveRun;
 use crate::commands::offered;
 use crate::dialects::claude::format::{CLAUDE_CODE_VERSION, tool_name};
 use crate::registry::Services;
 use crate::sessions::{SessionEntry, SessionKey};
+use crate::support::json;
 
 /// The mode of a session that has been given none.
 const DEFAULT_MODE: &str = "default";

@@ -4,13 +4,14 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agent::Card;
 use crate::agent::approvals::{Question, QuestionKind};
 use crate::dialects::claude::format::{tool_input, tool_name, tool_use_id};
 use crate::dialects::question::kind_of;
 use crate::sessions::SessionKey;
+use crate::support::json;
 
 /// What commands are run with.
 const COMMANDS: &str = "Bash";

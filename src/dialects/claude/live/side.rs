@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::answer::{Answer, Of};
 use super::frame::{Frame, Keep};
@@ -15,6 +15,7 @@ use crate::agent::{ActiveRun, Card};
 use crate::dialects::claude::format::{Format, Ids, SessionFacts, Sidechain, live};
 use crate::protocol::message::{AgentMessage, AssistantMessage, ContentBlock, ToolResultMessage};
 use crate::sessions::{EntryBody, TranscriptEntry};
+use crate::support::json;
 
 /// A sub-agent.
 pub struct Side {

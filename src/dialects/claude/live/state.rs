@@ -253,11 +253,11 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
 
     use super::*;
     use crate::auth::Principal;
     use crate::bus::Closing;
+    use crate::support::json;
 
     #[test]
     fn nothing_is_held_back_for_who_has_gone() {

@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::answer::{Answer, Of};
 use super::frame::{self, Frame};
@@ -24,7 +24,7 @@ use crate::dialects::claude::format::{
 use crate::protocol::message::{AgentMessage, AssistantMessage, StopReason, ToolResultMessage};
 use crate::providers::StreamEvent;
 use crate::sessions::{CompactionReason, EntryBody, StoredMessage, TranscriptEntry};
-use crate::support::Ids;
+use crate::support::{Ids, json};
 
 /// `errorKind` of a provider that wants less of us.
 const RATE_LIMIT: &str = "rate_limit";

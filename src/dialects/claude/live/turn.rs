@@ -5,12 +5,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::agent::ActiveRun;
 use crate::dialects::claude::format::usage_at_end;
 use crate::protocol::message::{AssistantMessage, Usage};
 use crate::providers::ModelInfo;
+use crate::support::json;
 
 /// What one model has used.
 #[derive(Debug, Default)]

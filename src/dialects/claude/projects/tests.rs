@@ -5,8 +5,10 @@ use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::time::{Duration, UNIX_EPOCH};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::timeout;
+
+use crate::support::json;
 
 use super::*;
 

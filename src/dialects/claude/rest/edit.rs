@@ -1,7 +1,7 @@
 //! What clients change of sessions: by methods, with their own rights.
 
 use axum::response::Response;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::find::unavailable;
 use super::list::whole_by_id;
@@ -9,6 +9,7 @@ use super::read_state::tell;
 use super::who::Who;
 use crate::http::{Asked, ok};
 use crate::sessions::SessionKey;
+use crate::support::json;
 
 /// Most bytes of a body; a title and a few words are all that is in one.
 const BODY_MAX: u64 = 64 * 1024;

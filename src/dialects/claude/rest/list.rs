@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::find::{by_id, unavailable};
 use super::shape::{Branches, Folders, Shape};
@@ -19,6 +19,7 @@ use crate::registry::Services;
 use crate::store::{
     OverviewFilter, OverviewPlace, OverviewQuery, OverviewRow, SessionMarks, StoreError,
 };
+use crate::support::json;
 
 /// Sessions of the list that has no pages: as many as an interface shows.
 const EVERY_MAX: u32 = 1000;

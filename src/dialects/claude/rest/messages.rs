@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::find::{by_id, unavailable};
 use super::theirs;
@@ -15,6 +15,7 @@ use crate::http::{Asked, Manner, ok};
 use crate::registry::Services;
 use crate::sessions::{SessionError, SessionKey};
 use crate::store::SessionRow;
+use crate::support::json;
 
 const NO_PAGE: &str = "page parameter is required";
 const OUT_OF_RANGE: &str = "page out of range";

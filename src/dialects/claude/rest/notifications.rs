@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::bus::{Event, EventKind, Subscriber};
 use crate::gateway::Gateway;
 use crate::http::Asked;
+use crate::support::json;
 
 /// `sessions.changed`, as far as it matters here.
 #[derive(Debug, Deserialize)]

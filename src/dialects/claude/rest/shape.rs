@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::state::Bustle;
 use crate::dialects::claude::format::git_branch;
@@ -11,7 +11,7 @@ use crate::dialects::claude::projects::ProjectSession;
 use crate::registry::Services;
 use crate::sessions::{SessionKey, iso_time};
 use crate::store::{OverviewRow, SessionMarks};
-use crate::support::blocking;
+use crate::support::{blocking, json};
 
 /// What a session is called that has no name and in which nothing was said.
 const UNTITLED: &str = "Untitled";

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::find::{by_id, unavailable};
 use super::list::shown;
@@ -21,7 +21,7 @@ use crate::gateway::Gateway;
 use crate::http::{Asked, Manner, ok};
 use crate::sessions::SessionKey;
 use crate::store::{OverviewRow, SessionShare};
-use crate::support::Secret;
+use crate::support::{Secret, json};
 
 /// Bytes of a token.
 const TOKEN_BYTES: usize = 32;

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::http::openai::outcome::{Answered, Failed, input_tokens};
 use crate::http::openai::sse::{DONE, Pieces, data};
 use crate::protocol::message::{ToolCall, Usage};
-use crate::support::Clock;
+use crate::support::{Clock, json};
 
 /// An answer that is being made.
 pub struct Completion {

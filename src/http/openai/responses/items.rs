@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::http::openai::fetch::{Given, Part, content, file_at, kind_of, picture};
 use crate::http::openai::read::{At, Wrong};
 use crate::http::openai::words::{Entry, Who, called};
+use crate::support::json;
 
 /// What the items say.
 #[derive(Default)]

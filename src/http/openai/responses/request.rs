@@ -73,7 +73,9 @@ impl<'v> Request<'v> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::Value;
+
+    use crate::support::json;
 
     fn wrong(body: &Value) -> String {
         Request::read(&At::root(body)).unwrap_err().0

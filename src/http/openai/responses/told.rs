@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::http::openai::outcome::{Answered, Failed, input_tokens};
 use crate::http::openai::sse::{DONE, Pieces, event};
 use crate::http::openai_word;
 use crate::protocol::message::{ToolCall, Usage};
-use crate::support::Ids;
+use crate::support::{Ids, json};
 
 /// A response that is being made.
 pub struct Made {

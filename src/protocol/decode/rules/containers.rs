@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::{AND_MORE, MAX_PARTS, Params, Path, Unknown, read_object};
+use super::super::{AND_MORE, Fields, MAX_PARTS, Params, Path, Unknown};
 use super::{NO_ALTERNATIVE, Rule, Setting};
 
 /// A value or `null`.
@@ -30,12 +30,17 @@ impl<R: Rule> Rule for Nullable<R> {
         if let Some(read) = self.0.read(value, path, unknown, &mut own) {
             return Some(Setting::Set(read));
         }
-        let last = path.say(NO_ALTERNATIVE);
-        errors.extend(own.into_iter().filter(|text| *text != last));
-        errors.push(path.say("must be null"));
-        errors.push(last);
+        neither(own, path, errors);
         None
     }
+}
+
+/// What is said of a value that is not `null`, and not what it may be beside that.
+fn neither(of_rule: Vec<String>, path: &Path, errors: &mut Vec<String>) {
+    let last = path.say(NO_ALTERNATIVE);
+    errors.extend(of_rule.into_iter().filter(|text| *text != last));
+    errors.push(path.say("must be null"));
+    errors.push(last);
 }
 
 /// An array.
@@ -72,17 +77,8 @@ impl<R: Rule> Rule for List<R> {
         unknown: Unknown,
         errors: &mut Vec<String>,
     ) -> Option<Vec<R::Out>> {
-        let Value::Array(items) = value else {
-            errors.push(path.say("must be array"));
-            return None;
-        };
         let before = errors.len();
-        if items.len() < self.1 {
-            errors.push(path.say(&format!("must NOT have fewer than {} items", self.1)));
-        }
-        if items.len() > self.2 {
-            errors.push(path.say(&format!("must NOT have more than {} items", self.2)));
-        }
+        let items = items(value, self.1, self.2, path, errors)?;
         let mut read = Vec::new();
         for (index, item) in items.into_iter().enumerate() {
             if is_enough(errors, before) {
@@ -92,6 +88,27 @@ impl<R: Rule> Rule for List<R> {
         }
         (errors.len() == before).then_some(read)
     }
+}
+
+/// Those of an array; that there are too few or too many of them goes into `errors`.
+fn items(
+    value: Value,
+    min: usize,
+    max: usize,
+    path: &Path,
+    errors: &mut Vec<String>,
+) -> Option<Vec<Value>> {
+    let Value::Array(items) = value else {
+        errors.push(path.say("must be array"));
+        return None;
+    };
+    if items.len() < min {
+        errors.push(path.say(&format!("must NOT have fewer than {min} items")));
+    }
+    if items.len() > max {
+        errors.push(path.say(&format!("must NOT have more than {max} items")));
+    }
+    Some(items)
 }
 
 /// An object whose members all follow one rule.
@@ -157,7 +174,10 @@ impl<P: Params> Rule for Nested<P> {
         errors: &mut Vec<String>,
     ) -> Option<P> {
         let before = errors.len();
-        let read = read_object(value, path, unknown, errors, P::read)?;
+        let fields = Fields::of(value, path.clone(), unknown);
+        let mut fields = fields.map_err(|error| errors.push(error)).ok()?;
+        let read = P::read(&mut fields);
+        fields.finish(errors);
         (errors.len() == before).then_some(read)
     }
 }

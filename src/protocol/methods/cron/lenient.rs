@@ -1,9 +1,10 @@
 //! Rules for members of jobs, and older spellings of them.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::delivery::{AlertRules, FailureAlert};
 use crate::protocol::decode::{Path, Rule, Unknown, object};
+use crate::support::json;
 
 /// A rule for what a value means, after its older spellings were put right.
 pub struct Lenient<R>(pub fn(&mut Map<String, Value>), pub R);

@@ -193,7 +193,7 @@ impl Params for SetHeartbeatsParams {
 mod tests {
     use super::*;
     use crate::protocol::decode::{Unknown, decode};
-    use serde_json::json;
+    use crate::support::json;
 
     fn add(value: Value) -> Result<NewJob, String> {
         decode("cron.add", value, Unknown::Refuse).map_err(|error| error.message)

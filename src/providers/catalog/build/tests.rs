@@ -1,6 +1,8 @@
 //! Providers whose API is not built in.
 
-use serde_json::{Value, json};
+use serde_json::Value;
+
+use crate::support::json;
 
 use super::super::tests::try_build;
 use super::*;

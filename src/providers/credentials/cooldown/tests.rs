@@ -6,7 +6,7 @@ const MINUTE: u64 = 60_000;
 const HOUR: u64 = 60 * MINUTE;
 
 fn status(status: u16, message: &str) -> ProviderError {
-    let body = serde_json::json!({"error": {"message": message}}).to_string();
+    let body = crate::support::json!({"error": {"message": message}}).to_string();
     ProviderError::from_status(ErrorStyle::OpenAi, status, &body)
 }
 
@@ -98,7 +98,7 @@ fn throttled() -> [ProviderError; 2] {
     let message = "You exceeded your current quota, please check your plan and billing details. \
         * Quota exceeded for metric: generate_content_free_tier_requests, limit: 20\n\
         Please retry in 38.9s.";
-    let google = serde_json::json!({
+    let google = crate::support::json!({
         "error": {"code": 429, "message": message, "status": "RESOURCE_EXHAUSTED"},
     });
     let groq = "Rate limit reached for model `m` on tokens per minute (TPM): Limit 6000, \
@@ -125,7 +125,7 @@ fn a_limit_per_minute_is_not_taken_for_an_account_without_credit() {
 fn reasons_are_told_apart() {
     let no_credit = "Your credit balance is too low to access the Anthropic API. Please go to \
         Plans & Billing to upgrade or purchase credits.";
-    let refused = serde_json::json!({
+    let refused = crate::support::json!({
         "type": "error", "error": {"type": "invalid_request_error", "message": no_credit},
     });
     let refused = ProviderError::from_status(ErrorStyle::Anthropic, 400, &refused.to_string());

@@ -1,10 +1,11 @@
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::*;
 use crate::config::models::ModelsConfig;
 use crate::config::secrets::ResolvedSecrets;
+use crate::support::json;
 
 /// Candidates of this `memorySearch` and these providers, each as
 /// `provider/model at address`.

@@ -4,7 +4,7 @@ use crate::providers::ProviderErrorKind;
 use crate::providers::StreamEvent;
 use crate::providers::sse::Framing;
 use crate::providers::testing::{model, replay_as};
-use serde_json::json;
+use crate::support::json;
 
 type Outcome = (Result<AssistantMessage, ProviderError>, Vec<StreamEvent>);
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::protocol::message::{AssistantMessage, Cost};
 use crate::providers::StreamEvent;
 use crate::providers::testing::{model, replay, streamed_text};
-use serde_json::json;
+use crate::support::json;
 
 type Outcome = (Result<AssistantMessage, ProviderError>, Vec<StreamEvent>);
 

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
-
 use super::*;
 use crate::agent::tools::ToolKind;
 use crate::agent::{AbortReason, ActiveRun};
 use crate::protocol::message::{ContentBlock, ToolCall, Usage};
+use crate::support::json;
 
 fn told_of(run: &Arc<ActiveRun>, news: RunNews) -> Told {
     Told { key: run.key.clone(), run: Some(Arc::clone(run)), news }

@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::frame::{self, Frame};
 use super::super::guest;
@@ -24,6 +24,7 @@ use crate::bus::Closing;
 use crate::dialects::claude::format::{Ids, SessionFacts};
 use crate::registry::Ctx;
 use crate::sessions::{SessionEntry, SessionKey};
+use crate::support::json;
 
 /// The tool that begins a sub-agent.
 const SPAWN: &str = "sessions_spawn";
