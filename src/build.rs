@@ -1,14 +1,44 @@
-//! How the program is linked.
+//! How the program is linked, and the texts in it that are sent packed.
 
 use std::env::var;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use flate2::write::GzEncoder;
+use flate2::{Compression, GzBuilder};
 
 /// The functions that a gateway executes day by day, those of a quiet one first.
 /// `tests/instructions` writes it.
 const ORDER: &str = "src/build.order";
+/// What the program sends to browsers as it is, so that it holds it packed: 300 KB less.
+const PACKED: [&str; 2] = ["src/http/page", "docs/openapi.json"];
 
-fn main() {
+fn main() -> io::Result<()> {
+    for path in PACKED {
+        println!("cargo::rerun-if-changed={path}");
+        pack(Path::new(path), &Path::new(&var("OUT_DIR").unwrap_or_default()).join("packed"))?;
+    }
+    link();
+    Ok(())
+}
+
+/// Writes a file, or those of a folder, as gzip (RFC 1952) to the same path below `target`.
+fn pack(path: &Path, target: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return fs::read_dir(path)?.try_for_each(|entry| pack(&entry?.path(), target));
+    }
+    let target = target.join(path);
+    fs::create_dir_all(target.parent().unwrap_or(&target))?;
+    // Without a time, so that the same text is the same file.
+    let mut encoder: GzEncoder<_> =
+        GzBuilder::new().write(File::create(target)?, Compression::best());
+    io::copy(&mut File::open(path)?, &mut encoder)?;
+    encoder.finish().map(drop)
+}
+
+fn link() {
     println!("cargo::rerun-if-changed=src/build.rs");
     println!("cargo::rerun-if-changed={ORDER}");
     let is = |what: &str, value: &str| var(what).is_ok_and(|it| it == value);

@@ -3,13 +3,16 @@
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
+use super::packed::unpacked;
+
 /// Where it is.
 pub const PATH: &str = "/openapi.json";
 
-const DOCUMENT: &str = include_str!("../../docs/openapi.json");
+/// As gzip (RFC 1952).
+const DOCUMENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/packed/docs/openapi.json"));
 
 /// The document. It is part of the program, the same for everybody.
 pub fn answer() -> Response {
     let kind = [(header::CONTENT_TYPE, "application/json; charset=utf-8")];
-    (kind, DOCUMENT).into_response()
+    (kind, unpacked(DOCUMENT)).into_response()
 }

@@ -3,21 +3,17 @@
 //! It loads nothing from elsewhere, runs no text as code and may not be framed;
 //! all of it is at one path, so a proxy can put it below any other.
 
-use std::io::Write;
 use std::sync::LazyLock;
 
-use axum::body::Bytes;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
 use crate::gateway::Gateway;
 
 use super::Asked;
-use super::packed::takes_gzip;
+use super::packed::{takes_gzip, unpacked};
 
 /// Where it is.
 pub const PATH: &str = "/clawgate/";
@@ -31,22 +27,18 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
 /// A file.
 struct Asset {
     name: &'static str,
-    text: &'static str,
+    /// The text as gzip (RFC 1952), which every browser takes.
+    packed: &'static [u8],
     /// Names its content, however it is packed.
     tag: LazyLock<String>,
-    packed: LazyLock<Bytes>,
 }
 
 macro_rules! assets {
     ($($name:literal),+ $(,)?) => {
         [$({
-            const TEXT: &str = include_str!(concat!("page/", $name));
-            Asset {
-                name: $name,
-                text: TEXT,
-                tag: LazyLock::new(|| tag(TEXT)),
-                packed: LazyLock::new(|| packed(TEXT)),
-            }
+            const PACKED: &[u8] =
+                include_bytes!(concat!(env!("OUT_DIR"), "/packed/src/http/page/", $name));
+            Asset { name: $name, packed: PACKED, tag: LazyLock::new(|| tag(PACKED)) }
         }),+]
     };
 }
@@ -120,16 +112,8 @@ static ASSETS: [Asset; 66] = assets![
     "js/views/usage.js",
 ];
 
-fn tag(text: &str) -> String {
-    format!("W/\"{}\"", BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(text)[..12]))
-}
-
-/// The text as gzip (RFC 1952), which every browser takes.
-fn packed(text: &str) -> Bytes {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    // Nothing fails that is written to memory.
-    let _ = encoder.write_all(text.as_bytes());
-    encoder.finish().unwrap_or_default().into()
+fn tag(packed: &[u8]) -> String {
+    format!("W/\"{}\"", BASE64_URL_SAFE_NO_PAD.encode(&Sha256::digest(packed)[..12]))
 }
 
 fn content_type(name: &str) -> &'static str {
@@ -185,9 +169,9 @@ pub(super) fn answer(asked: &Asked<'_>) -> Response {
     }
     let vary = [(header::VARY, "accept-encoding")];
     if !takes_gzip(&asked.parts.headers) {
-        return (headers, vary, asset.text).into_response();
+        return (headers, vary, unpacked(asset.packed)).into_response();
     }
-    (headers, vary, [(header::CONTENT_ENCODING, "gzip")], asset.packed.clone()).into_response()
+    (headers, vary, [(header::CONTENT_ENCODING, "gzip")], asset.packed).into_response()
 }
 
 #[cfg(test)]
@@ -229,7 +213,8 @@ mod tests {
         let scripts = ASSETS.iter().filter(|asset| content_type(asset.name).contains("javascript"));
         let ways = ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("];
         for script in scripts {
-            let found = ways.iter().find(|way| script.text.contains(**way));
+            let text = unpacked(script.packed);
+            let found = ways.iter().find(|way| text.contains(**way));
             assert_eq!(found, None, "{}", script.name);
         }
     }

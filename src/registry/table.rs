@@ -162,19 +162,24 @@ impl Registry {
         F: Fn(Ctx, P) -> Fut + Clone + Send + Sync + 'static,
         Fut: Future<Output = Reply<R>> + Send + 'static,
     {
+        let name = method.name;
+        self.enter(
+            method,
+            Box::new(move |cx, raw| {
+                let handler = handler.clone();
+                Box::pin(async move {
+                    let unknown = cx.caller.profile.unknown_params();
+                    let params: P = decode::params(name, raw.as_deref(), unknown)?;
+                    drop(raw);
+                    handler(cx, params).await?.into_answer().map_err(|error| unwritten(&error))
+                })
+            }),
+        );
+    }
+
+    /// What is the same for every method, so that it is compiled once.
+    fn enter(&mut self, method: Method, handler: Handler) {
         let Method { name, need, is_limited, waits } = method;
-        let handler: Handler = Box::new(move |cx, raw| {
-            let handler = handler.clone();
-            Box::pin(async move {
-                let unknown = cx.caller.profile.unknown_params();
-                let params: P = decode::params(name, raw.as_deref(), unknown)?;
-                drop(raw);
-                let result = handler(cx, params).await?;
-                result
-                    .into_answer()
-                    .map_err(|error| ErrorShape::unavailable(format!("Error: {error}")))
-            })
-        });
         self.by_name.entry(name).or_insert(self.entries.len());
         self.entries.push(Entry {
             name,
@@ -291,6 +296,10 @@ impl Future for Call {
         stir();
         Poll::Ready(reply)
     }
+}
+
+fn unwritten(error: &serde_json::Error) -> ErrorShape {
+    ErrorShape::unavailable(format!("Error: {error}"))
 }
 
 /// A call, as a span.
