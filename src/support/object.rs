@@ -15,12 +15,14 @@ use serde_json::{Map, Value};
 macro_rules! json {
     (null) => { serde_json::Value::Null };
     ([$($items:tt)*]) => { $crate::support::json!(@items [] $($items)*) };
-    ({ $($members:tt)* }) => {{
-        #[allow(unused_mut, reason = "an object may be empty")]
-        let mut object = serde_json::Map::new();
-        $crate::support::json!(@members object $($members)*);
-        serde_json::Value::Object(object)
-    }};
+    ({ $($members:tt)* }) => {
+        serde_json::Value::Object({
+            #[allow(unused_mut, reason = "an object may be empty")]
+            let mut object = serde_json::Map::new();
+            $crate::support::json!(@members object $($members)*);
+            object
+        })
+    };
 
     (@members $object:ident) => {};
     (@members $object:ident $name:tt: null $(, $($rest:tt)*)?) => {
@@ -93,8 +95,6 @@ pub(crate) fn value<T: Serialize + ?Sized>(value: &T) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::json;
-
     #[test]
     fn a_value_is_as_that_of_serde_json() {
         const NAME: &str = "constant";

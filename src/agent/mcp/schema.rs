@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::agent::tools::schema::Validator;
 use crate::support::json;
 
 /// Largest schema; all of them go to the model with every call.
@@ -25,7 +26,7 @@ pub fn cleaned(schema: &Map<String, Value>) -> Option<Value> {
         members.insert("properties".into(), json!({}));
     }
     // What no check can be made of is no schema.
-    jsonschema::validator_for(&schema).ok()?;
+    Validator::of(&schema).ok()?;
     Some(schema)
 }
 

@@ -5,12 +5,12 @@
 
 use std::fmt::Write as _;
 
-use jsonschema::ValidationError;
-use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::Value;
 
 use crate::providers::ToolSpec;
 use crate::support::json;
+
+use super::schema::{Complaint, Validator};
 
 /// The arguments as the schema wants them.
 ///
@@ -25,40 +25,19 @@ pub fn check(spec: &ToolSpec, arguments: &Value) -> Result<Value, String> {
             spec.name
         ))
     };
-    let validator = match jsonschema::validator_for(&spec.parameters) {
+    let validator = match Validator::of(&spec.parameters) {
         Ok(validator) => validator,
         Err(error) => {
             return refuse(format!("  - root: the tool's own schema is wrong: {error}\n"));
         }
     };
     let mut problems = String::new();
-    for error in validator.iter_errors(&arguments) {
-        let (path, text) = told(&error);
+    for Complaint { path, text } in validator.complaints(&arguments) {
+        let path = if path.is_empty() { "root" } else { &path };
         // Writing to a String cannot fail.
         let _ = writeln!(problems, "  - {path}: {text}");
     }
     if problems.is_empty() { Ok(arguments) } else { refuse(problems) }
-}
-
-/// Where an error is, and what it says.
-fn told(error: &ValidationError<'_>) -> (String, String) {
-    let mut path = error.instance_path().as_str().trim_start_matches('/').replace('/', ".");
-    let text = match error.kind() {
-        ValidationErrorKind::Required { property } => {
-            let name = property.as_str().unwrap_or_default();
-            if !path.is_empty() {
-                path.push('.');
-            }
-            path.push_str(name);
-            format!("must have required properties {name}")
-        }
-        ValidationErrorKind::AdditionalProperties { unexpected } => {
-            format!("must not have additional properties {}", unexpected.join(", "))
-        }
-        ValidationErrorKind::Type { kind: TypeKind::Single(kind) } => format!("must be {kind}"),
-        _ => error.to_string(),
-    };
-    (if path.is_empty() { "root".into() } else { path }, text)
 }
 
 /// Makes of a value what its schema wants, where that is plain to see.
@@ -195,7 +174,10 @@ mod tests {
             (json!({"path": "p", "count": 1.5}), "  - count: must be integer"),
             (json!({"path": "p", "tags": [{}]}), "  - tags.0: must be string"),
             (json!({"path": "p", "more": 1}), "  - root: must not have additional properties more"),
-            (json!({"path": "p", "mode": "c"}), "  - mode: "),
+            (
+                json!({"path": "p", "mode": "c"}),
+                "  - mode: must be equal to one of the allowed values: \"a\", \"b\"",
+            ),
             (json!([]), "  - root: must be object"),
             (json!("text"), "  - root: must be object"),
         ] {

@@ -18,6 +18,7 @@ mod message;
 mod nodes;
 mod output;
 mod policy;
+pub(super) mod schema;
 mod sessions;
 mod web;
 
