@@ -1,6 +1,6 @@
 //! JSON values, written as they look.
 //!
-//! Owns: `json!`, which is serde_json's macro in less code. That one spells out for each
+//! Owns: `json!`, which is that of `serde_json` in less code. That one spells out for each
 //! member how its name is copied, its value made, and what was there before dropped; here
 //! each member is a call. There are five thousand of them.
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 /// A [`Value`] in the syntax of JSON; in the place of a value may be an expression of anything
 /// that can be serialised, in that of a name a constant, or an expression in parentheses.
 ///
-/// Panics as serde_json's does: where something cannot be written, which is a map whose keys
+/// Panics as that of `serde_json` does: where something cannot be written, which is a map whose keys
 /// are no texts.
 macro_rules! json {
     (null) => { serde_json::Value::Null };

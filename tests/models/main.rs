@@ -36,6 +36,7 @@ mod protocol {
 
 mod support {
     pub use clawgate::support::*;
+    pub use serde_json::json;
 
     pub use crate::sync;
 }
