@@ -18,10 +18,10 @@ pub mod traces;
 
 use std::sync::OnceLock;
 
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt as _;
-use tracing_subscriber::{EnvFilter, reload};
 
 use crate::config::LoggingSettings;
 
@@ -63,7 +63,7 @@ pub enum TelemetryError {
 }
 
 /// What changes a filter of the running log.
-type SetFilter = Box<dyn Fn(EnvFilter) + Send + Sync>;
+type SetFilter = Box<dyn Fn(Targets) + Send + Sync>;
 
 /// The running log: what was asked for at its start, and its two filters.
 struct Log {
@@ -114,14 +114,14 @@ pub fn configure(settings: &LoggingSettings) {
 }
 
 fn set(filter: &SetFilter, level: &str) {
-    if let Ok(wanted) = EnvFilter::try_new(filter_for_level(level)) {
+    if let Ok(wanted) = filter_for_level(level).parse() {
         filter(wanted);
     }
 }
 
-fn parsed(filter: &str) -> Result<EnvFilter, TelemetryError> {
+fn parsed(filter: &str) -> Result<Targets, TelemetryError> {
     let filter_error = |source| TelemetryError::Filter { filter: filter.to_owned(), source };
-    EnvFilter::try_new(filter).map_err(filter_error)
+    filter.parse().map_err(filter_error)
 }
 
 /// The filter for a level as OpenClaw names it. Details are wanted of the
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn every_level_of_openclaw_is_a_valid_filter() {
         for level in ["silent", "fatal", "error", "warn", "info", "debug", "trace"] {
-            assert!(EnvFilter::try_new(filter_for_level(level)).is_ok(), "{level}");
+            assert!(parsed(&filter_for_level(level)).is_ok(), "{level}");
         }
     }
 

@@ -4,6 +4,7 @@
 //! refused with a reason; one that is no strict YAML, as an unquoted colon
 //! makes it, is read line by line, as the original does.
 
+use granit_parser::{Event, Parser, ScalarStyle};
 use serde_json::{Map, Value};
 
 /// A head is some lines; the text below it may be long.
@@ -146,23 +147,53 @@ fn cut(text: &str) -> Result<&str, HeadError> {
     Err(HeadError::NoHead)
 }
 
+/// The head as YAML; its scalars stay texts, as they are written.
 fn yaml(head: &str) -> Option<Map<String, Value>> {
-    let budget = serde_saphyr::budget! {
-        max_events: MAX_EVENTS,
-        max_nodes: MAX_EVENTS,
-        max_depth: MAX_DEPTH,
-        // An alias can stand for many times its own length.
-        max_aliases: 0,
-        max_documents: 1,
-    };
-    let options = serde_saphyr::options! {
-        budget: budget,
-        // A program may be called y.
-        strict_booleans: true,
-        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
-    };
-    match serde_saphyr::from_str_with_options(head, options) {
-        Ok(Value::Object(members)) => Some(members),
+    let events = Parser::new_from_str(head).take(MAX_EVENTS);
+    let mut events = events.map_while(|event| event.ok().map(|(event, _)| event));
+    let starts = [events.next()?, events.next()?];
+    let [Event::StreamStart, Event::DocumentStart(..)] = starts else { return None };
+    let head = events.next().and_then(|first| node(first, &mut events, 0))?;
+    let ends = [events.next()?, events.next()?];
+    match (head, ends) {
+        (Value::Object(members), [Event::DocumentEnd, Event::StreamEnd]) => Some(members),
+        _ => None,
+    }
+}
+
+/// What begins with `first`. Of a member that is there twice the last counts; an alias, which
+/// can stand for many times its own length, is nothing that a head has.
+fn node<'a>(
+    first: Event<'a>,
+    events: &mut impl Iterator<Item = Event<'a>>,
+    depth: usize,
+) -> Option<Value> {
+    match first {
+        Event::Scalar(text, ScalarStyle::Plain, ..) if ["", "~", "null"].contains(&&*text) => {
+            Some(Value::Null)
+        }
+        Event::Scalar(text, ..) => Some(Value::String(text.into_owned())),
+        Event::SequenceStart(..) if depth < MAX_DEPTH => {
+            let mut items = Vec::new();
+            loop {
+                match events.next()? {
+                    Event::SequenceEnd => return Some(Value::Array(items)),
+                    first => items.push(node(first, events, depth + 1)?),
+                }
+            }
+        }
+        Event::MappingStart(..) if depth < MAX_DEPTH => {
+            let mut members = Map::new();
+            loop {
+                let name = match events.next()? {
+                    Event::MappingEnd => return Some(Value::Object(members)),
+                    Event::Scalar(name, ..) => name.into_owned(),
+                    _ => return None,
+                };
+                let first = events.next()?;
+                members.insert(name, node(first, events, depth + 1)?);
+            }
+        }
         _ => None,
     }
 }
@@ -269,6 +300,7 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::support::json;
     use proptest::prelude::proptest;
 
     fn head(head: &str) -> Result<Head, HeadError> {
@@ -338,6 +370,20 @@ mod tests {
         );
         assert_eq!(head("name: \"a\\nb\"\ndescription: d"), Err(HeadError::BadName));
         assert_eq!(head(&"x: y\n".repeat(10_000)), Err(HeadError::TooLong));
+    }
+
+    #[test]
+    fn scalars_are_texts_as_they_are_written() {
+        let members =
+            yaml("a: 007\nb: y\nc: ~\nd: null\ne: \"null\"\nf:\ng: [1.0, no, ]\na: 1e3 # x")
+                .unwrap();
+        let expected = json!({
+            "a": "1e3", "b": "y", "c": null, "d": null, "e": "null", "f": null, "g": ["1.0", "no"],
+        });
+        assert_eq!(Value::Object(members), expected);
+        for none in ["- a", "text", "", "a: 1\n---\nb: 2", "? [a]\n: b", "a: [", "&a a: *a"] {
+            assert_eq!(yaml(none), None, "{none}");
+        }
     }
 
     #[test]
