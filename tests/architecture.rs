@@ -82,6 +82,11 @@ fn axum_and_rusqlite_stay_behind_their_modules() {
 }
 
 #[test]
+fn values_are_written_with_our_own_macro() {
+    check(rules::macros);
+}
+
+#[test]
 fn only_auth_makes_a_principal() {
     check(rules::principals);
 }

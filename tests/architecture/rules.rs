@@ -202,6 +202,30 @@ pub fn principals(source: &Source) -> Vec<String> {
         .collect()
 }
 
+/// Values that are written with the macro of `serde_json`, which takes a megabyte of the
+/// program more than that of `support`.
+pub fn macros(source: &Source) -> Vec<String> {
+    if source.top() == Some("support") {
+        return Vec::new();
+    }
+    let tokens = &source.tokens;
+    let text = |at: usize| tokens.get(at).map(|token| token.text.as_str());
+    let names = (0..tokens.len()).filter(|at| text(*at) == Some("serde_json"));
+    let names = names.filter(|at| text(at + 1) == Some("::")).filter(|at| match text(at + 2) {
+        Some("{") => {
+            let named = tokens[at + 3..].iter().map(|token| token.text.as_str());
+            named.take_while(|name| *name != "}").any(|name| name == "json")
+        }
+        name => name == Some("json"),
+    });
+    names
+        .map(|at| {
+            let line = tokens[at].line;
+            format!("{}:{line}: names json! of serde_json; use crate::support::json", source.path)
+        })
+        .collect()
+}
+
 /// `main.rs` only hands over to `cli`.
 pub fn main_file(source: &Source) -> Vec<String> {
     let names = source.tokens.windows(3).filter(|window| {

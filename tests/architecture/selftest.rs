@@ -109,6 +109,15 @@ fn only_auth_makes_principals() {
 }
 
 #[test]
+fn values_are_written_with_our_own_macro() {
+    let macros = |text| rules::macros(&Source::new("src/bus/hub.rs", text)).len();
+    assert_eq!(macros("use serde_json::{Map, json};\nuse serde_json::json;"), 2);
+    assert_eq!(macros("let it = serde_json::json!({});"), 1);
+    assert_eq!(macros("use serde_json::{Map, Value};\nuse crate::support::json;"), 0);
+    assert_eq!(macros("serde_json::from_str(json)"), 0);
+}
+
+#[test]
 fn the_main_file_only_hands_over() {
     let main = |text| rules::main_file(&Source::new("src/main.rs", text));
     assert!(main("fn main() { clawgate::cli::main() }").is_empty());
