@@ -3,7 +3,7 @@
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 
-use super::packed::unpacked;
+use crate::support::unpacked;
 
 /// Where it is.
 pub const PATH: &str = "/openapi.json";

@@ -11,9 +11,10 @@ use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
 use sha2::{Digest, Sha256};
 
 use crate::gateway::Gateway;
+use crate::support::unpacked;
 
 use super::Asked;
-use super::packed::{takes_gzip, unpacked};
+use super::packed::takes_gzip;
 
 /// Where it is.
 pub const PATH: &str = "/clawgate/";

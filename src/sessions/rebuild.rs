@@ -10,7 +10,6 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::transcript::{Backward, Body, Forward, Line, head};
@@ -219,18 +218,26 @@ fn remedy(folder: &Path) -> String {
 fn read_entry(
     value: Value,
     tell: &mut dyn FnMut(&str, &dyn std::fmt::Display),
-) -> Result<SessionEntry, serde_json::Error> {
-    let error = match SessionEntry::deserialize(&value) {
+) -> Result<SessionEntry, String> {
+    let error = match entry(&value) {
         Ok(entry) => return Ok(entry),
         Err(error) => error,
     };
     let Value::Object(mut members) = value else { return Err(error) };
     members.retain(|name, value| {
         let alone = Value::Object(Map::from_iter([(name.clone(), value.clone())]));
-        let read = SessionEntry::deserialize(&alone);
-        read.inspect_err(|error| tell(name.as_str(), error)).is_ok()
+        entry(&alone).inspect_err(|error| tell(name.as_str(), error)).is_ok()
     });
-    SessionEntry::deserialize(&Value::Object(members))
+    entry(&Value::Object(members))
+}
+
+/// An entry, by its text: to read its many members is compiled for texts alone. The error is
+/// without its place in that text, which nobody sees.
+fn entry(value: &Value) -> Result<SessionEntry, String> {
+    serde_json::from_str(&value.to_string()).map_err(|error| {
+        let error = error.to_string();
+        error.rsplit_once(" at line ").map_or(error.clone(), |(what, _)| what.to_owned())
+    })
 }
 
 fn tell(problems: &mut Problems, path: &Path, why: &dyn std::fmt::Display) {

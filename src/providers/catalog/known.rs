@@ -8,6 +8,8 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use crate::support::unpacked;
+
 use super::EnvLookup;
 use super::model::{ModelPrice, PriceStep};
 
@@ -114,10 +116,14 @@ struct File {
     providers: Vec<KnownProvider>,
 }
 
-/// Read when first asked for: a gateway that replaces the models needs none.
-/// Its texts stay where they are in the program.
+/// `models.json` as gzip (RFC 1952).
+const PACKED: &[u8] =
+    include_bytes!(concat!(env!("OUT_DIR"), "/packed/src/providers/catalog/models.json"));
+
+/// Read when first asked for: a gateway that replaces the models needs none. Its texts stay
+/// where they are unpacked.
 static KNOWN: LazyLock<Vec<KnownProvider>> = LazyLock::new(|| {
-    let file: Result<File, _> = serde_json::from_str(include_str!("models.json"));
+    let file: Result<File, _> = serde_json::from_str(String::leak(unpacked(PACKED)));
     // The file is part of the program; a test reads it.
     file.map(|file| file.providers).unwrap_or_default()
 });
@@ -146,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_data_file_is_whole_and_makes_sense() {
-        serde_json::from_str::<File>(include_str!("models.json")).unwrap();
+        serde_json::from_str::<File>(String::leak(unpacked(PACKED))).unwrap();
         let mut ids = HashSet::new();
         for provider in providers() {
             assert!(ids.insert(&provider.id), "{} is there twice", provider.id);
