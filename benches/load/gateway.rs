@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use super::client::SECRET;
 use super::original::{self, Original};
 use super::server::{Server, free_port};
+use super::stats::float;
 
 /// Builds the program as its users do, in the place of the one that came with the
 /// benchmark: that has what tests switch on in the crates that both have.
@@ -22,6 +23,14 @@ pub fn build() -> anyhow::Result<()> {
     let built = cargo.args(["build", "--locked", "--release", "--bin", "clawgate"]).status();
     ensure!(built.context("cargo does not start")?.success(), "the program cannot be built");
     Ok(())
+}
+
+/// The program.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_clawgate");
+
+/// How large it is, in MB (a million bytes).
+pub fn size() -> anyhow::Result<f64> {
+    Ok(float(fs::metadata(PROGRAM)?.len().try_into()?) / 1e6)
 }
 
 /// A home with a state directory and a configuration.
@@ -115,7 +124,7 @@ impl Home {
         if let Some(original) = &self.original {
             return original.command(self.path(), &self.state());
         }
-        self.on_this_state(Command::new(env!("CARGO_BIN_EXE_clawgate")))
+        self.on_this_state(Command::new(PROGRAM))
     }
 
     /// A command that has this state, and no other variables than that takes.

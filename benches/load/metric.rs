@@ -56,6 +56,7 @@ pub const METRICS: &[Metric] = {
         metric("hello-1000", "exec to first hello-ok, 1 000 sessions", "ms", AtMost(50.0)),
         metric("import-1000", "the same, first start on 1 000 transcripts", "ms", None),
         metric("exit", "SIGTERM to exit, idle", "ms", None),
+        metric("program", "size of the program", "MB", AtMost(25.0)),
         metric("idle", "memory, idle", "MiB", AtMost(15.0)),
         metric("idle-own", "of that its own, without pages of files", "MiB", None),
         metric("client-100", "memory per idle client, 100 clients", "KiB", AtMost(12.0)),

@@ -1,7 +1,7 @@
 //! Start and end of the process.
 
-use super::super::state;
 use super::super::stats::{Samples, Side, millis};
+use super::super::{gateway, state};
 use super::{Lab, SETTLE, fresh};
 
 const SESSIONS: usize = 1_000;
@@ -19,6 +19,7 @@ pub async fn measure(lab: &Lab, side: Side, samples: &mut Samples) -> anyhow::Re
     let home = lab.home_of(side)?;
     state::sessions(&home, SESSIONS)?;
     if side == Side::Gateway {
+        samples.add("program", side, gateway::size()?);
         let first = home.start().await?;
         samples.add("import-1000", side, millis(first.first_hello));
         first.terminate()?;
