@@ -17,9 +17,14 @@ const PACKED: [&str; 3] =
     ["src/http/page", "docs/openapi.json", "src/providers/catalog/models.json"];
 
 fn main() -> io::Result<()> {
+    let packed = PathBuf::from(var("OUT_DIR").map_err(io::Error::other)?).join("packed");
+    if packed.is_dir() {
+        fs::remove_dir_all(&packed)?;
+    }
     for path in PACKED {
         println!("cargo::rerun-if-changed={path}");
-        pack(Path::new(path), &Path::new(&var("OUT_DIR").unwrap_or_default()).join("packed"))?;
+        let failed = |error| io::Error::other(format!("{path} is not packed: {error}"));
+        pack(Path::new(path), &packed).map_err(failed)?;
     }
     link();
     Ok(())

@@ -98,7 +98,6 @@ fn add_waiting(page: &mut HistoryPage, runs: &[Busy], options: HistoryOptions) {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::agent::run::tests::run;
     use crate::support::json;

@@ -17,8 +17,7 @@ use crate::sessions::{
     AppendOptions, KeyRules, SessionError, SessionKey, Sessions, StoredMessage, message_display,
 };
 use crate::store::{RunOutcome, SessionEntry, Store, StoreError};
-use crate::support::{Clock, Ids, Live, Tasks};
-use crate::support::{json, stability};
+use crate::support::{Clock, Ids, Live, Tasks, json, stability};
 use crate::telemetry::without_secrets;
 
 use super::approvals::Approvals;

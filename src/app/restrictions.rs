@@ -197,7 +197,6 @@ fn is_meant(name: &str, step: &Step) -> bool {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::config::{Env, preview};
     use crate::support::json;

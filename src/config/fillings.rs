@@ -75,7 +75,6 @@ fn fits(kind: &Kind, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::support::json;
     use crate::telemetry;

@@ -255,7 +255,6 @@ pub(super) fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::support::json;
     use crate::telemetry;

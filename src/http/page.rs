@@ -30,7 +30,7 @@ struct Asset {
     name: &'static str,
     /// The text as gzip (RFC 1952), which every browser takes.
     packed: &'static [u8],
-    /// Names its content, however it is packed.
+    /// Names its content.
     tag: LazyLock<String>,
 }
 

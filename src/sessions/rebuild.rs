@@ -235,8 +235,9 @@ fn read_entry(
 /// without its place in that text, which nobody sees.
 fn entry(value: &Value) -> Result<SessionEntry, String> {
     serde_json::from_str(&value.to_string()).map_err(|error| {
-        let error = error.to_string();
-        error.rsplit_once(" at line ").map_or(error.clone(), |(what, _)| what.to_owned())
+        let mut error = error.to_string();
+        error.truncate(error.rfind(" at line ").unwrap_or(error.len()));
+        error
     })
 }
 

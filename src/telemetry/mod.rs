@@ -53,9 +53,6 @@ pub enum TelemetryError {
     Filter {
         /// What was asked for.
         filter: String,
-        /// What is wrong with it.
-        #[source]
-        source: tracing_subscriber::filter::ParseError,
     },
     /// Something else in this process logs already.
     #[error("cannot set up logging: {0}")]
@@ -120,8 +117,11 @@ fn set(filter: &SetFilter, level: &str) {
 }
 
 fn parsed(filter: &str) -> Result<Targets, TelemetryError> {
-    let filter_error = |source| TelemetryError::Filter { filter: filter.to_owned(), source };
-    filter.parse().map_err(filter_error)
+    let parts = filter.split(',').map(str::trim).filter(|part| !part.is_empty());
+    // By spans nothing is filtered, so that whoever names one would get something else.
+    let is_by_span = filter.contains('[');
+    let parsed = if is_by_span { None } else { parts.collect::<Vec<_>>().join(",").parse().ok() };
+    parsed.ok_or_else(|| TelemetryError::Filter { filter: filter.to_owned() })
 }
 
 /// The filter for a level as OpenClaw names it. Details are wanted of the
@@ -148,8 +148,24 @@ mod tests {
 
     #[test]
     fn a_bad_filter_is_named() {
-        let options = LogOptions { console: Some("a=b=c".into()), ..LogOptions::default() };
-        let error = init(&options).unwrap_err();
-        assert!(error.to_string().starts_with("`a=b=c` is not a log filter"), "{error}");
+        for filter in ["a=b=c", "[run]=debug", "info,a[{id=1}]=debug", "a=loud"] {
+            let options = LogOptions { console: Some(filter.into()), ..LogOptions::default() };
+            let error = init(&options).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("`{filter}` is not a log filter")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_filter_has_levels_by_target() {
+        let wants = |filter: &str, target: &str, level| {
+            parsed(filter).unwrap().would_enable(target, &level)
+        };
+        for filter in ["info,clawgate=debug", " info, clawgate=debug ,", "clawgate=debug,info"] {
+            assert!(wants(filter, "clawgate::http", tracing::Level::DEBUG), "{filter}");
+            assert!(wants(filter, "h2", tracing::Level::INFO), "{filter}");
+            assert!(!wants(filter, "h2", tracing::Level::DEBUG), "{filter}");
+        }
+        assert!(!wants("warn,h2=off", "h2::frame", tracing::Level::ERROR));
+        assert!(wants("clawgate::http", "clawgate::http::page", tracing::Level::TRACE));
     }
 }

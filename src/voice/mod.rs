@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use tokio::sync::{Mutex, Semaphore};
 
-use crate::support::json;
+use crate::support::{Clock, Live, Tasks, json};
 
 pub use wake::{Route, RouteTarget, Routing, words};
 
@@ -20,7 +20,6 @@ use crate::agent::web::Tls;
 use crate::bus::{Audience, Bus, Event, EventKind, Subscriber};
 use crate::config::{Env, Settings};
 use crate::store::{JsonFile, JsonFileError};
-use crate::support::{Clock, Live, Tasks};
 
 /// Texts that are spoken at a time: services allow few, and their sound is
 /// held in memory.

@@ -151,7 +151,6 @@ pub(super) fn is_followable(file: &Value) -> bool {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::agent::approvals::ExecHost;
     use crate::config::{ExecAsk as Ask, ExecSecurity as Security};

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::agent::tools::schema::Validator;
+use crate::agent::tools::schema::Schema;
 use crate::support::json;
 
 /// Largest schema; all of them go to the model with every call.
@@ -26,7 +26,7 @@ pub fn cleaned(schema: &Map<String, Value>) -> Option<Value> {
         members.insert("properties".into(), json!({}));
     }
     // What no check can be made of is no schema.
-    Validator::of(&schema).ok()?;
+    Schema::of(&schema).ok()?;
     Some(schema)
 }
 

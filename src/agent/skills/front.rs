@@ -169,7 +169,9 @@ fn node<'a>(
     depth: usize,
 ) -> Option<Value> {
     match first {
-        Event::Scalar(text, ScalarStyle::Plain, ..) if ["", "~", "null"].contains(&&*text) => {
+        Event::Scalar(text, ScalarStyle::Plain, ..)
+            if ["", "~", "null", "Null", "NULL"].contains(&&*text) =>
+        {
             Some(Value::Null)
         }
         Event::Scalar(text, ..) => Some(Value::String(text.into_owned())),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::providers::ToolSpec;
 use crate::support::json;
 
-use super::schema::{Complaint, Validator};
+use super::schema::{Complaint, Schema, is_a};
 
 /// The arguments as the schema wants them.
 ///
@@ -25,14 +25,14 @@ pub fn check(spec: &ToolSpec, arguments: &Value) -> Result<Value, String> {
             spec.name
         ))
     };
-    let validator = match Validator::of(&spec.parameters) {
-        Ok(validator) => validator,
+    let schema = match Schema::of(&spec.parameters) {
+        Ok(schema) => schema,
         Err(error) => {
             return refuse(format!("  - root: the tool's own schema is wrong: {error}\n"));
         }
     };
     let mut problems = String::new();
-    for Complaint { path, text } in validator.complaints(&arguments) {
+    for Complaint { path, text } in schema.complaints(&arguments) {
         let path = if path.is_empty() { "root" } else { &path };
         // Writing to a String cannot fail.
         let _ = writeln!(problems, "  - {path}: {text}");
@@ -87,21 +87,6 @@ fn types(schema: &Value) -> Vec<&str> {
 fn allows_null(schema: &Value) -> bool {
     let types = types(schema);
     types.is_empty() || types.contains(&"null")
-}
-
-fn is_a(value: &Value, name: &str) -> bool {
-    match name {
-        "string" => value.is_string(),
-        "integer" => {
-            value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|n| n.fract() == 0.0)
-        }
-        "number" => value.is_number(),
-        "boolean" => value.is_boolean(),
-        "null" => value.is_null(),
-        "object" => value.is_object(),
-        "array" => value.is_array(),
-        _ => true,
-    }
 }
 
 /// The value as the named type, if it reads as one.

@@ -98,7 +98,6 @@ const fn is_answer(message: &AgentMessage) -> bool {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::http::openai::words::Who;
     use crate::support::json;

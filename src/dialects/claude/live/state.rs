@@ -253,7 +253,6 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
     use crate::auth::Principal;
     use crate::bus::Closing;

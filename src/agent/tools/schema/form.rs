@@ -1,0 +1,151 @@
+//! Whether something is a schema at all.
+//!
+//! Owns: the form of keywords (JSON Schema 2020-12, and what is other in drafts 4 to 7). A
+//! provider refuses the whole request for one tool whose schema is none.
+
+use serde_json::Value;
+
+use super::target;
+
+/// Deepest nesting.
+const MAX_DEPTH: usize = 64;
+/// Most schemas in it.
+const MAX_SCHEMAS: usize = 10_000;
+
+/// Keywords that hold a schema.
+const ONE: [&str; 11] = [
+    "additionalItems",
+    "additionalProperties",
+    "contains",
+    "contentSchema",
+    "else",
+    "if",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
+/// Those that hold a list of schemas.
+const LIST: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
+/// Those that hold schemas by name.
+const NAMED: [&str; 5] =
+    ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
+/// Those that hold a count.
+const COUNTS: [&str; 8] = [
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+];
+const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
+
+/// Looks at a schema and those in it.
+///
+/// # Errors
+/// What is wrong, with its place.
+pub(super) fn check(schema: &Value) -> Result<(), String> {
+    Form { root: schema, left: MAX_SCHEMAS }.schema(schema, "", 0)
+}
+
+struct Form<'a> {
+    root: &'a Value,
+    left: usize,
+}
+
+impl<'a> Form<'a> {
+    fn schema(&mut self, schema: &'a Value, at: &str, depth: usize) -> Result<(), String> {
+        if depth > MAX_DEPTH {
+            return Err(format!("it is nested deeper than {MAX_DEPTH} levels"));
+        }
+        self.left = self.left.checked_sub(1).ok_or("it consists of too many schemas")?;
+        match schema {
+            Value::Bool(_) => Ok(()),
+            Value::Object(rules) => rules.iter().try_for_each(|(name, rule)| {
+                let at = child(at, name);
+                self.rule(name, rule, &at, depth)
+            }),
+            _ => Err(wrong(at, "an object or a boolean")),
+        }
+    }
+
+    fn rule(&mut self, name: &str, rule: &'a Value, at: &str, depth: usize) -> Result<(), String> {
+        match name {
+            name if ONE.contains(&name) => self.schema(rule, at, depth + 1),
+            name if LIST.contains(&name) => self.list(rule, at, depth),
+            "items" if rule.is_array() => self.list(rule, at, depth),
+            "items" => self.schema(rule, at, depth + 1),
+            name if NAMED.contains(&name) => self.named(rule, at, depth),
+            "dependencies" => {
+                let schemas = rule.as_object().ok_or_else(|| wrong(at, "an object"))?;
+                let mut schemas = schemas.iter().filter(|(_, rule)| !is_names(rule));
+                schemas.try_for_each(|(name, rule)| self.schema(rule, &child(at, name), depth + 1))
+            }
+            "dependentRequired" => {
+                let is_it = rule.as_object().is_some_and(|lists| lists.values().all(is_names));
+                is(is_it, at, "an object of lists of texts")
+            }
+            "required" => is(is_names(rule), at, "a list of texts"),
+            "enum" => is(rule.is_array(), at, "a list"),
+            "type" => is(is_type(rule), at, &format!("one or some of {}", TYPES.join(", "))),
+            "pattern" | "$anchor" | "$id" | "$schema" => is(rule.is_string(), at, "a text"),
+            "$ref" => {
+                let reference = rule.as_str().ok_or_else(|| wrong(at, "a text"))?;
+                // Others are passed over: names of schemas, and what is elsewhere.
+                let is_path = reference == "#" || reference.starts_with("#/");
+                if is_path && target(self.root, reference).is_none() {
+                    return Err(format!("at {at}: leads nowhere"));
+                }
+                Ok(())
+            }
+            name if COUNTS.contains(&name) => {
+                let count = rule.as_f64().is_some_and(|it| it >= 0.0 && it.fract() == 0.0);
+                is(count, at, "a whole number of at least 0")
+            }
+            "maximum" | "minimum" => is(rule.is_number(), at, "a number"),
+            "exclusiveMaximum" | "exclusiveMinimum" => {
+                is(rule.is_number() || rule.is_boolean(), at, "a number")
+            }
+            "multipleOf" => is(rule.as_f64().is_some_and(|it| it > 0.0), at, "a number above 0"),
+            "uniqueItems" => is(rule.is_boolean(), at, "a boolean"),
+            _ => Ok(()),
+        }
+    }
+
+    fn list(&mut self, rule: &'a Value, at: &str, depth: usize) -> Result<(), String> {
+        let items = rule.as_array().ok_or_else(|| wrong(at, "a list"))?;
+        let mut items = items.iter().enumerate();
+        items.try_for_each(|(n, schema)| self.schema(schema, &format!("{at}/{n}"), depth + 1))
+    }
+
+    fn named(&mut self, rule: &'a Value, at: &str, depth: usize) -> Result<(), String> {
+        let schemas = rule.as_object().ok_or_else(|| wrong(at, "an object"))?;
+        let mut schemas = schemas.iter();
+        schemas.try_for_each(|(name, schema)| self.schema(schema, &child(at, name), depth + 1))
+    }
+}
+
+fn child(at: &str, name: &str) -> String {
+    format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"))
+}
+
+fn is(is_it: bool, at: &str, what: &str) -> Result<(), String> {
+    if is_it { Ok(()) } else { Err(wrong(at, what)) }
+}
+
+fn wrong(at: &str, what: &str) -> String {
+    if at.is_empty() { format!("must be {what}") } else { format!("at {at}: must be {what}") }
+}
+
+fn is_names(rule: &Value) -> bool {
+    rule.as_array().is_some_and(|names| names.iter().all(Value::is_string))
+}
+
+fn is_type(rule: &Value) -> bool {
+    let is_one = |rule: &Value| rule.as_str().is_some_and(|name| TYPES.contains(&name));
+    is_one(rule) || rule.as_array().is_some_and(|names| names.iter().all(is_one))
+}
