@@ -142,6 +142,9 @@ fn the_container_is_built_of_all_that_the_sources_and_the_manifest_name() {
         let text = std::fs::read_to_string(&source).unwrap();
         let folder = source.strip_prefix(super::root()).unwrap().parent().unwrap().to_owned();
         named.extend(taken_in(&text).map(|path| straight(&folder.join(path))));
+        // Those that the build script has packed.
+        let packed = text.split("\"/packed/").skip(1);
+        named.extend(packed.filter_map(|rest| rest.split('"').next()).map(PathBuf::from));
     }
     assert!(named.contains(Path::new("docs/openapi.json")), "{named:?}");
     let is_copied = |path: &PathBuf| copied.iter().any(|it| path.starts_with(it));
