@@ -164,11 +164,11 @@ pub(super) fn answer(asked: &Asked<'_>) -> Response {
         (header::CACHE_CONTROL, "no-cache"),
         (header::ETAG, asset.tag.as_str()),
     ];
+    let vary = [(header::VARY, "accept-encoding")];
     let known = asked.parts.headers.get(header::IF_NONE_MATCH);
     if known.is_some_and(|known| known.as_bytes() == asset.tag.as_bytes()) {
-        return (StatusCode::NOT_MODIFIED, headers).into_response();
+        return (StatusCode::NOT_MODIFIED, headers, vary).into_response();
     }
-    let vary = [(header::VARY, "accept-encoding")];
     if !takes_gzip(&asked.parts.headers) {
         return (headers, vary, unpacked(asset.packed)).into_response();
     }

@@ -214,7 +214,7 @@ pub fn macros(source: &Source) -> Vec<String> {
     let names = names.filter(|at| text(at + 1) == Some("::")).filter(|at| match text(at + 2) {
         Some("{") => {
             let named = tokens[at + 3..].iter().map(|token| token.text.as_str());
-            named.take_while(|name| *name != "}").any(|name| name == "json")
+            named.take_while(|name| *name != ";").any(|name| name == "json")
         }
         name => name == Some("json"),
     });

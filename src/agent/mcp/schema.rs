@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::agent::tools::schema::Schema;
+use crate::agent::tools::schema::{Schema, renew};
 use crate::support::json;
 
 /// Largest schema; all of them go to the model with every call.
@@ -19,6 +19,7 @@ pub fn cleaned(schema: &Map<String, Value>) -> Option<Value> {
     if schema.to_string().len() > MAX_BYTES || !clean(&mut schema, 0) {
         return None;
     }
+    renew(&mut schema);
     let members = schema.as_object_mut()?;
     members.shift_remove("$schema");
     members.insert("type".into(), json!("object"));

@@ -3,6 +3,7 @@
 //! Models write numbers as text and the like, so what can be read as the wanted
 //! type is made so first, as the original does.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use serde_json::Value;
@@ -10,7 +11,12 @@ use serde_json::Value;
 use crate::providers::ToolSpec;
 use crate::support::json;
 
-use super::schema::{Complaint, Schema, is_a};
+use super::schema::{Complaint, Schema, cut, is_a};
+
+/// Most characters of arguments that the model is shown again.
+const MAX_SHOWN: usize = 20_000;
+/// Longest text that is read as a number.
+const MAX_NUMBER: usize = 400;
 
 /// The arguments as the schema wants them.
 ///
@@ -18,14 +24,18 @@ use super::schema::{Complaint, Schema, is_a};
 /// What does not fit, with its path, for the model to read.
 pub fn check(spec: &ToolSpec, arguments: &Value) -> Result<Value, String> {
     let mut arguments = arguments.clone();
-    coerce(&mut arguments, &spec.parameters);
+    let schema = Schema::of(&spec.parameters);
+    if schema.is_ok() {
+        coerce(&mut arguments, &spec.parameters);
+    }
     let refuse = |problems: String| {
         Err(format!(
-            "Validation failed for tool \"{}\":\n{problems}\nReceived arguments:\n{arguments:#}",
-            spec.name
+            "Validation failed for tool \"{}\":\n{problems}\nReceived arguments:\n{}",
+            spec.name,
+            cut(format_args!("{arguments:#}"), MAX_SHOWN)
         ))
     };
-    let schema = match Schema::of(&spec.parameters) {
+    let schema = match schema {
         Ok(schema) => schema,
         Err(error) => {
             return refuse(format!("  - root: the tool's own schema is wrong: {error}\n"));
@@ -50,18 +60,23 @@ fn coerce(value: &mut Value, schema: &Value) {
     }
     match value {
         Value::Object(members) => {
-            let properties = schema.get("properties").and_then(Value::as_object);
-            let is_required = |name: &String| {
-                let required = schema.get("required").and_then(Value::as_array);
-                required.is_some_and(|names| names.iter().any(|it| it.as_str() == Some(name)))
-            };
-            for (name, schema) in properties.into_iter().flatten() {
-                let Some(member) = members.get_mut(name) else { continue };
-                coerce(member, schema);
-                // Models say so that they leave out what they may leave out.
-                if member.is_null() && !is_required(name) && !allows_null(schema) {
-                    members.shift_remove(name);
+            let Some(Value::Object(properties)) = schema.get("properties") else { return };
+            let mut has_null = false;
+            for (name, member) in members.iter_mut() {
+                if let Some(schema) = properties.get(name) {
+                    coerce(member, schema);
+                    has_null |= member.is_null();
                 }
+            }
+            if has_null {
+                let required = schema.get("required").and_then(Value::as_array);
+                let required = required.into_iter().flatten().filter_map(Value::as_str);
+                let required: HashSet<_> = required.collect();
+                // Models say so that they leave out what they may leave out.
+                members.retain(|name, member| {
+                    let may_be = |schema| required.contains(name.as_str()) || allows_null(schema);
+                    !member.is_null() || properties.get(name).is_none_or(may_be)
+                });
             }
         }
         Value::Array(items) => {
@@ -93,7 +108,7 @@ fn allows_null(schema: &Value) -> bool {
 fn read_as(value: &Value, name: &str) -> Option<Value> {
     match (name, value) {
         ("string", Value::Number(_) | Value::Bool(_)) => Some(json!(value.to_string())),
-        ("number" | "integer", Value::String(text)) => {
+        ("number" | "integer", Value::String(text)) if text.len() <= MAX_NUMBER => {
             let number: Value = serde_json::from_str(text.trim()).ok()?;
             is_a(&number, name).then_some(number)
         }

@@ -5,7 +5,8 @@
 
 use serde_json::Value;
 
-use super::target;
+use super::place::Place;
+use super::{shown, target};
 
 /// Deepest nesting.
 const MAX_DEPTH: usize = 64;
@@ -13,7 +14,7 @@ const MAX_DEPTH: usize = 64;
 const MAX_SCHEMAS: usize = 10_000;
 
 /// Keywords that hold a schema.
-const ONE: [&str; 11] = [
+pub(super) const ONE: [&str; 11] = [
     "additionalItems",
     "additionalProperties",
     "contains",
@@ -27,9 +28,9 @@ const ONE: [&str; 11] = [
     "unevaluatedProperties",
 ];
 /// Those that hold a list of schemas.
-const LIST: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
+pub(super) const LIST: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
 /// Those that hold schemas by name.
-const NAMED: [&str; 5] =
+pub(super) const NAMED: [&str; 5] =
     ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
 /// Those that hold a count.
 const COUNTS: [&str; 8] = [
@@ -43,13 +44,16 @@ const COUNTS: [&str; 8] = [
     "minProperties",
 ];
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
+const TYPE: &str = "one or some of array, boolean, integer, null, number, object, string";
+/// Longest reference.
+const MAX_REFERENCE: usize = 1_024;
 
 /// Looks at a schema and those in it.
 ///
 /// # Errors
 /// What is wrong, with its place.
 pub(super) fn check(schema: &Value) -> Result<(), String> {
-    Form { root: schema, left: MAX_SCHEMAS }.schema(schema, "", 0)
+    Form { root: schema, left: MAX_SCHEMAS }.schema(schema, &Place::Root, 0)
 }
 
 struct Form<'a> {
@@ -58,7 +62,7 @@ struct Form<'a> {
 }
 
 impl<'a> Form<'a> {
-    fn schema(&mut self, schema: &'a Value, at: &str, depth: usize) -> Result<(), String> {
+    fn schema(&mut self, schema: &'a Value, at: &Place<'_>, depth: usize) -> Result<(), String> {
         if depth > MAX_DEPTH {
             return Err(format!("it is nested deeper than {MAX_DEPTH} levels"));
         }
@@ -66,24 +70,34 @@ impl<'a> Form<'a> {
         match schema {
             Value::Bool(_) => Ok(()),
             Value::Object(rules) => rules.iter().try_for_each(|(name, rule)| {
-                let at = child(at, name);
-                self.rule(name, rule, &at, depth)
+                self.rule(name, rule, &Place::Member(at, name), depth + 1)
             }),
             _ => Err(wrong(at, "an object or a boolean")),
         }
     }
 
-    fn rule(&mut self, name: &str, rule: &'a Value, at: &str, depth: usize) -> Result<(), String> {
+    fn rule(
+        &mut self,
+        name: &str,
+        rule: &'a Value,
+        at: &Place<'_>,
+        depth: usize,
+    ) -> Result<(), String> {
         match name {
-            name if ONE.contains(&name) => self.schema(rule, at, depth + 1),
-            name if LIST.contains(&name) => self.list(rule, at, depth),
+            name if ONE.contains(&name) => self.schema(rule, at, depth),
+            // Before 2020-12 a list was what `prefixItems` is.
             "items" if rule.is_array() => self.list(rule, at, depth),
-            "items" => self.schema(rule, at, depth + 1),
+            "items" => self.schema(rule, at, depth),
+            name if LIST.contains(&name) => {
+                is(rule.as_array().is_some_and(|list| !list.is_empty()), at, "a list, not empty")?;
+                self.list(rule, at, depth)
+            }
             name if NAMED.contains(&name) => self.named(rule, at, depth),
             "dependencies" => {
-                let schemas = rule.as_object().ok_or_else(|| wrong(at, "an object"))?;
-                let mut schemas = schemas.iter().filter(|(_, rule)| !is_names(rule));
-                schemas.try_for_each(|(name, rule)| self.schema(rule, &child(at, name), depth + 1))
+                let rules = rule.as_object().ok_or_else(|| wrong(at, "an object"))?;
+                let mut schemas = rules.iter().filter(|(_, rule)| !is_names(rule));
+                schemas
+                    .try_for_each(|(name, rule)| self.schema(rule, &Place::Member(at, name), depth))
             }
             "dependentRequired" => {
                 let is_it = rule.as_object().is_some_and(|lists| lists.values().all(is_names));
@@ -91,16 +105,16 @@ impl<'a> Form<'a> {
             }
             "required" => is(is_names(rule), at, "a list of texts"),
             "enum" => is(rule.is_array(), at, "a list"),
-            "type" => is(is_type(rule), at, &format!("one or some of {}", TYPES.join(", "))),
-            "pattern" | "$anchor" | "$id" | "$schema" => is(rule.is_string(), at, "a text"),
+            "type" => is(is_type(rule), at, TYPE),
+            "pattern" | "$anchor" | "$id" | "$schema" | "title" | "description" | "format"
+            | "$comment" => is(rule.is_string(), at, "a text"),
             "$ref" => {
                 let reference = rule.as_str().ok_or_else(|| wrong(at, "a text"))?;
                 // Others are passed over: names of schemas, and what is elsewhere.
                 let is_path = reference == "#" || reference.starts_with("#/");
-                if is_path && target(self.root, reference).is_none() {
-                    return Err(format!("at {at}: leads nowhere"));
-                }
-                Ok(())
+                let leads =
+                    reference.len() <= MAX_REFERENCE && target(self.root, reference).is_some();
+                is(!is_path || leads, at, "a way to a schema")
             }
             name if COUNTS.contains(&name) => {
                 let count = rule.as_f64().is_some_and(|it| it >= 0.0 && it.fract() == 0.0);
@@ -116,36 +130,37 @@ impl<'a> Form<'a> {
         }
     }
 
-    fn list(&mut self, rule: &'a Value, at: &str, depth: usize) -> Result<(), String> {
-        let items = rule.as_array().ok_or_else(|| wrong(at, "a list"))?;
-        let mut items = items.iter().enumerate();
-        items.try_for_each(|(n, schema)| self.schema(schema, &format!("{at}/{n}"), depth + 1))
+    fn list(&mut self, rule: &'a Value, at: &Place<'_>, depth: usize) -> Result<(), String> {
+        let mut items = rule.as_array().into_iter().flatten().enumerate();
+        items.try_for_each(|(n, schema)| self.schema(schema, &Place::Item(at, n), depth))
     }
 
-    fn named(&mut self, rule: &'a Value, at: &str, depth: usize) -> Result<(), String> {
+    fn named(&mut self, rule: &'a Value, at: &Place<'_>, depth: usize) -> Result<(), String> {
         let schemas = rule.as_object().ok_or_else(|| wrong(at, "an object"))?;
         let mut schemas = schemas.iter();
-        schemas.try_for_each(|(name, schema)| self.schema(schema, &child(at, name), depth + 1))
+        schemas.try_for_each(|(name, schema)| self.schema(schema, &Place::Member(at, name), depth))
     }
 }
 
-fn child(at: &str, name: &str) -> String {
-    format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"))
-}
-
-fn is(is_it: bool, at: &str, what: &str) -> Result<(), String> {
+fn is(is_it: bool, at: &Place<'_>, what: &str) -> Result<(), String> {
     if is_it { Ok(()) } else { Err(wrong(at, what)) }
 }
 
-fn wrong(at: &str, what: &str) -> String {
-    if at.is_empty() { format!("must be {what}") } else { format!("at {at}: must be {what}") }
+fn wrong(at: &Place<'_>, what: &str) -> String {
+    if at.is_root() { format!("must be {what}") } else { format!("{}: must be {what}", shown(at)) }
 }
 
 fn is_names(rule: &Value) -> bool {
     rule.as_array().is_some_and(|names| names.iter().all(Value::is_string))
 }
 
+/// A type, or some, each once.
 fn is_type(rule: &Value) -> bool {
     let is_one = |rule: &Value| rule.as_str().is_some_and(|name| TYPES.contains(&name));
-    is_one(rule) || rule.as_array().is_some_and(|names| names.iter().all(is_one))
+    is_one(rule)
+        || rule.as_array().is_some_and(|names| {
+            let is_twice = |n: usize, name| names.iter().take(n).any(|other| other == name);
+            (1..=TYPES.len()).contains(&names.len())
+                && names.iter().enumerate().all(|(n, name)| is_one(name) && !is_twice(n, name))
+        })
 }

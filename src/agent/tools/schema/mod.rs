@@ -1,20 +1,30 @@
 //! Values against a JSON Schema.
 //!
-//! Owns: what is said of a value that does not fit, in the words of the original (typebox's).
-//! Promises: nothing outside of a schema is read for it; whatever the schema and the value, a
-//! check ends soon and needs little stack, since schemas come from servers that nobody has
-//! looked at. Must not: refuse what it cannot tell.
+//! Owns: what is said of a value that does not fit, in the words of the original (typebox's),
+//! with the values and names that those leave out. Promises: nothing outside of a schema is
+//! read for it; whatever the schema and the value, a check ends soon and needs little memory,
+//! since schemas come from servers that nobody has looked at. Must not: refuse what it cannot
+//! tell.
 //!
-//! Not checked: formats, `unevaluated…`, references that are no path in the schema, patterns
-//! that look ahead or back, and what is left when a check has taken its share of steps.
+//! Not told: formats, `unevaluated…`, references that are no path in the schema, patterns that
+//! `pattern` does not read, and what is left when a check has taken its share of steps.
 
 mod check;
+mod drafts;
 mod form;
+mod pattern;
+mod place;
 mod rules;
+
+use std::fmt::{self, Write as _};
 
 use serde_json::Value;
 
+pub use drafts::renew;
 pub(super) use rules::is_a;
+
+/// Most characters of a text that a message shows.
+const MAX_SHOWN: usize = 200;
 
 /// A schema that values can be checked against.
 pub struct Schema<'a>(&'a Value);
@@ -39,7 +49,49 @@ impl<'a> Schema<'a> {
 
     /// What is wrong with a value; of very much the first.
     pub fn complaints(&self, value: &Value) -> Vec<Complaint> {
-        check::complaints(self.0, value)
+        check::complaints(self.0, value).0
+    }
+}
+
+/// Something of a schema or a value as a message shows it.
+fn shown(what: impl fmt::Display) -> String {
+    cut(what, MAX_SHOWN)
+}
+
+/// Some with commas between them, as a message shows them.
+fn listed<T: fmt::Display>(all: impl IntoIterator<Item = T>) -> String {
+    let mut cut = Cut { text: String::new(), left: MAX_SHOWN };
+    for (n, one) in all.into_iter().enumerate() {
+        let comma = if n == 0 { "" } else { ", " };
+        if write!(cut, "{comma}{one}").is_err() {
+            break;
+        }
+    }
+    cut.text
+}
+
+/// The first so many characters of what something is as text; the rest is not made.
+pub(super) fn cut(what: impl fmt::Display, most: usize) -> String {
+    let mut cut = Cut { text: String::new(), left: most };
+    // It ends with an error where it is cut.
+    let _ = write!(cut, "{what}");
+    cut.text
+}
+
+struct Cut {
+    text: String,
+    left: usize,
+}
+
+impl fmt::Write for Cut {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut signs = text.chars();
+        self.text.extend(signs.by_ref().take(self.left).inspect(|_| self.left -= 1));
+        if signs.as_str().is_empty() {
+            return Ok(());
+        }
+        self.text.push('…');
+        Err(fmt::Error)
     }
 }
 
@@ -75,7 +127,12 @@ mod tests {
                 json!("b"),
                 "must be equal to one of the allowed values: \"a\", 1",
             ),
-            (json!({"const": [1]}), json!([1]), json!([2]), "must be equal to constant: [1]"),
+            (
+                json!({"const": [{"n": 1, "m": "x"}]}),
+                json!([{"m": "x", "n": 1.0}]),
+                json!([{"m": "x", "n": 2}]),
+                "must be equal to constant: [{\"n\":1,\"m\":\"x\"}]",
+            ),
             (json!({"not": {"type": "string"}}), json!(1), json!("x"), "must not be valid"),
             (json!({"allOf": [{}, {"minLength": 1}]}), json!("x"), json!(""), FEW_LETTERS),
             (
@@ -94,19 +151,19 @@ mod tests {
                 json!({"if": {"type": "string"}, "then": {"minLength": 1}, "else": {"minimum": 0}}),
                 json!("x"),
                 json!(-1),
-                "must be >= 0",
+                "must match \"else\" schema",
             ),
             (
                 json!({"propertyNames": {"maxLength": 1}}),
                 json!({"a": 1}),
-                json!({"ab": 1}),
-                "property names ab are invalid",
+                json!({"ab": 1, "b": 1, "bc": 1}),
+                "property names ab, bc are invalid",
             ),
             (
                 json!({"dependentRequired": {"a": ["b", "c"]}}),
                 json!({"b": 1}),
                 json!({"a": 1, "c": 1}),
-                "must have properties b when property a is present",
+                "must have properties b, c when property a is present",
             ),
             (
                 json!({"dependencies": {"a": {"minProperties": 2}, "x": ["y"]}}),
@@ -179,7 +236,7 @@ mod tests {
             [
                 "list.0.y: must have required properties y",
                 "a: must have required properties a",
-                "b: must have required properties b",
+                "a: must have required properties a, b",
                 ": must match a schema in anyOf",
             ]
         );
@@ -201,7 +258,9 @@ mod tests {
             (json!({"unevaluatedProperties": false}), json!({"a": 1})),
             (json!({"not": {"$ref": "other.json"}}), json!(1)),
             (json!({"not": {"$dynamicRef": "#meta"}}), json!(1)),
-            (json!({"format": "email"}), json!("none")),
+            (json!({"oneOf": [{"format": "ipv4"}, {"format": "ipv6"}]}), json!("127.0.0.1")),
+            (json!({"not": {"type": "string", "format": "email"}}), json!("none")),
+            (json!({"multipleOf": 1e-10}), json!(1e300)),
         ] {
             assert_eq!(said(&schema, &value), [""; 0], "{schema}");
         }
@@ -210,33 +269,67 @@ mod tests {
     #[test]
     fn no_schema_makes_a_check_long_or_deep() {
         // Each level doubles the work, or the way leads in a circle, or is very long.
-        let mut doubled = serde_json::Map::new();
+        let doubled = |last: Value| {
+            let mut defs = serde_json::Map::from_iter([("d20".to_owned(), last)]);
+            for n in 0..20 {
+                let next = json!({"$ref": (format!("#/$defs/d{}", n + 1))});
+                defs.insert(format!("d{n}"), json!({"allOf": [next, next]}));
+            }
+            json!({"$ref": "#/$defs/d0", "$defs": defs})
+        };
         let mut chain = serde_json::Map::new();
         for n in 0..2_000 {
-            let next = json!({"$ref": (format!("#/$defs/d{}", n + 1))});
-            doubled.insert(format!("d{n}"), json!({"allOf": [next, next]}));
-            chain.insert(format!("d{n}"), next);
+            chain.insert(format!("d{n}"), json!({"$ref": (format!("#/$defs/d{}", n + 1))}));
         }
-        for defs in [&mut doubled, &mut chain] {
-            defs.insert("d2000".into(), json!({"type": "null"}));
-        }
+        chain.insert("d2000".into(), json!({"type": "null"}));
         let deep = (0..120).fold(json!(1), |inner, _| json!({"a": inner}));
+        let names: Vec<_> = (0..9_000).map(|n| format!("n{n}")).collect();
+        let numbers = json!((0..20_000).collect::<Vec<_>>());
+        let patterns = (0..4_000).map(|n| (format!("\\w{{20}}{n}"), json!({})));
+        let patterns: serde_json::Map<_, _> = patterns.collect();
+        let long = json!("x".repeat(1_000_000));
         for (schema, value) in [
-            (json!({"$ref": "#/$defs/d0", "$defs": doubled}), json!(1)),
+            (doubled(json!({"type": "null"})), json!(1)),
+            (doubled(json!({"required": names})), json!({})),
+            (doubled(json!({"enum": numbers})), json!("x")),
+            (doubled(json!({"const": numbers})), numbers.clone()),
+            (doubled(json!({"items": false})), numbers.clone()),
+            (doubled(json!({"maxLength": 1, "pattern": "(x?){500}y"})), long.clone()),
+            (doubled(json!({"pattern": "(x?){500}y"})), json!("x".repeat(4_000))),
+            (doubled(json!({"pattern": ("()".repeat(500))})), json!("x")),
+            (doubled(json!({"allOf": vec![json!({}); 400]})), numbers.clone()),
+            (json!({"const": []}), Value::Array(vec![json!(1e308); 20_000])),
             (json!({"$ref": "#/$defs/d0", "$defs": chain}), json!(1)),
             (json!({"$ref": "#"}), json!(1)),
             (json!({"not": {"$ref": "#"}}), json!(1)),
             (json!({"properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}}), deep.clone()),
-            (json!({"$ref": (format!("#{}", "/if".repeat(10_000)))}), json!(1)),
-            (json!({"pattern": "(a{1,1000}){1,1000}"}), json!("b")),
-            (json!({"uniqueItems": true}), json!((0..20_000).collect::<Vec<_>>())),
+            (json!({"patternProperties": patterns}), json!({"x": 1, "y": 2})),
+            (json!({"items": {"type": "string"}}), json!({"items": numbers})),
+            (json!({"uniqueItems": true}), json!([numbers, numbers, long])),
         ] {
-            if let Ok(schema) = Schema::of(&schema) {
-                schema.complaints(&value);
-            }
+            let form = Schema::of(&schema).unwrap();
+            let (complaints, steps) = check::complaints(form.0, &value);
+            // What is looked at in one go is paid afterwards.
+            assert!(steps < 2 * check::MAX_STEPS, "{steps}");
+            let said: usize = complaints.iter().map(|it| it.path.len() + it.text.len()).sum();
+            assert!(said < 64 * 1_024, "{said}");
         }
         let tree = json!({"properties": {"a": {"$ref": "#"}}, "required": ["b"]});
         assert_eq!(said(&tree, &json!({"b": 1, "a": {"b": 1, "a": {}}})).len(), 1);
+    }
+
+    #[test]
+    fn a_check_that_runs_out_refuses_nothing() {
+        // What is tried first takes all steps, and the rest would fit.
+        let spent = json!({"items": {"enum": ["x"]}, "minItems": 100_000});
+        let value = Value::Array(vec![json!("x"); 60_000]);
+        for schema in [
+            json!({"not": {"anyOf": [spent, {"type": "array"}]}}),
+            json!({"not": {"contains": {"const": "y"}}}),
+            json!({"oneOf": [{"items": {"const": "x"}}, {"items": {"const": "y"}}]}),
+        ] {
+            assert_eq!(said(&schema, &value), [""; 0], "{schema}");
+        }
     }
 
     #[test]
@@ -244,17 +337,22 @@ mod tests {
         let deep = (0..100).fold(json!({}), |inner, _| json!({"not": inner}));
         for (schema, text) in [
             (json!(1), "must be an object or a boolean"),
-            (json!({"type": "text"}), "at /type: "),
-            (json!({"properties": 1}), "at /properties: must be an object"),
-            (json!({"properties": {"a/b": 1}}), "at /properties/a~1b: must be an object or"),
-            (json!({"required": true}), "at /required: must be a list of texts"),
-            (json!({"anyOf": {}}), "at /anyOf: must be a list"),
-            (json!({"enum": 1}), "at /enum: must be a list"),
-            (json!({"minLength": -1}), "at /minLength: must be a whole number"),
-            (json!({"multipleOf": 0}), "at /multipleOf: must be a number above 0"),
-            (json!({"pattern": 1}), "at /pattern: must be a text"),
-            (json!({"items": [1]}), "at /items/0: must be an object or"),
-            (json!({"not": {"$ref": "#/$defs/none"}}), "at /not/$ref: leads nowhere"),
+            (json!({"type": "text"}), "type: must be one or some of"),
+            (json!({"properties": 1}), "properties: must be an object"),
+            (json!({"properties": {"a/b": 1}}), "properties.a/b: must be an object or"),
+            (json!({"required": true}), "required: must be a list of texts"),
+            (json!({"anyOf": {}}), "anyOf: must be a list, not empty"),
+            (json!({"enum": 1}), "enum: must be a list"),
+            (json!({"allOf": []}), "allOf: must be a list, not empty"),
+            (json!({"type": []}), "type: must be one or some of"),
+            (json!({"type": ["null", "null"]}), "type: must be one or some of"),
+            (json!({"title": 1}), "title: must be a text"),
+            (json!({"$ref": (format!("#{}", "/if".repeat(1_000)))}), "$ref: must be a way"),
+            (json!({"minLength": -1}), "minLength: must be a whole number"),
+            (json!({"multipleOf": 0}), "multipleOf: must be a number above 0"),
+            (json!({"pattern": 1}), "pattern: must be a text"),
+            (json!({"items": [1]}), "items.0: must be an object or"),
+            (json!({"not": {"$ref": "#/$defs/none"}}), "not.$ref: must be a way to a schema"),
             (deep, "is nested deeper than"),
         ] {
             let error = Schema::of(&schema).err().unwrap_or_default();

@@ -1,38 +1,47 @@
 //! The rules for values of each kind.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::fmt::Write as _;
 
 use serde_json::{Map, Number, Value};
 
-use super::check::{Branch, Check, Place};
+use super::check::{Branch, Check};
+use super::place::Place;
+use super::{listed, shown};
 
 type Rules = Map<String, Value>;
 
-/// Most values or names that a complaint shows.
-const SHOWN: usize = 32;
+/// Floats below it are written as whole numbers where they are such.
+const MAX_EXACT: f64 = 1e18;
+/// Most names of types that there are.
+const TYPES: usize = 7;
 
 pub(super) fn of_any<'a>(check: &mut Check<'a>, rules: &'a Rules, value: &Value, at: &Place<'_>) {
     if let Some(rule) = rules.get("type") {
         let names: Vec<&str> = match rule {
-            Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
+            Value::Array(list) => names(list).take(TYPES).collect(),
             name => name.as_str().into_iter().collect(),
         };
         if !names.iter().any(|name| is_a(value, name)) {
-            let either = if names.len() > 1 { "either " } else { "" };
-            check.complain(at, format!("must be {either}{}", names.join(" or ")));
+            let either = if rule.is_array() { "either " } else { "" };
+            check.complain(at, || format!("must be {either}{}", names.join(" or ")));
         }
     }
-    if let Some(Value::Array(allowed)) = rules.get("enum")
-        && !allowed.iter().any(|allowed| is_same(allowed, value))
-    {
-        let shown: Vec<_> = allowed.iter().take(SHOWN).map(Value::to_string).collect();
-        let text = format!("must be equal to one of the allowed values: {}", shown.join(", "));
-        check.complain(at, text);
+    if let Some(Value::Array(allowed)) = rules.get("enum") {
+        // What cannot be told counts as one of them.
+        let is_it = |allowed| check.is_same(allowed, value) != Some(false);
+        if !allowed.iter().any(is_it) {
+            let text =
+                || format!("must be equal to one of the allowed values: {}", listed(allowed));
+            check.complain(at, text);
+        }
     }
     if let Some(constant) = rules.get("const")
-        && !is_same(constant, value)
+        && check.is_same(constant, value) == Some(false)
     {
-        check.complain(at, format!("must be equal to constant: {constant}"));
+        let text = || format!("must be equal to constant: {}", shown(constant));
+        check.complain(at, text);
     }
 }
 
@@ -42,33 +51,53 @@ pub(super) fn of_object<'a>(
     (value, members): (&Value, &Map<String, Value>),
     at: &Place<'_>,
 ) {
-    let has = |name: &&str| members.contains_key(*name);
-    for name in names(rules.get("required")).filter(|name| !has(name)) {
-        let text = format!("must have required properties {name}");
-        check.complain(&Place::Member(at, name), text);
+    if let Some(required) = rules.get("required").and_then(Value::as_array)
+        && names(required).all(|name| check.pay_for(name))
+    {
+        let missing: Vec<_> = names(required).filter(|name| !members.contains_key(*name)).collect();
+        if let Some(first) = missing.first() {
+            let text = || format!("must have required properties {}", listed(&missing));
+            check.complain(&Place::Member(at, first), text);
+        }
     }
     counted(check, rules, members.len(), ["minProperties", "maxProperties"], "properties", at);
     named(check, rules, members, at);
     if let Some(schema) = rules.get("propertyNames") {
+        let mut wrong = Vec::new();
         for name in members.keys() {
-            if let Branch::Fails(_) = check.branch(schema, &Value::String(name.clone()), at) {
-                check.complain(at, format!("property names {name} are invalid"));
+            if !check.pay_for(name) {
+                break;
             }
+            if let Branch::Fails(_) = check.branch(schema, &Value::String(name.clone()), at) {
+                wrong.push(name.as_str());
+            }
+        }
+        if !wrong.is_empty() {
+            check.complain(at, || format!("property names {} are invalid", listed(wrong)));
         }
     }
     for kind in ["dependentRequired", "dependentSchemas", "dependencies"] {
         let all = rules.get(kind).and_then(Value::as_object).into_iter().flatten();
-        for (name, rule) in all.filter(|(name, _)| members.contains_key(*name)) {
-            if !rule.is_array() {
-                check.value(rule, value, at);
+        for (name, rule) in all {
+            if !check.pay_for(name) {
+                return;
+            }
+            if !members.contains_key(name) {
                 continue;
             }
-            let missing: Vec<_> = names(Some(rule)).filter(|name| !has(name)).collect();
-            if !missing.is_empty() {
-                let missing = missing.join(", ");
-                let text =
-                    format!("must have properties {missing} when property {name} is present");
-                check.complain(at, text);
+            let Value::Array(others) = rule else {
+                check.value(rule, value, at);
+                continue;
+            };
+            let is_paid = names(others).all(|name| check.pay_for(name));
+            if is_paid && !names(others).all(|name| members.contains_key(name)) {
+                check.complain(at, || {
+                    let others = listed(names(others));
+                    format!(
+                        "must have properties {others} when property {} is present",
+                        shown(name)
+                    )
+                });
             }
         }
     }
@@ -84,8 +113,14 @@ fn named<'a>(
     let object = |name: &str| rules.get(name).and_then(Value::as_object);
     let (own, patterns) = (object("properties"), object("patternProperties"));
     let other = rules.get("additionalProperties");
+    if own.is_none() && patterns.is_none() && other.is_none() {
+        return;
+    }
     let mut unexpected = Vec::new();
     for (name, value) in members {
+        if !check.pay_for(name) {
+            return;
+        }
         let place = Place::Member(at, name);
         let schema = own.and_then(|own| own.get(name));
         let mut is_known = schema.is_some();
@@ -94,6 +129,7 @@ fn named<'a>(
         }
         for (pattern, schema) in patterns.into_iter().flatten() {
             match check.has_pattern(pattern, name) {
+                _ if check.is_spent() => return,
                 Some(true) => {
                     is_known = true;
                     check.value(schema, value, &place);
@@ -110,8 +146,7 @@ fn named<'a>(
         }
     }
     if !unexpected.is_empty() {
-        unexpected.truncate(SHOWN);
-        let text = format!("must not have additional properties {}", unexpected.join(", "));
+        let text = || format!("must not have additional properties {}", listed(unexpected));
         check.complain(at, text);
     }
 }
@@ -128,7 +163,12 @@ pub(super) fn of_list<'a>(
         Some(Value::Array(first)) => (Some(first), rules.get("additionalItems")),
         rest => (rules.get("prefixItems").and_then(Value::as_array), rest),
     };
-    for (index, item) in items.iter().enumerate() {
+    let some = first.map_or(0, Vec::len);
+    let held = if rest.is_some() { items } else { items.get(..some).unwrap_or(items) };
+    for (index, item) in held.iter().enumerate() {
+        if check.is_spent() {
+            break;
+        }
         if let Some(schema) = first.and_then(|first| first.get(index)).or(rest) {
             check.value(schema, item, &Place::Item(at, index));
         }
@@ -137,6 +177,7 @@ pub(super) fn of_list<'a>(
         let (mut least, mut most) = (0, 0);
         for item in items {
             match check.branch(schema, item, at) {
+                _ if check.is_spent() => return,
                 Branch::Fits => (least, most) = (least + 1, most + 1),
                 Branch::Unsure => most += 1,
                 Branch::Fails(_) => {}
@@ -144,33 +185,33 @@ pub(super) fn of_list<'a>(
         }
         let (min, max) = (count(rules, "minContains").unwrap_or(1), count(rules, "maxContains"));
         if most < min {
-            check.complain(at, format!("must contain at least {min} valid item"));
+            let items = if min == 1 { "item" } else { "items" };
+            check.complain(at, || format!("must contain at least {min} valid {items}"));
         }
         if let Some(max) = max.filter(|max| least > *max) {
-            check.complain(at, format!("must contain at most {max} valid items"));
+            check.complain(at, || format!("must contain at most {max} valid items"));
         }
     }
     if rules.get("uniqueItems") == Some(&Value::Bool(true)) {
-        let mut earlier = items.iter().enumerate();
-        let is_twice = earlier.any(|(n, item)| {
-            let others = items.get(..n).unwrap_or_default();
-            check.pay(n / 64) && others.iter().any(|other| is_same(other, item))
-        });
-        if is_twice {
-            check.complain(at, "must not have duplicate items");
+        let mut seen = HashSet::new();
+        // Where one cannot be told, the others are not either.
+        let mut texts = items.iter().map_while(|item| check.canonical(item));
+        if !texts.all(|text| seen.insert(text)) {
+            check.complain(at, || "must not have duplicate items".into());
         }
     }
 }
 
 pub(super) fn of_text<'a>(check: &mut Check<'a>, rules: &'a Rules, text: &str, at: &Place<'_>) {
-    if rules.contains_key("minLength") || rules.contains_key("maxLength") {
+    let is_counted = rules.contains_key("minLength") || rules.contains_key("maxLength");
+    if is_counted && check.pay_for(text) {
         let length = text.chars().count();
         counted(check, rules, length, ["minLength", "maxLength"], "characters", at);
     }
     if let Some(Value::String(pattern)) = rules.get("pattern")
         && check.has_pattern(pattern, text) == Some(false)
     {
-        check.complain(at, format!("must match pattern \"{pattern}\""));
+        check.complain(at, || format!("must match pattern \"{}\"", shown(pattern)));
     }
 }
 
@@ -191,14 +232,14 @@ pub(super) fn of_number<'a>(
             let Some(Value::Number(bound)) = rules.get(name) else { continue };
             let order = compare(number, bound);
             if order == Some(beyond) || (is_open && order == Some(Ordering::Equal)) {
-                check.complain(at, format!("must be {} {bound}", signs[usize::from(is_open)]));
+                check.complain(at, || format!("must be {} {bound}", signs[usize::from(is_open)]));
             }
         }
     }
     if let Some(Value::Number(step)) = rules.get("multipleOf")
         && !is_multiple(number, step)
     {
-        check.complain(at, format!("must be multiple of {step}"));
+        check.complain(at, || format!("must be multiple of {step}"));
     }
 }
 
@@ -212,22 +253,23 @@ fn counted(
     at: &Place<'_>,
 ) {
     if let Some(min) = count(rules, min).filter(|min| there < *min) {
-        check.complain(at, format!("must not have fewer than {min} {what}"));
+        check.complain(at, || format!("must not have fewer than {min} {what}"));
     }
     if let Some(max) = count(rules, max).filter(|max| there > *max) {
-        check.complain(at, format!("must not have more than {max} {what}"));
+        check.complain(at, || format!("must not have more than {max} {what}"));
     }
 }
 
 fn count(rules: &Rules, name: &str) -> Option<usize> {
     let count = rules.get(name)?;
-    // 3.0 is a whole number in JSON Schema, too.
-    let whole = count.as_u64().or_else(|| format!("{:.0}", count.as_f64()?).parse().ok())?;
-    usize::try_from(whole).ok()
+    // 3.0 is a whole number in JSON Schema, too; what is beyond all counts is the largest.
+    let exact = || count.as_f64().filter(|count| *count < MAX_EXACT);
+    let whole = count.as_u64().or_else(|| format!("{:.0}", exact()?).parse().ok());
+    Some(whole.and_then(|whole| usize::try_from(whole).ok()).unwrap_or(usize::MAX))
 }
 
-fn names(rule: Option<&Value>) -> impl Iterator<Item = &str> {
-    rule.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+fn names(list: &[Value]) -> impl Iterator<Item = &str> {
+    list.iter().filter_map(Value::as_str)
 }
 
 /// Whether a value is of a type.
@@ -246,11 +288,49 @@ pub(in crate::agent::tools) fn is_a(value: &Value, name: &str) -> bool {
     }
 }
 
-/// Whether two values are the same; 1 and 1.0 are.
-fn is_same(one: &Value, other: &Value) -> bool {
+/// The same of what is no list, object or text.
+pub(super) fn is_same_scalar(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => compare(one, other) == Some(Ordering::Equal),
         _ => one == other,
+    }
+}
+
+/// Writes a value so that what is the same has the same text: 1 and 1.0, members in any order.
+/// No more than `most` bytes of it are wanted.
+pub(super) fn write_canonical(value: &Value, text: &mut String, most: usize) {
+    if text.len() > most {
+        return;
+    }
+    match value {
+        Value::Array(items) => {
+            text.push('[');
+            for item in items {
+                write_canonical(item, text, most);
+                text.push(',');
+            }
+            text.push(']');
+        }
+        Value::Object(members) => {
+            let mut members: Vec<_> = members.iter().collect();
+            members.sort_unstable_by_key(|(name, _)| *name);
+            text.push('{');
+            for (name, member) in members {
+                text.push_str(&Value::from(name.as_str()).to_string());
+                text.push(':');
+                write_canonical(member, text, most);
+                text.push(',');
+            }
+            text.push('}');
+        }
+        Value::Number(number) => match (number.as_i128(), number.as_f64()) {
+            // Writing to a String cannot fail; with nought added, -0.0 is 0.
+            (None, Some(float)) if float.fract() == 0.0 && float.abs() < MAX_EXACT => {
+                let _ = write!(text, "{:.0}", float + 0.0);
+            }
+            _ => text.push_str(&number.to_string()),
+        },
+        scalar => text.push_str(&scalar.to_string()),
     }
 }
 
@@ -267,6 +347,6 @@ fn is_multiple(number: &Number, step: &Number) -> bool {
     }
     let (Some(number), Some(step)) = (number.as_f64(), step.as_f64()) else { return true };
     let times = number / step;
-    // 0.07 is seven times 0.01, though not as a float.
-    (times - times.round()).abs() <= 1e-9 * times.abs().max(1.0)
+    // 0.07 is seven times 0.01, though not as a float; beyond 2^53 there are only whole ones.
+    !times.is_finite() || (times - times.round()).abs() < 1e-7
 }
