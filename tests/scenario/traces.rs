@@ -327,6 +327,8 @@ async fn traces_begin_and_end_with_the_configuration() {
     };
     let mut tries = 0..1000;
     while !traced(&mut client, &format!("on-{}", tries.next().unwrap())).await {}
+    // That one may have begun before.
+    assert!(traced(&mut client, "whole").await);
     // What has ended is told before the gateway ends, however long it might wait.
     assert!(gateway.terminate().await.unwrap().success());
     let spans = collector.spans();
