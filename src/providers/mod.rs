@@ -31,7 +31,7 @@ mod pictures;
 mod probe;
 mod reader;
 mod retry;
-mod schema;
+pub mod schema;
 mod scrub;
 pub mod sse;
 #[cfg(test)]

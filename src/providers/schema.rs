@@ -7,24 +7,26 @@ use serde_json::{Map, Value};
 
 use crate::support::json;
 
-/// Keywords whose value is a schema, or a list of them.
-const SCHEMAS: [&str; 12] = [
-    "items",
-    "prefixItems",
+/// Keywords whose value is a schema; before 2020-12 that of `items` may be a list of them.
+pub const ONE: [&str; 12] = [
+    "additionalItems",
     "additionalProperties",
     "contains",
-    "propertyNames",
-    "not",
-    "if",
-    "then",
+    "contentSchema",
     "else",
-    "anyOf",
-    "oneOf",
-    "allOf",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
 ];
+/// Keywords whose value is a list of schemas.
+pub const LIST: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
 /// Keywords whose value is an object of schemas by name.
-const NAMED: [&str; 5] =
-    ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
+pub const NAMED: [&str; 5] =
+    ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
 
 /// What Google refuses.
 const NOT_FOR_GOOGLE: [&str; 20] = [
@@ -73,16 +75,16 @@ pub fn for_google(schema: &Value) -> Value {
     schema
 }
 
-fn each_inner(members: &mut Map<String, Value>, mut visit: impl FnMut(&mut Value)) {
+/// Visits the schemas that these keywords hold.
+pub fn each_inner(members: &mut Map<String, Value>, mut visit: impl FnMut(&mut Value)) {
     for (name, value) in members {
+        let holds_schemas = ONE.contains(&name.as_str()) || LIST.contains(&name.as_str());
         match value {
             Value::Object(named) if NAMED.contains(&name.as_str()) => {
                 named.values_mut().for_each(&mut visit);
             }
-            Value::Array(list) if SCHEMAS.contains(&name.as_str()) => {
-                list.iter_mut().for_each(&mut visit);
-            }
-            Value::Object(_) if SCHEMAS.contains(&name.as_str()) => visit(value),
+            Value::Array(list) if holds_schemas => list.iter_mut().for_each(&mut visit),
+            Value::Object(_) if holds_schemas => visit(value),
             _ => {}
         }
     }

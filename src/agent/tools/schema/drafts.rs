@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::form::{LIST, NAMED, ONE};
+use crate::providers::schema::each_inner;
 
 /// Says anew what providers refuse in a schema: lists of `items`, bounds that are open, rules
 /// that are null. The schema must not be nested without end.
@@ -19,18 +19,7 @@ pub fn renew(schema: &mut Value) {
             rules.insert(open.to_owned(), bound);
         }
     }
-    for (name, rule) in rules {
-        match (name.as_str(), rule) {
-            (name, Value::Object(schemas)) if NAMED.contains(&name) => {
-                schemas.values_mut().for_each(renew);
-            }
-            (name, Value::Array(schemas)) if LIST.contains(&name) => {
-                schemas.iter_mut().for_each(renew);
-            }
-            (name, schema) if name == "items" || ONE.contains(&name) => renew(schema),
-            _ => {}
-        }
-    }
+    each_inner(rules, renew);
 }
 
 /// A list of them was what `prefixItems` is, and `additionalItems` the rest.

@@ -5,6 +5,8 @@
 
 use serde_json::Value;
 
+use crate::providers::schema::{LIST, NAMED, ONE};
+
 use super::place::Place;
 use super::{shown, target};
 
@@ -13,25 +15,6 @@ const MAX_DEPTH: usize = 64;
 /// Most schemas in it.
 const MAX_SCHEMAS: usize = 10_000;
 
-/// Keywords that hold a schema.
-pub(super) const ONE: [&str; 11] = [
-    "additionalItems",
-    "additionalProperties",
-    "contains",
-    "contentSchema",
-    "else",
-    "if",
-    "not",
-    "propertyNames",
-    "then",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-];
-/// Those that hold a list of schemas.
-pub(super) const LIST: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
-/// Those that hold schemas by name.
-pub(super) const NAMED: [&str; 5] =
-    ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
 /// Those that hold a count.
 const COUNTS: [&str; 8] = [
     "maxContains",
@@ -84,10 +67,9 @@ impl<'a> Form<'a> {
         depth: usize,
     ) -> Result<(), String> {
         match name {
-            name if ONE.contains(&name) => self.schema(rule, at, depth),
             // Before 2020-12 a list was what `prefixItems` is.
             "items" if rule.is_array() => self.list(rule, at, depth),
-            "items" => self.schema(rule, at, depth),
+            name if ONE.contains(&name) => self.schema(rule, at, depth),
             name if LIST.contains(&name) => {
                 is(rule.as_array().is_some_and(|list| !list.is_empty()), at, "a list, not empty")?;
                 self.list(rule, at, depth)
