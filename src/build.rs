@@ -6,8 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use flate2::Compression;
 use flate2::write::GzEncoder;
-use flate2::{Compression, GzBuilder};
 
 /// The functions that a gateway executes day by day, those of a quiet one first.
 /// `tests/instructions` writes it.
@@ -37,9 +37,7 @@ fn pack(path: &Path, target: &Path) -> io::Result<()> {
     }
     let target = target.join(path);
     fs::create_dir_all(target.parent().unwrap_or(&target))?;
-    // Without a time, so that the same text is the same file.
-    let mut encoder: GzEncoder<_> =
-        GzBuilder::new().write(File::create(target)?, Compression::best());
+    let mut encoder = GzEncoder::new(File::create(target)?, Compression::best());
     io::copy(&mut File::open(path)?, &mut encoder)?;
     encoder.finish().map(drop)
 }

@@ -90,6 +90,12 @@ pub fn each_inner(members: &mut Map<String, Value>, mut visit: impl FnMut(&mut V
     }
 }
 
+/// What a local reference leads to: `#`, or `#` and a path (RFC 6901).
+pub fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+    let path = percent_encoding::percent_decode_str(reference.strip_prefix('#')?);
+    root.pointer(&path.decode_utf8().ok()?)
+}
+
 /// Follows references inside one document.
 struct References<'a> {
     root: &'a Value,
@@ -133,8 +139,7 @@ impl References<'_> {
     /// Puts what is referred to in the place of the reference.
     fn follow(&mut self, schema: &mut Value, reference: String) {
         let described = schema.get("description").cloned();
-        let target = reference.strip_prefix('#').and_then(|pointer| self.root.pointer(pointer));
-        *schema = match target {
+        *schema = match target(self.root, &reference) {
             Some(target) if self.left > 0 && !self.path.contains(&reference) => target.clone(),
             _ => json!({}),
         };

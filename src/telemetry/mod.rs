@@ -18,7 +18,7 @@ pub mod traces;
 
 use std::sync::OnceLock;
 
-use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::filter::{LevelFilter, ParseError, Targets};
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::reload;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -53,6 +53,9 @@ pub enum TelemetryError {
     Filter {
         /// What was asked for.
         filter: String,
+        /// What is wrong with it; nothing where it names a span.
+        #[source]
+        source: Option<ParseError>,
     },
     /// Something else in this process logs already.
     #[error("cannot set up logging: {0}")]
@@ -118,10 +121,12 @@ fn set(filter: &SetFilter, level: &str) {
 
 fn parsed(filter: &str) -> Result<Targets, TelemetryError> {
     let parts = filter.split(',').map(str::trim).filter(|part| !part.is_empty());
+    let failed = |source| TelemetryError::Filter { filter: filter.to_owned(), source };
     // By spans nothing is filtered, so that whoever names one would get something else.
-    let is_by_span = filter.contains('[');
-    let parsed = if is_by_span { None } else { parts.collect::<Vec<_>>().join(",").parse().ok() };
-    parsed.ok_or_else(|| TelemetryError::Filter { filter: filter.to_owned() })
+    if filter.contains('[') {
+        return Err(failed(None));
+    }
+    parts.collect::<Vec<_>>().join(",").parse().map_err(|error| failed(Some(error)))
 }
 
 /// The filter for a level as OpenClaw names it. Details are wanted of the

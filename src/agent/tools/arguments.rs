@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::providers::ToolSpec;
 use crate::support::json;
 
-use super::schema::{Complaint, Schema, cut, is_a};
+use super::schema::{self, Complaint, Schema, cut, is_a};
 
 /// Most characters of arguments that the model is shown again.
 const MAX_SHOWN: usize = 20_000;
@@ -24,30 +24,28 @@ const MAX_NUMBER: usize = 400;
 /// What does not fit, with its path, for the model to read.
 pub fn check(spec: &ToolSpec, arguments: &Value) -> Result<Value, String> {
     let mut arguments = arguments.clone();
-    let schema = Schema::of(&spec.parameters);
-    if schema.is_ok() {
-        coerce(&mut arguments, &spec.parameters);
-    }
-    let refuse = |problems: String| {
+    let refuse = |problems: &str, arguments: &Value| {
         Err(format!(
             "Validation failed for tool \"{}\":\n{problems}\nReceived arguments:\n{}",
             spec.name,
             cut(format_args!("{arguments:#}"), MAX_SHOWN)
         ))
     };
-    let schema = match schema {
+    let schema = match Schema::of(&spec.parameters) {
         Ok(schema) => schema,
         Err(error) => {
-            return refuse(format!("  - root: the tool's own schema is wrong: {error}\n"));
+            let problem = format!("  - root: the tool's own schema is wrong: {error}\n");
+            return refuse(&problem, &arguments);
         }
     };
+    coerce(&mut arguments, &spec.parameters);
     let mut problems = String::new();
     for Complaint { path, text } in schema.complaints(&arguments) {
         let path = if path.is_empty() { "root" } else { &path };
         // Writing to a String cannot fail.
         let _ = writeln!(problems, "  - {path}: {text}");
     }
-    if problems.is_empty() { Ok(arguments) } else { refuse(problems) }
+    if problems.is_empty() { Ok(arguments) } else { refuse(&problems, &arguments) }
 }
 
 /// Makes of a value what its schema wants, where that is plain to see.
@@ -92,11 +90,7 @@ fn coerce(value: &mut Value, schema: &Value) {
 
 /// The types that a schema names; none when any may come.
 fn types(schema: &Value) -> Vec<&str> {
-    match schema.get("type") {
-        Some(Value::String(name)) => vec![name],
-        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
-        _ => vec![],
-    }
+    schema.get("type").map_or_else(Vec::new, schema::types)
 }
 
 fn allows_null(schema: &Value) -> bool {

@@ -3,12 +3,15 @@
 //! Owns: how far it goes, what of it can be told, and rules that are made of schemas.
 
 use std::collections::HashMap;
+use std::mem::discriminant;
 
 use serde_json::{Map, Value};
 
+use crate::providers::schema::target;
+
 use super::pattern::{self, Pattern};
 use super::place::Place;
-use super::{Complaint, rules, shown, target};
+use super::{Complaint, rules, shown};
 
 /// Most complaints that are told: what is wrong with a long list is wrong with all of it.
 pub(super) const MOST: usize = 32;
@@ -209,16 +212,14 @@ impl<'a> Check<'a> {
     /// Whether two values are the same: numbers by what they are, members in any order. `None`
     /// where that would take too long.
     pub(super) fn is_same(&mut self, one: &Value, other: &Value) -> Option<bool> {
-        match (one, other) {
-            (Value::Array(_), Value::Array(_)) | (Value::Object(_), Value::Object(_)) => {
-                let (one, other) = (self.canonical(one)?, self.canonical(other)?);
-                Some(one == other)
-            }
-            (Value::String(one), Value::String(_)) => {
-                self.pay_for(one).then(|| other.as_str() == Some(one))
-            }
-            _ => self.pay(1).then(|| rules::is_same_scalar(one, other)),
+        if discriminant(one) != discriminant(other) {
+            return self.pay(1).then_some(false);
         }
+        if let Value::String(text) = one {
+            return self.pay_for(text).then(|| one == other);
+        }
+        let (one, other) = (self.canonical(one)?, self.canonical(other)?);
+        Some(one == other)
     }
 
     /// A text that is the same for what is the same.

@@ -5,10 +5,10 @@
 
 use serde_json::Value;
 
-use crate::providers::schema::{LIST, NAMED, ONE};
+use crate::providers::schema::{LIST, NAMED, ONE, target};
 
 use super::place::Place;
-use super::{shown, target};
+use super::shown;
 
 /// Deepest nesting.
 const MAX_DEPTH: usize = 64;
@@ -26,8 +26,9 @@ const COUNTS: [&str; 8] = [
     "minLength",
     "minProperties",
 ];
-const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
-const TYPE: &str = "one or some of array, boolean, integer, null, number, object, string";
+/// Those of values.
+pub(super) const TYPES: [&str; 7] =
+    ["array", "boolean", "integer", "null", "number", "object", "string"];
 /// Longest reference.
 const MAX_REFERENCE: usize = 1_024;
 
@@ -87,7 +88,8 @@ impl<'a> Form<'a> {
             }
             "required" => is(is_names(rule), at, "a list of texts"),
             "enum" => is(rule.is_array(), at, "a list"),
-            "type" => is(is_type(rule), at, TYPE),
+            "type" if is_type(rule) => Ok(()),
+            "type" => Err(wrong(at, &format!("one or some of {}", TYPES.join(", ")))),
             "pattern" | "$anchor" | "$id" | "$schema" | "title" | "description" | "format"
             | "$comment" => is(rule.is_string(), at, "a text"),
             "$ref" => {

@@ -21,7 +21,7 @@ use std::fmt::{self, Write as _};
 use serde_json::Value;
 
 pub use drafts::renew;
-pub(super) use rules::is_a;
+pub(super) use rules::{is_a, types};
 
 /// Most characters of a text that a message shows.
 const MAX_SHOWN: usize = 200;
@@ -95,12 +95,6 @@ impl fmt::Write for Cut {
     }
 }
 
-/// What a local reference leads to: `#`, or `#` and a path (RFC 6901).
-fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
-    let path = percent_encoding::percent_decode_str(reference.strip_prefix('#')?);
-    root.pointer(&path.decode_utf8().ok()?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,6 +114,12 @@ mod tests {
                 json!(null),
                 json!(1),
                 "must be either string or null",
+            ),
+            (
+                json!({"enum": [[1e18]]}),
+                json!([1_000_000_000_000_000_000_u64]),
+                json!([1_000_000_000_000_000_001_u64]),
+                "must be equal to one of the allowed values: [1e+18]",
             ),
             (
                 json!({"enum": ["a", 1]}),

@@ -7,22 +7,18 @@ use std::fmt::Write as _;
 use serde_json::{Map, Number, Value};
 
 use super::check::{Branch, Check};
+use super::form::TYPES;
 use super::place::Place;
 use super::{listed, shown};
 
 type Rules = Map<String, Value>;
 
-/// Floats below it are written as whole numbers where they are such.
-const MAX_EXACT: f64 = 1e18;
-/// Most names of types that there are.
-const TYPES: usize = 7;
+/// 2^64: no whole number that is none below it is read but as a float.
+const MAX_EXACT: f64 = 18_446_744_073_709_551_616.0;
 
 pub(super) fn of_any<'a>(check: &mut Check<'a>, rules: &'a Rules, value: &Value, at: &Place<'_>) {
     if let Some(rule) = rules.get("type") {
-        let names: Vec<&str> = match rule {
-            Value::Array(list) => names(list).take(TYPES).collect(),
-            name => name.as_str().into_iter().collect(),
-        };
+        let names = types(rule);
         if !names.iter().any(|name| is_a(value, name)) {
             let either = if rule.is_array() { "either " } else { "" };
             check.complain(at, || format!("must be {either}{}", names.join(" or ")));
@@ -272,6 +268,14 @@ fn names(list: &[Value]) -> impl Iterator<Item = &str> {
     list.iter().filter_map(Value::as_str)
 }
 
+/// The types that a rule names.
+pub(in crate::agent::tools) fn types(rule: &Value) -> Vec<&str> {
+    match rule {
+        Value::Array(list) => names(list).take(TYPES.len()).collect(),
+        name => name.as_str().into_iter().collect(),
+    }
+}
+
 /// Whether a value is of a type.
 pub(in crate::agent::tools) fn is_a(value: &Value, name: &str) -> bool {
     match name {
@@ -285,14 +289,6 @@ pub(in crate::agent::tools) fn is_a(value: &Value, name: &str) -> bool {
         "object" => value.is_object(),
         "array" => value.is_array(),
         _ => true,
-    }
-}
-
-/// The same of what is no list, object or text.
-pub(super) fn is_same_scalar(one: &Value, other: &Value) -> bool {
-    match (one, other) {
-        (Value::Number(one), Value::Number(other)) => compare(one, other) == Some(Ordering::Equal),
-        _ => one == other,
     }
 }
 
