@@ -1,5 +1,6 @@
 //! Starting the gateway, or the original, on a state directory.
 
+use std::env;
 use std::fs::{self, File};
 use std::io;
 use std::net::SocketAddr;
@@ -20,6 +21,13 @@ use super::stats::float;
 pub fn build() -> anyhow::Result<()> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
+    // What is said of this package while it runs: some crates are built anew where it is there.
+    for (name, _) in env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            cargo.env_remove(&*name);
+        }
+    }
     let built = cargo.args(["build", "--locked", "--release", "--bin", "clawgate"]).status();
     ensure!(built.context("cargo does not start")?.success(), "the program cannot be built");
     Ok(())

@@ -24,7 +24,7 @@ use flate2::{Compression, GzBuilder};
 use http_body_util::{BodyExt, Limited};
 use tokio::sync::Semaphore;
 
-use crate::support::blocking;
+use crate::support::{blocking, unpacked};
 
 use super::routes::Entry;
 
@@ -132,6 +132,17 @@ fn as_packed(headers: &mut HeaderMap) {
     }
 }
 
+/// A text that is packed in the program, as it is or unpacked for who cannot do that, and
+/// what is said of that above it.
+pub(super) fn of_program(headers: &HeaderMap, packed: &'static [u8]) -> Response {
+    let vary = [(VARY, "accept-encoding")];
+    if takes_gzip(headers) {
+        (vary, [(CONTENT_ENCODING, "gzip")], packed).into_response()
+    } else {
+        (vary, unpacked(packed)).into_response()
+    }
+}
+
 /// Packs a text, with a comment of a length that is never twice the same.
 fn pack(text: &[u8]) -> io::Result<Vec<u8>> {
     let mut chance = [0];
@@ -146,7 +157,7 @@ fn pack(text: &[u8]) -> io::Result<Vec<u8>> {
 
 /// Whether a client says that it unpacks, and does not like it less than plain
 /// texts (RFC 9110, §12.5.3).
-pub(super) fn takes_gzip(headers: &HeaderMap) -> bool {
+fn takes_gzip(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|line| line.to_str().ok());
     let mut of_names = [None; 3];
     for way in lines.flat_map(|line| line.split(',')) {
@@ -176,8 +187,6 @@ pub(super) fn takes_gzip(headers: &HeaderMap) -> bool {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-
-    use crate::support::unpacked;
 
     use super::*;
 

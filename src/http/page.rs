@@ -11,10 +11,9 @@ use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
 use sha2::{Digest, Sha256};
 
 use crate::gateway::Gateway;
-use crate::support::unpacked;
 
 use super::Asked;
-use super::packed::takes_gzip;
+use super::packed::of_program;
 
 /// Where it is.
 pub const PATH: &str = "/clawgate/";
@@ -164,21 +163,20 @@ pub(super) fn answer(asked: &Asked<'_>) -> Response {
         (header::CACHE_CONTROL, "no-cache"),
         (header::ETAG, asset.tag.as_str()),
     ];
-    let vary = [(header::VARY, "accept-encoding")];
     let known = asked.parts.headers.get(header::IF_NONE_MATCH);
     if known.is_some_and(|known| known.as_bytes() == asset.tag.as_bytes()) {
+        let vary = [(header::VARY, "accept-encoding")];
         return (StatusCode::NOT_MODIFIED, headers, vary).into_response();
     }
-    if !takes_gzip(&asked.parts.headers) {
-        return (headers, vary, unpacked(asset.packed)).into_response();
-    }
-    (headers, vary, [(header::CONTENT_ENCODING, "gzip")], asset.packed).into_response()
+    (headers, of_program(&asked.parts.headers, asset.packed)).into_response()
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
+
+    use crate::support::unpacked;
 
     use super::*;
 

@@ -154,7 +154,7 @@ pub static ROUTES: [Route; 19] = [
         place: Place::Path(openapi::PATH),
         methods: &[Method::GET, Method::HEAD],
         entry: Entry::Public,
-        answer: |_| Box::pin(ready(openapi::answer())),
+        answer: |asked| Box::pin(ready(openapi::answer(&asked.parts.headers))),
     },
     Route {
         place: Place::Page,

@@ -1,6 +1,6 @@
-//! The embedded database: one writer thread, a few readers.
+//! The embedded database: one writer thread, a few [readers](Readers).
 //!
-//! Owns: the database file and every connection to it. Promises: a write is
+//! Owns: the database file and the connection that writes. Promises: a write is
 //! answered after the commit that holds it was synced; writes that wait are
 //! committed together; one that fails undoes only itself. Must not: run SQL on
 //! a thread that serves sockets.
@@ -12,21 +12,16 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use rusqlite::{Connection, OpenFlags};
-use tokio::sync::{Semaphore, mpsc};
-
-use crate::support::blocking;
+use tokio::sync::mpsc;
 
 use super::error::{Fault, StoreError};
 use super::group::{self, Found, Job, Work};
 use super::migrations;
+use super::readers::Readers;
 
 /// Writes that may wait; beyond it callers wait for a place.
 const QUEUE_MAX: usize = 1024;
-
-/// Reads at a time. They are short; more would only add memory and threads.
-const READERS_MAX: usize = 4;
 
 /// Another process (a doctor, a backup) may hold the file for a moment.
 const BUSY_LIMIT: Duration = Duration::from_secs(5);
@@ -47,8 +42,7 @@ struct Inner {
     /// `None` only while dropping: closing the channel ends the writer.
     jobs: Option<mpsc::Sender<Job>>,
     writer: Option<JoinHandle<()>>,
-    idle_readers: Mutex<Vec<Connection>>,
-    reader_permits: Arc<Semaphore>,
+    readers: Arc<Readers>,
 }
 
 impl Database {
@@ -67,15 +61,10 @@ impl Database {
                 move || group::serve(connection, queue, &path)
             })
             .map_err(|source| file_error(path, source))?;
-        Ok(Self {
-            inner: Arc::new(Inner {
-                path: path.into(),
-                jobs: Some(jobs),
-                writer: Some(writer),
-                idle_readers: Mutex::new(Vec::new()),
-                reader_permits: Arc::new(Semaphore::new(READERS_MAX)),
-            }),
-        })
+        let path: Arc<Path> = path.into();
+        let readers = Arc::new(Readers::new(Arc::clone(&path)));
+        let (jobs, writer) = (Some(jobs), Some(writer));
+        Ok(Self { inner: Arc::new(Inner { path, jobs, writer, readers }) })
     }
 
     /// Runs `work` inside a transaction on the writer thread. The future is
@@ -107,32 +96,12 @@ impl Database {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     {
-        unboxed(operation, self.read_boxed(operation, boxed(work)).await?)
+        unboxed(operation, self.inner.readers.read(operation, boxed(work)).await?)
     }
 
-    async fn read_boxed(&self, operation: &'static str, work: Work) -> Result<Found, StoreError> {
-        let stopped = StoreError::Stopped { operation };
-        let permits = Arc::clone(&self.inner.reader_permits);
-        let permit = permits.acquire_owned().await.map_err(|_| stopped.clone())?;
-        let inner = Arc::clone(&self.inner);
-        let reading = blocking(move || {
-            let _permit = permit;
-            inner.read_blocking(work).map_err(|fault| fault.at(operation, &inner.path))
-        });
-        reading.await.unwrap_or(Err(stopped))
-    }
-}
-
-impl Inner {
-    fn read_blocking(&self, work: Work) -> Result<Found, Fault> {
-        let idle = self.idle_readers.lock().pop();
-        let connection = match idle {
-            Some(connection) => connection,
-            None => open_reader(&self.path)?,
-        };
-        let result = work(&connection);
-        self.idle_readers.lock().push(connection);
-        result
+    #[cfg(test)]
+    pub(super) fn readers(&self) -> &Arc<Readers> {
+        &self.inner.readers
     }
 }
 
@@ -179,7 +148,8 @@ fn open_writer(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
+/// A connection that only reads.
+pub(super) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     let connection = connect(path, READER_CACHE)?;
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)

@@ -30,6 +30,7 @@ mod migrations;
 mod nodes;
 mod notices;
 mod query;
+mod readers;
 mod runs;
 mod sessions;
 mod sqlite;

@@ -1,0 +1,211 @@
+//! Reads of the database.
+//!
+//! Owns: the connections that only read, and the reads that wait. Promises: reads begin in
+//! the order in which they were asked for, a few at a time; one that fails or panics fails
+//! alone. A thread that has come to read goes on while something waits, so that many reads
+//! at once do not wake as many threads.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use crate::support::blocking;
+
+use super::database::open_reader;
+use super::error::{Fault, StoreError};
+use super::group::{Found, Work};
+
+/// Reads at a time. They are short; more would only add memory and threads.
+const READERS_MAX: usize = 4;
+
+/// A read that waits, and whom to tell.
+struct Read {
+    operation: &'static str,
+    work: Work,
+    reply: oneshot::Sender<Result<Found, StoreError>>,
+}
+
+#[derive(Default)]
+struct Reads {
+    waiting: VecDeque<Read>,
+    idle: Vec<Connection>,
+    /// Threads that read.
+    readers: usize,
+}
+
+/// Those who read a database.
+pub(super) struct Readers {
+    path: Arc<Path>,
+    reads: Mutex<Reads>,
+}
+
+impl Readers {
+    /// Readers of the database at `path`; none has come yet.
+    pub(super) fn new(path: Arc<Path>) -> Self {
+        Self { path, reads: Mutex::default() }
+    }
+
+    /// What `work` finds. Nobody reads for who waits no longer.
+    pub(super) async fn read(
+        self: &Arc<Self>,
+        operation: &'static str,
+        work: Work,
+    ) -> Result<Found, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        if let Some(reader) = self.queue(Read { operation, work, reply }) {
+            drop(blocking(move || reader.serve()));
+        }
+        answer.await.unwrap_or(Err(StoreError::Stopped { operation }))
+    }
+
+    /// Has a read wait; who is to come for it, unless enough are there.
+    fn queue(self: &Arc<Self>, read: Read) -> Option<Reader> {
+        let mut reads = self.reads.lock();
+        reads.waiting.push_back(read);
+        (reads.readers < READERS_MAX).then(|| {
+            reads.readers += 1;
+            Reader { readers: Arc::clone(self), is_here: true }
+        })
+    }
+}
+
+/// One thread that reads.
+struct Reader {
+    readers: Arc<Readers>,
+    /// Whether it still counts.
+    is_here: bool,
+}
+
+impl Reader {
+    /// Reads until nothing waits.
+    fn serve(mut self) {
+        let mut connection = None;
+        while let Some(read) = self.next(&mut connection) {
+            if read.reply.is_closed() {
+                continue;
+            }
+            let Read { operation, work, reply } = read;
+            match catch_unwind(AssertUnwindSafe(|| self.find(work, &mut connection))) {
+                Ok(found) => {
+                    let fault = |fault: Fault| fault.at(operation, &self.readers.path);
+                    // Nobody may be waiting any more.
+                    let _ = reply.send(found.map_err(fault));
+                }
+                // What was under way on it is unknown; who waits is told "stopped".
+                Err(_) => connection = None,
+            }
+        }
+    }
+
+    fn find(&self, work: Work, connection: &mut Option<Connection>) -> Result<Found, Fault> {
+        let connection = match connection {
+            Some(connection) => connection,
+            none => none.insert(open_reader(&self.readers.path)?),
+        };
+        work(connection)
+    }
+
+    /// The next read. Without one the reader goes, and leaves its connection.
+    fn next(&mut self, connection: &mut Option<Connection>) -> Option<Read> {
+        let mut reads = self.readers.reads.lock();
+        let next = reads.waiting.pop_front();
+        if next.is_none() {
+            reads.idle.extend(connection.take());
+            reads.readers -= 1;
+            self.is_here = false;
+        } else if connection.is_none() {
+            *connection = reads.idle.pop();
+        }
+        next
+    }
+}
+
+impl Drop for Reader {
+    /// One that never came, since the gateway stops: nobody waits for it in vain.
+    fn drop(&mut self) {
+        if self.is_here {
+            let mut reads = self.readers.reads.lock();
+            reads.readers -= 1;
+            if reads.readers == 0 {
+                reads.waiting.clear();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::join_all;
+
+    use super::super::database::Database;
+    use super::*;
+
+    fn scratch() -> (tempfile::TempDir, Database) {
+        let dir = tempfile::tempdir().unwrap();
+        let database = Database::open(&dir.path().join("x.sqlite")).unwrap();
+        (dir, database)
+    }
+
+    fn number(connection: &Connection, number: usize) -> Result<usize, Fault> {
+        let number = i64::try_from(number).unwrap();
+        let found: i64 = connection.query_row("SELECT ?1", [number], |row| row.get(0))?;
+        Ok(usize::try_from(found).unwrap())
+    }
+
+    #[tokio::test]
+    async fn each_of_many_reads_at_once_has_its_own_answer() {
+        let (_dir, database) = scratch();
+        let reads = (0..1_000).map(|index| database.read("count", move |it| number(it, index)));
+        let found: Vec<usize> = join_all(reads).await.into_iter().map(Result::unwrap).collect();
+        assert_eq!(found, (0..1_000).collect::<Vec<_>>());
+        let readers = database.readers();
+        let idle = readers.reads.lock().idle.len();
+        assert!((1..=READERS_MAX).contains(&idle), "{idle} connections");
+    }
+
+    #[tokio::test]
+    async fn one_that_fails_or_panics_fails_alone() {
+        let (_dir, database) = scratch();
+        let reads = (0..40).map(|index| {
+            database.read("look", move |connection| match index % 4 {
+                1 => panic!("boom"),
+                2 => Ok(connection.query_row("SELECT nothing", [], |_| Ok(index))?),
+                _ => number(connection, index),
+            })
+        });
+        for (index, found) in join_all(reads).await.into_iter().enumerate() {
+            match index % 4 {
+                1 => assert!(matches!(found, Err(StoreError::Stopped { operation: "look" }))),
+                2 => {
+                    let error = found.unwrap_err().to_string();
+                    assert!(error.starts_with("cannot look in the database /"), "{error}");
+                }
+                _ => assert_eq!(found.unwrap(), index),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_reader_that_never_came() {
+        let (_dir, database) = scratch();
+        let readers = database.readers();
+        let read = |reply| Read { operation: "look", work: Box::new(|_| Ok(Box::new(1))), reply };
+        let (reply, answer) = oneshot::channel();
+        let reader = readers.queue(read(reply)).unwrap();
+        let (reply, another) = oneshot::channel();
+        let other = readers.queue(read(reply)).unwrap();
+        drop(reader);
+        // The other one may still come.
+        other.serve();
+        assert!(answer.await.is_ok() && another.await.is_ok());
+        let (reply, answer) = oneshot::channel();
+        drop(readers.queue(read(reply)));
+        assert!(answer.await.is_err());
+        assert_eq!(database.read("count", |it| number(it, 7)).await.unwrap(), 7);
+    }
+}
