@@ -23,9 +23,10 @@ pub fn build() -> anyhow::Result<()> {
     cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
     // What is said of this package while it runs: some crates are built anew where it is there.
     for (name, _) in env::vars_os() {
-        let name = name.to_string_lossy();
-        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
-            cargo.env_remove(&*name);
+        let is_of_package =
+            |name: &str| ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|it| name.starts_with(it));
+        if name.to_str().is_some_and(is_of_package) {
+            cargo.env_remove(&name);
         }
     }
     let built = cargo.args(["build", "--locked", "--release", "--bin", "clawgate"]).status();

@@ -54,6 +54,9 @@ const EVENTS: &str = "text/event-stream";
 /// What says that somebody else buffers nothing, so we do not either.
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
+/// `Vary` of what is packed for some.
+pub(super) const ENCODING_VARIES: HeaderValue = HeaderValue::from_static("accept-encoding");
+
 static PERMITS: Semaphore = Semaphore::const_new(AT_ONCE);
 
 /// The answer of a route, packed where that is good.
@@ -66,7 +69,9 @@ pub(super) async fn packed(
     if !(is_own || is_for_all(entry)) || !is_text(&answer) || !is_large(&answer) {
         return answer;
     }
-    answer.headers_mut().append(VARY, HeaderValue::from_static("accept-encoding"));
+    if answer.headers().get_all(VARY).iter().all(|names| *names != ENCODING_VARIES) {
+        answer.headers_mut().append(VARY, ENCODING_VARIES);
+    }
     if !takes_gzip(&parts.headers) {
         return answer;
     }
@@ -132,10 +137,11 @@ fn as_packed(headers: &mut HeaderMap) {
     }
 }
 
-/// A text that is packed in the program, as it is or unpacked for who cannot do that, and
-/// what is said of that above it.
+/// A text that is packed in the program, as it is or unpacked for who cannot do that (a
+/// millisecond for the longest), and what is said of that above it. Whoever sees how long it
+/// is learns nothing: it is the same for everybody.
 pub(super) fn of_program(headers: &HeaderMap, packed: &'static [u8]) -> Response {
-    let vary = [(VARY, "accept-encoding")];
+    let vary = [(VARY, ENCODING_VARIES)];
     if takes_gzip(headers) {
         (vary, [(CONTENT_ENCODING, "gzip")], packed).into_response()
     } else {

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use crate::gateway::Gateway;
 
 use super::Asked;
-use super::packed::of_program;
+use super::packed::{ENCODING_VARIES, of_program};
 
 /// Where it is.
 pub const PATH: &str = "/clawgate/";
@@ -165,7 +165,7 @@ pub(super) fn answer(asked: &Asked<'_>) -> Response {
     ];
     let known = asked.parts.headers.get(header::IF_NONE_MATCH);
     if known.is_some_and(|known| known.as_bytes() == asset.tag.as_bytes()) {
-        let vary = [(header::VARY, "accept-encoding")];
+        let vary = [(header::VARY, ENCODING_VARIES)];
         return (StatusCode::NOT_MODIFIED, headers, vary).into_response();
     }
     (headers, of_program(&asked.parts.headers, asset.packed)).into_response()

@@ -3,7 +3,8 @@
 //! Owns: the connections that only read, and the reads that wait. Promises: reads begin in
 //! the order in which they were asked for, a few at a time; one that fails or panics fails
 //! alone. A thread that has come to read goes on while something waits, so that many reads
-//! at once do not wake as many threads.
+//! at once do not wake as many threads; all come from the runtime that asks, of which a
+//! database has one. Must not: run SQL on a thread that serves sockets.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,6 +23,9 @@ use super::group::{Found, Work};
 
 /// Reads at a time. They are short; more would only add memory and threads.
 const READERS_MAX: usize = 4;
+/// With more reads than this in the queue, those are taken out that nobody waits for any
+/// more: while a disk hangs, clients give up and ask again.
+const CROWD: usize = 1024;
 
 /// A read that waits, and whom to tell.
 struct Read {
@@ -32,7 +36,9 @@ struct Read {
 
 #[derive(Default)]
 struct Reads {
+    /// Reads that no thread has begun.
     waiting: VecDeque<Read>,
+    /// Connections that no thread reads with.
     idle: Vec<Connection>,
     /// Threads that read.
     readers: usize,
@@ -66,6 +72,9 @@ impl Readers {
     /// Has a read wait; who is to come for it, unless enough are there.
     fn queue(self: &Arc<Self>, read: Read) -> Option<Reader> {
         let mut reads = self.reads.lock();
+        if reads.waiting.len() >= CROWD {
+            reads.waiting.retain(|read| !read.reply.is_closed());
+        }
         reads.waiting.push_back(read);
         (reads.readers < READERS_MAX).then(|| {
             reads.readers += 1;
@@ -131,15 +140,19 @@ impl Drop for Reader {
         if self.is_here {
             let mut reads = self.readers.reads.lock();
             reads.readers -= 1;
-            if reads.readers == 0 {
-                reads.waiting.clear();
-            }
+            let nobody_comes = reads.readers == 0;
+            let left = nobody_comes.then(|| std::mem::take(&mut reads.waiting));
+            drop(reads);
+            // Outside of the lock: whoever waits is told.
+            drop(left);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use futures_util::future::join_all;
 
     use super::super::database::Database;
@@ -163,9 +176,48 @@ mod tests {
         let reads = (0..1_000).map(|index| database.read("count", move |it| number(it, index)));
         let found: Vec<usize> = join_all(reads).await.into_iter().map(Result::unwrap).collect();
         assert_eq!(found, (0..1_000).collect::<Vec<_>>());
-        let readers = database.readers();
-        let idle = readers.reads.lock().idle.len();
+        let idle = loop {
+            let reads = database.readers().reads.lock();
+            if reads.readers == 0 {
+                break reads.idle.len();
+            }
+            drop(reads);
+            tokio::task::yield_now().await;
+        };
         assert!((1..=READERS_MAX).contains(&idle), "{idle} connections");
+    }
+
+    #[tokio::test]
+    async fn reads_share_threads_and_nobody_reads_for_who_has_gone() {
+        let (_dir, database) = scratch();
+        // Nobody comes for what waits before the first of these.
+        let readers = database.readers();
+        let (began, has_begun) = std::sync::mpsc::channel();
+        let read = |index: usize| {
+            let began = began.clone();
+            let (reply, answer) = oneshot::channel();
+            let work: Work = Box::new(move |_| {
+                began.send((index, std::thread::current().id())).unwrap();
+                Ok(Box::new(()))
+            });
+            (readers.queue(Read { operation: "look", work, reply }), answer)
+        };
+        let (first, mut answers): (Vec<_>, Vec<_>) = (0..100).map(read).unzip();
+        drop(answers.remove(7));
+        let come: Vec<_> = first.into_iter().flatten().collect();
+        assert_eq!(come.len(), READERS_MAX);
+        for reader in come {
+            drop(blocking(move || reader.serve()));
+        }
+        for answer in answers {
+            answer.await.unwrap().unwrap();
+        }
+        let begun: Vec<_> = has_begun.try_iter().collect();
+        let threads: HashSet<_> = begun.iter().map(|(_, thread)| thread).collect();
+        assert!(threads.len() <= READERS_MAX, "{threads:?}");
+        let mut indices: Vec<_> = begun.iter().map(|(index, _)| *index).collect();
+        indices.sort_unstable();
+        assert_eq!(indices, (0..100).filter(|index| *index != 7).collect::<Vec<_>>());
     }
 
     #[tokio::test]

@@ -12,6 +12,8 @@ mod differences;
 mod google;
 #[path = "../support/node.rs"]
 mod node;
+#[path = "../support/npm.rs"]
+mod npm;
 mod responses;
 mod server;
 

@@ -44,7 +44,8 @@ async fn a_large_text_is_packed_for_who_unpacks_it_and_is_the_same_text() {
     for path in ["/openapi.json", "/assets/index-NYVkUQrq.js"] {
         let plain = ask(&gateway, Method::GET, path, &[("accept-encoding", "gzip;q=0")]).await;
         assert_eq!(header(&plain, "content-encoding"), None, "{path}");
-        assert_eq!(header(&plain, "vary"), Some("accept-encoding"), "{path}");
+        let varies: Vec<_> = plain.headers().get_all("vary").iter().collect();
+        assert_eq!(varies, ["accept-encoding"], "{path}");
         let tag = header(&plain, "etag").map(str::to_owned);
         let plain = bytes(plain).await;
 

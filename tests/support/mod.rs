@@ -17,6 +17,7 @@ pub mod mock;
 pub mod node;
 pub mod node_client;
 pub mod not_run;
+pub mod npm;
 pub mod openclaw;
 pub mod original_ui;
 pub mod place;

@@ -1,12 +1,12 @@
 //! Third-party programs for Node, which `tests/node/package.json` names.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 
-use rustix::fs::{FlockOperation, flock};
 use serde_json::Value;
+
+use super::npm;
 
 /// The folder of an installed package. All of them are installed first where
 /// one is not there yet.
@@ -23,8 +23,7 @@ pub fn package(name: &str) -> PathBuf {
 /// Installs what `package.json` asks for. Test processes that want it at the
 /// same time wait for the first.
 fn install(folder: &Path) {
-    let lock = File::create(folder.join("node_modules.lock")).unwrap();
-    flock(&lock, FlockOperation::LockExclusive).unwrap();
+    let _lock = npm::locked(&folder.join("node_modules.lock"));
     let json = |path: PathBuf| -> Option<Value> {
         Some(serde_json::from_str(&fs::read_to_string(path).ok()?).unwrap())
     };
@@ -36,15 +35,5 @@ fn install(folder: &Path) {
     if wanted["dependencies"].as_object().unwrap().iter().all(is_there) {
         return;
     }
-    let installed = Command::new("npm")
-        .args(["install", "--no-package-lock", "--no-audit", "--no-fund", "--ignore-scripts"])
-        .current_dir(folder)
-        .output()
-        .expect("npm must be on PATH to install the programs that tests talk to");
-    assert!(
-        installed.status.success(),
-        "npm install in {} failed: {}",
-        folder.display(),
-        String::from_utf8_lossy(&installed.stderr)
-    );
+    npm::install(folder);
 }

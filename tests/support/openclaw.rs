@@ -1,11 +1,10 @@
 //! OpenClaw itself: its command line and its node host, as npm has them.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -14,6 +13,7 @@ use tokio::time::{Instant, timeout};
 
 use super::config::SECRET;
 use super::gateway::Gateway;
+use super::npm;
 
 /// A release, and one of the line of Node that it is made for.
 #[derive(Debug, Clone, Copy)]
@@ -35,22 +35,14 @@ impl Release {
     pub fn package(self) -> PathBuf {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("openclaw-{self}"));
         fs::create_dir_all(&folder).unwrap();
-        let lock = File::create(folder.join("lock")).unwrap();
-        flock(&lock, FlockOperation::LockExclusive).unwrap();
+        let _lock = npm::locked(&folder.join("lock"));
         let wanted = json!({"private": true, "dependencies": {
             "openclaw": self.version, node_package(): self.node}})
         .to_string();
         let done = folder.join("installed");
         if fs::read_to_string(&done).ok().as_ref() != Some(&wanted) {
             fs::write(folder.join("package.json"), &wanted).unwrap();
-            let installed = std::process::Command::new("npm")
-                .args(["install", "--no-package-lock", "--no-audit", "--no-fund"])
-                .args(["--ignore-scripts", "--loglevel=error"])
-                .current_dir(&folder)
-                .output()
-                .expect("npm must be on PATH to install OpenClaw");
-            let errors = String::from_utf8_lossy(&installed.stderr);
-            assert!(installed.status.success(), "npm install failed: {errors}");
+            npm::install(&folder);
             fs::write(&done, &wanted).unwrap();
         }
         folder.join("node_modules/openclaw")

@@ -1,11 +1,11 @@
 //! The original Control UI, as the package of its release holds it.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use rustix::fs::{FlockOperation, flock};
+use super::npm;
 
 /// The release whose wire was recorded.
 pub const VERSION: &str = "2026.5.7";
@@ -27,8 +27,7 @@ pub fn folder() -> PathBuf {
 /// Unpacks the UI out of the package. Test processes that want it at the same
 /// time wait for the first.
 fn fetch(place: &Path) {
-    let lock = File::create(place.with_extension("lock")).unwrap();
-    flock(&lock, FlockOperation::LockExclusive).unwrap();
+    let _lock = npm::locked(&place.with_extension("lock"));
     if place.join(INSIDE).join("index.html").is_file() {
         return;
     }

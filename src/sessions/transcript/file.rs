@@ -7,13 +7,9 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-#[cfg(target_os = "linux")]
-use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-#[cfg(target_os = "linux")]
-use rustix::fs::{Advice, fadvise};
 use serde_json::{Map, Value};
 
 use super::writer::{Birth, NewEntry, NewKind, Place, Placed};
@@ -111,16 +107,6 @@ impl OpenTranscript {
             TranscriptFormat::OpenClaw => self.position.leaf.clone(),
             TranscriptFormat::Messages => last_bare(),
         }
-    }
-
-    /// Has the system begin to write what is to be synced, so that it is under way in many
-    /// files at once, and one commit of the file system's journal is for all of them.
-    #[cfg(target_os = "linux")]
-    pub(super) fn hand_out(&self) {
-        let length = NonZeroU64::new(self.length.saturating_sub(self.synced));
-        // What cannot be begun now is done by the sync, which also tells of errors. Nothing
-        // is forgotten by this: what is still to be written is kept in memory.
-        let _ = fadvise(&self.file, self.synced, length, Advice::DontNeed);
     }
 
     /// Makes what was written durable.

@@ -12,6 +12,7 @@ mod forward;
 mod health;
 mod line;
 mod scan;
+mod sync;
 #[cfg(test)]
 pub(super) mod testing;
 mod writer;

@@ -13,14 +13,13 @@ use std::thread::{self, JoinHandle};
 use serde_json::{Map, Value};
 use tempfile::TempPath;
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
 
 use super::file::OpenTranscript;
 use super::health::{PART, WriterHealth};
+use super::sync::Syncs;
 use super::{Position, TranscriptFormat};
 use crate::sessions::error::{At, TranscriptError};
 use crate::support::trouble;
-use crate::telemetry::metrics::NUMBERS;
 
 /// Most requests that share a sync.
 const GROUP_MAX: usize = 256;
@@ -31,13 +30,6 @@ const QUEUE_MAX: usize = 256;
 /// Files kept open: the conversations that are busy at the moment. As many as one group
 /// may be about, or those that are written in turn are opened anew for each line.
 const OPEN_MAX: usize = GROUP_MAX;
-
-/// Files synced at a time: a hundred took a fourth of the time that they take one after the
-/// other, and with more threads longer again.
-const SYNCS_MAX: usize = 4;
-
-/// Fewer files are not worth a thread of their own.
-const SHARE_MIN: usize = 8;
 
 /// Which file, what it begins with, and what is known of it.
 #[derive(Debug, Clone)]
@@ -203,6 +195,7 @@ struct Files {
     open: HashMap<PathBuf, (OpenTranscript, u64)>,
     /// Counts uses, to tell which file was idle longest.
     clock: u64,
+    syncs: Syncs,
     health: WriterHealth,
 }
 
@@ -277,11 +270,7 @@ impl Files {
             .into_iter()
             .map(|path| (path, self.open.get(path).map(|(file, _)| file)))
             .collect();
-        let began = Instant::now();
-        let failed: HashMap<PathBuf, TranscriptError> = sync_all(&files);
-        if !files.is_empty() {
-            NUMBERS.syncs.note(began.elapsed());
-        }
+        let failed = self.syncs.all(&files);
         let touched: BTreeSet<PathBuf> = waiting.iter().map(|(path, _)| path.clone()).collect();
         for path in touched {
             match failed.get(&path) {
@@ -308,50 +297,6 @@ impl Files {
             let Some(path) = idle.map(|(path, _)| path.clone()) else { return };
             self.open.remove(&path);
         }
-    }
-}
-
-/// Syncs files side by side: disks and journals take several at once for
-/// little more than one. Answers those that failed.
-fn sync_all(files: &[(&Path, Option<&OpenTranscript>)]) -> HashMap<PathBuf, TranscriptError> {
-    let share = files.len().div_ceil(SYNCS_MAX).max(SHARE_MIN);
-    #[cfg(target_os = "linux")]
-    files.iter().filter_map(|(_, file)| *file).for_each(OpenTranscript::hand_out);
-    let (ours, others) = files.split_at(share.min(files.len()));
-    let mut failed = HashMap::new();
-    thread::scope(|scope| {
-        let start = |share| {
-            let sync = thread::Builder::new().spawn_scoped(scope, move || sync_share(share));
-            (share, sync)
-        };
-        let syncs: Vec<_> = others.chunks(share).map(start).collect();
-        failed.extend(sync_share(ours));
-        for (share, sync) in syncs {
-            // A system without room for a thread still has ours; a thread that
-            // panicked has not said that its files are synced.
-            let stopped = |(path, _): &(&Path, _)| (path.to_path_buf(), TranscriptError::Stopped);
-            failed.extend(match sync {
-                Ok(sync) => sync.join().unwrap_or_else(|_| share.iter().map(stopped).collect()),
-                Err(_) => sync_share(share),
-            });
-        }
-    });
-    failed
-}
-
-fn sync_share(share: &[(&Path, Option<&OpenTranscript>)]) -> Vec<(PathBuf, TranscriptError)> {
-    let failure = |(path, file): &(&Path, Option<&OpenTranscript>)| {
-        let error = sync_one(path, *file).at("sync", path).err()?;
-        Some((path.to_path_buf(), error))
-    };
-    share.iter().filter_map(failure).collect()
-}
-
-/// Without a handle, an append after ours failed and closed it.
-fn sync_one(path: &Path, file: Option<&OpenTranscript>) -> io::Result<()> {
-    match file {
-        Some(file) => file.sync(),
-        None => File::open(path)?.sync_data(),
     }
 }
 
