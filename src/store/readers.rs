@@ -91,23 +91,26 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads until nothing waits.
+    /// Reads until nothing waits. It answers when it has taken the next read, or has put its
+    /// connection back and gone: who then asks again needs no further thread.
     fn serve(mut self) {
         let mut connection = None;
-        while let Some(read) = self.next(&mut connection) {
-            if read.reply.is_closed() {
+        let mut next = self.next(&mut connection);
+        while let Some(Read { operation, work, reply }) = next {
+            if reply.is_closed() {
+                next = self.next(&mut connection);
                 continue;
             }
-            let Read { operation, work, reply } = read;
-            match catch_unwind(AssertUnwindSafe(|| self.find(work, &mut connection))) {
-                Ok(found) => {
-                    let fault = |fault: Fault| fault.at(operation, &self.readers.path);
-                    // Nobody may be waiting any more.
-                    let _ = reply.send(found.map_err(fault));
-                }
-                // What was under way on it is unknown; who waits is told "stopped".
-                Err(_) => connection = None,
+            let found = catch_unwind(AssertUnwindSafe(|| self.find(work, &mut connection)));
+            if found.is_err() {
+                // What was under way on it is unknown.
+                connection = None;
             }
+            next = self.next(&mut connection);
+            let fault = |fault: Fault| fault.at(operation, &self.readers.path);
+            let stopped = Err(StoreError::Stopped { operation });
+            // Nobody may be waiting any more.
+            let _ = reply.send(found.map_or(stopped, |found| found.map_err(fault)));
         }
     }
 
@@ -176,15 +179,18 @@ mod tests {
         let reads = (0..1_000).map(|index| database.read("count", move |it| number(it, index)));
         let found: Vec<usize> = join_all(reads).await.into_iter().map(Result::unwrap).collect();
         assert_eq!(found, (0..1_000).collect::<Vec<_>>());
-        let idle = loop {
-            let reads = database.readers().reads.lock();
-            if reads.readers == 0 {
-                break reads.idle.len();
-            }
-            drop(reads);
-            tokio::task::yield_now().await;
-        };
+        let idle = database.readers().reads.lock().idle.len();
         assert!((1..=READERS_MAX).contains(&idle), "{idle} connections");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn who_reads_again_and_again_needs_one_connection() {
+        let (_dir, database) = scratch();
+        for index in 0..200 {
+            let found = database.read("count", move |it| number(it, index)).await;
+            assert_eq!(found.unwrap(), index);
+            assert_eq!(database.readers().reads.lock().idle.len(), 1);
+        }
     }
 
     #[tokio::test]
