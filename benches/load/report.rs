@@ -29,6 +29,7 @@ pub struct Report {
     /// Size of the large transcript, in MiB.
     pub transcript: u32,
     is_everything: bool,
+    leaves_original: bool,
 }
 
 impl Report {
@@ -36,7 +37,8 @@ impl Report {
     pub fn new(samples: Samples, options: &Options) -> anyhow::Result<Self> {
         let is_everything = options.rows.is_empty();
         let (machine, transcript) = (machine::describe()?, options.transcript);
-        Ok(Self { samples, machine, transcript, is_everything })
+        let leaves_original = options.no_original;
+        Ok(Self { samples, machine, transcript, is_everything, leaves_original })
     }
 
     /// Whether the original was there.
@@ -62,7 +64,7 @@ impl Report {
         replace_in_docs(&format!("{}\n{pictures}", table::render(&whole)))
     }
 
-    /// With the rows from the last run that were not to be measured now. What a whole
+    /// With what the last run has and this one was not to measure. What a whole
     /// run could not measure is not replaced by what another run did.
     fn after_the_last(self) -> anyhow::Result<Self> {
         let Ok(text) = fs::read_to_string(NUMBERS) else { return Ok(self) };
@@ -79,7 +81,10 @@ impl Report {
         );
         let mut samples = Samples::from_json(&last["rows"]);
         if self.is_everything {
-            samples.keep(is_only_named);
+            let leaves_original = self.leaves_original;
+            samples.keep(|metric, side| {
+                is_only_named(metric) || (leaves_original && side == Side::Original)
+            });
         }
         samples.replace_by(self.samples);
         Ok(Self { samples, ..self })

@@ -72,10 +72,10 @@ impl Samples {
         self.courses.extend(newer.courses);
     }
 
-    /// Forgets the lines that are not to be kept.
-    pub fn keep(&mut self, is_kept: impl Fn(&str) -> bool) {
-        self.numbers.retain(|(metric, _), _| is_kept(metric));
-        self.courses.retain(|metric, _| is_kept(metric));
+    /// Forgets the numbers that are not to be kept. How something went on is the gateway's.
+    pub fn keep(&mut self, is_kept: impl Fn(&str, Side) -> bool) {
+        self.numbers.retain(|(metric, side), _| is_kept(metric, *side));
+        self.courses.retain(|metric, _| is_kept(metric, Side::Gateway));
     }
 
     /// One object for each line of the table: its numbers, and how they went on.

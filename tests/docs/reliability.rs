@@ -12,7 +12,7 @@ const STATES: [&str; 4] = ["proven", "measured", "partly", "not yet"];
 
 /// Which figures of the benchmarks are about a guarantee, and what stands behind each on
 /// the page.
-const FIGURES: [(usize, &str, &str); 18] = [
+const FIGURES: [(usize, &str, &str); 19] = [
     (1, "quiet", " %"),
     (2, "list-p99", " ms"),
     (2, "list-streaming-p99", " while 20 runs stream"),
@@ -31,6 +31,7 @@ const FIGURES: [(usize, &str, &str); 18] = [
     (10, "client-100", " KiB for each of 100"),
     (13, "stalled-p99", " ms at most beside 50"),
     (13, "latency-p99", " ms without them"),
+    (21, "append-max", " ms at most"),
 ];
 /// Its figures are no line of the table: it is measured by itself.
 const SOAK: usize = 7;
