@@ -196,14 +196,14 @@ mod tests {
     #[tokio::test]
     async fn reads_share_threads_and_nobody_reads_for_who_has_gone() {
         let (_dir, database) = scratch();
-        // Nobody comes for what waits before the first of these.
+        // All of them wait before the first reader comes.
         let readers = database.readers();
-        let (began, has_begun) = std::sync::mpsc::channel();
+        let (tell, told) = std::sync::mpsc::channel();
         let read = |index: usize| {
-            let began = began.clone();
+            let tell = tell.clone();
             let (reply, answer) = oneshot::channel();
             let work: Work = Box::new(move |_| {
-                began.send((index, std::thread::current().id())).unwrap();
+                tell.send((index, std::thread::current().id())).unwrap();
                 Ok(Box::new(()))
             });
             (readers.queue(Read { operation: "look", work, reply }), answer)
@@ -218,10 +218,10 @@ mod tests {
         for answer in answers {
             answer.await.unwrap().unwrap();
         }
-        let begun: Vec<_> = has_begun.try_iter().collect();
-        let threads: HashSet<_> = begun.iter().map(|(_, thread)| thread).collect();
+        let done: Vec<_> = told.try_iter().collect();
+        let threads: HashSet<_> = done.iter().map(|(_, thread)| thread).collect();
         assert!(threads.len() <= READERS_MAX, "{threads:?}");
-        let mut indices: Vec<_> = begun.iter().map(|(index, _)| *index).collect();
+        let mut indices: Vec<_> = done.iter().map(|(index, _)| *index).collect();
         indices.sort_unstable();
         assert_eq!(indices, (0..100).filter(|index| *index != 7).collect::<Vec<_>>());
     }
