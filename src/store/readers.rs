@@ -7,9 +7,12 @@
 //! database has one. Must not: run SQL on a thread that serves sockets.
 
 use std::collections::VecDeque;
+use std::num::NonZeroUsize;
+use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 
 use parking_lot::Mutex;
 use rusqlite::Connection;
@@ -21,8 +24,9 @@ use super::database::open_reader;
 use super::error::{Fault, StoreError};
 use super::group::{Found, Work};
 
-/// Reads at a time. They are short; more would only add memory and threads.
-const READERS_MAX: usize = 4;
+/// Reads at a time: as many as there are cores, within these. They are short; more would only
+/// add connections and threads.
+const READERS: RangeInclusive<usize> = 2..=4;
 /// With more reads than this in the queue, those are taken out that nobody waits for any
 /// more: while a disk hangs, clients give up and ask again.
 const CROWD: usize = 1024;
@@ -47,13 +51,17 @@ struct Reads {
 /// Those who read a database.
 pub(super) struct Readers {
     path: Arc<Path>,
+    /// Threads that may read at a time.
+    most: usize,
     reads: Mutex<Reads>,
 }
 
 impl Readers {
     /// Readers of the database at `path`; none has come yet.
     pub(super) fn new(path: Arc<Path>) -> Self {
-        Self { path, reads: Mutex::default() }
+        let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let most = cores.clamp(*READERS.start(), *READERS.end());
+        Self { path, most, reads: Mutex::default() }
     }
 
     /// What `work` finds. Nobody reads for who waits no longer.
@@ -76,7 +84,7 @@ impl Readers {
             reads.waiting.retain(|read| !read.reply.is_closed());
         }
         reads.waiting.push_back(read);
-        (reads.readers < READERS_MAX).then(|| {
+        (reads.readers < self.most).then(|| {
             reads.readers += 1;
             Reader { readers: Arc::clone(self), is_here: true }
         })
@@ -180,7 +188,7 @@ mod tests {
         let found: Vec<usize> = join_all(reads).await.into_iter().map(Result::unwrap).collect();
         assert_eq!(found, (0..1_000).collect::<Vec<_>>());
         let idle = database.readers().reads.lock().idle.len();
-        assert!((1..=READERS_MAX).contains(&idle), "{idle} connections");
+        assert!((1..=database.readers().most).contains(&idle), "{idle} connections");
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -203,7 +211,7 @@ mod tests {
             let tell = tell.clone();
             let (reply, answer) = oneshot::channel();
             let work: Work = Box::new(move |_| {
-                tell.send((index, std::thread::current().id())).unwrap();
+                tell.send((index, thread::current().id())).unwrap();
                 Ok(Box::new(()))
             });
             (readers.queue(Read { operation: "look", work, reply }), answer)
@@ -211,7 +219,7 @@ mod tests {
         let (first, mut answers): (Vec<_>, Vec<_>) = (0..100).map(read).unzip();
         drop(answers.remove(7));
         let come: Vec<_> = first.into_iter().flatten().collect();
-        assert_eq!(come.len(), READERS_MAX);
+        assert_eq!(come.len(), readers.most);
         for reader in come {
             drop(blocking(move || reader.serve()));
         }
@@ -220,7 +228,7 @@ mod tests {
         }
         let done: Vec<_> = told.try_iter().collect();
         let threads: HashSet<_> = done.iter().map(|(_, thread)| thread).collect();
-        assert!(threads.len() <= READERS_MAX, "{threads:?}");
+        assert!(threads.len() <= readers.most, "{threads:?}");
         let mut indices: Vec<_> = done.iter().map(|(index, _)| *index).collect();
         indices.sort_unstable();
         assert_eq!(indices, (0..100).filter(|index| *index != 7).collect::<Vec<_>>());
