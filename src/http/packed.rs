@@ -2,14 +2,16 @@
 //!
 //! Promises: what lasts (events), what is media, a part or packed already stays as
 //! it is; whoever chooses some of a text and sees how long the answer is on the way
-//! does not learn the rest of it. Must not: work on the async threads.
+//! does not learn the rest of it. Must not: work on the async threads, but for a text of
+//! the program that somebody takes plain.
 //!
 //! The length of a packed text tells how much of it is there twice (BREACH). Who
 //! can make a browser ask with its user's rights could read an answer so, letter
 //! by letter. So nothing is packed but what is the same for everybody, and answers
 //! to a credential in the header, which no page can make a browser add. A message
 //! of a stranger can still be in such an answer, beside a secret: each packed text
-//! gets a few bytes more, of which there is a new number every time.
+//! gets a few bytes more, of which there is a new number every time. Texts of the program
+//! are packed when it is built, and always the same.
 
 use std::io::{self, Write};
 

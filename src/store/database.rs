@@ -112,6 +112,8 @@ impl Drop for Inner {
             // A panic in the writer was already answered to those who waited.
             let _ = writer.join();
         }
+        // A reader that still comes finds nothing to do, and holds no file open.
+        self.readers.close();
     }
 }
 

@@ -27,8 +27,8 @@ use super::group::{Found, Work};
 /// Reads at a time: as many as there are cores, within these. They are short; more would only
 /// add connections and threads.
 const READERS: RangeInclusive<usize> = 2..=4;
-/// With more reads than this in the queue, those are taken out that nobody waits for any
-/// more: while a disk hangs, clients give up and ask again.
+/// When so many reads wait, and whenever there are twice as many, those are taken out that
+/// nobody waits for any more: while a disk hangs, clients give up and ask again.
 const CROWD: usize = 1024;
 
 /// A read that waits, and whom to tell.
@@ -42,6 +42,8 @@ struct Read {
 struct Reads {
     /// Reads that no thread has begun.
     waiting: VecDeque<Read>,
+    /// When so many wait, it is looked who has given up.
+    crowd: usize,
     /// Connections that no thread reads with.
     idle: Vec<Connection>,
     /// Threads that read.
@@ -79,15 +81,28 @@ impl Readers {
 
     /// Has a read wait; who is to come for it, unless enough are there.
     fn queue(self: &Arc<Self>, read: Read) -> Option<Reader> {
+        // Outlives the lock: what is in there is not ours.
+        let mut given_up = VecDeque::new();
         let mut reads = self.reads.lock();
-        if reads.waiting.len() >= CROWD {
-            reads.waiting.retain(|read| !read.reply.is_closed());
+        if reads.waiting.len() >= reads.crowd {
+            let all = std::mem::take(&mut reads.waiting).into_iter();
+            (given_up, reads.waiting) = all.partition(|read| read.reply.is_closed());
+            reads.crowd = CROWD.max(2 * reads.waiting.len());
         }
         reads.waiting.push_back(read);
-        (reads.readers < self.most).then(|| {
+        let reader = (reads.readers < self.most).then(|| {
             reads.readers += 1;
             Reader { readers: Arc::clone(self), is_here: true }
-        })
+        });
+        drop(reads);
+        drop(given_up);
+        reader
+    }
+
+    /// Closes the connections that nobody reads with.
+    pub(super) fn close(&self) {
+        let idle = std::mem::take(&mut self.reads.lock().idle);
+        drop(idle);
     }
 }
 
@@ -232,6 +247,33 @@ mod tests {
         let mut indices: Vec<_> = done.iter().map(|(index, _)| *index).collect();
         indices.sort_unstable();
         assert_eq!(indices, (0..100).filter(|index| *index != 7).collect::<Vec<_>>());
+    }
+
+    #[tokio::test]
+    async fn of_very_many_reads_those_go_that_nobody_waits_for() {
+        let (_dir, database) = scratch();
+        let readers = database.readers();
+        let read = |_| {
+            let (reply, answer) = oneshot::channel();
+            let work: Work = Box::new(|_| Ok(Box::new(())));
+            (readers.queue(Read { operation: "look", work, reply }), answer)
+        };
+        let waiting = || readers.reads.lock().waiting.len();
+        let (mut come, mut answers): (Vec<_>, Vec<_>) = (0..CROWD).map(read).unzip();
+        let kept = answers.split_off(CROWD - 10);
+        drop(answers);
+        assert_eq!(waiting(), CROWD);
+        let (reader, one_more) = read(CROWD);
+        come.push(reader);
+        assert_eq!(waiting(), 11);
+        come.into_iter().flatten().for_each(Reader::serve);
+        for answer in kept.into_iter().chain([one_more]) {
+            answer.await.unwrap().unwrap();
+        }
+        // As many who all wait: it is looked again when they are twice as many.
+        let all: Vec<_> = (0..3 * CROWD).map(read).collect();
+        assert_eq!(waiting(), 3 * CROWD);
+        drop(all);
     }
 
     #[tokio::test]

@@ -33,7 +33,7 @@ pub(super) type Written<'a> = (&'a Path, Option<&'a OpenTranscript>);
 /// Syncs files.
 #[derive(Default)]
 pub(super) struct Syncs {
-    /// What one sync took in the last group.
+    /// What one sync took in the last group, beside those of other threads.
     took: Duration,
 }
 
@@ -53,8 +53,9 @@ impl Syncs {
                 (share, sync)
             };
             let syncs: Vec<_> = others.chunks(share).map(start).collect();
+            let first = Instant::now();
             failed.extend(sync_share(ours));
-            self.took = began.elapsed() / u32::try_from(ours.len()).unwrap_or(u32::MAX);
+            self.took = first.elapsed() / u32::try_from(ours.len()).unwrap_or(u32::MAX);
             for (share, sync) in syncs {
                 // A system without room for a thread still has ours; a thread that
                 // panicked has not said that its files are synced.
