@@ -13,7 +13,7 @@
 //! | `client` | one WebSocket, as cheap as possible, for both servers |
 //! | `server` | a server's process: memory, CPU time, end |
 //! | `gateway` | starting the gateway, or the original, on a state directory |
-//! | `original` | the original gateway: installing it, and keeping it to itself |
+//! | `original`, `installed`, `npm` | the original gateway: installing it, and keeping it to itself |
 //! | `bare_server` | the server to compare with |
 //! | `provider` | the model API that the gateway calls |
 //! | `state` | sessions on disk |
@@ -28,8 +28,12 @@
 mod bare_server;
 mod client;
 mod gateway;
+#[path = "../../tests/support/installed.rs"]
+mod installed;
 mod machine;
 mod metric;
+#[path = "../../tests/support/npm.rs"]
+mod npm;
 mod options;
 mod original;
 mod pictures;

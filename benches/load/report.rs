@@ -1,7 +1,7 @@
 //! What was measured, and what was measured before: the docs show both.
 //!
 //! A run replaces the rows that it measures and leaves the others, which is right
-//! only on one machine; so the machine is kept with the numbers.
+//! only on one machine and beside one original; so both are kept with the numbers.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,9 @@ use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 
 use super::machine;
+use super::metric::METRICS;
 use super::options::Options;
+use super::original;
 use super::pictures;
 use super::stats::{Samples, Side};
 use super::table;
@@ -28,6 +30,8 @@ pub struct Report {
     pub machine: String,
     /// Size of the large transcript, in MiB.
     pub transcript: u32,
+    /// Which original it is compared with, where that was there.
+    pub original: Option<String>,
     is_everything: bool,
     leaves_original: bool,
 }
@@ -38,20 +42,21 @@ impl Report {
         let is_everything = options.rows.is_empty();
         let (machine, transcript) = (machine::describe()?, options.transcript);
         let leaves_original = options.no_original;
-        Ok(Self { samples, machine, transcript, is_everything, leaves_original })
-    }
-
-    /// Whether the original was there.
-    pub fn has_original(&self) -> bool {
-        super::metric::METRICS
-            .iter()
-            .any(|metric| self.samples.median(metric.id, Side::Original).is_some())
+        let has_original =
+            METRICS.iter().any(|metric| samples.median(metric.id, Side::Original).is_some());
+        let original = has_original.then(original::describe);
+        Ok(Self { samples, machine, transcript, original, is_everything, leaves_original })
     }
 
     /// Writes the numbers of every round.
     pub fn write_json(&self, path: &Path) -> anyhow::Result<()> {
         let rows = self.samples.to_json();
-        let all = json!({"machine": self.machine, "transcript": self.transcript, "rows": rows});
+        let all = json!({
+            "machine": self.machine,
+            "transcript": self.transcript,
+            "original": self.original,
+            "rows": rows,
+        });
         fs::write(path, serde_json::to_string_pretty(&all)? + "\n")
             .with_context(|| format!("cannot write {}", path.display()))
     }
@@ -70,24 +75,29 @@ impl Report {
         let Ok(text) = fs::read_to_string(NUMBERS) else { return Ok(self) };
         let last: Value = serde_json::from_str(&text).context(NUMBERS)?;
         let (machine, transcript) = (&last["machine"], &last["transcript"]);
-        let is_of_here = *machine == self.machine && *transcript == self.transcript;
+        let keeps_original = !self.is_everything || self.leaves_original;
+        let last_original = last["original"].as_str().filter(|_| keeps_original);
+        let original = self.original.clone().or_else(|| last_original.map(str::to_owned));
+        let is_of_here = *machine == self.machine
+            && *transcript == self.transcript
+            && (last_original.is_none() || original.as_deref() == last_original);
         if self.is_everything && !is_of_here {
             return Ok(self);
         }
         ensure!(
             is_of_here,
-            "the numbers in {NUMBERS} are from {machine}, with a transcript of {transcript} MiB; \
-             measure everything here, without --rows"
+            "the numbers in {NUMBERS} are from {machine}, with a transcript of {transcript} MiB and \
+             {}; measure everything here, without --rows",
+            last_original.unwrap_or("no original"),
         );
         let mut samples = Samples::from_json(&last["rows"]);
         if self.is_everything {
-            let leaves_original = self.leaves_original;
             samples.keep(|metric, side| {
-                is_only_named(metric) || (leaves_original && side == Side::Original)
+                is_only_named(metric) || (keeps_original && side == Side::Original)
             });
         }
         samples.replace_by(self.samples);
-        Ok(Self { samples, ..self })
+        Ok(Self { samples, original, ..self })
     }
 }
 

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use super::metric::{Budget, METRICS, Metric};
-use super::original;
 use super::report::Report;
 use super::stats::Side;
 
@@ -21,15 +20,8 @@ pub fn render(report: &Report) -> String {
         if most == 1 { "" } else { "s" },
         report.transcript,
     );
-    let _ = writeln!(
-        text,
-        "Original: {}.\n",
-        if report.has_original() {
-            format!("npm `openclaw@{}` on Node {}", original::VERSION, original::NODE)
-        } else {
-            "it was not there".into()
-        }
-    );
+    let _ =
+        writeln!(text, "Original: {}.\n", report.original.as_deref().unwrap_or("it was not there"));
     text.push_str("| what | | gateway | original | better by | bare server | ratio | budget | |\n");
     text.push_str("|---|---|--:|--:|--:|--:|--:|---|---|\n");
     for metric in METRICS {

@@ -167,11 +167,12 @@ fn connect(path: &Path, cache: i64) -> rusqlite::Result<Connection> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    fn scratch() -> (tempfile::TempDir, Database) {
+    /// A database of its own.
+    pub fn scratch() -> (tempfile::TempDir, Database) {
         let dir = tempfile::tempdir().unwrap();
         let database = Database::open(&dir.path().join("x.sqlite")).unwrap();
         (dir, database)

@@ -26,7 +26,11 @@ mod order;
 mod load {
     pub mod client;
     pub mod gateway;
+    #[path = "../../tests/support/installed.rs"]
+    pub mod installed;
     pub mod metric;
+    #[path = "../../tests/support/npm.rs"]
+    pub mod npm;
     pub mod original;
     pub mod provider;
     pub mod server;

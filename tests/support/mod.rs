@@ -13,6 +13,7 @@ pub mod debian;
 pub mod device;
 pub mod gateway;
 pub mod guest;
+pub mod installed;
 pub mod mock;
 pub mod node;
 pub mod node_client;

@@ -23,7 +23,7 @@ pub fn package(name: &str) -> PathBuf {
 /// Installs what `package.json` asks for. Test processes that want it at the
 /// same time wait for the first.
 fn install(folder: &Path) {
-    let _lock = npm::locked(&folder.join("node_modules.lock"));
+    let _lock = npm::locked(&folder.join("node_modules.lock")).unwrap();
     let json = |path: PathBuf| -> Option<Value> {
         Some(serde_json::from_str(&fs::read_to_string(path).ok()?).unwrap())
     };
@@ -35,5 +35,5 @@ fn install(folder: &Path) {
     if wanted["dependencies"].as_object().unwrap().iter().all(is_there) {
         return;
     }
-    npm::install(folder);
+    npm::install(folder).unwrap();
 }

