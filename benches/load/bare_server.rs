@@ -25,7 +25,7 @@ use super::server::{Server, free_port};
 
 /// With its frame about the size of the gateway's answer to `health` on a fresh state.
 const ANSWER_BYTES: usize = 1_402;
-const READ_BUFFER: usize = 2 * 1024;
+const READ_BUFFER: usize = 1024;
 const WRITE_BUFFER: usize = 16 * 1024;
 /// Frames of one flush.
 const BATCH: usize = 64;

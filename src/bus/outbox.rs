@@ -46,6 +46,8 @@ pub const SLOW: &str = "slow consumer";
 pub enum Item {
     /// A complete frame: an answer, or whatever a dialect says.
     Frame(String),
+    /// Answers in the form in which they go to the client.
+    Written(Vec<u8>),
     /// An answer in its parts.
     Response(Response),
     /// An event, still to be numbered.
@@ -58,6 +60,7 @@ impl Item {
     pub fn len(&self) -> usize {
         match self {
             Self::Frame(text) => text.len(),
+            Self::Written(frames) => frames.len(),
             Self::Response(response) => response.len(),
             Self::Event(event) => event.len(),
         }
@@ -156,6 +159,11 @@ impl Outbox {
     /// The same with an answer in its parts.
     pub fn respond(&self, response: Response) -> bool {
         self.push(Item::Response(response), None)
+    }
+
+    /// The same with several that were written already.
+    pub fn written(&self, frames: Vec<u8>) -> bool {
+        self.push(Item::Written(frames), None)
     }
 
     /// Adds an event.
@@ -325,6 +333,7 @@ mod tests {
         while let Batch::Items(items) = outbox.take() {
             sent.extend(items.into_iter().map(|item| match item {
                 Item::Frame(text) => text,
+                Item::Written(frames) => String::from_utf8(frames).unwrap(),
                 Item::Response(response) => response.into_text(),
                 Item::Event(event) => event.payload().to_owned(),
             }));

@@ -1,7 +1,8 @@
 //! What is written past the WebSocket library.
 //!
 //! Owns: frames that wait to be written to a connection directly. Promises: they go in the
-//! order in which they and what the library writes were put.
+//! order in which they were put, before what the library has not begun to write, and never
+//! into the middle of what it has.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,8 +31,14 @@ impl Bypass {
         Self { frames, is_midway: AtomicBool::new(false) }
     }
 
-    /// Puts frames here, in two parts; the next flush sends them. What the library
-    /// holds has to be flushed before.
+    /// Whether something is on its way already that frames must not come into: then it
+    /// has to be flushed before they are put here.
+    pub fn is_busy(&self) -> bool {
+        self.is_midway.load(Ordering::Acquire) || self.frames.lock().has_remaining()
+    }
+
+    /// Puts frames here, in two parts; the next flush sends them, before what the library
+    /// holds.
     pub fn put(&self, first: Bytes, second: Bytes) {
         *self.frames.lock() = first.chain(second);
     }
@@ -70,11 +77,5 @@ impl Bypass {
         }
         *frames = Bytes::new().chain(Bytes::new());
         Poll::Ready(Ok(()))
-    }
-
-    /// Whether nothing waits.
-    #[cfg(test)]
-    pub fn is_empty(&self) -> bool {
-        !self.frames.lock().has_remaining()
     }
 }

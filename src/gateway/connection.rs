@@ -13,7 +13,9 @@ use tokio::sync::Semaphore;
 
 use crate::auth::Peer;
 use crate::bus::{Closing, Event, SLOW, Subscriber};
-use crate::protocol::{ErrorShape, FrameError, Request, parse_binary, parse_request, response_err};
+use crate::protocol::{
+    ErrorShape, FrameError, MAX_SPARE, Request, Response, parse_binary, parse_request, response_err,
+};
 use crate::registry::{Answer, Caller, Ctx, Denial, Exchange, Reply};
 use crate::support::{json, millis, stability};
 use crate::telemetry::asked;
@@ -29,6 +31,10 @@ use super::upgrade::Gateway;
 /// Requests of one connection that may be under way; beyond it we stop
 /// reading, and TCP tells the client.
 const MAX_IN_FLIGHT: usize = 64;
+/// Bytes of answers with what is kept that may be held back. What is in the outbox in one
+/// piece is taken out in one, and is not counted any more while it is written; a larger
+/// answer is shared, not copied.
+const MAX_HELD_BACK: usize = 16 * 1024;
 /// More refusals for a wrong role in a row than this end the connection.
 const MAX_ROLE_REFUSALS: u32 = 10;
 
@@ -73,8 +79,16 @@ async fn admit(
     };
     let Welcome { caller, view, leave } = welcome;
     let cx = Ctx::new(Arc::clone(&gateway.services), caller);
-    let in_flight = Arc::new(Semaphore::new(MAX_IN_FLIGHT));
-    Some((Connection { gateway, cx, view, in_flight, role_refusals: 0 }, socket, leave))
+    let connection = Connection {
+        gateway,
+        cx,
+        view,
+        in_flight: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),
+        role_refusals: 0,
+        held_back: Frames::default(),
+        held_back_last: 0,
+    };
+    Some((connection, socket, leave))
 }
 
 struct Connection {
@@ -83,6 +97,10 @@ struct Connection {
     view: View,
     in_flight: Arc<Semaphore>,
     role_refusals: u32,
+    /// Answers with what is kept that are not in the outbox yet.
+    held_back: Frames,
+    /// How many bytes were the last that went there.
+    held_back_last: usize,
 }
 
 impl Speaker for Connection {
@@ -99,6 +117,15 @@ impl Speaker for Connection {
 
     async fn hear_binary(&mut self, message: Bytes) {
         self.frame(parse_binary(&message));
+    }
+
+    fn settle(&mut self) {
+        if !self.held_back.is_empty() {
+            let mut written = std::mem::take(&mut self.held_back).into_bytes();
+            self.held_back_last = written.len();
+            written.shrink_to(written.len() + MAX_SPARE);
+            self.cx.caller.subscriber.outbox.written(written);
+        }
     }
 
     fn render(&mut self, event: &Event, frames: &mut Frames) {
@@ -118,15 +145,21 @@ impl Connection {
             Err(FrameError::NotJson) => {}
             Err(FrameError::NotRequest { id, text }) => {
                 let error = ErrorShape::invalid(format!("invalid request frame: {text}"));
+                self.settle();
                 self.answer_error(&id, &error);
             }
         }
     }
 
-    /// Calls the method. What can be answered without waiting is answered
-    /// right here; only what waits becomes a task.
+    /// Answers with what is kept for the method, or calls it. What can be answered
+    /// without waiting is answered right here; only what waits becomes a task.
     fn request(&mut self, request: Request<'_>) {
         let Request { id, method, params } = request;
+        if params.is_none() && self.answer_kept(&id, &method) {
+            self.role_refusals = 0;
+            return;
+        }
+        self.settle();
         let id: Arc<str> = id.into();
         let (cx, exchange) = self.cx.for_request(Arc::clone(&id));
         let conn_id = Arc::clone(&self.cx.caller.subscriber.conn_id);
@@ -154,6 +187,28 @@ impl Connection {
             let reply = poll_fn(|task| mark.poll(&mut call, task)).await;
             respond(&caller, &id, reply, &exchange);
         });
+    }
+
+    /// Answers with what is kept for a method; `false` where it has to be called. The
+    /// answer is written here, and goes out with those to other requests that came with it.
+    fn answer_kept(&mut self, id: &str, method: &str) -> bool {
+        let Ctx { services, caller, .. } = &self.cx;
+        let held_back = &mut self.held_back;
+        let is_answered = services.registry.kept(services, caller, method, &mut |payload| {
+            let Some(parts) = Response::parts(id, payload) else { return false };
+            if payload.len() > MAX_HELD_BACK {
+                return false;
+            }
+            if held_back.is_empty() {
+                held_back.reserve(self.held_back_last);
+            }
+            held_back.push_parts(&parts);
+            true
+        });
+        if self.held_back.len() >= MAX_HELD_BACK {
+            self.settle();
+        }
+        is_answered
     }
 
     fn deny(&mut self, id: &str, denial: &Denial) {

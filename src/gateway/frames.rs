@@ -29,6 +29,31 @@ impl Frames {
         Self { parts: Vec::new(), last: Vec::with_capacity(lengths.map(space).sum()) }
     }
 
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of all of them.
+    pub fn len(&self) -> usize {
+        let parts = self.parts.iter().map(|(frames, text)| frames.len() + text.len());
+        self.last.len() + parts.sum::<usize>()
+    }
+
+    /// Space for so many bytes more.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.last.reserve(bytes);
+    }
+
+    /// Adds what was written as frames before.
+    pub fn push_written(&mut self, frames: Vec<u8>) {
+        if self.last.is_empty() {
+            self.last = frames;
+        } else {
+            self.last.extend(frames);
+        }
+    }
+
     /// Adds a text that belongs to the frame alone.
     pub fn push(&mut self, text: String) {
         if text.len() <= MAX_COPIED {
@@ -40,9 +65,13 @@ impl Frames {
 
     /// Adds a text that is in two places.
     pub fn push_joined(&mut self, head: &str, tail: &str) {
-        self.push_head(head.len() + tail.len());
-        self.last.extend_from_slice(head.as_bytes());
-        self.last.extend_from_slice(tail.as_bytes());
+        self.push_parts(&[head, tail]);
+    }
+
+    /// Adds a text that is in several places.
+    pub fn push_parts(&mut self, places: &[&str]) {
+        self.push_head(places.iter().map(|text| text.len()).sum());
+        self.append(places);
     }
 
     /// Adds an answer.
@@ -67,6 +96,9 @@ impl Frames {
 
     /// What is to be written, in one buffer.
     pub fn into_bytes(self) -> Vec<u8> {
+        if self.parts.is_empty() {
+            return self.last;
+        }
         let mut bytes = Vec::new();
         for (frames, text) in self.into_parts() {
             bytes.extend(frames);
@@ -87,10 +119,12 @@ impl Frames {
         const TWO_BYTES: u8 = 126;
         const EIGHT_BYTES: u8 = 127;
         match (u8::try_from(length), u16::try_from(length)) {
-            (Ok(short), _) if short < TWO_BYTES => self.last.extend([FINAL_TEXT, short]),
+            (Ok(short), _) if short < TWO_BYTES => {
+                self.last.extend_from_slice(&[FINAL_TEXT, short]);
+            }
             (_, Ok(middle)) => {
                 let [high, low] = middle.to_be_bytes();
-                self.last.extend([FINAL_TEXT, TWO_BYTES, high, low]);
+                self.last.extend_from_slice(&[FINAL_TEXT, TWO_BYTES, high, low]);
             }
             _ => {
                 self.last.extend([FINAL_TEXT, EIGHT_BYTES]);
@@ -147,6 +181,29 @@ mod tests {
                 assert!(frames.into_bytes() == whole.into_bytes(), "{length}");
             }
         }
+    }
+
+    #[test]
+    fn what_was_written_before_is_sent_as_it_is_in_its_place() {
+        let written = || {
+            let mut kept = Frames::default();
+            kept.push_parts(&Response::parts("1", "{}").unwrap());
+            kept.push_parts(&["la", "st"]);
+            kept.into_bytes()
+        };
+        assert!(Response::parts("a \"quote\"", "{}").is_none(), "it would be another text");
+        let mut alone = Frames::default();
+        alone.push_written(written());
+        assert!(alone.into_bytes() == written());
+        let (mut among, mut whole) = (Frames::default(), Frames::default());
+        among.push("first".into());
+        among.push_written(written());
+        among.push("next".into());
+        let answer = Response::new(&"1".into(), "{}".into()).into_text();
+        for text in ["first", answer.as_str(), "last", "next"] {
+            whole.push(text.into());
+        }
+        assert!(among.into_bytes() == whole.into_bytes());
     }
 
     #[test]

@@ -4,12 +4,14 @@
 //! comes in [`Frames`]: the library would keep a buffer as large as the largest batch
 //! that it ever wrote, on every connection.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use bytes::Bytes;
-use futures_util::SinkExt;
+use futures_util::{SinkExt, StreamExt};
 use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
 
@@ -68,7 +70,12 @@ impl Socket {
 
     /// The next message. Safe to drop and call again.
     pub async fn receive(&mut self) -> Received {
-        match self.inner.recv().await {
+        poll_fn(|task| self.poll_receive(task)).await
+    }
+
+    /// The same for who waits for something else as well.
+    pub fn poll_receive(&mut self, task: &mut Context<'_>) -> Poll<Received> {
+        Poll::Ready(match ready!(self.inner.poll_next_unpin(task)) {
             Some(Ok(Message::Text(text))) => Received::Message(text),
             Some(Ok(Message::Binary(bytes))) => Received::Binary(bytes),
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => Received::Control,
@@ -78,7 +85,7 @@ impl Socket {
             }
             Some(Err(error)) => breach(&error).map_or(Received::Gone(None), Received::Broken),
             None => Received::Gone(None),
-        }
+        })
     }
 
     /// Sends frames in as few writes as there are large ones among them; `false` when
@@ -99,10 +106,10 @@ impl Socket {
         self.write(frames).await
     }
 
-    /// Sends frames, and what the last of them holds, behind what the library still
-    /// has to send: a pong, say.
+    /// Sends frames, and what the last of them holds, behind what is on its way already:
+    /// a part of a pong, say.
     async fn pass(&mut self, frames: Vec<u8>, text: String) -> bool {
-        if self.inner.flush().await.is_err() {
+        if self.bypass.is_busy() && self.inner.flush().await.is_err() {
             return false;
         }
         self.bypass.put(frames.into(), text.into());

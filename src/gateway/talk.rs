@@ -4,7 +4,10 @@
 //! plain: it reads what is there, answers what can be answered at once, and
 //! writes all that waits in one flush.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::extract::ws::Utf8Bytes;
@@ -13,7 +16,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 use tracing::Instrument;
 
-use crate::bus::{Batch, Closing, Event, Item, Subscriber};
+use crate::bus::{Batch, Closing, Event, Item, Outbox, Subscriber};
 use crate::support::BoxFuture;
 use crate::telemetry::asked;
 use crate::telemetry::metrics::OpenConnection;
@@ -49,6 +52,10 @@ pub trait Speaker: Send + Sync {
         drop(message);
         std::future::ready(())
     }
+
+    /// Nothing more has come for now: what it held back is put into the outbox. Who is
+    /// told to close meanwhile does not get it, like what he asked later.
+    fn settle(&mut self) {}
 
     /// Adds the frame for an event, unless it is one that is not told.
     fn render(&mut self, event: &Event, frames: &mut Frames);
@@ -115,10 +122,13 @@ const TOO_LARGE: &str = "message too large (maxPayload); upload files by POST /a
 /// Serves a connection to its end; says why it ended, and what may still come of it.
 pub(super) async fn serve<S: Speaker>(mut socket: Socket, mut speaker: S) -> (String, Rest) {
     speaker.begin().await;
+    let subscriber = Arc::clone(speaker.subscriber());
+    let outbox = &subscriber.outbox;
     let mut pings = pings(S::PING_EVERY);
     let mut burst = 0;
     loop {
-        let turn = turn(&mut socket, &speaker, &mut pings, burst >= READ_BURST).await;
+        let is_sated = burst >= READ_BURST;
+        let turn = turn(&mut socket, &mut speaker, outbox, &mut pings, is_sated).await;
         burst = if matches!(turn, Turn::Read(_)) { burst + 1 } else { 0 };
         match turn {
             Turn::Read(Received::Message(message)) => speaker.hear(message).await,
@@ -133,13 +143,13 @@ pub(super) async fn serve<S: Speaker>(mut socket: Socket, mut speaker: S) -> (St
                 return (end, socket.close(code, "").await);
             }
             Turn::Read(Received::Gone(code)) => {
-                let rest = rest(&speaker);
+                let rest = rest(&mut speaker);
                 let end = code.map_or_else(|| GONE.into(), |code| format!("closed with {code}"));
                 return (end, socket.part(frames_of(&mut speaker, rest)));
             }
             Turn::Ping if !ping(&mut socket, &speaker).await => return gone(),
             Turn::Ping | Turn::Read(Received::Control) => {}
-            Turn::Write => match speaker.subscriber().outbox.take() {
+            Turn::Write => match outbox.take() {
                 Batch::Items(items) => {
                     if !write(&mut socket, &mut speaker, items).await {
                         return gone();
@@ -153,7 +163,7 @@ pub(super) async fn serve<S: Speaker>(mut socket: Socket, mut speaker: S) -> (St
                     if !items.is_empty() && !write(&mut socket, &mut speaker, items).await {
                         return gone();
                     }
-                    let conn_id = &speaker.subscriber().conn_id;
+                    let conn_id = &subscriber.conn_id;
                     tracing::debug!(conn = %conn_id, code, %reason, "closing");
                     let end = format!("closed with {code} {reason}");
                     return (end, socket.close(code, &reason).await);
@@ -173,32 +183,53 @@ fn gone() -> (String, Rest) {
 /// right any more to ask for anything, and nothing is answered.
 async fn turn(
     socket: &mut Socket,
-    speaker: &impl Speaker,
+    speaker: &mut impl Speaker,
+    outbox: &Outbox,
     pings: &mut Interval,
     is_sated: bool,
 ) -> Turn {
-    let in_flight = speaker.in_flight();
-    let has_room = in_flight.is_none_or(|permits| permits.available_permits() > 0);
-    let permit = async {
-        match in_flight {
-            Some(permits) => drop(permits.acquire().await),
-            None => std::future::pending().await,
+    if is_sated {
+        speaker.settle();
+        return Turn::Write;
+    }
+    let has_room = speaker.in_flight().is_none_or(|permits| permits.available_permits() > 0);
+    if !has_room {
+        speaker.settle();
+        return without_room(speaker, outbox, pings).await;
+    }
+    let mut ready = pin!(outbox.ready());
+    // Where several messages have come at once, the next one waits for nothing.
+    let turn = poll_fn(|task| {
+        if let Poll::Ready(received) = socket.poll_receive(task) {
+            return Poll::Ready(Turn::Read(received));
         }
-    };
-    let outbox = &speaker.subscriber().outbox;
-    let turn = tokio::select! {
-        biased;
-        received = socket.receive(), if has_room && !is_sated => Turn::Read(received),
-        () = outbox.ready() => Turn::Write,
-        () = std::future::ready(()), if is_sated => Turn::Write,
-        () = permit, if !has_room => Turn::Write,
-        _ = pings.tick() => Turn::Ping,
-    };
-    match turn {
+        speaker.settle();
+        if ready.as_mut().poll(task).is_ready() {
+            return Poll::Ready(Turn::Write);
+        }
+        pings.poll_tick(task).map(|_| Turn::Ping)
+    });
+    match turn.await {
         Turn::Read(Received::Message(_) | Received::Binary(_)) if outbox.is_closing() => {
             Turn::Write
         }
         turn => turn,
+    }
+}
+
+/// The turn of a connection that is read no more before something is answered.
+async fn without_room(speaker: &impl Speaker, outbox: &Outbox, pings: &mut Interval) -> Turn {
+    let permit = async {
+        match speaker.in_flight() {
+            Some(permits) => drop(permits.acquire().await),
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        () = outbox.ready() => Turn::Write,
+        () = permit => Turn::Write,
+        _ = pings.tick() => Turn::Ping,
     }
 }
 
@@ -218,10 +249,12 @@ async fn write(socket: &mut Socket, speaker: &mut impl Speaker, items: Vec<Item>
 }
 
 fn frames_of(speaker: &mut impl Speaker, items: Vec<Item>) -> Frames {
-    let mut frames = Frames::for_texts(items.iter().map(Item::len));
+    let texts = items.iter().filter(|item| !matches!(item, Item::Written(_)));
+    let mut frames = Frames::for_texts(texts.map(Item::len));
     for item in items {
         match item {
             Item::Frame(text) => frames.push(text),
+            Item::Written(written) => frames.push_written(written),
             Item::Response(response) => frames.push_response(response),
             Item::Event(event) => speaker.render(&event, &mut frames),
         }
@@ -231,7 +264,8 @@ fn frames_of(speaker: &mut impl Speaker, items: Vec<Item>) -> Frames {
 
 /// What was caused by messages before the last one, and is not written yet: all of it,
 /// which the outbox bounds.
-fn rest(speaker: &impl Speaker) -> Vec<Item> {
+fn rest(speaker: &mut impl Speaker) -> Vec<Item> {
+    speaker.settle();
     let mut rest = Vec::new();
     while let Batch::Items(items) = speaker.subscriber().outbox.take() {
         rest.extend(items);

@@ -40,7 +40,7 @@ const PREAUTH_MESSAGE: u32 = 64 * 1024;
 const FRAME_HEADER: u32 = 14;
 /// Read buffer of each connection. The library's default of 128 KiB is what
 /// every client would cost. What is larger takes more reads.
-const READ_BUFFER: usize = 2 * 1024;
+const READ_BUFFER: usize = 1024;
 
 /// What every connection shares.
 pub struct Gateway {

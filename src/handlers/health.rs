@@ -59,6 +59,11 @@ impl HealthCache {
     }
 }
 
+/// The last snapshot, to be answered with.
+pub fn kept(services: &Services, answer: &mut dyn FnMut(&str) -> bool) -> bool {
+    services.health.last.load().as_ref().is_some_and(|last| answer(last.get()))
+}
+
 /// `health`: the last snapshot, or a new one for `{probe:true}`.
 pub async fn health(cx: Ctx, p: HealthParams) -> Reply<Shared> {
     let services = &cx.services;

@@ -94,7 +94,7 @@ pub fn registry() -> Registry {
 
 /// The gateway itself.
 fn of_gateway(r: &mut Registry) {
-    r.add(open("health"), health::health);
+    r.add(open("health").kept(health::kept), health::health);
     r.add(read("status"), system::status);
     r.add(read("system-presence"), system::presence);
     r.add(admin("system-event"), system::event);

@@ -115,6 +115,8 @@ impl<R: FnMut(&Event) -> Option<Value>> Telling<R> {
                     Item::Frame(text) => Some(text),
                     Item::Response(response) => Some(response.into_text()),
                     Item::Event(event) => (self.render)(&event).map(|told| told.to_string()),
+                    // Frames of a WebSocket, which this is not.
+                    Item::Written(_) => None,
                 };
                 if let Some(told) = told {
                     return Some(format!("data: {told}\n\n"));

@@ -24,5 +24,5 @@ pub mod simple;
 pub use error::{ErrorCode, ErrorKind, ErrorShape};
 pub use frame::{FrameError, Request, parse_binary, parse_request};
 pub use profile::{Profile, Version, is_dashboard};
-pub use response::{Response, ResponseHead, ResponseRest, response_err, response_of};
+pub use response::{MAX_SPARE, Response, ResponseHead, ResponseRest, response_err, response_of};
 pub use scope::{Role, Scope, ScopeSet};

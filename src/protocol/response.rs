@@ -11,7 +11,7 @@ use super::{ErrorShape, Profile};
 
 /// An answer that has more space than this to spare gives it back: it may wait, and only
 /// its length is counted.
-const MAX_SPARE: usize = 4 * 1024;
+pub const MAX_SPARE: usize = 4 * 1024;
 
 /// A `res` frame with a payload, in its parts: the payload may be large, and one for many.
 #[derive(Debug, Clone)]
@@ -55,6 +55,13 @@ impl Response {
     /// The same with a payload that others have as well.
     pub fn shared(id: &Arc<str>, payload: Arc<Box<RawValue>>) -> Self {
         Self { head: ResponseHead::new(id), rest: ResponseRest::Shared(payload) }
+    }
+
+    /// The answer to the request `id`, one part behind the other; `None` for an id that
+    /// does not stand in JSON as it is.
+    pub fn parts<'a>(id: &'a str, payload: &'a str) -> Option<[&'a str; 5]> {
+        let whole = [ResponseHead::BEFORE_ID, id, ResponseHead::BEHIND_ID, payload, Self::END];
+        is_plain(id).then_some(whole)
     }
 
     /// Bytes of the whole frame.

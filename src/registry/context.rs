@@ -176,7 +176,12 @@ impl Ctx {
     /// The same for one request. The exchange is for whoever answers it.
     pub fn for_request(&self, id: Arc<str>) -> (Self, Arc<Exchange>) {
         let exchange = Arc::new(Exchange::new(id));
-        let cx = Self { exchange: Arc::clone(&exchange), ..self.clone() };
+        let cx = Self {
+            services: Arc::clone(&self.services),
+            caller: Arc::clone(&self.caller),
+            exchange: Arc::clone(&exchange),
+            lane: self.lane.clone(),
+        };
         (cx, exchange)
     }
 

@@ -41,7 +41,7 @@ pub struct Line {
 }
 
 /// All of them.
-pub static LINES: [Line; 7] = [
+pub static LINES: [Line; 8] = [
     Line {
         name: "connect",
         few: 5,
@@ -57,6 +57,16 @@ pub static LINES: [Line; 7] = [
         share: 1,
         tolerance: 15,
         work: |at, times| Box::pin(ask(at, "health", json!({}), (br#""type":"res""#, 1), times)),
+    },
+    Line {
+        name: "last-heartbeat",
+        few: 50,
+        many: 2_850,
+        share: 1,
+        tolerance: 15,
+        work: |at, times| {
+            Box::pin(ask(at, "last-heartbeat", json!({}), (br#""type":"res""#, 1), times))
+        },
     },
     Line {
         name: "sessions.list of 100",

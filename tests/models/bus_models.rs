@@ -47,6 +47,7 @@ fn read(outbox: &Outbox, stalls: bool) -> Seen {
                     assert!(!items.is_empty());
                     payloads.extend(items.into_iter().map(|item| match item {
                         Item::Frame(text) => json!(text),
+                        Item::Written(frames) => json!(String::from_utf8(frames).unwrap()),
                         Item::Response(response) => json!(response.into_text()),
                         Item::Event(event) => serde_json::from_str(event.payload()).unwrap(),
                     }));

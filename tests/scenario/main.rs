@@ -46,6 +46,7 @@ mod hooks;
 mod http_connections;
 mod http_frame;
 mod idempotency;
+mod kept;
 mod lanes;
 mod limits;
 mod live;

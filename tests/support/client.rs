@@ -146,6 +146,24 @@ impl WsClient {
         let _ = self.sink.send(Message::text(text.into())).await;
     }
 
+    /// Sends texts so that they come together.
+    pub async fn send_together(&mut self, texts: impl IntoIterator<Item = String>) {
+        self.feed(texts).await;
+        let _ = self.sink.flush().await;
+    }
+
+    /// The same with a good-bye behind them.
+    pub async fn send_together_and_close(&mut self, texts: impl IntoIterator<Item = String>) {
+        self.feed(texts).await;
+        self.close().await;
+    }
+
+    async fn feed(&mut self, texts: impl IntoIterator<Item = String>) {
+        for text in texts {
+            let _ = self.sink.feed(Message::text(text)).await;
+        }
+    }
+
     pub async fn send_binary(&mut self, bytes: Vec<u8>) {
         let _ = self.sink.send(Message::binary(bytes)).await;
     }

@@ -36,7 +36,9 @@ impl Histogram {
         if let Some(bucket) = self.buckets.get(place(us)) {
             bucket.fetch_add(1, Ordering::Relaxed);
         }
-        self.sum_us.fetch_add(us, Ordering::Relaxed);
+        if us > 0 {
+            self.sum_us.fetch_add(us, Ordering::Relaxed);
+        }
     }
 }
 
