@@ -196,7 +196,7 @@ impl Connection {
         let held_back = &mut self.held_back;
         let is_answered = services.registry.kept(services, caller, method, &mut |payload| {
             let Some(parts) = Response::parts(id, payload) else { return false };
-            if payload.len() > MAX_HELD_BACK {
+            if parts.iter().map(|part| part.len()).sum::<usize>() > MAX_HELD_BACK {
                 return false;
             }
             if held_back.is_empty() {

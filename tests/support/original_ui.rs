@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use super::npm;
 
 /// The release whose wire was recorded.
-pub const VERSION: &str = "2026.5.7";
+pub const VERSION: &str = super::installed::OF_PROTOCOL_3.0;
 /// Where the UI is in the package.
 const INSIDE: &str = "package/dist/control-ui";
 

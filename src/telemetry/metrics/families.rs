@@ -97,7 +97,7 @@ families! {
     REQUESTS = Kind::Counter, "clawgate_requests_total", ["method", "outcome"],
         "Requests by method, calls inside of the gateway among them: ok, error, denied (no right to it, or too often). A method that there is not is unknown.";
     REQUEST_TIME = SHORT, "clawgate_request_duration_seconds", ["method"],
-        "From a request to its last answer; some methods wait for people, models or nodes.";
+        "From a request to its last answer; some methods wait for people, models or nodes. An answer that was kept ready counts as none.";
     REQUEST_LANE = INNER, "clawgate_request_lane_wait_seconds", [],
         "How long requests waited for others of their session.";
     HTTP_REQUESTS = Kind::Counter, "clawgate_http_requests_total", ["route", "status"],
