@@ -49,12 +49,12 @@ async fn all_that_is_asked_at_once_is_answered_in_its_turn() {
     let unusual = r#"{"method":"health","params":{},"id":"a \"name\"","type":"req"}"#;
     // As long as no answer may be that is held back for others.
     let long = "n".repeat(17 * 1024);
-    texts.extend([unusual.into(), request("called", "last-heartbeat"), r#"{"id":"wrong"}"#.into()]);
-    texts.push(request(&long, "health"));
+    texts.extend([unusual.into(), request("called", "last-heartbeat"), request("more", "health")]);
+    texts.extend([r#"{"id":"wrong"}"#.into(), request(&long, "health")]);
     texts.extend(questions("last"));
     client.send_together(texts).await;
     client.answer(&format!("last {}", MANY - 1)).await.expect("the last answer");
-    let between = ["a \"name\"", "called", "wrong", &long].map(str::to_owned);
+    let between = ["a \"name\"", "called", "more", "wrong", &long].map(str::to_owned);
     assert_eq!(answered(&client)[before..], [&ids("first")[..], &between, &ids("last")].concat());
     let health = client.answer("first 7").await.unwrap();
     assert_eq!((&health["ok"], &health["payload"]["ok"]), (&json!(true), &json!(true)), "{health}");
