@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use axum::extract::ws::Utf8Bytes;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use serde_json::Value;
 use tokio::sync::Semaphore;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use crate::auth::Peer;
 use crate::bus::{Closing, Event, SLOW, Subscriber};

@@ -2,8 +2,7 @@
 //!
 //! The WebSocket library fixes its limits at the upgrade, but before `connect`
 //! a client may send far less than after it. So the bound is enforced here, on
-//! the bytes, and lifted when the client has proved itself. What is said on a
-//! WebSocket goes around the library as well (see `socket`).
+//! the bytes, and lifted when the client has proved itself.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -14,7 +13,6 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-use super::bypass::Bypass;
 use super::meter::{Meter, Phase};
 use super::preauth::PreauthPermit;
 use super::transport::Transport;
@@ -29,13 +27,11 @@ const STALL_LIMIT: Duration = Duration::from_secs(30);
 /// bytes unread is reset, which takes the answer away (RFC 9112, §9.6).
 pub const LINGER_LIMIT: Duration = Duration::from_secs(3);
 
-/// A connection with a [`Meter`] and a [`Bypass`]. Both are above TLS: they see
-/// what the WebSocket does.
+/// A connection with a [`Meter`], which is above TLS: it sees what the WebSocket does.
 pub struct MeteredStream {
     inner: Transport,
     meter: Arc<Meter>,
     permit: Arc<PreauthPermit>,
-    bypass: Arc<Bypass>,
     /// For the next request; none for a WebSocket.
     deadline: Option<Pin<Box<Sleep>>>,
     /// How many requests had been answered when it was set.
@@ -93,7 +89,6 @@ impl MeteredStream {
             inner,
             meter,
             permit: Arc::new(permit),
-            bypass: Arc::new(Bypass::new()),
             deadline: Some(Box::pin(tokio::time::sleep(REQUEST_LIMIT))),
             answers: 0,
             stall: None,
@@ -103,12 +98,17 @@ impl MeteredStream {
 
     /// What a request's handler learns of it.
     pub fn wire(&self, remote: SocketAddr) -> Wire {
-        Wire {
-            remote,
-            meter: Arc::clone(&self.meter),
-            bypass: Arc::clone(&self.bypass),
-            permit: Arc::clone(&self.permit),
-        }
+        Wire { remote, meter: Arc::clone(&self.meter), permit: Arc::clone(&self.permit) }
+    }
+
+    /// Switches what the client may send.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// Its place among those who wait to log in.
+    pub fn permit(&self) -> &PreauthPermit {
+        &self.permit
     }
 
     /// Ready when the next request has not come in time.
@@ -217,21 +217,13 @@ impl MeteredStream {
     }
 }
 
-impl MeteredStream {
-    fn poll_bypass(&mut self, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        self.bypass.poll_write(&mut self.inner, cx)
-    }
-}
-
 impl AsyncWrite for MeteredStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<std::io::Result<usize>> {
-        ready!(self.poll_bypass(cx))?;
         let polled = Pin::new(&mut self.inner).poll_write(cx, buf);
-        self.bypass.note(&polled, buf.len());
         self.or_stalled(cx, polled)
     }
 
@@ -240,7 +232,6 @@ impl AsyncWrite for MeteredStream {
         cx: &mut Context<'_>,
         bufs: &[std::io::IoSlice<'_>],
     ) -> Poll<std::io::Result<usize>> {
-        ready!(self.poll_bypass(cx))?;
         let polled = Pin::new(&mut self.inner).poll_write_vectored(cx, bufs);
         self.or_stalled(cx, polled)
     }
@@ -249,20 +240,12 @@ impl AsyncWrite for MeteredStream {
         self.inner.is_write_vectored()
     }
 
-    /// Of a WebSocket that was closed and may leave something unread, this is the end:
-    /// the library has no other way to tell.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        ready!(self.poll_bypass(cx))?;
-        ready!(Pin::new(&mut self.inner).poll_flush(cx))?;
-        if matches!(self.meter.phase(), Phase::Closing(_)) && self.meter.leaves_rest() {
-            return self.poll_shutdown(cx);
-        }
-        Poll::Ready(Ok(()))
+        Pin::new(&mut self.inner).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         if self.linger.is_none() {
-            ready!(self.poll_bypass(cx))?;
             ready!(Pin::new(&mut self.inner).poll_shutdown(cx))?;
         }
         if self.meter.leaves_rest() { self.poll_linger(cx) } else { Poll::Ready(Ok(())) }
@@ -276,8 +259,6 @@ pub struct Wire {
     pub remote: SocketAddr,
     /// Switches what it may send.
     pub meter: Arc<Meter>,
-    /// The way of large frames.
-    pub bypass: Arc<Bypass>,
     /// Its place among those who wait to log in.
     pub permit: Arc<PreauthPermit>,
 }
@@ -298,17 +279,16 @@ impl Wire {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::gateway::preauth::PreauthBudget;
     use crate::support::blocking;
-    use bytes::Bytes;
     use std::cell::Cell;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
 
     /// Both ends of a connection, and what bounds it.
-    async fn pair() -> (TcpStream, MeteredStream, Arc<Meter>) {
+    pub async fn pair() -> (TcpStream, MeteredStream, Arc<Meter>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (client, server) = tokio::join!(TcpStream::connect(address), listener.accept());
@@ -442,23 +422,5 @@ mod tests {
         tokio::join!(write, read);
         assert!(began.elapsed() > STALL_LIMIT * 2, "{:?}", began.elapsed());
         assert_eq!(meter.phase(), Phase::Answering(Some(64 * 1024)));
-    }
-
-    #[tokio::test]
-    async fn a_frame_in_the_bypass_goes_before_what_is_written_after_it() {
-        let (mut client, mut server, _) = pair().await;
-        // More than any socket buffer takes at once.
-        let body = Bytes::from(vec![b'b'; 8 * 1024 * 1024]);
-        let write = async {
-            server.write_all(b"first").await.unwrap();
-            server.bypass.put(Bytes::from_static(b"head"), body.clone());
-            server.write_all(b"last").await.unwrap();
-            server.shutdown().await.unwrap();
-        };
-        let mut came = Vec::new();
-        let ((), read) = tokio::join!(write, client.read_to_end(&mut came));
-        read.unwrap();
-        assert!(came == [&b"firsthead"[..], &body, b"last"].concat());
-        assert!(!server.bypass.is_busy());
     }
 }

@@ -7,7 +7,6 @@
 mod accepting;
 mod accompanied;
 mod answering;
-mod bypass;
 mod connection;
 mod control;
 mod footing;
@@ -17,7 +16,9 @@ mod headers;
 mod incoming;
 mod io;
 mod leave;
+mod line;
 mod meter;
+mod opening;
 mod preauth;
 mod render;
 mod socket;

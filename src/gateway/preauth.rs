@@ -6,7 +6,6 @@
 //! silent for the longest time goes. Who has asked for something gives way to nobody
 //! while most of them are silent. Must not: read or write a socket.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,11 +34,12 @@ pub struct PreauthBudget {
 #[derive(Debug, Default)]
 struct Waiting {
     next: u64,
-    all: BTreeMap<u64, Waiter>,
+    all: Vec<Waiter>,
 }
 
 #[derive(Debug)]
 struct Waiter {
+    number: u64,
     place: IpAddr,
     stage: Stage,
     since: Instant,
@@ -71,21 +71,23 @@ pub struct PreauthPermit {
 
 impl Waiting {
     fn count(&self, place: IpAddr, stage: Stage) -> usize {
-        self.all.values().filter(|it| it.place == place && it.stage == stage).count()
+        self.all.iter().filter(|it| it.place == place && it.stage == stage).count()
+    }
+
+    /// Where one is, or where it belongs.
+    fn find(&self, number: u64) -> Result<usize, usize> {
+        self.all.binary_search_by_key(&number, |it| it.number)
     }
 
     /// Takes out the oldest that is meant, if it has waited long enough.
     fn expel(&mut self, least: Duration, is_meant: impl Fn(&Waiter) -> bool) -> bool {
-        let oldest = self.all.iter().find(|(_, waiter)| is_meant(waiter));
-        let Some(number) =
-            oldest.filter(|(_, it)| it.since.elapsed() >= least).map(|(number, _)| *number)
-        else {
+        let Some(oldest) = self.all.iter().position(is_meant) else { return false };
+        if self.all[oldest].since.elapsed() < least {
             return false;
-        };
-        if let Some(expelled) = self.all.remove(&number) {
-            tracing::debug!(place = %expelled.place, "cut a connection that did not log in");
-            expelled.meter.cut();
         }
+        let expelled = self.all.remove(oldest);
+        tracing::debug!(place = %expelled.place, "cut a connection that did not log in");
+        expelled.meter.cut();
         true
     }
 }
@@ -107,7 +109,7 @@ impl PreauthBudget {
         let per_place = self.per_place.load(Ordering::Relaxed);
         let mut waiting = self.waiting.lock();
         if waiting.all.len() >= MAX_TOTAL {
-            let are_silent = waiting.all.values().filter(|it| it.is_silent()).count();
+            let are_silent = waiting.all.iter().filter(|it| it.is_silent()).count();
             let is_one_of_many = are_silent > MAX_TOTAL / 2;
             waiting.expel(Duration::ZERO, |it| it.is_silent() || !is_one_of_many);
         } else if !through_proxy && waiting.count(place, stage) >= per_place {
@@ -116,7 +118,7 @@ impl PreauthBudget {
         let number = waiting.next;
         waiting.next += 1;
         let since = Instant::now();
-        waiting.all.insert(number, Waiter { place, stage, since, meter: Arc::clone(&meter) });
+        waiting.all.push(Waiter { number, place, stage, since, meter: Arc::clone(&meter) });
         PreauthPermit {
             number,
             meter,
@@ -141,15 +143,26 @@ impl PreauthPermit {
         if is_full && !waiting.expel(PATIENCE, is_like_it) {
             return false;
         }
-        let (stage, meter) = (Stage::Upgraded, Arc::clone(&self.meter));
-        let since = waiting.all.get(&self.number).map_or_else(Instant::now, |it| it.since);
-        waiting.all.insert(self.number, Waiter { place, stage, since, meter });
+        let (number, stage) = (self.number, Stage::Upgraded);
+        match waiting.find(number) {
+            Ok(at) => {
+                let waiter = &mut waiting.all[at];
+                (waiter.place, waiter.stage) = (place, stage);
+            }
+            Err(at) => {
+                let (since, meter) = (Instant::now(), Arc::clone(&self.meter));
+                waiting.all.insert(at, Waiter { number, place, stage, since, meter });
+            }
+        }
         true
     }
 
     /// It waits no more: it has logged in, or is being closed.
     pub fn leave(&self) {
-        self.waiting.lock().all.remove(&self.number);
+        let mut waiting = self.waiting.lock();
+        if let Ok(at) = waiting.find(self.number) {
+            waiting.all.remove(at);
+        }
     }
 }
 

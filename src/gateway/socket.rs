@@ -1,28 +1,32 @@
 //! The WebSocket as the connection uses it.
 //!
-//! Keeps the library behind one file: receive, write, ping, close. What is written
-//! comes in [`Frames`]: the library would keep a buffer as large as the largest batch
-//! that it ever wrote, on every connection.
+//! Keeps the library behind one file: receive, write, ping, close. It reads and writes the
+//! connection itself, without anything between that wakes and locks. What is written comes
+//! in [`Frames`]: the library would keep a buffer as large as the largest batch that it ever
+//! wrote, on every connection.
 
 use std::future::poll_fn;
-use std::sync::Arc;
+use std::io::ErrorKind;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use bytes::Bytes;
-use futures_util::{SinkExt, StreamExt};
-use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
+use tokio_tungstenite::tungstenite::protocol::{
+    CloseFrame, Role, WebSocketConfig, WebSocketContext,
+};
+use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
+use crate::protocol::hello::MAX_PAYLOAD;
 use crate::support::BoxFuture;
 
-use super::bypass::Bypass;
 use super::frames::Frames;
-use super::io::{LINGER_LIMIT, Wire};
-use super::meter::Meter;
-use super::preauth::PreauthPermit;
+use super::io::{LINGER_LIMIT, MeteredStream};
+use super::line::{Line, Now};
 
+/// Read buffer of each connection. The library's default of 128 KiB is what
+/// every client would cost. What is larger takes more reads.
+const READ_BUFFER: usize = 1024;
 /// Longest close reason that RFC 6455 §5.5 leaves room for is 123 bytes; the
 /// original cuts at 120.
 const MAX_REASON: usize = 120;
@@ -49,23 +53,85 @@ pub enum Received {
 pub struct Socket {
     /// Boxed: a future has room for what it was given and for what it keeps, so that each
     /// one that a socket is handed on through would be larger by two of them.
-    inner: Box<WebSocket>,
-    meter: Arc<Meter>,
-    bypass: Arc<Bypass>,
-    permit: Arc<PreauthPermit>,
+    open: Box<Open>,
+}
+
+struct Open {
+    library: WebSocketContext,
+    line: Line,
+    /// Whether nothing can be read any more.
+    has_ended: bool,
+}
+
+impl Open {
+    /// Has the library do something, which goes on when it is asked again.
+    fn poll<T>(
+        &mut self,
+        task: &mut Context<'_>,
+        what: impl FnOnce(&mut WebSocketContext, &mut Now<'_, '_>) -> Result<T, Error>,
+    ) -> Poll<Result<T, Error>> {
+        match what(&mut self.library, &mut self.line.during(task)) {
+            Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => Poll::Pending,
+            done => Poll::Ready(done),
+        }
+    }
+
+    fn poll_next(&mut self, task: &mut Context<'_>) -> Poll<Result<Message, Error>> {
+        if self.has_ended {
+            return Poll::Ready(Err(Error::AlreadyClosed));
+        }
+        let polled = self.poll(task, |library, line| library.read(line));
+        self.has_ended = matches!(polled, Poll::Ready(Err(_)));
+        polled
+    }
+
+    /// The error with which the reading ends. What comes before is not minded; pongs, and
+    /// the answer to a close frame, are written.
+    async fn end(&mut self) -> Error {
+        poll_fn(|task| {
+            loop {
+                if let Err(error) = ready!(self.poll_next(task)) {
+                    return Poll::Ready(error);
+                }
+            }
+        })
+        .await
+    }
+
+    /// Sends all that waits; `false` when the peer is gone.
+    async fn flush(&mut self) -> bool {
+        poll_fn(|task| self.poll(task, |library, line| library.flush(line))).await.is_ok()
+    }
+
+    /// Sends what is no text; `false` when the peer is gone.
+    async fn say(&mut self, message: Message) -> bool {
+        let mut message = Some(message);
+        let taken = poll_fn(|task| {
+            let Some(message) = message.take() else { return Poll::Ready(Ok(())) };
+            let polled = self.poll(task, |library, line| library.write(line, message));
+            // It is with the library, whatever is on its way before it.
+            Poll::Ready(if let Poll::Ready(done) = polled { done } else { Ok(()) })
+        });
+        taken.await.is_ok() && self.flush().await
+    }
 }
 
 impl Socket {
-    /// Takes over an upgraded connection.
-    pub fn new(inner: WebSocket, wire: Wire) -> Self {
-        let inner = Box::new(inner);
-        Self { inner, meter: wire.meter, bypass: wire.bypass, permit: wire.permit }
+    /// Takes over a connection that was upgraded, and what has come on it already.
+    pub fn new(stream: MeteredStream, read: Vec<u8>) -> Self {
+        let config = WebSocketConfig::default()
+            .read_buffer_size(READ_BUFFER)
+            .max_message_size(Some(MAX_PAYLOAD))
+            .max_frame_size(Some(MAX_PAYLOAD));
+        let library = WebSocketContext::from_partially_read(read, Role::Server, Some(config));
+        Self { open: Box::new(Open { library, line: Line::new(stream), has_ended: false }) }
     }
 
     /// Lifts the bounds that hold before `connect`.
     pub fn authenticated(&self) {
-        self.meter.open();
-        self.permit.leave();
+        let stream = self.open.line.stream();
+        stream.meter().open();
+        stream.permit().leave();
     }
 
     /// The next message. Safe to drop and call again.
@@ -75,17 +141,27 @@ impl Socket {
 
     /// The same for who waits for something else as well.
     pub fn poll_receive(&mut self, task: &mut Context<'_>) -> Poll<Received> {
-        Poll::Ready(match ready!(self.inner.poll_next_unpin(task)) {
-            Some(Ok(Message::Text(text))) => Received::Message(text),
-            Some(Ok(Message::Binary(bytes))) => Received::Binary(bytes),
-            Some(Ok(Message::Ping(_) | Message::Pong(_))) => Received::Control,
-            Some(Ok(Message::Close(frame))) => Received::Gone(frame.map(|frame| frame.code)),
-            Some(Err(error)) if self.meter.is_exhausted() || is_too_large(&error) => {
-                Received::TooLarge
-            }
-            Some(Err(error)) => breach(&error).map_or(Received::Gone(None), Received::Broken),
-            None => Received::Gone(None),
+        Poll::Ready(match ready!(self.open.poll_next(task)) {
+            Ok(Message::Text(text)) => Received::Message(text),
+            Ok(Message::Binary(bytes)) => Received::Binary(bytes),
+            Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => Received::Control,
+            Ok(Message::Close(frame)) => Received::Gone(frame.map(|frame| frame.code.into())),
+            Err(error) => self.broken(&error),
         })
+    }
+
+    fn broken(&self, error: &Error) -> Received {
+        if self.open.line.stream().meter().is_exhausted() {
+            return Received::TooLarge;
+        }
+        match error {
+            Error::Capacity(_) => Received::TooLarge,
+            // The connection is what broke.
+            Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => Received::Gone(None),
+            Error::Protocol(_) => Received::Broken(1002),
+            Error::Utf8(_) => Received::Broken(1007),
+            _ => Received::Gone(None),
+        }
     }
 
     /// Sends frames in as few writes as there are large ones among them; `false` when
@@ -109,16 +185,16 @@ impl Socket {
     /// Sends frames, and what the last of them holds, behind what is on its way already:
     /// a part of a pong, say.
     async fn pass(&mut self, frames: Vec<u8>, text: String) -> bool {
-        if self.bypass.is_busy() && self.inner.flush().await.is_err() {
+        if self.open.line.is_busy() && !self.open.flush().await {
             return false;
         }
-        self.bypass.put(frames.into(), text.into());
-        self.inner.flush().await.is_ok()
+        self.open.line.put(frames.into(), text.into());
+        self.open.flush().await
     }
 
     /// Sends a ping; `false` when the peer is gone.
     pub async fn ping(&mut self) -> bool {
-        self.inner.send(Message::Ping(Bytes::new())).await.is_ok()
+        self.open.say(Message::Ping(Bytes::new())).await
     }
 
     /// What is left to say to a peer that has said good-bye: an answer to its close
@@ -126,11 +202,9 @@ impl Socket {
     /// way go before it.
     pub fn part(mut self, last: Frames) -> Rest {
         // The library writes no message of its own behind a close frame.
-        self.bypass.put_before(last.into_bytes().into());
+        self.open.line.put_before(last.into_bytes().into());
         Rest(Some(Box::pin(async move {
-            // The library writes its answer when it is asked for what comes next.
-            let rest = async { while let Some(Ok(_)) = self.inner.recv().await {} };
-            let _ = tokio::time::timeout(CLOSE_GRACE, rest).await;
+            let _ = tokio::time::timeout(CLOSE_GRACE, self.open.end()).await;
         })))
     }
 
@@ -139,25 +213,29 @@ impl Socket {
     /// connection would hold the space for it from its beginning.
     pub fn close(mut self, code: u16, reason: &str) -> BoxFuture<'static, Rest> {
         let reason = Utf8Bytes::from(cut(reason, MAX_REASON));
-        self.permit.leave();
+        self.open.line.stream().permit().leave();
         Box::pin(async move {
             let close = async {
-                let frame = CloseFrame { code, reason };
-                if self.inner.send(Message::Close(Some(frame))).await.is_err() {
-                    return;
+                let frame = CloseFrame { code: code.into(), reason };
+                if !self.open.say(Message::Close(Some(frame))).await {
+                    return None;
                 }
-                self.meter.closing();
+                self.open.line.stream().meter().closing();
                 // Its close frame is the answer that we wait for, and the last.
-                while let Some(Ok(_)) = self.inner.recv().await {}
+                Some(self.open.end().await)
             };
-            if tokio::time::timeout(CLOSE_GRACE, close).await.is_err() {
-                return Rest::default();
+            match tokio::time::timeout(CLOSE_GRACE, close).await {
+                // There is nothing after an answer.
+                Err(_) | Ok(Some(Error::ConnectionClosed)) => return Rest::default(),
+                Ok(_) => {}
             }
-            // Behind an error the library reads no more; then what the peer is still
-            // sending is read away. There is nothing after an answer.
-            self.meter.leave_rest();
+            // Behind an error nothing is read as frames; then what the peer is still sending
+            // is read away.
+            self.open.line.stream().meter().leave_rest();
             Rest(Some(Box::pin(async move {
-                let _ = tokio::time::timeout(LINGER_LIMIT, self.inner.flush()).await;
+                let line = &mut self.open.line;
+                let shutdown = poll_fn(|task| line.poll_shutdown(task));
+                let _ = tokio::time::timeout(LINGER_LIMIT, shutdown).await;
             })))
         })
     }
@@ -178,32 +256,6 @@ impl Rest {
             rest.await;
         }
     }
-}
-
-fn is_too_large(error: &axum::Error) -> bool {
-    matches!(of_library(error), Some(Error::Capacity(_)))
-}
-
-/// The close code for somebody who broke the rules; `None` when the connection is
-/// what broke.
-fn breach(error: &axum::Error) -> Option<u16> {
-    match of_library(error)? {
-        Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => None,
-        Error::Protocol(_) => Some(1002),
-        Error::Utf8(_) => Some(1007),
-        _ => None,
-    }
-}
-
-fn of_library(error: &axum::Error) -> Option<&Error> {
-    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = source {
-        if let Some(error) = error.downcast_ref() {
-            return Some(error);
-        }
-        source = error.source();
-    }
-    None
 }
 
 /// At most `max` bytes of `text`, cut between characters.

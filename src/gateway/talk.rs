@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use axum::extract::ws::Utf8Bytes;
 use bytes::Bytes;
 use tokio::sync::Semaphore;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
+use tokio_tungstenite::tungstenite::Utf8Bytes;
 use tracing::Instrument;
 
 use crate::bus::{Batch, Closing, Event, Item, Outbox, Subscriber};

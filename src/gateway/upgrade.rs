@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::ws::WebSocketUpgrade;
-use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header;
 use axum::http::{StatusCode, request};
 use axum::response::{IntoResponse, Response};
@@ -18,7 +17,6 @@ use crate::dialects::claude::history::Histories;
 use crate::dialects::claude::live::Rooms;
 use crate::dialects::claude::projects::Projects;
 use crate::http;
-use crate::protocol::hello::MAX_PAYLOAD;
 use crate::registry::Services;
 use crate::support::Live;
 
@@ -28,8 +26,8 @@ use super::footing::Footing;
 use super::headers::peer_of;
 use super::incoming::Incoming;
 use super::io::Wire;
+use super::opening::Opening;
 use super::preauth::PreauthBudget;
-use super::socket::Socket;
 use super::talk::Opened;
 use super::tls::Tls;
 use super::unproven::UnprovenBodies;
@@ -38,9 +36,6 @@ use super::unproven::UnprovenBodies;
 const PREAUTH_MESSAGE: u32 = 64 * 1024;
 /// Most bytes that the header of one masked frame takes (RFC 6455 §5.2).
 const FRAME_HEADER: u32 = 14;
-/// Read buffer of each connection. The library's default of 128 KiB is what
-/// every client would cost. What is larger takes more reads.
-const READ_BUFFER: usize = 1024;
 
 /// What every connection shares.
 pub struct Gateway {
@@ -124,7 +119,7 @@ async fn answer(
 }
 
 async fn answer_of(gateway: Arc<Gateway>, wire: Wire, request: Request) -> Response {
-    let (mut parts, body) = request.into_parts();
+    let (parts, body) = request.into_parts();
     let auth = gateway.auth.now();
     let peer = peer_of(wire.remote.ip(), &parts.headers, auth.vouchers().wanted_headers());
     if !is_upgrade(&parts) {
@@ -132,7 +127,7 @@ async fn answer_of(gateway: Arc<Gateway>, wire: Wire, request: Request) -> Respo
     }
     match http::upgrade(&gateway, &peer, &parts).await {
         Err(refusal) => return refusal,
-        Ok(Some(asked)) => return of_dialect(gateway, wire, parts, asked).await,
+        Ok(Some(asked)) => return of_dialect(gateway, parts, asked),
         Ok(None) => {}
     }
     if !wire.permit.upgrade(auth.place_of(&peer)) {
@@ -143,36 +138,32 @@ async fn answer_of(gateway: Arc<Gateway>, wire: Wire, request: Request) -> Respo
         );
         return refusal.into_response();
     }
-    let upgrade = match upgrade_of(&mut parts, &gateway).await {
-        Ok(upgrade) => upgrade,
+    let opening = match Opening::of(parts) {
+        Ok(opening) => opening,
         Err(refusal) => return refusal,
     };
     wire.meter.limit(PREAUTH_MESSAGE + FRAME_HEADER);
-    upgrade.on_upgrade(move |socket| async move {
-        let tasks = gateway.services.tasks.clone();
-        let socket = Socket::new(socket, wire);
-        // Boxed, or both this task and the one below would have its size.
-        let connection = Box::pin(connection::run(gateway, socket, peer));
-        // A panic ends this connection only; the supervisor counts it. Nobody waits for
-        // the end here: this task would cost each client a kilobyte.
-        tasks.spawn("connection", connection);
+    let tasks = gateway.services.tasks.clone();
+    opening.accept(&tasks.clone(), move |socket| {
+        // Boxed, or both this task and the one below would have its size. A panic ends this
+        // connection only; the supervisor counts it. Nobody waits for the end here: this
+        // task would cost each client a kilobyte.
+        tasks.spawn("connection", Box::pin(connection::run(gateway, socket, peer)));
     })
 }
 
 /// Upgrades a connection that has proved itself already.
-async fn of_dialect(
+fn of_dialect(
     gateway: Arc<Gateway>,
-    wire: Wire,
-    mut parts: request::Parts,
+    parts: request::Parts,
     (opened, footing): (Opened, Footing),
 ) -> Response {
-    let upgrade = match upgrade_of(&mut parts, &gateway).await {
-        Ok(upgrade) => upgrade,
+    let opening = match Opening::of(parts) {
+        Ok(opening) => opening,
         Err(refusal) => return refusal,
     };
-    upgrade.on_upgrade(move |socket| async move {
-        let tasks = gateway.services.tasks.clone();
-        let socket = Socket::new(socket, wire);
+    let tasks = gateway.services.tasks.clone();
+    opening.accept(&tasks.clone(), move |socket| {
         socket.authenticated();
         let connection = async move {
             let end = opened.run(gateway, socket, footing).await;
@@ -180,18 +171,6 @@ async fn of_dialect(
         };
         tasks.spawn("connection", Box::pin(connection));
     })
-}
-
-async fn upgrade_of(
-    parts: &mut request::Parts,
-    gateway: &Arc<Gateway>,
-) -> Result<WebSocketUpgrade, Response> {
-    let upgrade = WebSocketUpgrade::from_request_parts(parts, gateway).await;
-    let upgrade = upgrade.map_err(IntoResponse::into_response)?;
-    Ok(upgrade
-        .read_buffer_size(READ_BUFFER)
-        .max_message_size(MAX_PAYLOAD)
-        .max_frame_size(MAX_PAYLOAD))
 }
 
 fn is_upgrade(parts: &request::Parts) -> bool {

@@ -16,8 +16,10 @@ use super::order::{Names, executed};
 
 /// Size of the transcript whose end is read.
 const LONG_MIB: u32 = 1;
-/// Clients of a gateway that does nothing: more than a sort takes by the simplest way.
-const IDLE_CLIENTS: usize = 32;
+/// Clients of a gateway that does nothing. Where there are many, what is sorted and what is
+/// kept in a tree takes ways that a few never see, and each is 64 KiB more for the first who
+/// comes by it.
+const IDLE_CLIENTS: usize = 200;
 const HEALTH_EVENT: &[u8] = br#"{"type":"event","event":"health""#;
 
 /// Counts.

@@ -6,7 +6,6 @@ use std::sync::mpsc::sync_channel;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use axum::extract::ws::Utf8Bytes;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -18,6 +17,7 @@ use clawgate::gateway::{Frames, Opened, Speaker};
 use clawgate::http::{Manner, SocketEntry, SocketRoute};
 use serde_json::json;
 use tempfile::TempDir;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Where it is spoken.

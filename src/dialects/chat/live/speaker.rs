@@ -9,9 +9,9 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::ws::Utf8Bytes;
 use futures_util::FutureExt;
 use serde_json::Value;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::action::{Action, Said, shortened};
 use super::conversation;

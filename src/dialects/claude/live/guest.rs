@@ -7,9 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::ws::Utf8Bytes;
 use axum::response::Response;
 use serde_json::Value;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::rooms::Seat;
 use crate::bus::{Closing, Event, Subscriber};

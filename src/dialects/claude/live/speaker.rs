@@ -8,9 +8,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::ws::Utf8Bytes;
 use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc};
+use tokio_tungstenite::tungstenite::Utf8Bytes;
 use uuid::Uuid;
 
 use super::frame;

@@ -8,9 +8,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::ws::Utf8Bytes;
 use serde_json::Value;
 use tokio::sync::mpsc;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::frame;

@@ -1,0 +1,79 @@
+//! The opening handshake of a WebSocket (RFC 6455 §4.2).
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Request, StatusCode, header, request};
+use axum::response::{IntoResponse, Response};
+use hyper::upgrade::{OnUpgrade, Upgraded};
+use hyper_util::rt::TokioIo;
+use hyper_util::server::conn::auto::upgrade::downcast;
+use tokio_tungstenite::tungstenite::Error;
+use tokio_tungstenite::tungstenite::error::ProtocolError;
+use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
+
+use crate::support::Tasks;
+
+use super::io::MeteredStream;
+use super::socket::Socket;
+
+/// The version that there is.
+const VERSION: HeaderValue = HeaderValue::from_static("13");
+
+/// A request for a WebSocket that is as it has to be.
+pub struct Opening {
+    answer: Response,
+    upgrade: OnUpgrade,
+}
+
+impl Opening {
+    /// What the request asks for; an answer that says what is wrong with it.
+    pub fn of(mut parts: request::Parts) -> Result<Self, Response> {
+        let upgrade = parts.extensions.remove::<OnUpgrade>();
+        let request = Request::from_parts(parts, ());
+        match (create_response_with_body(&request, Body::empty), upgrade) {
+            (Ok(answer), Some(upgrade)) => Ok(Self { answer, upgrade }),
+            (Ok(_), None) => {
+                let why = "this connection cannot become a WebSocket";
+                Err((StatusCode::UPGRADE_REQUIRED, why).into_response())
+            }
+            (Err(error), _) => Err(refusal(&error)),
+        }
+    }
+
+    /// The answer with which the connection becomes a WebSocket, and what is done with
+    /// that, in a task that does not wait for what it begins.
+    pub fn accept(self, tasks: &Tasks, take: impl FnOnce(Socket) + Send + 'static) -> Response {
+        let Self { answer, upgrade } = self;
+        tasks.spawn("upgrade", async move {
+            match upgrade.await {
+                Ok(upgraded) => {
+                    if let Some(socket) = socket_of(upgraded) {
+                        take(socket);
+                    }
+                }
+                // It is gone before it had its answer.
+                Err(error) => tracing::debug!(%error, "a connection did not become a WebSocket"),
+            }
+        });
+        answer
+    }
+}
+
+/// The WebSocket, and what its client has sent behind the request.
+fn socket_of(upgraded: Upgraded) -> Option<Socket> {
+    let Ok(parts) = downcast::<TokioIo<MeteredStream>>(upgraded) else {
+        tracing::error!("a connection of another listener became a WebSocket");
+        return None;
+    };
+    Some(Socket::new(parts.io.into_inner(), parts.read_buf.into()))
+}
+
+/// What is wrong, in the library's words, and which version there is: a client may try
+/// another one.
+fn refusal(error: &Error) -> Response {
+    if matches!(error, Error::Protocol(ProtocolError::WrongHttpMethod)) {
+        let allowed = [(header::ALLOW, HeaderValue::from_static("GET"))];
+        return (StatusCode::METHOD_NOT_ALLOWED, allowed, error.to_string()).into_response();
+    }
+    let version = [(header::SEC_WEBSOCKET_VERSION, VERSION)];
+    (StatusCode::BAD_REQUEST, version, error.to_string()).into_response()
+}
