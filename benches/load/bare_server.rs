@@ -1,10 +1,10 @@
 //! The server to compare with: WebSocket and nothing else.
 //!
-//! The same library and the same buffer sizes as the gateway. It answers every
-//! text with one prebuilt frame, on `fanout <events> <bytes>` sends that many
-//! prebuilt frames to every connection, and on `tell <bytes>` one of them. What it reads or queues while a
-//! turn lasts is written in one flush, so this is what the library can do, not
-//! a straw man.
+//! axum's own WebSocket, with the library and the buffer sizes of the gateway. It answers
+//! every text with one prebuilt frame, on `fanout <events> <bytes>` sends that many
+//! prebuilt frames to every connection, and on `tell <bytes>` one of them. What it reads or
+//! queues while a turn lasts is written in one flush, so this is what can be done with
+//! axum, not a straw man.
 
 use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};

@@ -9,7 +9,6 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use serde_json::Value;
 use tokio::sync::Semaphore;
-use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use crate::auth::Peer;
 use crate::bus::{Closing, Event, SLOW, Subscriber};
@@ -24,7 +23,7 @@ use super::frames::Frames;
 use super::handshake::{self, Welcome};
 use super::leave::Leave;
 use super::render::View;
-use super::socket::Socket;
+use super::socket::{Socket, Utf8Bytes};
 use super::talk::{self, Speaker};
 use super::upgrade::Gateway;
 

@@ -1,8 +1,9 @@
 //! The connection under a WebSocket.
 //!
-//! Owns: frames that wait to be written past the WebSocket library. Promises: they go in
-//! the order in which they were put, before what the library has not begun to write, and
-//! never into the middle of what it has.
+//! Owns: the connection, and frames that wait to be written past the WebSocket library.
+//! Promises: they go in the order in which they were put, before what the library has not
+//! begun to write, and never into the middle of what it has. Must not: know what a frame
+//! says.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::pin::Pin;
@@ -83,7 +84,8 @@ impl Line {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_flush(&mut self, task: &mut Context<'_>) -> Poll<io::Result<()>> {
+    /// Sends what waits.
+    pub fn poll_flush(&mut self, task: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_frames(task))?;
         Pin::new(&mut self.stream).poll_flush(task)
     }

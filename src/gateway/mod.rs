@@ -34,6 +34,7 @@ pub use footing::Footing;
 pub use frames::Frames;
 pub use io::Wire;
 pub use leave::Leave;
+pub use socket::Utf8Bytes;
 pub use talk::{Opened, Speaker};
 pub use unproven::{BodyShare, UnprovenBodies};
 pub use upgrade::{Gateway, serve};

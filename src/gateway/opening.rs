@@ -29,14 +29,11 @@ impl Opening {
     pub fn of(mut parts: request::Parts) -> Result<Self, Response> {
         let upgrade = parts.extensions.remove::<OnUpgrade>();
         let request = Request::from_parts(parts, ());
-        match (create_response_with_body(&request, Body::empty), upgrade) {
-            (Ok(answer), Some(upgrade)) => Ok(Self { answer, upgrade }),
-            (Ok(_), None) => {
-                let why = "this connection cannot become a WebSocket";
-                Err((StatusCode::UPGRADE_REQUIRED, why).into_response())
-            }
-            (Err(error), _) => Err(refusal(&error)),
-        }
+        let answer = create_response_with_body(&request, Body::empty);
+        let answer = answer.map_err(|error| refusal(&error))?;
+        let why = "this connection cannot become a WebSocket";
+        let upgrade = upgrade.ok_or_else(|| (StatusCode::BAD_REQUEST, why).into_response())?;
+        Ok(Self { answer, upgrade })
     }
 
     /// The answer with which the connection becomes a WebSocket, and what is done with
@@ -64,7 +61,7 @@ fn socket_of(upgraded: Upgraded) -> Option<Socket> {
         tracing::error!("a connection of another listener became a WebSocket");
         return None;
     };
-    Some(Socket::new(parts.io.into_inner(), parts.read_buf.into()))
+    Some(Socket::new(parts.io.into_inner(), &parts.read_buf))
 }
 
 /// What is wrong, in the library's words, and which version there is: a client may try

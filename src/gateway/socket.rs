@@ -15,7 +15,10 @@ use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::protocol::{
     CloseFrame, Role, WebSocketConfig, WebSocketContext,
 };
-use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
+use tokio_tungstenite::tungstenite::{Error, Message};
+
+/// The text of a message.
+pub use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use crate::protocol::hello::MAX_PAYLOAD;
 use crate::support::BoxFuture;
@@ -53,17 +56,17 @@ pub enum Received {
 pub struct Socket {
     /// Boxed: a future has room for what it was given and for what it keeps, so that each
     /// one that a socket is handed on through would be larger by two of them.
-    open: Box<Open>,
+    inner: Box<Inner>,
 }
 
-struct Open {
+struct Inner {
     library: WebSocketContext,
     line: Line,
     /// Whether nothing can be read any more.
     has_ended: bool,
 }
 
-impl Open {
+impl Inner {
     /// Has the library do something, which goes on when it is asked again.
     fn poll<T>(
         &mut self,
@@ -85,8 +88,8 @@ impl Open {
         polled
     }
 
-    /// The error with which the reading ends. What comes before is not minded; pongs, and
-    /// the answer to a close frame, are written.
+    /// The error with which the reading ends. What comes before is not minded; pongs are
+    /// written.
     async fn end(&mut self) -> Error {
         poll_fn(|task| {
             loop {
@@ -118,18 +121,21 @@ impl Open {
 
 impl Socket {
     /// Takes over a connection that was upgraded, and what has come on it already.
-    pub fn new(stream: MeteredStream, read: Vec<u8>) -> Self {
+    pub fn new(stream: MeteredStream, read: &[u8]) -> Self {
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BUFFER)
             .max_message_size(Some(MAX_PAYLOAD))
             .max_frame_size(Some(MAX_PAYLOAD));
-        let library = WebSocketContext::from_partially_read(read, Role::Server, Some(config));
-        Self { open: Box::new(Open { library, line: Line::new(stream), has_ended: false }) }
+        // Copied, or the 8 KiB that the request was read into would stay.
+        let mut buffer = Vec::with_capacity(READ_BUFFER.max(read.len()));
+        buffer.extend_from_slice(read);
+        let library = WebSocketContext::from_partially_read(buffer, Role::Server, Some(config));
+        Self { inner: Box::new(Inner { library, line: Line::new(stream), has_ended: false }) }
     }
 
     /// Lifts the bounds that hold before `connect`.
     pub fn authenticated(&self) {
-        let stream = self.open.line.stream();
+        let stream = self.inner.line.stream();
         stream.meter().open();
         stream.permit().leave();
     }
@@ -141,7 +147,7 @@ impl Socket {
 
     /// The same for who waits for something else as well.
     pub fn poll_receive(&mut self, task: &mut Context<'_>) -> Poll<Received> {
-        Poll::Ready(match ready!(self.open.poll_next(task)) {
+        Poll::Ready(match ready!(self.inner.poll_next(task)) {
             Ok(Message::Text(text)) => Received::Message(text),
             Ok(Message::Binary(bytes)) => Received::Binary(bytes),
             Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_)) => Received::Control,
@@ -151,7 +157,7 @@ impl Socket {
     }
 
     fn broken(&self, error: &Error) -> Received {
-        if self.open.line.stream().meter().is_exhausted() {
+        if self.inner.line.stream().meter().is_exhausted() {
             return Received::TooLarge;
         }
         match error {
@@ -185,26 +191,34 @@ impl Socket {
     /// Sends frames, and what the last of them holds, behind what is on its way already:
     /// a part of a pong, say.
     async fn pass(&mut self, frames: Vec<u8>, text: String) -> bool {
-        if self.open.line.is_busy() && !self.open.flush().await {
+        if self.inner.line.is_busy() && !self.inner.flush().await {
             return false;
         }
-        self.open.line.put(frames.into(), text.into());
-        self.open.flush().await
+        self.inner.line.put(frames.into(), text.into());
+        self.inner.flush().await
     }
 
     /// Sends a ping; `false` when the peer is gone.
     pub async fn ping(&mut self) -> bool {
-        self.open.say(Message::Ping(Bytes::new())).await
+        self.inner.say(Message::Ping(Bytes::new())).await
     }
 
     /// What is left to say to a peer that has said good-bye: an answer to its close
     /// frame (RFC 6455 §5.5.1), since without one it sees 1006. Texts that were on their
     /// way go before it.
     pub fn part(mut self, last: Frames) -> Rest {
+        if self.inner.has_ended {
+            return Rest::default();
+        }
         // The library writes no message of its own behind a close frame.
-        self.open.line.put_before(last.into_bytes().into());
+        self.inner.line.put_before(last.into_bytes().into());
         Rest(Some(Box::pin(async move {
-            let _ = tokio::time::timeout(CLOSE_GRACE, self.open.end()).await;
+            let flush = async {
+                // That was all, says the library, and leaves it at that.
+                self.inner.flush().await;
+                poll_fn(|task| self.inner.line.poll_flush(task)).await
+            };
+            let _ = tokio::time::timeout(CLOSE_GRACE, flush).await;
         })))
     }
 
@@ -213,27 +227,30 @@ impl Socket {
     /// connection would hold the space for it from its beginning.
     pub fn close(mut self, code: u16, reason: &str) -> BoxFuture<'static, Rest> {
         let reason = Utf8Bytes::from(cut(reason, MAX_REASON));
-        self.open.line.stream().permit().leave();
+        self.inner.line.stream().permit().leave();
         Box::pin(async move {
             let close = async {
                 let frame = CloseFrame { code: code.into(), reason };
-                if !self.open.say(Message::Close(Some(frame))).await {
+                if !self.inner.say(Message::Close(Some(frame))).await {
                     return None;
                 }
-                self.open.line.stream().meter().closing();
+                self.inner.line.stream().meter().closing();
                 // Its close frame is the answer that we wait for, and the last.
-                Some(self.open.end().await)
+                Some(self.inner.end().await)
             };
             match tokio::time::timeout(CLOSE_GRACE, close).await {
+                Err(_) => return Rest::default(),
                 // There is nothing after an answer.
-                Err(_) | Ok(Some(Error::ConnectionClosed)) => return Rest::default(),
+                Ok(Some(Error::ConnectionClosed)) => {
+                    return Rest(Some(Box::pin(async move { drop(self) })));
+                }
                 Ok(_) => {}
             }
             // Behind an error nothing is read as frames; then what the peer is still sending
             // is read away.
-            self.open.line.stream().meter().leave_rest();
+            self.inner.line.stream().meter().leave_rest();
             Rest(Some(Box::pin(async move {
-                let line = &mut self.open.line;
+                let line = &mut self.inner.line;
                 let shutdown = poll_fn(|task| line.poll_shutdown(task));
                 let _ = tokio::time::timeout(LINGER_LIMIT, shutdown).await;
             })))

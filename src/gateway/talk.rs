@@ -13,7 +13,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::Semaphore;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
-use tokio_tungstenite::tungstenite::Utf8Bytes;
 use tracing::Instrument;
 
 use crate::bus::{Batch, Closing, Event, Item, Outbox, Subscriber};
@@ -24,7 +23,7 @@ use crate::telemetry::metrics::OpenConnection;
 use super::footing::Footing;
 use super::frames::Frames;
 use super::leave::Leave;
-use super::socket::{Received, Rest, Socket};
+use super::socket::{Received, Rest, Socket, Utf8Bytes};
 use super::upgrade::Gateway;
 
 /// Messages that are read before what they caused is written.

@@ -145,10 +145,8 @@ async fn answer_of(gateway: Arc<Gateway>, wire: Wire, request: Request) -> Respo
     wire.meter.limit(PREAUTH_MESSAGE + FRAME_HEADER);
     let tasks = gateway.services.tasks.clone();
     opening.accept(&tasks.clone(), move |socket| {
-        // Boxed, or both this task and the one below would have its size. A panic ends this
-        // connection only; the supervisor counts it. Nobody waits for the end here: this
-        // task would cost each client a kilobyte.
-        tasks.spawn("connection", Box::pin(connection::run(gateway, socket, peer)));
+        // A panic ends this connection only; the supervisor counts it.
+        tasks.spawn("connection", connection::run(gateway, socket, peer));
     })
 }
 
@@ -169,7 +167,7 @@ fn of_dialect(
             let end = opened.run(gateway, socket, footing).await;
             tracing::info!(%end, "a connection of a dialect has ended");
         };
-        tasks.spawn("connection", Box::pin(connection));
+        tasks.spawn("connection", connection);
     })
 }
 

@@ -186,6 +186,18 @@ async fn refusals_of_upgrades_are_safe_for_browsers_too() {
         assert!(answer.contains("strict-transport-security: max-age="), "{head}\n{answer}");
         assert!(answer.contains("x-content-type-options: nosniff"), "{head}\n{answer}");
     }
+    // Told is what would do instead.
+    let key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    for (method, more, status, told) in [
+        ("POST", "Sec-WebSocket-Version: 13\r\n", 405, "allow: get"),
+        ("GET", "Sec-WebSocket-Version: 12\r\n", 400, "sec-websocket-version: 13"),
+        ("GET", "", 400, "sec-websocket-version: 13"),
+    ] {
+        let head = format!("{method} / HTTP/1.1\r\nHost: localhost\r\n{upgrade}{key}{more}\r\n");
+        let answer = ask(&gateway, &head).await;
+        assert!(answer.starts_with(&format!("http/1.1 {status}")), "{head}\n{answer}");
+        assert!(answer.contains(told), "{head}\n{answer}");
+    }
     // A WebSocket itself has none of it, as recorded.
     let more = "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
     let head = format!("GET / HTTP/1.1\r\nHost: localhost\r\n{upgrade}{more}\r\n");

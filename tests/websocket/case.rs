@@ -14,13 +14,19 @@ enum Step {
 /// A connection from its beginning to its end.
 pub struct Case {
     name: String,
+    ahead: Vec<u8>,
     steps: Vec<Step>,
 }
 
 impl Case {
     /// One in which nothing happens yet.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), steps: Vec::new() }
+        Self { name: name.into(), ahead: Vec::new(), steps: Vec::new() }
+    }
+
+    /// The client writes this with its request for the WebSocket.
+    pub fn says_ahead(self, ahead: Vec<u8>) -> Self {
+        Self { ahead, ..self }
     }
 
     /// The client writes this at once.
@@ -59,7 +65,7 @@ impl Case {
     }
 
     fn run(self, server: &EchoServer) {
-        let mut client = Client::open(server.address());
+        let mut client = Client::open(server.address(), &self.ahead);
         for step in self.steps {
             match step {
                 Step::Says(bytes) => client.write(&bytes).unwrap(),

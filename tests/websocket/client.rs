@@ -1,7 +1,7 @@
 //! A connection that hears frames, and is strict about how they are written.
 
 use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use super::echo;
@@ -34,8 +34,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// Opens one to the echo.
-    pub fn open(address: SocketAddr) -> Self {
+    /// Opens one to the echo, with this behind the request.
+    pub fn open(address: SocketAddr, ahead: &[u8]) -> Self {
         let tcp = TcpStream::connect(address).unwrap();
         tcp.set_nodelay(true).unwrap();
         tcp.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -46,7 +46,7 @@ impl Client {
             "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
         );
-        client.write(head.as_bytes()).unwrap();
+        client.write(&[head.as_bytes(), ahead].concat()).unwrap();
         let end = loop {
             if let Some(end) = client.bytes.windows(4).position(|four| four == b"\r\n\r\n") {
                 break end + 4;
@@ -69,6 +69,11 @@ impl Client {
     /// When the other side has broken the connection off.
     pub fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.tcp.write_all(bytes)
+    }
+
+    /// Says no more, and goes on to hear.
+    pub fn is_silent(&mut self) {
+        self.tcp.shutdown(Shutdown::Write).unwrap();
     }
 
     /// The next thing that comes.

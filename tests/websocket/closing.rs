@@ -89,7 +89,7 @@ fn what_was_said_before_is_answered_before_and_what_is_said_behind_is_not() {
 #[test]
 fn who_says_too_much_can_say_it_and_hears_why_not_to() {
     let server = EchoServer::start();
-    let mut client = Client::open(server.address());
+    let mut client = Client::open(server.address(), b"");
     client.write(&head_of_text(MAX_PAYLOAD + 1)).unwrap();
     assert_eq!(client.hear(), Heard::Close(Some(1009)));
     // It goes on for a while, as one whose message was on its way: nothing of it
@@ -98,5 +98,18 @@ fn who_says_too_much_can_say_it_and_hears_why_not_to() {
     for _ in 0..16 {
         client.write(&more).unwrap();
     }
+    assert_eq!(client.hear(), Heard::End);
+}
+
+#[test]
+fn who_ends_behind_a_close_frame_still_hears_all_of_it() {
+    // More than the systems on both sides take at once.
+    let text = vec![b'*'; 8 * 1024 * 1024];
+    let server = EchoServer::start();
+    let mut client = Client::open(server.address(), b"");
+    client.write(&[frame(TEXT, &text), close(1000, "")].concat()).unwrap();
+    client.is_silent();
+    assert!(client.hear() == Heard::Text(text));
+    assert_eq!(client.hear(), Heard::Close(Some(1000)));
     assert_eq!(client.hear(), Heard::End);
 }

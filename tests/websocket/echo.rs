@@ -13,11 +13,10 @@ use clawgate::app::{self, Signals, Sockets, Start};
 use clawgate::bus::{Event, Subscriber};
 use clawgate::config::{Env, Overrides};
 use clawgate::dialects::Dialect;
-use clawgate::gateway::{Frames, Opened, Speaker};
+use clawgate::gateway::{Frames, Opened, Speaker, Utf8Bytes};
 use clawgate::http::{Manner, SocketEntry, SocketRoute};
 use serde_json::json;
 use tempfile::TempDir;
-use tokio_tungstenite::tungstenite::Utf8Bytes;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Where it is spoken.

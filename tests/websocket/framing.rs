@@ -32,6 +32,19 @@ fn messages_of_every_length_come_back_as_they_were() {
 }
 
 #[test]
+fn what_comes_with_the_request_is_heard() {
+    let (first, second) = (frame(TEXT, "first"), frame(TEXT, "second"));
+    run((0..=first.len()).map(|cut| {
+        let (ahead, later) = first.split_at(cut);
+        let case = Case::new(format!("{cut} bytes of a frame")).says_ahead(ahead.to_vec());
+        case.says([later, &second].concat()).hears_text("first").hears_text("second").parts()
+    }));
+    let (large, ping) = ("x".repeat(20_000), frame(PING, "here"));
+    let case = Case::new("more than a read").says_ahead([ping, frame(TEXT, &large)].concat());
+    run([case.hears(Heard::Pong(b"here".to_vec())).hears_text(&large).parts()]);
+}
+
+#[test]
 fn a_ping_is_answered_with_what_it_holds_and_a_pong_is_not() {
     let answer = |payload: &[u8]| Heard::Pong(payload.to_vec());
     let full = vec![0xfe; 125];

@@ -11,7 +11,6 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use serde_json::Value;
-use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::action::{Action, Said, shortened};
 use super::conversation;
@@ -22,7 +21,7 @@ use crate::agent::approvals::QuestionKind;
 use crate::bus::{Event, EventKind, Subscriber};
 use crate::commands::is_stop_word;
 use crate::dialects::chat::lockdown;
-use crate::gateway::{Frames, Speaker};
+use crate::gateway::{Frames, Speaker, Utf8Bytes};
 use crate::support::json;
 
 /// An open connection.

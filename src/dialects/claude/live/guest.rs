@@ -9,12 +9,11 @@ use std::time::Duration;
 
 use axum::response::Response;
 use serde_json::Value;
-use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::rooms::Seat;
 use crate::bus::{Closing, Event, Subscriber};
 use crate::dialects::claude::rest::share::{Link, find_link, holds, without_places};
-use crate::gateway::{Frames, Gateway, Opened, Speaker};
+use crate::gateway::{Frames, Gateway, Opened, Speaker, Utf8Bytes};
 use crate::http::OpenAsked;
 use crate::sessions::{SessionError, SessionKey};
 use crate::support::json;

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::{Semaphore, mpsc};
-use tokio_tungstenite::tungstenite::Utf8Bytes;
 use uuid::Uuid;
 
 use super::frame;
@@ -19,7 +18,7 @@ use super::rooms::Seat;
 use super::teller::idle;
 use crate::agent::approvals::QuestionKind;
 use crate::bus::{Closing, Event, EventKind, Subscriber};
-use crate::gateway::{Frames, Gateway, Speaker};
+use crate::gateway::{Frames, Gateway, Speaker, Utf8Bytes};
 use crate::sessions::SessionKey;
 
 /// Frames of one connection that may be under way; beyond it nothing is read.

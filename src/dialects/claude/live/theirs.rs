@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::sync::mpsc;
-use tokio_tungstenite::tungstenite::Utf8Bytes;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::frame;
@@ -19,7 +18,7 @@ use super::history::AGAIN_MAX;
 use crate::bus::{Closing, Event, Subscriber};
 use crate::dialects::claude::projects::{Follow, Followed, Projects, RawBurst, RawLine};
 use crate::dialects::claude::rest::{READ_ONLY, mark_theirs_read};
-use crate::gateway::{Frames, Gateway, Speaker};
+use crate::gateway::{Frames, Gateway, Speaker, Utf8Bytes};
 use crate::registry::Services;
 
 /// Lines of which is remembered that they were told. A file repeats lines near
