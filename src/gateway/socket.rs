@@ -208,7 +208,7 @@ impl Socket {
     /// way go before it.
     pub fn part(mut self, last: Frames) -> Rest {
         if self.inner.has_ended {
-            return Rest::default();
+            return self.nothing_more();
         }
         // The library writes no message of its own behind a close frame.
         self.inner.line.put_before(last.into_bytes().into());
@@ -239,11 +239,8 @@ impl Socket {
                 Some(self.inner.end().await)
             };
             match tokio::time::timeout(CLOSE_GRACE, close).await {
-                Err(_) => return Rest::default(),
                 // There is nothing after an answer.
-                Ok(Some(Error::ConnectionClosed)) => {
-                    return Rest(Some(Box::pin(async move { drop(self) })));
-                }
+                Err(_) | Ok(Some(Error::ConnectionClosed)) => return self.nothing_more(),
                 Ok(_) => {}
             }
             // Behind an error nothing is read as frames; then what the peer is still sending
@@ -255,6 +252,11 @@ impl Socket {
                 let _ = tokio::time::timeout(LINGER_LIMIT, shutdown).await;
             })))
         })
+    }
+
+    /// The end of the connection is all that is left.
+    fn nothing_more(self) -> Rest {
+        Rest(Some(Box::pin(async move { drop(self) })))
     }
 }
 
