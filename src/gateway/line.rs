@@ -92,10 +92,9 @@ impl Line {
 
     fn poll_write(&mut self, task: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         ready!(self.poll_frames(task))?;
-        let polled = Pin::new(&mut self.stream).poll_write(task, bytes);
-        let is_whole = matches!(polled, Poll::Ready(Ok(written)) if written == bytes.len());
-        self.is_midway = !is_whole;
-        polled
+        let written = ready!(Pin::new(&mut self.stream).poll_write(task, bytes))?;
+        self.is_midway = written < bytes.len();
+        Poll::Ready(Ok(written))
     }
 }
 

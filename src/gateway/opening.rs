@@ -58,7 +58,7 @@ impl Opening {
 /// The WebSocket, and what its client has sent behind the request.
 fn socket_of(upgraded: Upgraded) -> Option<Socket> {
     let Ok(parts) = downcast::<TokioIo<MeteredStream>>(upgraded) else {
-        tracing::error!("a connection of another listener became a WebSocket");
+        tracing::error!("an upgraded connection is not what the listener gave");
         return None;
     };
     Some(Socket::new(parts.io.into_inner(), &parts.read_buf))

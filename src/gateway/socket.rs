@@ -1,8 +1,8 @@
 //! The WebSocket as the connection uses it.
 //!
-//! Keeps the library behind one file: receive, write, ping, close. It reads and writes the
-//! connection itself, without anything between that wakes and locks. What is written comes
-//! in [`Frames`]: the library would keep a buffer as large as the largest batch that it ever
+//! Keeps the library behind one file: receive, write, ping, close. The library reads and
+//! writes the connection itself, without anything between that wakes and locks. What is
+//! written comes in [`Frames`]: the library would keep a buffer as large as the largest batch that it ever
 //! wrote, on every connection.
 
 use std::future::poll_fn;
@@ -88,8 +88,7 @@ impl Inner {
         polled
     }
 
-    /// The error with which the reading ends. What comes before is not minded; pongs are
-    /// written.
+    /// The error with which the reading ends. What comes before is not minded.
     async fn end(&mut self) -> Error {
         poll_fn(|task| {
             loop {
@@ -198,6 +197,12 @@ impl Socket {
         self.inner.flush().await
     }
 
+    /// Sends what the library has to say: pongs. A peer that sends pings and reads none of
+    /// them is waited for, or they would pile up. `false` when the peer is gone.
+    pub async fn flush(&mut self) -> bool {
+        self.inner.flush().await
+    }
+
     /// Sends a ping; `false` when the peer is gone.
     pub async fn ping(&mut self) -> bool {
         self.inner.say(Message::Ping(Bytes::new())).await
@@ -214,7 +219,8 @@ impl Socket {
         self.inner.line.put_before(last.into_bytes().into());
         Rest(Some(Box::pin(async move {
             let flush = async {
-                // That was all, says the library, and leaves it at that.
+                // The library writes its answer and says that this was the end; what TLS
+                // still holds of it is not its concern.
                 self.inner.flush().await;
                 poll_fn(|task| self.inner.line.poll_flush(task)).await
             };
@@ -260,8 +266,9 @@ impl Socket {
     }
 }
 
-/// What is left of a connection that has ended: the answer to a good-bye, or what a peer
-/// is still sending on one that was closed.
+/// What is left of a connection that has ended: the answer to a good-bye, what a peer is
+/// still sending on one that was closed, or its end alone. One that broke is dropped at once,
+/// and nothing is left of it.
 #[derive(Default)]
 #[must_use]
 pub struct Rest(Option<BoxFuture<'static, ()>>);

@@ -9,6 +9,8 @@ use super::frame::{BINARY, CLOSE, PING, PONG, TEXT};
 
 /// What takes longer does not come.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Who takes nothing for so long waits for something.
+const STALLED: Duration = Duration::from_secs(2);
 const READ_AT_ONCE: usize = 64 * 1024;
 
 /// What a client hears.
@@ -69,6 +71,22 @@ impl Client {
     /// When the other side has broken the connection off.
     pub fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.tcp.write_all(bytes)
+    }
+
+    /// Sends bytes over and over, until nothing is taken of them for a while or it is
+    /// enough; how many were taken.
+    pub fn press(&mut self, bytes: &[u8], enough: usize) -> usize {
+        self.tcp.set_write_timeout(Some(STALLED)).unwrap();
+        let mut taken = 0;
+        while taken < enough {
+            match self.tcp.write(&bytes[taken % bytes.len()..]) {
+                Ok(more) => taken += more,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => panic!("after {taken} bytes: {error}"),
+            }
+        }
+        self.tcp.set_write_timeout(Some(PATIENCE)).unwrap();
+        taken
     }
 
     /// Says no more, and goes on to hear.

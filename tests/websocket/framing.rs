@@ -2,7 +2,8 @@
 //! (groups 1 to 4 of Autobahn).
 
 use super::case::{Case, run};
-use super::client::Heard;
+use super::client::{Client, Heard};
+use super::echo::EchoServer;
 use super::frame::{
     BINARY, CLOSE, CONTINUATION, PING, PONG, TEXT, fragmented, frame, part, reserved, unmasked,
 };
@@ -75,6 +76,27 @@ fn a_ping_is_answered_with_what_it_holds_and_a_pong_is_not() {
         many(Case::says),
         many(|case, ping| case.says_in(1, ping)),
     ]));
+}
+
+#[test]
+fn who_sends_pings_and_reads_no_pongs_is_waited_for() {
+    // More than the systems on both sides hold.
+    const ENOUGH: usize = 64 * 1024 * 1024;
+    let server = EchoServer::start();
+    let mut client = Client::open(server.address(), b"");
+    let payload = [b'*'; 125];
+    let ping = frame(PING, payload);
+    let taken = client.press(&ping.repeat(1_000), ENOUGH);
+    assert!(taken < ENOUGH, "pongs pile up that nobody reads");
+    let answer = Heard::Pong(payload.to_vec());
+    for _ in 0..taken / ping.len() {
+        assert_eq!(client.hear(), answer);
+    }
+    // Nothing was lost of the one that was cut.
+    client.write(&ping[taken % ping.len()..]).unwrap();
+    assert_eq!(client.hear(), answer);
+    client.write(&frame(TEXT, "still there")).unwrap();
+    assert_eq!(client.hear(), Heard::Text(b"still there".to_vec()));
 }
 
 #[test]
