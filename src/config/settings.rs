@@ -155,6 +155,11 @@ pub struct ConfigFile {
 }
 
 impl ConfigFile {
+    /// Whether it has nothing in it, not even an object, or is not there.
+    pub fn is_empty(&self) -> bool {
+        self.hash == Self::of("").hash
+    }
+
     /// One with this text, wherever it is.
     pub(super) fn of(text: &str) -> Self {
         Self { path: PathBuf::new(), exists: true, hash: hex(Sha256::digest(text)) }

@@ -19,7 +19,7 @@ use crate::registry::{Answer, Caller, Ctx, Denial, Exchange, Reply};
 use crate::support::{json, millis, stability};
 use crate::telemetry::asked;
 
-use super::frames::Frames;
+use super::frames::{Frames, append_frame};
 use super::handshake::{self, Welcome};
 use super::leave::Leave;
 use super::render::View;
@@ -84,7 +84,7 @@ async fn admit(
         view,
         in_flight: Arc::new(Semaphore::new(MAX_IN_FLIGHT)),
         role_refusals: 0,
-        held_back: Frames::default(),
+        held_back: Vec::new(),
         held_back_last: 0,
     };
     Some((connection, socket, leave))
@@ -96,8 +96,8 @@ struct Connection {
     view: View,
     in_flight: Arc<Semaphore>,
     role_refusals: u32,
-    /// Answers with what is kept that are not in the outbox yet.
-    held_back: Frames,
+    /// Answers with what is kept that are not in the outbox yet, as frames.
+    held_back: Vec<u8>,
     /// How many bytes were the last that went there.
     held_back_last: usize,
 }
@@ -120,7 +120,7 @@ impl Speaker for Connection {
 
     fn settle(&mut self) {
         if !self.held_back.is_empty() {
-            let mut written = std::mem::take(&mut self.held_back).into_bytes();
+            let mut written = std::mem::take(&mut self.held_back);
             self.held_back_last = written.len();
             written.shrink_to(written.len() + MAX_SPARE);
             self.cx.caller.subscriber.outbox.written(written);
@@ -201,7 +201,7 @@ impl Connection {
             if held_back.is_empty() {
                 held_back.reserve(self.held_back_last);
             }
-            held_back.push_parts(&parts);
+            append_frame(held_back, &parts);
             true
         });
         if self.held_back.len() >= MAX_HELD_BACK {

@@ -29,22 +29,6 @@ impl Frames {
         Self { parts: Vec::new(), last: Vec::with_capacity(lengths.map(space).sum()) }
     }
 
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Bytes of all of them.
-    pub fn len(&self) -> usize {
-        let parts = self.parts.iter().map(|(frames, text)| frames.len() + text.len());
-        self.last.len() + parts.sum::<usize>()
-    }
-
-    /// Space for so many bytes more.
-    pub fn reserve(&mut self, bytes: usize) {
-        self.last.reserve(bytes);
-    }
-
     /// Adds what was written as frames before.
     pub fn push_written(&mut self, frames: Vec<u8>) {
         if self.last.is_empty() {
@@ -59,7 +43,7 @@ impl Frames {
         if text.len() <= MAX_COPIED {
             return self.push_joined(&text, "");
         }
-        self.push_head(text.len());
+        push_head(&mut self.last, text.len());
         self.parts.push((std::mem::take(&mut self.last), text));
     }
 
@@ -70,21 +54,22 @@ impl Frames {
 
     /// Adds a text that is in several places.
     pub fn push_parts(&mut self, places: &[&str]) {
-        self.push_head(places.iter().map(|text| text.len()).sum());
-        self.append(places);
+        append_frame(&mut self.last, places);
     }
 
     /// Adds an answer.
     pub fn push_response(&mut self, response: Response) {
-        self.push_head(response.len());
+        push_head(&mut self.last, response.len());
         let Response { head, rest } = response;
-        self.append(&head.parts());
+        append(&mut self.last, &head.parts());
         match rest {
             ResponseRest::Own(rest) if rest.len() > MAX_COPIED => {
                 self.parts.push((std::mem::take(&mut self.last), rest));
             }
-            ResponseRest::Own(rest) => self.append(&[&rest]),
-            ResponseRest::Shared(payload) => self.append(&[payload.get(), Response::END]),
+            ResponseRest::Own(rest) => append(&mut self.last, &[&rest]),
+            ResponseRest::Shared(payload) => {
+                append(&mut self.last, &[payload.get(), Response::END]);
+            }
         }
     }
 
@@ -106,30 +91,36 @@ impl Frames {
         }
         bytes
     }
+}
 
-    fn append(&mut self, places: &[&str]) {
-        self.last.reserve(places.iter().map(|text| text.len()).sum());
-        for text in places {
-            self.last.extend_from_slice(text.as_bytes());
-        }
+/// Adds a frame whose text is in several places to what was written before.
+pub fn append_frame(written: &mut Vec<u8>, places: &[&str]) {
+    push_head(written, places.iter().map(|text| text.len()).sum());
+    append(written, places);
+}
+
+fn append(written: &mut Vec<u8>, places: &[&str]) {
+    written.reserve(places.iter().map(|text| text.len()).sum());
+    for text in places {
+        written.extend_from_slice(text.as_bytes());
     }
+}
 
-    fn push_head(&mut self, length: usize) {
-        const FINAL_TEXT: u8 = 0x81;
-        const TWO_BYTES: u8 = 126;
-        const EIGHT_BYTES: u8 = 127;
-        match (u8::try_from(length), u16::try_from(length)) {
-            (Ok(short), _) if short < TWO_BYTES => {
-                self.last.extend_from_slice(&[FINAL_TEXT, short]);
-            }
-            (_, Ok(middle)) => {
-                let [high, low] = middle.to_be_bytes();
-                self.last.extend_from_slice(&[FINAL_TEXT, TWO_BYTES, high, low]);
-            }
-            _ => {
-                self.last.extend([FINAL_TEXT, EIGHT_BYTES]);
-                self.last.extend(u64::try_from(length).unwrap_or(u64::MAX).to_be_bytes());
-            }
+fn push_head(written: &mut Vec<u8>, length: usize) {
+    const FINAL_TEXT: u8 = 0x81;
+    const TWO_BYTES: u8 = 126;
+    const EIGHT_BYTES: u8 = 127;
+    match (u8::try_from(length), u16::try_from(length)) {
+        (Ok(short), _) if short < TWO_BYTES => {
+            written.extend_from_slice(&[FINAL_TEXT, short]);
+        }
+        (_, Ok(middle)) => {
+            let [high, low] = middle.to_be_bytes();
+            written.extend_from_slice(&[FINAL_TEXT, TWO_BYTES, high, low]);
+        }
+        _ => {
+            written.extend([FINAL_TEXT, EIGHT_BYTES]);
+            written.extend(u64::try_from(length).unwrap_or(u64::MAX).to_be_bytes());
         }
     }
 }
@@ -186,10 +177,10 @@ mod tests {
     #[test]
     fn what_was_written_before_is_sent_as_it_is_in_its_place() {
         let written = || {
-            let mut kept = Frames::default();
-            kept.push_parts(&Response::parts("1", "{}").unwrap());
-            kept.push_parts(&["la", "st"]);
-            kept.into_bytes()
+            let mut kept = Vec::new();
+            append_frame(&mut kept, &Response::parts("1", "{}").unwrap());
+            append_frame(&mut kept, &["la", "st"]);
+            kept
         };
         assert!(Response::parts("a \"quote\"", "{}").is_none(), "it would be another text");
         let mut alone = Frames::default();

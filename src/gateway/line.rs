@@ -5,12 +5,13 @@
 //! begun to write, and never into the middle of what it has. Must not: know what a frame
 //! says.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::future::poll_fn;
+use std::io::{self, Cursor, ErrorKind, Read, Write};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use bytes::Buf;
 use bytes::buf::Chain;
-use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::io::MeteredStream;
@@ -19,7 +20,7 @@ use super::io::MeteredStream;
 pub struct Line {
     stream: MeteredStream,
     /// They are written before anything that the library writes after they were put here.
-    frames: Chain<Bytes, Bytes>,
+    frames: Chain<Cursor<Vec<u8>>, Cursor<Vec<u8>>>,
     /// Whether the library has written a part of something.
     is_midway: bool,
 }
@@ -27,7 +28,7 @@ pub struct Line {
 impl Line {
     /// Nothing waits.
     pub fn new(stream: MeteredStream) -> Self {
-        Self { stream, frames: Bytes::new().chain(Bytes::new()), is_midway: false }
+        Self { stream, frames: frames(Vec::new(), String::new()), is_midway: false }
     }
 
     /// What is under it.
@@ -49,20 +50,29 @@ impl Line {
 
     /// Puts frames here, in two parts; the next flush sends them, before what the library
     /// holds.
-    pub fn put(&mut self, first: Bytes, second: Bytes) {
-        self.frames = first.chain(second);
+    pub fn put(&mut self, first: Vec<u8>, second: String) {
+        self.frames = frames(first, second);
     }
 
     /// Puts frames here that go before whatever the library holds, unless a part of
     /// something has gone already.
-    pub fn put_before(&mut self, last: Bytes) {
+    pub fn put_before(&mut self, last: Vec<u8>) {
         if !self.is_busy() {
-            self.put(last, Bytes::new());
+            self.put(last, String::new());
         }
     }
 
-    /// Ends it, behind what waits.
-    pub fn poll_shutdown(&mut self, task: &mut Context<'_>) -> Poll<io::Result<()>> {
+    /// Ends it, behind what waits, and throws away what still comes until the peer ends it
+    /// as well: ended with something unread it would be reset.
+    ///
+    /// # Errors
+    /// When it breaks.
+    pub async fn linger(&mut self) -> io::Result<()> {
+        poll_fn(|task| self.poll_shutdown(task)).await?;
+        tokio::io::copy(&mut self.stream, &mut tokio::io::sink()).await.map(drop)
+    }
+
+    fn poll_shutdown(&mut self, task: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_frames(task))?;
         Pin::new(&mut self.stream).poll_shutdown(task)
     }
@@ -80,7 +90,7 @@ impl Line {
             self.frames.advance(written);
         }
         // What they were in is free for others.
-        self.put(Bytes::new(), Bytes::new());
+        self.put(Vec::new(), String::new());
         Poll::Ready(Ok(()))
     }
 
@@ -96,6 +106,10 @@ impl Line {
         self.is_midway = written < bytes.len();
         Poll::Ready(Ok(written))
     }
+}
+
+fn frames(first: Vec<u8>, second: String) -> Chain<Cursor<Vec<u8>>, Cursor<Vec<u8>>> {
+    Buf::chain(Cursor::new(first), Cursor::new(second.into_bytes()))
 }
 
 /// A [`Line`] while a task is polled.
@@ -131,8 +145,6 @@ fn now<T>(polled: Poll<io::Result<T>>) -> io::Result<T> {
 
 #[cfg(test)]
 mod tests {
-    use std::future::poll_fn;
-
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
@@ -148,7 +160,7 @@ mod tests {
         let write = |line: &mut Line, bytes: &'static [u8], task: &mut Context<'_>| {
             line.poll_write(task, bytes).map_ok(|written| assert_eq!(written, bytes.len()))
         };
-        let (first, body) = (vec![b'a'; LARGE], Bytes::from(vec![b'b'; LARGE]));
+        let (first, body) = (vec![b'a'; LARGE], "b".repeat(LARGE));
         let work = async {
             assert!(!line.is_busy());
             let mut written = 0;
@@ -157,14 +169,10 @@ mod tests {
                 written += poll_fn(|task| line.poll_write(task, rest)).await.unwrap();
                 // Then a good-bye does not come into the middle of it.
                 assert_eq!(line.is_busy(), written < LARGE);
-                line.put_before(Bytes::from_static(if written < LARGE {
-                    b"lost"
-                } else {
-                    b"kept"
-                }));
+                line.put_before(if written < LARGE { "lost" } else { "kept" }.into());
             }
             poll_fn(|task| line.poll_flush(task)).await.unwrap();
-            line.put(Bytes::from_static(b"head"), body.clone());
+            line.put(b"head".to_vec(), body.clone());
             poll_fn(|task| write(&mut line, b"last", task)).await.unwrap();
             assert!(!line.is_busy());
             poll_fn(|task| line.poll_shutdown(task)).await.unwrap();
@@ -172,7 +180,7 @@ mod tests {
         let mut came = Vec::new();
         let ((), read) = tokio::join!(work, client.read_to_end(&mut came));
         read.unwrap();
-        assert!(came == [&first[..], b"kepthead", &body, b"last"].concat());
+        assert!(came == [&first[..], b"kepthead", body.as_bytes(), b"last"].concat());
     }
 
     #[tokio::test]

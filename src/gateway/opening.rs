@@ -36,15 +36,20 @@ impl Opening {
         Ok(Self { answer, upgrade })
     }
 
-    /// The answer with which the connection becomes a WebSocket, and what is done with
-    /// that, in a task that does not wait for what it begins.
-    pub fn accept(self, tasks: &Tasks, take: impl FnOnce(Socket) + Send + 'static) -> Response {
-        let Self { answer, upgrade } = self;
+    /// The answer with which the connection becomes a WebSocket, which is served by a task
+    /// of its own. A panic ends that only; the supervisor counts it.
+    pub fn accept<F: Future<Output = ()> + Send + 'static>(
+        self,
+        tasks: &Tasks,
+        serve: impl FnOnce(Socket) -> F + Send + 'static,
+    ) -> Response {
+        let (Self { answer, upgrade }, servers) = (self, tasks.clone());
         tasks.spawn("upgrade", async move {
             match upgrade.await {
+                // Nobody waits here for its end: this task would cost each client a kilobyte.
                 Ok(upgraded) => {
                     if let Some(socket) = socket_of(upgraded) {
-                        take(socket);
+                        servers.spawn("connection", serve(socket));
                     }
                 }
                 // It is gone before it had its answer.

@@ -1,9 +1,9 @@
 //! The WebSocket as the connection uses it.
 //!
-//! Keeps the library behind one file: receive, write, ping, close. The library reads and
-//! writes the connection itself, without anything between that wakes and locks. What is
-//! written comes in [`Frames`]: the library would keep a buffer as large as the largest batch that it ever
-//! wrote, on every connection.
+//! Keeps what the library does on an open connection behind one file: receive, write, ping,
+//! close. The library reads and writes the connection itself, without anything between that
+//! wakes and locks. What is written comes in [`Frames`]: the library would keep a buffer as
+//! large as the largest batch that it ever wrote, on every connection.
 
 use std::future::poll_fn;
 use std::io::ErrorKind;
@@ -46,7 +46,7 @@ pub enum Received {
     TooLarge,
     /// What is no WebSocket, and the close code for it (RFC 6455 §7.4.1).
     Broken(u16),
-    /// Ping or pong; answered already.
+    /// Ping or pong; the answer is on its way.
     Control,
     /// The peer is gone, with its close code when it gave one.
     Gone(Option<u16>),
@@ -64,6 +64,8 @@ struct Inner {
     line: Line,
     /// Whether nothing can be read any more.
     has_ended: bool,
+    /// Whether the pong for the last ping is still to be sent.
+    owes_pong: bool,
 }
 
 impl Inner {
@@ -83,9 +85,25 @@ impl Inner {
         if self.has_ended {
             return Poll::Ready(Err(Error::AlreadyClosed));
         }
+        // Who sends pings and takes no pong is heard no more: the library would go on, and
+        // keep them all.
+        if self.owes_pong && self.poll_pong(task).is_pending() {
+            return Poll::Pending;
+        }
         let polled = self.poll(task, |library, line| library.read(line));
         self.has_ended = matches!(polled, Poll::Ready(Err(_)));
+        if matches!(polled, Poll::Ready(Ok(Message::Ping(_)))) {
+            self.owes_pong = true;
+            let _ = self.poll_pong(task);
+        }
         polled
+    }
+
+    /// Sends what the library has to say. A line that is broken tells whoever reads next.
+    fn poll_pong(&mut self, task: &mut Context<'_>) -> Poll<()> {
+        let _ = ready!(self.poll(task, |library, line| library.flush(line)));
+        self.owes_pong = false;
+        Poll::Ready(())
     }
 
     /// The error with which the reading ends. What comes before is not minded.
@@ -129,7 +147,8 @@ impl Socket {
         let mut buffer = Vec::with_capacity(READ_BUFFER.max(read.len()));
         buffer.extend_from_slice(read);
         let library = WebSocketContext::from_partially_read(buffer, Role::Server, Some(config));
-        Self { inner: Box::new(Inner { library, line: Line::new(stream), has_ended: false }) }
+        let line = Line::new(stream);
+        Self { inner: Box::new(Inner { library, line, has_ended: false, owes_pong: false }) }
     }
 
     /// Lifts the bounds that hold before `connect`.
@@ -193,13 +212,7 @@ impl Socket {
         if self.inner.line.is_busy() && !self.inner.flush().await {
             return false;
         }
-        self.inner.line.put(frames.into(), text.into());
-        self.inner.flush().await
-    }
-
-    /// Sends what the library has to say: pongs. A peer that sends pings and reads none of
-    /// them is waited for, or they would pile up. `false` when the peer is gone.
-    pub async fn flush(&mut self) -> bool {
+        self.inner.line.put(frames, text);
         self.inner.flush().await
     }
 
@@ -216,7 +229,7 @@ impl Socket {
             return self.nothing_more();
         }
         // The library writes no message of its own behind a close frame.
-        self.inner.line.put_before(last.into_bytes().into());
+        self.inner.line.put_before(last.into_bytes());
         Rest(Some(Box::pin(async move {
             let flush = async {
                 // The library writes its answer and says that this was the end; what TLS
@@ -251,11 +264,8 @@ impl Socket {
             }
             // Behind an error nothing is read as frames; then what the peer is still sending
             // is read away.
-            self.inner.line.stream().meter().leave_rest();
             Rest(Some(Box::pin(async move {
-                let line = &mut self.inner.line;
-                let shutdown = poll_fn(|task| line.poll_shutdown(task));
-                let _ = tokio::time::timeout(LINGER_LIMIT, shutdown).await;
+                let _ = tokio::time::timeout(LINGER_LIMIT, self.inner.line.linger()).await;
             })))
         })
     }

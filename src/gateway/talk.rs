@@ -146,7 +146,6 @@ pub(super) async fn serve<S: Speaker>(mut socket: Socket, mut speaker: S) -> (St
                 let end = code.map_or_else(|| GONE.into(), |code| format!("closed with {code}"));
                 return (end, socket.part(frames_of(&mut speaker, rest)));
             }
-            Turn::Read(Received::Control) if !pong(&mut socket, &speaker).await => return gone(),
             Turn::Ping if !ping(&mut socket, &speaker).await => return gone(),
             Turn::Ping | Turn::Read(Received::Control) => {}
             Turn::Write => match outbox.take() {
@@ -238,12 +237,6 @@ async fn without_room(speaker: &impl Speaker, outbox: &Outbox, pings: &mut Inter
 async fn ping(socket: &mut Socket, speaker: &impl Speaker) -> bool {
     let outbox = &speaker.subscriber().outbox;
     outbox.unless_cut(socket.ping()).await.unwrap_or(true)
-}
-
-/// Sends the pong for a ping, if it was one; the same of a peer that does not read.
-async fn pong(socket: &mut Socket, speaker: &impl Speaker) -> bool {
-    let outbox = &speaker.subscriber().outbox;
-    outbox.unless_cut(socket.flush()).await.unwrap_or(true)
 }
 
 /// Writes a batch in one flush; `false` when the peer is gone. A peer that does

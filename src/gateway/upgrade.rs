@@ -28,6 +28,7 @@ use super::incoming::Incoming;
 use super::io::Wire;
 use super::opening::Opening;
 use super::preauth::PreauthBudget;
+use super::socket::Socket;
 use super::talk::Opened;
 use super::tls::Tls;
 use super::unproven::UnprovenBodies;
@@ -144,10 +145,7 @@ async fn answer_of(gateway: Arc<Gateway>, wire: Wire, request: Request) -> Respo
     };
     wire.meter.limit(PREAUTH_MESSAGE + FRAME_HEADER);
     let tasks = gateway.services.tasks.clone();
-    opening.accept(&tasks.clone(), move |socket| {
-        // A panic ends this connection only; the supervisor counts it.
-        tasks.spawn("connection", connection::run(gateway, socket, peer));
-    })
+    opening.accept(&tasks, move |socket| connection::run(gateway, socket, peer))
 }
 
 /// Upgrades a connection that has proved itself already.
@@ -161,13 +159,10 @@ fn of_dialect(
         Err(refusal) => return refusal,
     };
     let tasks = gateway.services.tasks.clone();
-    opening.accept(&tasks.clone(), move |socket| {
+    opening.accept(&tasks, async move |socket: Socket| {
         socket.authenticated();
-        let connection = async move {
-            let end = opened.run(gateway, socket, footing).await;
-            tracing::info!(%end, "a connection of a dialect has ended");
-        };
-        tasks.spawn("connection", connection);
+        let end = opened.run(gateway, socket, footing).await;
+        tracing::info!(%end, "a connection of a dialect has ended");
     })
 }
 

@@ -17,6 +17,8 @@ pub const GROUPS: &[&[&str]] = &[
 /// Libraries, and functions of them, that only these modules may name.
 const FENCED: &[(&str, &[&str])] = &[
     ("axum", &["gateway", "http", "dialects"]),
+    ("hyper", &["gateway"]),
+    ("hyper_util", &["gateway"]),
     ("rusqlite", &["store"]),
     ("spawn_blocking", &["support"]),
 ];

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use clawgate::commands::COMMANDS;
 
+use crate::reload::put;
 use crate::stage::{Api, admin, call, config, connect, end_of, text_of};
 use crate::support::client::standard_connect;
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
@@ -110,11 +111,8 @@ async fn every_command_needs_the_rights_of_the_methods_that_it_stands_for() {
                 let is_setting = words.is_some() && spec.name != "approve";
                 assert!(!is_setting || after != before, "{line} did nothing");
             }
-            // The next one finds the file as it was, and the gateway never half of it: to that,
-            // another secret would be the news.
-            let next = gateway.config_path().with_extension("next");
-            fs::write(&next, before["config"].as_str().unwrap()).unwrap();
-            fs::rename(next, gateway.config_path()).unwrap();
+            // The next one finds the file as it was.
+            put(&gateway, before["config"].as_str().unwrap());
         }
     }
     assert!(granted > 30 && denied > 60, "{granted} {denied}");

@@ -91,9 +91,12 @@ async fn what_stands_on_a_token_falls_with_it_and_nothing_else_does() {
     assert_eq!(operator.closed(), None);
 }
 
-/// A device that says hello, asks for much and then reads nothing; its
-/// connection's id.
-async fn deaf(gateway: &Gateway, guest: &Guest) -> (WebSocketStream<TcpStream>, String) {
+/// A device that says hello, then the same for ever and reads nothing; its connection's id.
+async fn deaf(
+    gateway: &Gateway,
+    guest: &Guest,
+    says: Message,
+) -> (WebSocketStream<TcpStream>, String) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(64 * 1024).unwrap();
     let tcp = socket.connect(gateway.address().parse().unwrap()).await.unwrap();
@@ -117,9 +120,7 @@ async fn deaf(gateway: &Gateway, guest: &Guest) -> (WebSocketStream<TcpStream>, 
     };
     let conn_id = hello["payload"]["server"]["connId"].as_str().expect("hello").to_owned();
     // Until the gateway cannot write any more, and therefore reads no more.
-    let request = json!({"type": "req", "id": "x", "method": "commands.list", "params": {}});
-    let ask = || Message::text(request.to_string());
-    while timeout(STUCK, socket.send(ask())).await.is_ok() {}
+    while timeout(STUCK, socket.send(says.clone())).await.is_ok() {}
     (socket, conn_id)
 }
 
@@ -127,17 +128,21 @@ async fn deaf(gateway: &Gateway, guest: &Guest) -> (WebSocketStream<TcpStream>, 
 async fn a_device_that_does_not_read_is_cut_off_as_well() {
     let gateway = gateway().await;
     let mut operator = admin(&gateway).await;
-    let guest = Guest::new("deaf", &["operator.read"]);
-    let (_socket, conn_id) = deaf(&gateway, &guest).await;
-    call(&mut operator, "device.pair.remove", json!({"deviceId": guest.id()})).await;
-    let began = Instant::now();
-    let is_gone = || {
-        let log = gateway.stderr();
-        log.lines().any(|line| line.contains(&conn_id) && line.contains("closed with 4001"))
-    };
-    while !is_gone() {
-        assert!(began.elapsed() < LATEST, "it is still there");
-        tokio::time::sleep(Duration::from_millis(20)).await;
+    let request = json!({"type": "req", "id": "x", "method": "commands.list", "params": {}});
+    let said = [Message::text(request.to_string()), Message::Ping(vec![0; 125].into())];
+    for (name, says) in ["asking", "pinging"].into_iter().zip(said) {
+        let guest = Guest::new(name, &["operator.read"]);
+        let (_socket, conn_id) = deaf(&gateway, &guest, says).await;
+        call(&mut operator, "device.pair.remove", json!({"deviceId": guest.id()})).await;
+        let began = Instant::now();
+        let is_gone = || {
+            let log = gateway.stderr();
+            log.lines().any(|line| line.contains(&conn_id) && line.contains("closed with 4001"))
+        };
+        while !is_gone() {
+            assert!(began.elapsed() < LATEST, "it is still there, {name}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 }
 

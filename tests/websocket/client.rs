@@ -90,7 +90,7 @@ impl Client {
     }
 
     /// Says no more, and goes on to hear.
-    pub fn is_silent(&mut self) {
+    pub fn ends_writing(&mut self) {
         self.tcp.shutdown(Shutdown::Write).unwrap();
     }
 
@@ -102,7 +102,8 @@ impl Client {
             }
             if !self.fill() {
                 let rest = &self.bytes[self.start..];
-                assert!(rest.is_empty(), "ended in the middle of a frame: {rest:?}");
+                let length = rest.len();
+                assert!(length == 0, "ended in the middle of a frame, after {length} bytes of it");
                 return Heard::End;
             }
         }

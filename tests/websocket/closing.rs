@@ -108,7 +108,7 @@ fn who_ends_behind_a_close_frame_still_hears_all_of_it() {
     let server = EchoServer::start();
     let mut client = Client::open(server.address(), b"");
     client.write(&[frame(TEXT, &text), close(1000, "")].concat()).unwrap();
-    client.is_silent();
+    client.ends_writing();
     assert!(client.hear() == Heard::Text(text));
     assert_eq!(client.hear(), Heard::Close(Some(1000)));
     assert_eq!(client.hear(), Heard::End);

@@ -3,8 +3,8 @@
 //! Everything that a client says goes the way of the product: its listener, its
 //! upgrade, its meter, its socket and its loop. Only who answers is a speaker of this
 //! test, which says again what it hears. The cases are those that Autobahn's suite
-//! has in its groups 1 to 7, 9 and 10; `autobahn.rs` runs that suite itself where a
-//! Python 2 is to be had. `docs/protocol.md` has what came of it.
+//! has in its groups 1 to 7, 9 and 10, and some of our own; `autobahn.rs` runs that
+//! suite itself where a Python 2 is to be had. `docs/protocol.md` has what came of it.
 //!
 //! | file | what it has |
 //! |---|---|

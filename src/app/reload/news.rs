@@ -69,6 +69,12 @@ impl News {
         env: &Env,
     ) -> Result<Self, ConfigIssue> {
         let before = services.settings.now();
+        // So it is for a moment while somebody writes it anew.
+        if services.repair.is_none() && settings.file.is_empty() && !before.file.is_empty() {
+            let path = settings.file.path.display();
+            let message = format!("{path} is empty; write {{}} to go on without settings");
+            return Err(ConfigIssue { path: String::new(), message });
+        }
         let env = &settings.environment(env);
         // The same text means something else with another `.env`.
         let is_filled_anew = settings.has_other_dotenv(&before);

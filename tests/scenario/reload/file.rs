@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{config, edit, logged, patch, put, until};
 use crate::stage::{Api, admin, call, scripted};
@@ -25,11 +25,11 @@ async fn a_file_that_is_wrong_changes_nothing_until_it_is_right_again() {
         assert!(health["configIssue"]["message"].as_str().unwrap().starts_with("must be"));
     }
     let half = &good.to_string()[..40];
-    put(&gateway, half);
-    until(&mut client, "health", |told| {
-        told["configIssue"]["message"].to_string().contains("openclaw.json:1:")
-    })
-    .await;
+    for (written, told_as) in [(half, "openclaw.json:1:"), ("", "openclaw.json is empty")] {
+        put(&gateway, written);
+        let is_told = |told: &Value| told["configIssue"]["message"].to_string().contains(told_as);
+        until(&mut client, "health", is_told).await;
+    }
     let mut wrong = good.clone();
     wrong["models"]["providers"]["mock"]["api"] = json!("grpc");
     put(&gateway, &wrong.to_string());
@@ -45,7 +45,7 @@ async fn a_file_that_is_wrong_changes_nothing_until_it_is_right_again() {
     until(&mut client, "agents.list", |told| told["mainKey"] == "right").await;
     until(&mut client, "health", |told| told["configIssue"].is_null()).await;
     assert!(client.closed().is_none());
-    assert_eq!(gateway.stderr().matches("the last good one stays").count(), 5, "once for each");
+    assert_eq!(gateway.stderr().matches("the last good one stays").count(), 6, "once for each");
 }
 
 #[tokio::test]

@@ -34,7 +34,7 @@ fn edit(gateway: &Gateway, change: impl FnOnce(&mut Value)) {
 }
 
 /// Another file takes the place of this one.
-fn put(gateway: &Gateway, text: &str) {
+pub fn put(gateway: &Gateway, text: &str) {
     let path = gateway.config_path();
     let other = path.with_extension("new");
     fs::write(&other, text).unwrap();
