@@ -150,19 +150,17 @@ pub struct ConfigFile {
     pub path: PathBuf,
     /// Whether it is there.
     pub exists: bool,
+    /// Whether it says nothing, not even `{}`.
+    pub is_blank: bool,
     /// Lowercase hex SHA-256 of the text; of the empty text when there is none.
     pub hash: String,
 }
 
 impl ConfigFile {
-    /// Whether it has nothing in it, not even an object, or is not there.
-    pub fn is_empty(&self) -> bool {
-        self.hash == Self::of("").hash
-    }
-
     /// One with this text, wherever it is.
     pub(super) fn of(text: &str) -> Self {
-        Self { path: PathBuf::new(), exists: true, hash: hex(Sha256::digest(text)) }
+        let (path, hash) = (PathBuf::new(), hex(Sha256::digest(text)));
+        Self { path, exists: true, is_blank: text.trim().is_empty(), hash }
     }
 }
 

@@ -70,8 +70,9 @@ async fn admit(
     let welcome = match handshake::run(&gateway, &mut socket, &peer).await {
         Ok(welcome) => welcome,
         Err(farewell) => {
-            if let Some(farewell) = farewell {
-                farewell.say(socket).await;
+            match farewell {
+                Some(farewell) => farewell.say(socket).await,
+                None => socket.part(Frames::default()).finish().await,
             }
             return None;
         }

@@ -84,7 +84,8 @@ impl Frames {
         if self.parts.is_empty() {
             return self.last;
         }
-        let mut bytes = Vec::new();
+        let parts = self.parts.iter().map(|(frames, text)| frames.len() + text.len());
+        let mut bytes = Vec::with_capacity(parts.sum::<usize>() + self.last.len());
         for (frames, text) in self.into_parts() {
             bytes.extend(frames);
             bytes.extend_from_slice(text.as_bytes());

@@ -1,9 +1,9 @@
 //! The connection under a WebSocket.
 //!
-//! Owns: the connection, and frames that wait to be written past the WebSocket library.
-//! Promises: they go in the order in which they were put, before what the library has not
-//! begun to write, and never into the middle of what it has. Must not: know what a frame
-//! says.
+//! Owns: the connection to its end, and frames that wait to be written past the WebSocket
+//! library. Promises: they go in the order in which they were put, before what the library
+//! has not begun to write, and never into the middle of what it has. Must not: know what a
+//! frame says.
 
 use std::future::poll_fn;
 use std::io::{self, Cursor, ErrorKind, Read, Write};

@@ -1,4 +1,7 @@
 //! The opening handshake of a WebSocket (RFC 6455 §4.2).
+//!
+//! Owns: the way from a request to a [`Socket`] and the task that serves it. Promises: what
+//! came behind the request is read first. Must not: know who asks.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Request, StatusCode, header, request};

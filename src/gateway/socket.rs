@@ -1,9 +1,11 @@
 //! The WebSocket as the connection uses it.
 //!
-//! Keeps what the library does on an open connection behind one file: receive, write, ping,
-//! close. The library reads and writes the connection itself, without anything between that
-//! wakes and locks. What is written comes in [`Frames`]: the library would keep a buffer as
-//! large as the largest batch that it ever wrote, on every connection.
+//! Owns: what the library does on an open connection: receive, write, ping, close. It reads
+//! and writes the connection itself, without anything between that wakes and locks. Promises:
+//! one task at a time may receive or write, and what it drops goes on where it was; who takes
+//! no pong is heard no more. Must not: have the library hold texts that are to be written. They
+//! come in [`Frames`]: it would keep a buffer as large as the largest batch that it ever wrote,
+//! on every connection.
 
 use std::future::poll_fn;
 use std::io::ErrorKind;
@@ -101,9 +103,13 @@ impl Inner {
 
     /// Sends what the library has to say. A line that is broken tells whoever reads next.
     fn poll_pong(&mut self, task: &mut Context<'_>) -> Poll<()> {
-        let _ = ready!(self.poll(task, |library, line| library.flush(line)));
+        let _ = ready!(self.poll_flush(task));
         self.owes_pong = false;
         Poll::Ready(())
+    }
+
+    fn poll_flush(&mut self, task: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        self.poll(task, |library, line| library.flush(line))
     }
 
     /// The error with which the reading ends. What comes before is not minded.
@@ -120,7 +126,7 @@ impl Inner {
 
     /// Sends all that waits; `false` when the peer is gone.
     async fn flush(&mut self) -> bool {
-        poll_fn(|task| self.poll(task, |library, line| library.flush(line))).await.is_ok()
+        poll_fn(|task| self.poll_flush(task)).await.is_ok()
     }
 
     /// Sends what is no text; `false` when the peer is gone.
@@ -188,8 +194,8 @@ impl Socket {
         }
     }
 
-    /// Sends frames in as few writes as there are large ones among them; `false` when
-    /// the peer is gone.
+    /// Sends frames, and large texts among them from where they are; `false` when the peer is
+    /// gone.
     pub async fn write(&mut self, frames: Frames) -> bool {
         for (frames, text) in frames.into_parts() {
             if !self.pass(frames, text).await {
@@ -221,9 +227,19 @@ impl Socket {
         self.inner.say(Message::Ping(Bytes::new())).await
     }
 
+    /// Whether the pong for the last ping is still to be sent, which reading waits for.
+    pub const fn owes_pong(&self) -> bool {
+        self.inner.owes_pong
+    }
+
+    /// Sends it, for who does not read meanwhile.
+    pub async fn pong(&mut self) {
+        poll_fn(|task| self.inner.poll_pong(task)).await;
+    }
+
     /// What is left to say to a peer that has said good-bye: an answer to its close
     /// frame (RFC 6455 §5.5.1), since without one it sees 1006. Texts that were on their
-    /// way go before it.
+    /// way go before it, unless a part of something has gone that they would come into.
     pub fn part(mut self, last: Frames) -> Rest {
         if self.inner.has_ended {
             return self.nothing_more();

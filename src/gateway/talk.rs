@@ -194,7 +194,7 @@ async fn turn(
     let has_room = speaker.in_flight().is_none_or(|permits| permits.available_permits() > 0);
     if !has_room {
         speaker.settle();
-        return without_room(speaker, outbox, pings).await;
+        return without_room(socket, speaker, outbox, pings).await;
     }
     let mut ready = pin!(outbox.ready());
     // Where several messages have come at once, the next one waits for nothing.
@@ -217,7 +217,12 @@ async fn turn(
 }
 
 /// The turn of a connection that is read no more before something is answered.
-async fn without_room(speaker: &impl Speaker, outbox: &Outbox, pings: &mut Interval) -> Turn {
+async fn without_room(
+    socket: &mut Socket,
+    speaker: &impl Speaker,
+    outbox: &Outbox,
+    pings: &mut Interval,
+) -> Turn {
     let permit = async {
         match speaker.in_flight() {
             Some(permits) => drop(permits.acquire().await),
@@ -229,6 +234,7 @@ async fn without_room(speaker: &impl Speaker, outbox: &Outbox, pings: &mut Inter
         () = outbox.ready() => Turn::Write,
         () = permit => Turn::Write,
         _ = pings.tick() => Turn::Ping,
+        () = socket.pong(), if socket.owes_pong() => Turn::Write,
     }
 }
 

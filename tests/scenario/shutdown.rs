@@ -100,7 +100,9 @@ async fn a_client_that_says_good_bye_is_answered_whatever_it_speaks() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let path = format!("/api/chat/ws?token={SECRET}");
     let chat = WsClient::open_with(&gateway.address(), &path, &[]).await.expect("a connection");
-    for mut client in [admin(&gateway).await, chat] {
+    let stranger = WsClient::open(&gateway.address()).await;
+    stranger.nonce().await;
+    for mut client in [admin(&gateway).await, chat, stranger] {
         client.close().await;
         let closed = client.wait_closed(SOON).await.expect("an end");
         assert_eq!(closed.code, 1005, "a close frame, and not a cut");

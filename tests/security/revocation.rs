@@ -120,7 +120,9 @@ async fn deaf(
     };
     let conn_id = hello["payload"]["server"]["connId"].as_str().expect("hello").to_owned();
     // Until the gateway cannot write any more, and therefore reads no more.
-    while timeout(STUCK, socket.send(says.clone())).await.is_ok() {}
+    while let Ok(sent) = timeout(STUCK, socket.send(says.clone())).await {
+        sent.expect("still open");
+    }
     (socket, conn_id)
 }
 
@@ -132,7 +134,7 @@ async fn a_device_that_does_not_read_is_cut_off_as_well() {
     let said = [Message::text(request.to_string()), Message::Ping(vec![0; 125].into())];
     for (name, says) in ["asking", "pinging"].into_iter().zip(said) {
         let guest = Guest::new(name, &["operator.read"]);
-        let (_socket, conn_id) = deaf(&gateway, &guest, says).await;
+        let (mut socket, conn_id) = deaf(&gateway, &guest, says).await;
         call(&mut operator, "device.pair.remove", json!({"deviceId": guest.id()})).await;
         let began = Instant::now();
         let is_gone = || {
@@ -143,6 +145,8 @@ async fn a_device_that_does_not_read_is_cut_off_as_well() {
             assert!(began.elapsed() < LATEST, "it is still there, {name}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+        let read_away = async { while let Some(Ok(_)) = socket.next().await {} };
+        timeout(LATEST, read_away).await.expect("an end");
     }
 }
 

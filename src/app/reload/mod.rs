@@ -37,8 +37,6 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_secs(2);
 /// The wait doubles each time, up to this.
 const AGAIN_MAX: Duration = Duration::from_mins(1);
-/// How often it is read at once while somebody goes on changing it.
-const MOST_READS: usize = 3;
 
 /// Takes up the configuration.
 pub(super) struct Reloader {
@@ -176,8 +174,8 @@ impl Reloader {
             let state = self.services().reload.state.now();
             return state.trouble.clone().map_or(Ok(known), Err);
         }
-        let (print, news) = Box::pin(self.read(print)).await;
         self.seen = print;
+        let news = News::of_file(self.services(), &self.env, &self.overrides).await;
         let taken = match news {
             Ok(news) => Ok(Box::pin(self.apply(news, caller)).await),
             Err(issue) => Err(issue),
@@ -197,6 +195,10 @@ impl Reloader {
         }
         self.follow().await;
         self.look_again_later(taken.is_err(), is_other);
+        // Who has written while it was read may have been before whoever watches now.
+        if self.watch.is_some() && self.print().await != self.seen {
+            self.note_change(true).await;
+        }
         taken
     }
 
@@ -204,20 +206,6 @@ impl Reloader {
     async fn print(&self) -> [u8; 32] {
         let files = self.files();
         blocking(move || fingerprint(&files)).await.unwrap_or(self.seen)
-    }
-
-    /// Reads them, again where they have changed meanwhile: what was there for a moment only
-    /// would stay in use. What stood for them before, and what they say.
-    async fn read(&self, mut print: [u8; 32]) -> ([u8; 32], Result<News, ConfigIssue>) {
-        let mut reads = 1;
-        loop {
-            let news = News::of_file(self.services(), &self.env, &self.overrides).await;
-            let after = self.print().await;
-            if after == print || reads == MOST_READS {
-                return (print, news);
-            }
-            (print, reads) = (after, reads + 1);
-        }
     }
 
     /// Looks at it again without being asked, where the files are watched.

@@ -70,7 +70,7 @@ impl News {
     ) -> Result<Self, ConfigIssue> {
         let before = services.settings.now();
         // So it is for a moment while somebody writes it anew.
-        if services.repair.is_none() && settings.file.is_empty() && !before.file.is_empty() {
+        if services.repair.is_none() && settings.file.is_blank && !before.file.is_blank {
             let path = settings.file.path.display();
             let message = format!("{path} is empty; write {{}} to go on without settings");
             return Err(ConfigIssue { path: String::new(), message });

@@ -25,7 +25,7 @@ async fn a_file_that_is_wrong_changes_nothing_until_it_is_right_again() {
         assert!(health["configIssue"]["message"].as_str().unwrap().starts_with("must be"));
     }
     let half = &good.to_string()[..40];
-    for (written, told_as) in [(half, "openclaw.json:1:"), ("", "openclaw.json is empty")] {
+    for (written, told_as) in [(half, "openclaw.json:1:"), ("\n", "openclaw.json is empty")] {
         put(&gateway, written);
         let is_told = |told: &Value| told["configIssue"]["message"].to_string().contains(told_as);
         until(&mut client, "health", is_told).await;

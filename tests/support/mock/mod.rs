@@ -241,5 +241,6 @@ pub(crate) fn stream_answer(steps: Vec<Step>) -> Response<Body> {
 
 /// Roughly what a text costs.
 pub(crate) fn tokens(text: &str) -> usize {
-    text.encode_utf16().count().div_ceil(4).max(1)
+    // Counted by a function that is compiled for speed here as well: there are large pictures.
+    text.chars().count().div_ceil(4).max(1)
 }
