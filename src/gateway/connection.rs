@@ -70,9 +70,8 @@ async fn admit(
     let welcome = match handshake::run(&gateway, &mut socket, &peer).await {
         Ok(welcome) => welcome,
         Err(farewell) => {
-            match farewell {
-                Some(farewell) => farewell.say(socket).await,
-                None => socket.part(Frames::default()).finish().await,
+            if let Some(farewell) = farewell {
+                farewell.say(socket).await;
             }
             return None;
         }

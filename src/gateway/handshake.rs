@@ -25,6 +25,7 @@ use crate::telemetry::metrics::{NUMBERS, OpenConnection};
 use crate::telemetry::quoted;
 
 use super::footing::Footing;
+use super::frames::Frames;
 use super::leave::Leave;
 use super::render::View;
 use super::socket::{Received, Socket};
@@ -41,19 +42,25 @@ pub struct Welcome {
 }
 
 /// How a handshake ends that does not succeed.
-pub struct Farewell {
-    code: u16,
-    reason: String,
+pub enum Farewell {
+    /// With this code.
+    Close { code: u16, reason: String },
+    /// The client has said it, and sees it answered.
+    Answer,
 }
 
 impl Farewell {
     fn silent(code: u16) -> Self {
-        Self { code, reason: String::new() }
+        Self::Close { code, reason: String::new() }
     }
 
     /// Closes the socket.
     pub async fn say(self, socket: Socket) {
-        socket.close(self.code, &self.reason).await.finish().await;
+        let rest = match self {
+            Self::Close { code, reason } => socket.close(code, &reason).await,
+            Self::Answer => socket.part(Frames::default()),
+        };
+        rest.finish().await;
     }
 }
 
@@ -79,8 +86,10 @@ pub async fn run(
         .inspect_err(|_| NUMBERS.handshakes.count("timeout"))
         .map_err(|_| Some(Farewell::silent(1000)))?
         .inspect_err(|end| {
-            NUMBERS.handshakes.count(if end.is_some() { "invalid" } else { "gone" });
-        })?;
+            let is_gone = matches!(end, Farewell::Answer);
+            NUMBERS.handshakes.count(if is_gone { "gone" } else { "invalid" });
+        })
+        .map_err(Some)?;
     let attempt = Attempt { gateway, peer, conn_id, nonce };
     let request = attempt.first_request(socket, &message).await.map_err(|farewell| {
         NUMBERS.handshakes.count("invalid");
@@ -129,15 +138,15 @@ fn called(connect: &Connect) -> Arc<str> {
     }
 }
 
-async fn first_message(socket: &mut Socket) -> Result<bytes::Bytes, Option<Farewell>> {
+async fn first_message(socket: &mut Socket) -> Result<bytes::Bytes, Farewell> {
     loop {
         match socket.receive().await {
             Received::Message(message) => return Ok(message.into()),
             Received::Binary(message) => return Ok(message),
             Received::Control => {}
-            Received::TooLarge => return Err(Some(Farewell::silent(1009))),
-            Received::Broken(code) => return Err(Some(Farewell::silent(code))),
-            Received::Gone(_) => return Err(None),
+            Received::TooLarge => return Err(Farewell::silent(1009)),
+            Received::Broken(code) => return Err(Farewell::silent(code)),
+            Received::Gone(_) => return Err(Farewell::Answer),
         }
     }
 }
@@ -190,7 +199,7 @@ impl Attempt<'_> {
             Ok(request) => request,
             Err(FrameError::NotJson) => return Err(Farewell::silent(1000)),
             Err(FrameError::NotRequest { .. }) => {
-                return Err(Farewell { code: 1008, reason: "invalid request frame".into() });
+                return Err(Farewell::Close { code: 1008, reason: "invalid request frame".into() });
             }
         };
         if request.method != "connect" {
@@ -250,7 +259,7 @@ impl Attempt<'_> {
             Some(request_id) => format!("{} (requestId: {request_id})", error.message),
             None => error.message.clone(),
         };
-        Farewell { code: *code, reason }
+        Farewell::Close { code: *code, reason }
     }
 
     async fn welcome(&self, socket: &mut Socket, id: &str, decision: Decision) -> Option<Welcome> {

@@ -242,8 +242,12 @@ impl AsyncWrite for MeteredStream {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         let polled = Pin::new(&mut self.inner).poll_flush(cx);
+        if polled.is_ready() {
+            return polled;
+        }
         // TLS has taken what nobody reads.
-        if polled.is_pending() { self.or_cut(polled) } else { polled }
+        self.meter.watch(cx.waker());
+        self.or_cut(polled)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<std::io::Result<()>> {

@@ -37,6 +37,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_secs(2);
 /// The wait doubles each time, up to this.
 const AGAIN_MAX: Duration = Duration::from_mins(1);
+/// How often it is read at once while somebody goes on changing it.
+const MOST_READS: usize = 3;
 
 /// Takes up the configuration.
 pub(super) struct Reloader {
@@ -166,7 +168,7 @@ impl Reloader {
 
     /// Takes the file up as it is now.
     async fn take_up(&mut self, caller: Option<&str>, anew: bool) -> Result<TakenUp, ConfigIssue> {
-        let print = self.print().await;
+        let print = self.print(self.files()).await;
         let is_other = print != self.seen;
         if !is_other && !anew && self.again.is_none() {
             let pending = self.services().settings.now().pending.clone();
@@ -174,8 +176,8 @@ impl Reloader {
             let state = self.services().reload.state.now();
             return state.trouble.clone().map_or(Ok(known), Err);
         }
+        let (print, news) = Box::pin(self.read(print)).await;
         self.seen = print;
-        let news = News::of_file(self.services(), &self.env, &self.overrides).await;
         let taken = match news {
             Ok(news) => Ok(Box::pin(self.apply(news, caller)).await),
             Err(issue) => Err(issue),
@@ -195,17 +197,28 @@ impl Reloader {
         }
         self.follow().await;
         self.look_again_later(taken.is_err(), is_other);
-        // Who has written while it was read may have been before whoever watches now.
-        if self.watch.is_some() && self.print().await != self.seen {
-            self.note_change(true).await;
-        }
         taken
     }
 
-    /// What stands for the files as they are now.
-    async fn print(&self) -> [u8; 32] {
-        let files = self.files();
+    /// What stands for these files as they are now.
+    async fn print(&self, files: Vec<PathBuf>) -> [u8; 32] {
         blocking(move || fingerprint(&files)).await.unwrap_or(self.seen)
+    }
+
+    /// Reads them, again where others are meant since, or they have changed meanwhile: what
+    /// is written while it is read may be half of it. What stood for them before, and what
+    /// they say.
+    async fn read(&self, mut print: [u8; 32]) -> ([u8; 32], Result<News, ConfigIssue>) {
+        let mut reads = 1;
+        loop {
+            let news = News::of_file(self.services(), &self.env, &self.overrides).await;
+            let files = news.as_ref().map_or_else(|_| self.files(), |it| it.settings.files());
+            let after = self.print(files).await;
+            if after == print || reads == MOST_READS {
+                return (print, news);
+            }
+            (print, reads) = (after, reads + 1);
+        }
     }
 
     /// Looks at it again without being asked, where the files are watched.
