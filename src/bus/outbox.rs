@@ -8,6 +8,7 @@
 //! make a hole in `seq` (#12895).
 
 use std::collections::{HashMap, VecDeque};
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -111,13 +112,10 @@ pub enum Batch {
 struct Held(usize);
 
 impl Held {
-    fn of(item: &Item) -> Option<Self> {
-        if let Item::Event(_) = item {
-            return None;
-        }
+    fn of(item: &Item) -> Self {
         let bytes = item.len();
         ANSWERS.fetch_add(bytes, Ordering::Relaxed);
-        Some(Self(bytes))
+        Self(bytes)
     }
 }
 
@@ -127,10 +125,40 @@ impl Drop for Held {
     }
 }
 
+/// A place in a queue. It is small, since an event takes one on each connection: a place
+/// that no cache holds is most of what it costs to put it there.
+#[derive(Debug)]
+enum Slot {
+    Event(Arc<Event>),
+    Other(Box<(Item, Option<Held>)>),
+    /// A delta that gave way to a newer one.
+    Empty,
+}
+
+impl Slot {
+    /// Of an item that is counted among all answers, or is not.
+    fn new(item: Item, is_counted: bool) -> Self {
+        match item {
+            Item::Event(event) => Self::Event(event),
+            other => {
+                let held = is_counted.then(|| Held::of(&other));
+                Self::Other(Box::new((other, held)))
+            }
+        }
+    }
+
+    fn into_item(self) -> Option<Item> {
+        match self {
+            Self::Event(event) => Some(Item::Event(event)),
+            Self::Other(other) => Some(other.0),
+            Self::Empty => None,
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
-    /// `None` is a delta that gave way to a newer one.
-    queue: VecDeque<Option<(Item, Option<Held>)>>,
+    queue: VecDeque<Slot>,
     /// How many items were taken from the front so far.
     taken: u64,
     /// Position (counted from the start of time) of the waiting delta of a run.
@@ -221,7 +249,7 @@ impl Outbox {
         while items.len() < BATCH_ITEMS && bytes < BATCH_BYTES {
             let Some(slot) = state.queue.pop_front() else { break };
             state.taken += 1;
-            let Some((item, _)) = slot else { continue };
+            let Some(item) = slot.into_item() else { continue };
             state.bytes -= item.len();
             bytes += item.len();
             if let Item::Event(event) = &item
@@ -267,8 +295,8 @@ impl Outbox {
         let is_first = state.queue.is_empty();
         let is_one_too_many = state.bytes > LITTLE && ANSWERS.load(Ordering::Relaxed) > ALL_ANSWERS;
         state.bytes += item.len();
-        let held = if state.bytes > FEW { Held::of(&item) } else { None };
-        state.queue.push_back(Some((item, held)));
+        let slot = Slot::new(item, state.bytes > FEW);
+        state.queue.push_back(slot);
         if state.bytes > MAX_BUFFERED_BYTES || is_one_too_many {
             let reason = SLOW.into();
             NUMBERS.slow.count();
@@ -299,7 +327,8 @@ impl State {
     fn drop_waiting_delta(&mut self, run_id: &Arc<str>) {
         let Some(position) = self.deltas.remove(run_id) else { return };
         let index = usize::try_from(position - self.taken).unwrap_or(usize::MAX);
-        if let Some((item, _)) = self.queue.get_mut(index).and_then(Option::take) {
+        let Some(slot) = self.queue.get_mut(index) else { return };
+        if let Some(item) = mem::replace(slot, Slot::Empty).into_item() {
             self.bytes -= item.len();
             NUMBERS.coalesced.count();
         }
@@ -360,8 +389,9 @@ mod tests {
         let outbox = Outbox::default();
         let counted = || {
             let state = outbox.state.lock();
-            let held = |slot: &Option<(Item, Option<Held>)>| {
-                slot.as_ref().and_then(|(_, held)| held.as_ref().map(|held| held.0))
+            let held = |slot: &Slot| match slot {
+                Slot::Other(other) => other.1.as_ref().map(|held| held.0),
+                Slot::Event(_) | Slot::Empty => None,
             };
             state.queue.iter().map(held).collect::<Vec<_>>()
         };
