@@ -125,18 +125,22 @@ impl Drop for Held {
     }
 }
 
-/// A place in a queue. It is small, since an event takes one on each connection: a place
-/// that no cache holds is most of what it costs to put it there.
+/// A place in a queue. It is small: an event takes one on each connection, and to fill a
+/// place that is in no cache is most of what queueing it costs.
 #[derive(Debug)]
 enum Slot {
     Event(Arc<Event>),
+    /// Anything else, in a box that keeps places small, and what it counts among all
+    /// answers, if it does.
     Other(Box<(Item, Option<Held>)>),
     /// A delta that gave way to a newer one.
     Empty,
 }
 
+const _: () = assert!(size_of::<Slot>() <= 16);
+
 impl Slot {
-    /// Of an item that is counted among all answers, or is not.
+    /// `is_counted` says whether it counts among all answers, which an event never does.
     fn new(item: Item, is_counted: bool) -> Self {
         match item {
             Item::Event(event) => Self::Event(event),
