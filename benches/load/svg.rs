@@ -22,7 +22,8 @@ pub struct Group {
     pub values: Vec<Option<f64>>,
 }
 
-/// Bars on a logarithmic scale, since what is compared differs by powers of ten.
+/// Bars on a logarithmic scale, since what is compared differs by powers of ten. The legend
+/// has those that have bars.
 pub fn bars(title: &str, legend: &[&str], groups: &[Group]) -> String {
     const LEFT: f64 = 230.0;
     const RIGHT: f64 = 80.0;
@@ -34,7 +35,11 @@ pub fn bars(title: &str, legend: &[&str], groups: &[Group]) -> String {
     let at = |value: f64| LEFT + (value.log10() - low) / (high - low) * (WIDTH - LEFT - RIGHT);
     let lines = |group: &Group| count(group.values.iter().flatten().count());
     let height: f64 = groups.iter().map(|group| lines(group) * BAR + GAP).sum();
-    let mut picture = Picture::new(title, TOP + height + 2.0 * EDGE, legend);
+    let has_bars =
+        |index| groups.iter().any(|group| matches!(group.values.get(index), Some(Some(_))));
+    let named = legend.iter().copied().zip(COLORS).enumerate();
+    let named: Vec<_> = named.filter(|(index, _)| has_bars(*index)).map(|(_, name)| name).collect();
+    let mut picture = Picture::new(title, TOP + height + 2.0 * EDGE, &named);
     let mut power = low;
     while power <= high {
         let (x, bottom) = (at(10.0_f64.powf(power)), TOP + height);
@@ -75,7 +80,8 @@ pub fn courses(
     };
     let (wide, tall) = (most(|point| point.0), most(|point| point.1));
     let at = |(x, y): (f64, f64)| (LEFT + x / wide * (right - LEFT), bottom - y / tall * HEIGHT);
-    let mut picture = Picture::new(title, bottom + 3.0 * EDGE, legend);
+    let named: Vec<_> = legend.iter().copied().zip(COLORS).collect();
+    let mut picture = Picture::new(title, bottom + 3.0 * EDGE, &named);
     for step in 0..=STEPS {
         let share = f64::from(step) / f64::from(STEPS);
         let (x, y) = at((share * wide, share * tall));
@@ -116,7 +122,8 @@ fn count(number: usize) -> f64 {
 struct Picture(String);
 
 impl Picture {
-    fn new(title: &str, height: f64, legend: &[&str]) -> Self {
+    /// With a legend of names and their colors.
+    fn new(title: &str, height: f64, legend: &[(&str, &str)]) -> Self {
         let mut picture = Self(format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" \
              width=\"{WIDTH}\" height=\"{height:.0}\" role=\"img\" {FONT}>\n"
@@ -128,7 +135,7 @@ impl Picture {
             "<text x=\"{EDGE}\" y=\"24\" font-size=\"15\" font-weight=\"600\">{text}</text>"
         ));
         let mut x = WIDTH - EDGE;
-        for (name, color) in legend.iter().zip(COLORS).rev() {
+        for (name, color) in legend.iter().rev() {
             picture.text((x, 24.0), "end", name);
             x -= 7.5 * count(name.chars().count()) + 18.0;
             picture.rectangle((x, 14.0), (11.0, 11.0), color);
