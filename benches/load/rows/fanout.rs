@@ -56,10 +56,9 @@ pub async fn measure(lab: &Lab, side: Side, samples: &mut Samples) -> anyhow::Re
     ];
     for case in cases {
         let (server, _home) = fresh(lab, side).await?;
-        let events = CHUNKS * case.runs;
         let (orders, ends) = if side == Side::Bare {
             let bytes = samples.median("fanout-bytes", Side::Gateway).unwrap_or(EVENT_BYTES);
-            (vec![masked(&format!("fanout {events} {bytes:.0}"))], 1)
+            (vec![masked(&format!("fanout {} {bytes:.0}", case.events()))], 1)
         } else {
             (chat_sends(case.runs), case.runs)
         };
@@ -92,6 +91,11 @@ struct Sent {
 }
 
 impl Case {
+    /// What each subscriber gets.
+    const fn events(&self) -> usize {
+        CHUNKS * self.runs
+    }
+
     /// Sends `orders`, some at once and each of the others when a run has
     /// ended, and waits until everybody has seen all `ends`.
     async fn watch(
@@ -125,7 +129,7 @@ impl Case {
             sum.bytes += sent.bytes;
         }
         let seconds = began.elapsed().as_secs_f64();
-        let wanted = CHUNKS * self.runs * self.subscribers;
+        let wanted = self.events() * self.subscribers;
         ensure!(sum.frames >= wanted, "{} events instead of {wanted}", sum.frames);
         samples.add(self.rate, side, float(sum.frames) / seconds);
         if let Some(metric) = self.cpu {
