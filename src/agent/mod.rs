@@ -41,6 +41,7 @@ pub mod reach;
 mod recovery;
 mod report;
 mod request;
+mod restart_note;
 pub mod roster;
 mod route;
 mod rows;
@@ -74,6 +75,7 @@ pub use patch::PatchContext;
 pub use queue::QueueRules;
 pub use report::{Answer, Family, Progress, RunReport};
 pub use request::SendRequest;
+pub use restart_note::{RestartNews, RestartNote};
 pub use rows::{SessionRow, agent_runtime};
 #[cfg(test)]
 pub use run::tests::run as run_for_tests;

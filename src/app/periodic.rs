@@ -27,6 +27,14 @@ pub(super) fn start(services: &Arc<Services>) {
     tasks.spawn("heartbeats", Arc::clone(cron).beat(Arc::clone(runs)));
     tasks.spawn("maintenance", handlers::keep_tidy(Arc::clone(services)));
     channels::begin(services);
+    tasks.spawn("restart-note", tell_restart(Arc::clone(services)));
+}
+
+/// Tells of the restart, if this is the one that somebody has left a note for.
+async fn tell_restart(services: Arc<Services>) {
+    let trouble = services.reload.state.now().trouble.clone();
+    let trouble = trouble.map(|issue| format!("{}: {}", issue.path, issue.message));
+    services.runs.parts().tell_restart(trouble).await;
 }
 
 /// Tells everybody at once that the gateway is alive.

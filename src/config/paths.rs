@@ -124,6 +124,11 @@ impl Paths {
         self.state_dir.join(".env")
     }
 
+    /// What is told once the gateway has begun again, as OpenClaw leaves it.
+    pub fn restart_note(&self) -> PathBuf {
+        self.state_dir.join("restart-sentinel.json")
+    }
+
     /// The generated gateway token.
     pub fn token_file(&self) -> PathBuf {
         self.state_dir.join("gateway-token")

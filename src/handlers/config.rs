@@ -2,11 +2,13 @@
 //! `config.schema.lookup`, `config.openFile`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::agent::roster::WouldWork;
+use crate::agent::{RestartNews, RestartNote};
 use crate::bus::{Closing, Subscriber};
 use crate::config::document::{
     self, ConfigBase, ConfigIssue, ConfigSnapshot, ConfigWrite, ConfigWriteError,
@@ -17,12 +19,12 @@ use crate::protocol::ErrorShape;
 use crate::protocol::methods::NoParams;
 use crate::protocol::methods::config::{
     ConfigApplyParams, ConfigInput, ConfigLookupParams, ConfigSetParams, ConfigWriteParams,
-    config_in, not_a_text,
+    RestartWishes, config_in, not_a_text,
 };
 use crate::registry::{Ctx, Reply, Services, TakenUp};
 use crate::support::{Unfinished, blocking, json};
 
-use super::restart::Restarting;
+use super::restart::{self, Restarting};
 
 /// `config.get`: the config file, what it means, and what is wrong with it.
 /// Secrets are not shown; what stands in their place can be written back.
@@ -117,18 +119,19 @@ pub async fn open_file(cx: Ctx, _: NoParams) -> Reply<Value> {
 /// `config.set`: replaces the config file, if it is still the one that was read.
 /// Placeholders of secrets become those secrets again, comments stay.
 pub async fn set(cx: Ctx, p: ConfigSetParams) -> Reply<Value> {
-    write(&cx, "config.set", p.0).await
+    write(&cx, "config.set", p.0, None).await
 }
 
-/// `config.apply`: the same as `config.set`, not more than three times a minute.
+/// `config.apply`: the same as `config.set`, not more than three times a minute. A restart
+/// that it leads to is told afterwards.
 pub async fn apply(cx: Ctx, p: ConfigApplyParams) -> Reply<Value> {
-    write(&cx, "config.apply", p.0).await
+    write(&cx, "config.apply", p.write, Some(p.restart)).await
 }
 
 /// `config.patch`: merges members into the config file, `null` takes away; not
-/// more than three times a minute.
+/// more than three times a minute. A restart is told as by `config.apply`.
 pub async fn patch(cx: Ctx, p: ConfigApplyParams) -> Reply<Value> {
-    write(&cx, PATCH, p.0).await
+    write(&cx, PATCH, p.write, Some(p.restart)).await
 }
 
 /// The method that merges; the others replace.
@@ -150,7 +153,12 @@ async fn nothing_to_write(cx: &Ctx, method: &str) -> Reply<Value> {
         "requiresRestart": false})))
 }
 
-async fn write(cx: &Ctx, method: &str, p: ConfigWriteParams) -> Reply<Value> {
+async fn write(
+    cx: &Ctx,
+    method: &str,
+    p: ConfigWriteParams,
+    wishes: Option<RestartWishes>,
+) -> Reply<Value> {
     let ConfigWriteParams { input, base_hash } = p;
     let is_object = matches!(input, ConfigInput::Object(_));
     let base = match base_hash {
@@ -176,7 +184,9 @@ async fn write(cx: &Ctx, method: &str, p: ConfigWriteParams) -> Reply<Value> {
         let by = &cx.caller.name;
         tracing::info!(%by, "the config file was changed");
     }
-    let taken = take_up(cx, false).await.map_err(|wrong| refusal(&wrong.into()))?;
+    let delay = wishes.as_ref().map(RestartWishes::delay).unwrap_or_default();
+    let taken = take_up_and_wait(cx, false, delay).await;
+    let taken = taken.map_err(|wrong| refusal(&wrong.into()))?;
     let mut answer = json!({
         "ok": true,
         "path": written.path,
@@ -185,8 +195,43 @@ async fn write(cx: &Ctx, method: &str, p: ConfigWriteParams) -> Reply<Value> {
     });
     if !written.changed {
         answer["noop"] = json!(true);
+    } else if let Some(wishes) = wishes {
+        tell_of_restart(cx, method, wishes, &taken, &mut answer).await;
     }
     Ok(if is_object || cx.caller.is_dashboard { with_sections(answer) } else { answer })
+}
+
+/// Leaves a note for after the restart, where one follows or is waited for, and adds to
+/// the answer what the original says of both.
+async fn tell_of_restart(
+    cx: &Ctx,
+    method: &str,
+    wishes: RestartWishes,
+    taken: &TakenUp,
+    answer: &mut Value,
+) {
+    let delay = wishes.delay();
+    let paths = &cx.services.settings.now().paths;
+    let note = RestartNote::new(RestartNews {
+        ts: cx.now_ms(),
+        mode: method.to_owned(),
+        root: paths.config_path.clone(),
+        session_key: wishes.session_key,
+        delivery_context: wishes.delivery_context.map(|chat| chat.shown()),
+        message: wishes.note,
+    });
+    let mut path = None;
+    if !taken.pending.is_empty() {
+        match note.leave(paths).await {
+            Ok(left) => path = Some(left),
+            Err(error) => tracing::warn!(%error, "the restart will be told to nobody"),
+        }
+    }
+    answer["sentinel"] = json!({"path": path, "payload": note.shown()});
+    if taken.restarts {
+        let is_pending = cx.services.restart.promise();
+        answer["restart"] = restart::told(Some(method), delay, is_pending);
+    }
 }
 
 /// What a client wants that sends the config itself. One that does not say which file it
@@ -253,6 +298,11 @@ pub(super) fn would_work(
 /// that it refers to has changed. What that means for the caller comes after its
 /// answer.
 pub(crate) async fn take_up(cx: &Ctx, anew: bool) -> Result<TakenUp, ConfigIssue> {
+    take_up_and_wait(cx, anew, Duration::ZERO).await
+}
+
+/// The same; a restart comes so long after the answer.
+async fn take_up_and_wait(cx: &Ctx, anew: bool, delay: Duration) -> Result<TakenUp, ConfigIssue> {
     let services = &cx.services;
     let caller = Arc::clone(&cx.caller.subscriber.conn_id);
     let taken = services.reload.take_up(Some(caller), anew).await?;
@@ -260,7 +310,7 @@ pub(crate) async fn take_up(cx: &Ctx, anew: bool) -> Result<TakenUp, ConfigIssue
         cx.after_answer(Farewell(Arc::clone(&cx.caller.subscriber)));
     }
     if taken.restarts {
-        cx.after_answer(Restarting(Arc::clone(services)));
+        cx.after_answer(Restarting::after(services, delay));
     }
     Ok(taken)
 }

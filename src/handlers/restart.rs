@@ -1,13 +1,15 @@
 //! `gateway.restart.preflight`, `gateway.restart.request`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::sleep;
 
 use crate::protocol::methods::AnyParams;
 use crate::protocol::methods::system::RestartRequestParams;
 use crate::registry::{Ctx, Reply, Services};
-use crate::support::json;
+use crate::support::{json, millis};
 use crate::telemetry::quoted;
 
 /// `gateway.restart.preflight`: whether a restart would interrupt work.
@@ -21,7 +23,7 @@ pub async fn request(cx: Ctx, p: RestartRequestParams) -> Reply<Value> {
     let is_pending = cx.services.restart.promise();
     if !is_pending {
         // Who asks is answered first.
-        cx.after_answer(Restarting(Arc::clone(&cx.services)));
+        cx.after_answer(Restarting::now(&cx.services));
     }
     let status = match (is_pending, preflight["safe"] == true) {
         (true, _) => "coalesced",
@@ -34,25 +36,53 @@ pub async fn request(cx: Ctx, p: RestartRequestParams) -> Reply<Value> {
         status,
         "restart asked for"
     );
-    let restart = json!({
-        "ok": true,
-        "pid": std::process::id(),
-        "signal": "SIGUSR1",
-        "delayMs": 0,
-        "reason": p.reason,
-        "mode": "emit",
-        "coalesced": is_pending,
-        "cooldownMsApplied": 0,
-    });
+    let restart = told(p.reason.as_deref(), Duration::ZERO, is_pending);
     Ok(json!({"ok": true, "status": status, "preflight": preflight, "restart": restart}))
 }
 
-/// Asks for a restart when dropped.
-pub(super) struct Restarting(pub Arc<Services>);
+/// The restart that comes after so long, in the words of the original; `is_pending`: that
+/// had been asked for before.
+pub(super) fn told(reason: Option<&str>, delay: Duration, is_pending: bool) -> Value {
+    json!({
+        "ok": true,
+        "pid": std::process::id(),
+        "signal": "SIGUSR1",
+        "delayMs": millis(delay),
+        "reason": reason,
+        "mode": "emit",
+        "coalesced": is_pending,
+        "cooldownMsApplied": 0,
+    })
+}
+
+/// Asks for a restart when dropped, or so much later.
+pub(super) struct Restarting {
+    services: Arc<Services>,
+    delay: Duration,
+}
+
+impl Restarting {
+    /// Asks at once.
+    pub fn now(services: &Arc<Services>) -> Self {
+        Self::after(services, Duration::ZERO)
+    }
+
+    /// Asks after so long.
+    pub fn after(services: &Arc<Services>, delay: Duration) -> Self {
+        Self { services: Arc::clone(services), delay }
+    }
+}
 
 impl Drop for Restarting {
     fn drop(&mut self) {
-        self.0.restart.ask();
+        if self.delay.is_zero() {
+            return self.services.restart.ask();
+        }
+        let (services, delay) = (Arc::clone(&self.services), self.delay);
+        self.services.tasks.spawn("restart", async move {
+            sleep(delay).await;
+            services.restart.ask();
+        });
     }
 }
 

@@ -158,8 +158,8 @@ const AGENT_NAMED: &str = "The gateway of a replay names its agent in the config
 const SAYS_RESTART: &str = "The answer says whether the change waits for a restart.";
 const WHOLE_RULE: &str = "An error says what is allowed, not only of which type.";
 const PARSER: &str = "Each parser of JSON5 has words of its own.";
-const NO_SENTINEL: &str =
-    "No note is left for the next start: a change does not restart the gateway.";
+const NO_SENTINEL: &str = "A change that is in use already leaves no note for the next start.";
+const OUR_DOCTOR: &str = "The command of this gateway has another name.";
 const OTHER_WAIT: &str = "How long is to be waited is a matter of pace.";
 const PIECES: &str = "In how many pieces a text comes is a matter of pace.";
 const BEDROCK: &str = "There is no plugin for Amazon Bedrock, whose models the original lists too.";
@@ -1479,7 +1479,14 @@ pub const DIFFERENCES: &[Difference] = &[
         OTHER_WAIT,
     ),
     allow(Kind::Value, "config/writes", "* res config.*", "/error/retryAfterMs", OTHER_WAIT),
-    allow(Kind::Absent, "config/writes", "* res config.*", "/payload/sentinel", NO_SENTINEL),
+    allow(Kind::Type, "config/writes", "* res config.*", "/payload/sentinel/path", NO_SENTINEL),
+    allow(
+        Kind::Value,
+        "config/writes",
+        "* res config.*",
+        "/payload/sentinel/payload/doctorHint",
+        OUR_DOCTOR,
+    ),
     allow(Kind::Extra, "http/*", "*", "/headers/x-request-id", NAMED_REQUEST),
     allow(Kind::Extra, "http/*", "GET *", "/headers/etag", NOT_AGAIN),
     allow(Kind::Extra, "http/*", "HEAD /", "/headers/etag", NOT_AGAIN),

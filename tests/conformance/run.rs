@@ -17,9 +17,11 @@ use crate::support::{Gateway, GatewayOptions, MockProvider};
 
 /// More gateways than this disturb each other on a small machine.
 const AT_ONCE: usize = 3;
-/// No trace may take longer.
-const LONGEST: Duration = Duration::from_secs(45);
-const SHORTEST: Duration = Duration::from_secs(15);
+/// No trace may take longer …
+const LONGEST: Duration = Duration::from_secs(180);
+/// … and none by more than this than its recording: one that does not pass waits for many
+/// frames in vain, and each of them costs patience.
+const MARGIN: Duration = Duration::from_secs(120);
 
 /// One verdict per name, in their order.
 pub async fn run_all(corpus: &Corpus, names: &[String]) -> Vec<Verdict> {
@@ -71,6 +73,6 @@ fn target(trace: &Trace, gateway: &Gateway) -> Target {
             root: text(gateway.root().to_owned()),
         },
         new_devices: true,
-        limit: (recorded + SHORTEST).min(LONGEST),
+        limit: (recorded + MARGIN).min(LONGEST),
     }
 }

@@ -1,11 +1,14 @@
 //! `config.*`.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value};
 
 use crate::protocol::ErrorShape;
 use crate::protocol::decode::{
     Fields, Params, Unknown, decode, integer_from, non_empty, object, text, text_or_number,
 };
+use crate::support::{json, without_nulls};
 
 /// The sections that a config has; clients of seed 001 send them as params.
 pub const SECTIONS: [&str; 15] = [
@@ -63,30 +66,61 @@ impl Params for ConfigSetParams {
     }
 }
 
-/// Params of `config.apply` and `config.patch`. What they say of a restart is
-/// checked and of no use: this gateway does not restart itself.
+/// Params of `config.apply` and `config.patch`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ConfigApplyParams(pub ConfigWriteParams);
+pub struct ConfigApplyParams {
+    /// What is written.
+    pub write: ConfigWriteParams,
+    /// For when the gateway restarts for it.
+    pub restart: RestartWishes,
+}
 
-impl Params for ConfigApplyParams {
-    fn read(f: &mut Fields) -> Self {
-        if let Some(whole) = itself(f) {
-            return Self(whole);
-        }
-        if f.is_empty() {
-            return Self(ConfigWriteParams { input: ConfigInput::Nothing, base_hash: None });
-        }
-        Self(applied(f))
+/// What the writer of a config wants of the restart that it may lead to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RestartWishes {
+    /// The session that is told of it afterwards; the main session when absent.
+    pub session_key: Option<String>,
+    /// The chat in which it is said; that of the session when absent.
+    pub delivery_context: Option<DeliveryContext>,
+    /// What is told beside the fact.
+    pub note: Option<String>,
+    /// How long it waits, in milliseconds.
+    pub delay_ms: Option<u64>,
+}
+
+/// A restart does not wait longer than this, as in the original.
+const DELAY_MAX_MS: u64 = 60_000;
+
+impl RestartWishes {
+    /// How long the restart waits.
+    pub fn delay(&self) -> Duration {
+        Duration::from_millis(self.delay_ms.unwrap_or_default().min(DELAY_MAX_MS))
     }
 }
 
-fn applied(f: &mut Fields) -> ConfigWriteParams {
-    let read = write(f);
-    f.optional("sessionKey", text());
-    f.optional("deliveryContext", object::<DeliveryContext>());
-    f.optional("note", text());
-    f.optional("restartDelayMs", integer_from(0));
-    read
+impl Params for ConfigApplyParams {
+    fn read(f: &mut Fields) -> Self {
+        let no_wishes = |write| Self { write, restart: RestartWishes::default() };
+        if let Some(whole) = itself(f) {
+            return no_wishes(whole);
+        }
+        if f.is_empty() {
+            return no_wishes(ConfigWriteParams { input: ConfigInput::Nothing, base_hash: None });
+        }
+        applied(f)
+    }
+}
+
+fn applied(f: &mut Fields) -> ConfigApplyParams {
+    ConfigApplyParams {
+        write: write(f),
+        restart: RestartWishes {
+            session_key: f.optional("sessionKey", text()),
+            delivery_context: f.optional("deliveryContext", object()),
+            note: f.optional("note", text()),
+            delay_ms: f.optional("restartDelayMs", integer_from(0)),
+        },
+    }
 }
 
 fn write(f: &mut Fields) -> ConfigWriteParams {
@@ -151,17 +185,39 @@ impl Params for ApplyByText {
     }
 }
 
-/// Where the original tells of its restart.
-#[derive(Debug, Clone, Default)]
-struct DeliveryContext;
+/// A chat.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DeliveryContext {
+    /// Id of a channel.
+    pub channel: Option<String>,
+    /// Person, group or room.
+    pub to: Option<String>,
+    /// Which of our accounts there.
+    pub account_id: Option<String>,
+    /// Thread in it: text or number.
+    pub thread_id: Option<Value>,
+}
+
+impl DeliveryContext {
+    /// As it is sent.
+    pub fn shown(&self) -> Value {
+        without_nulls(json!({
+            "channel": self.channel,
+            "to": self.to,
+            "accountId": self.account_id,
+            "threadId": self.thread_id,
+        }))
+    }
+}
 
 impl Params for DeliveryContext {
     fn read(f: &mut Fields) -> Self {
-        f.optional("channel", text());
-        f.optional("to", text());
-        f.optional("accountId", text());
-        f.optional("threadId", text_or_number());
-        Self
+        Self {
+            channel: f.optional("channel", text()),
+            to: f.optional("to", text()),
+            account_id: f.optional("accountId", text()),
+            thread_id: f.optional("threadId", text_or_number()),
+        }
     }
 }
 

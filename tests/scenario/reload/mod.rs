@@ -4,6 +4,7 @@ mod auth;
 mod every_key;
 mod file;
 mod listening;
+mod note;
 mod outside;
 mod repair;
 
