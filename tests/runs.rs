@@ -28,8 +28,8 @@ use clawgate::agent::feed::Feed;
 use clawgate::agent::skills::Skills;
 use clawgate::agent::workspace::Workspaces;
 use clawgate::agent::{
-    AbortReason, Accepted, CommandAnswer, Family, Models, Notices, RunEnd, RunTerms, Runs,
-    RunsParts, SendRequest, SessionEvents, Tally, Unrecorded,
+    AbortReason, Accepted, CommandAnswer, Family, Models, Notices, RestartNotes, RunEnd, RunTerms,
+    Runs, RunsParts, SendRequest, SessionEvents, Tally, Unrecorded,
 };
 use clawgate::auth::Owner;
 use clawgate::bus::{Audience, Backplane, Bus, Event, EventKind};
@@ -199,6 +199,7 @@ async fn place_at(clock: Arc<dyn Clock>) -> Place {
         workspaces: Arc::new(Workspaces::new(settings.clone(), Arc::clone(&clock))),
         skills: Arc::new(Skills::new(settings, Env::fixed([], root.path()))),
         notices: Notices::default(),
+        restart_notes: RestartNotes::new(root.path().join("restart-sentinel.json")),
         cron,
         tally: Tally::default(),
         unrecorded: Unrecorded::new(Arc::clone(&store), tasks.clone()),

@@ -26,6 +26,7 @@ use super::exec::Processes;
 use super::feed::{Feed, RunNews};
 use super::models::Models;
 use super::notices::{Notices, Untold, shortened};
+use super::restart_note::RestartNotes;
 use super::run::{ActiveRun, RunEnd};
 use super::session_events::SessionEvents;
 use super::skills::Skills;
@@ -68,6 +69,8 @@ pub struct RunsParts {
     pub skills: Arc<Skills>,
     /// System events that wait for a turn.
     pub notices: Notices,
+    /// What is told after the next start.
+    pub restart_notes: RestartNotes,
     /// Jobs and heartbeats.
     pub cron: Arc<Cron>,
     /// How runs have ended.

@@ -12,7 +12,7 @@ use crate::agent::feed::Feed;
 use crate::agent::skills::Skills;
 use crate::agent::tools::Tools;
 use crate::agent::workspace::Workspaces;
-use crate::agent::{Notices, Runs, RunsParts, SessionEvents, Tally, Unrecorded};
+use crate::agent::{Notices, RestartNotes, Runs, RunsParts, SessionEvents, Tally, Unrecorded};
 use crate::auth::pairing::Pairing;
 use crate::auth::{Auth, DeviceIdentity};
 use crate::bus::{Hub, Presence};
@@ -71,6 +71,7 @@ fn runs(base: &Base) -> Result<Arc<Runs>, AppError> {
         workspaces: Arc::new(Workspaces::new(settings.clone(), Arc::clone(clock))),
         skills: Arc::new(Skills::new(settings.clone(), env.clone())),
         notices: Notices::default(),
+        restart_notes: RestartNotes::new(settings.now().paths.restart_note()),
         tally: Tally::default(),
         unrecorded: Unrecorded::new(Arc::clone(&base.store), tasks.clone()),
         clock: Arc::clone(clock),

@@ -9,6 +9,7 @@ use crate::handlers;
 use crate::protocol::hello::TICK_INTERVAL_MS;
 use crate::registry::Services;
 use crate::support::json;
+use crate::telemetry::without_secrets;
 
 /// Starts it. A gateway that only helps to mend its config file does little of it.
 pub(super) fn start(services: &Arc<Services>) {
@@ -27,14 +28,15 @@ pub(super) fn start(services: &Arc<Services>) {
     tasks.spawn("heartbeats", Arc::clone(cron).beat(Arc::clone(runs)));
     tasks.spawn("maintenance", handlers::keep_tidy(Arc::clone(services)));
     channels::begin(services);
-    tasks.spawn("restart-note", tell_restart(Arc::clone(services)));
+    // What is wrong now is what the restart came to; later it may be something else.
+    let trouble = services.reload.state.now().said();
+    tasks.spawn("restart-note", tell_restart(Arc::clone(services), trouble));
 }
 
-/// Tells of the restart, if this is the one that somebody has left a note for.
-async fn tell_restart(services: Arc<Services>) {
-    let trouble = services.reload.state.now().trouble.clone();
-    let trouble = trouble.map(|issue| format!("{}: {}", issue.path, issue.message));
-    services.runs.parts().tell_restart(trouble).await;
+/// Tells of the restart, if this is one that somebody has left a note for.
+async fn tell_restart(services: Arc<Services>, trouble: Option<String>) {
+    let trouble = trouble.as_deref().map(without_secrets);
+    services.runs.parts().tell_restart(trouble.as_deref()).await;
 }
 
 /// Tells everybody at once that the gateway is alive.

@@ -15,7 +15,8 @@ pub(super) struct Mode {
     /// Why it only mends, when it does.
     pub repair: Option<Repair>,
     /// Then nothing of the state is touched: under other settings it would be
-    /// read otherwise. What the parts want to keep is kept here, and goes.
+    /// read otherwise. What the parts want to keep is kept here, and goes; but for the note
+    /// of who has mended the file, which the next gateway tells.
     place: Option<TempDir>,
 }
 

@@ -71,6 +71,15 @@ pub struct Wanted<'a> {
     pub thread: Option<&'a str>,
 }
 
+/// A member that is a text or a number.
+fn written(context: &Value, name: &str) -> Option<String> {
+    match &context[name] {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
 fn said(text: Option<&str>) -> Option<&str> {
     text.map(str::trim).filter(|text| !text.is_empty())
 }
@@ -133,20 +142,25 @@ impl Channels {
     /// Where replies of a session go, if a channel is known for it.
     pub fn context_target(&self, entry: &SessionEntry) -> Option<Target> {
         let context = entry.delivery_context.as_ref()?;
-        let text = |name: &str| match &context[name] {
-            Value::String(text) => Some(text.clone()),
-            Value::Number(number) => Some(number.to_string()),
-            _ => None,
-        };
+        let is_whole = ["channel", "to"].iter().all(|name| written(context, name).is_some());
+        is_whole.then(|| self.place_of_context(context).ok()).flatten()
+    }
+
+    /// The place that `{channel?, to?, accountId?, threadId?}` means, each a text or a number;
+    /// what is absent is what is usual.
+    ///
+    /// # Errors
+    /// [`TargetError`].
+    pub fn place_of_context(&self, context: &Value) -> Result<Target, TargetError> {
+        let text = |name: &str| written(context, name);
         let (channel, account, to, thread) =
-            (text("channel"), text("accountId"), text("to")?, text("threadId"));
+            (text("channel"), text("accountId"), text("to"), text("threadId"));
         self.target(&Wanted {
-            channel: Some(channel.as_deref()?),
+            channel: channel.as_deref(),
             account: account.as_deref(),
-            to: Some(&to),
+            to: to.as_deref(),
             thread: thread.as_deref(),
         })
-        .ok()
     }
 
     /// The same of a session by its key, as far as it can be read.

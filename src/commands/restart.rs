@@ -15,7 +15,7 @@ pub async fn run(cx: &Ctx) -> String {
         Ok(answer) => answer,
         Err(error) => return refusal("/restart", &error),
     };
-    match answer["preflight"]["summary"].as_str().filter(|_| answer["status"] != "scheduled") {
+    match answer["preflight"]["summary"].as_str().filter(|_| answer["preflight"]["safe"] != true) {
         Some(waits) => format!("⚙️ The gateway restarts as soon as nothing runs: {waits}."),
         None => "⚙️ The gateway restarts; back in a moment.".to_owned(),
     }

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 use tokio::sync::OwnedMutexGuard;
 
+use crate::agent::RestartNote;
 use crate::agent::roster::WouldWork;
-use crate::agent::{RestartNews, RestartNote};
 use crate::bus::{Closing, Subscriber};
 use crate::config::document::{
     self, ConfigBase, ConfigIssue, ConfigSnapshot, ConfigWrite, ConfigWriteError,
@@ -25,6 +25,7 @@ use crate::registry::{Ctx, Reply, Services, TakenUp};
 use crate::support::{Unfinished, blocking, json};
 
 use super::restart::{self, Restarting};
+use super::session_settings::refuse_malformed;
 
 /// `config.get`: the config file, what it means, and what is wrong with it.
 /// Secrets are not shown; what stands in their place can be written back.
@@ -159,6 +160,9 @@ async fn write(
     p: ConfigWriteParams,
     wishes: Option<RestartWishes>,
 ) -> Reply<Value> {
+    if let Some(written) = wishes.as_ref().and_then(|wishes| wishes.session_key.as_deref()) {
+        refuse_malformed(&cx.session_key(written), written)?;
+    }
     let ConfigWriteParams { input, base_hash } = p;
     let is_object = matches!(input, ConfigInput::Object(_));
     let base = match base_hash {
@@ -185,53 +189,53 @@ async fn write(
         tracing::info!(%by, "the config file was changed");
     }
     let delay = wishes.as_ref().map(RestartWishes::delay).unwrap_or_default();
-    let taken = take_up_and_wait(cx, false, delay).await;
+    // Before: who restarts for it may be quick.
+    let note = match wishes.filter(|_| written.changed) {
+        Some(wishes) => Some(leave_note(cx, method, wishes).await),
+        None => None,
+    };
+    let taken = take_up_restarting_after(cx, false, delay).await;
     let taken = taken.map_err(|wrong| refusal(&wrong.into()))?;
+    let waits = taken.restarts || !taken.pending.is_empty();
     let mut answer = json!({
         "ok": true,
         "path": written.path,
         "config": written.config,
-        "requiresRestart": !taken.pending.is_empty(),
+        "requiresRestart": waits,
     });
     if !written.changed {
         answer["noop"] = json!(true);
-    } else if let Some(wishes) = wishes {
-        tell_of_restart(cx, method, wishes, &taken, &mut answer).await;
+    }
+    if let Some((note, is_left)) = note {
+        let notes = &cx.services.runs.parts().restart_notes;
+        if !waits {
+            notes.withdraw().await;
+        }
+        let path = (is_left && waits).then(|| notes.path());
+        answer["sentinel"] = json!({"path": path, "payload": note});
+        if taken.restarts {
+            let promised = cx.services.restart.promise(delay);
+            answer["restart"] = restart::shown(Some(method), promised);
+        }
     }
     Ok(if is_object || cx.caller.is_dashboard { with_sections(answer) } else { answer })
 }
 
-/// Leaves a note for after the restart, where one follows or is waited for, and adds to
-/// the answer what the original says of both.
-async fn tell_of_restart(
-    cx: &Ctx,
-    method: &str,
-    wishes: RestartWishes,
-    taken: &TakenUp,
-    answer: &mut Value,
-) {
-    let delay = wishes.delay();
+/// Has the next start tell of a change, and whether it will.
+async fn leave_note(cx: &Ctx, method: &str, wishes: RestartWishes) -> (RestartNote, bool) {
     let paths = &cx.services.settings.now().paths;
-    let note = RestartNote::new(RestartNews {
+    let key = wishes.session_key.map(|written| cx.session_key(&written).to_string());
+    let note = RestartNote {
         ts: cx.now_ms(),
-        mode: method.to_owned(),
-        root: paths.config_path.clone(),
-        session_key: wishes.session_key,
+        session_key: key,
         delivery_context: wishes.delivery_context.map(|chat| chat.shown()),
-        message: wishes.note,
-    });
-    let mut path = None;
-    if !taken.pending.is_empty() {
-        match note.leave(paths).await {
-            Ok(left) => path = Some(left),
-            Err(error) => tracing::warn!(%error, "the restart will be told to nobody"),
-        }
+        ..RestartNote::of_change(method, &paths.config_path, wishes.note.as_deref())
+    };
+    let left = cx.services.runs.parts().restart_notes.leave(&note).await;
+    if let Err(error) = &left {
+        tracing::warn!(%error, "nobody will be told of the restart");
     }
-    answer["sentinel"] = json!({"path": path, "payload": note.shown()});
-    if taken.restarts {
-        let is_pending = cx.services.restart.promise();
-        answer["restart"] = restart::told(Some(method), delay, is_pending);
-    }
+    (note, left.is_ok())
 }
 
 /// What a client wants that sends the config itself. One that does not say which file it
@@ -298,11 +302,15 @@ pub(super) fn would_work(
 /// that it refers to has changed. What that means for the caller comes after its
 /// answer.
 pub(crate) async fn take_up(cx: &Ctx, anew: bool) -> Result<TakenUp, ConfigIssue> {
-    take_up_and_wait(cx, anew, Duration::ZERO).await
+    take_up_restarting_after(cx, anew, Duration::ZERO).await
 }
 
 /// The same; a restart comes so long after the answer.
-async fn take_up_and_wait(cx: &Ctx, anew: bool, delay: Duration) -> Result<TakenUp, ConfigIssue> {
+async fn take_up_restarting_after(
+    cx: &Ctx,
+    anew: bool,
+    delay: Duration,
+) -> Result<TakenUp, ConfigIssue> {
     let services = &cx.services;
     let caller = Arc::clone(&cx.caller.subscriber.conn_id);
     let taken = services.reload.take_up(Some(caller), anew).await?;

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use crate::protocol::methods::AnyParams;
 use crate::protocol::methods::system::RestartRequestParams;
-use crate::registry::{Ctx, Reply, Services};
+use crate::registry::{Ctx, Promised, Reply, Services};
 use crate::support::{json, millis};
 use crate::telemetry::quoted;
 
@@ -20,12 +20,10 @@ pub async fn preflight(cx: Ctx, _: AnyParams) -> Reply<Value> {
 /// `gateway.restart.request`: asks for a restart once nothing runs.
 pub async fn request(cx: Ctx, p: RestartRequestParams) -> Reply<Value> {
     let preflight = report(&cx);
-    let is_pending = cx.services.restart.promise();
-    if !is_pending {
-        // Who asks is answered first.
-        cx.after_answer(Restarting::now(&cx.services));
-    }
-    let status = match (is_pending, preflight["safe"] == true) {
+    let promised = cx.services.restart.promise(Duration::ZERO);
+    // Who asks is answered first.
+    cx.after_answer(Restarting::after(&cx.services, Duration::ZERO));
+    let status = match (promised.is_pending, preflight["safe"] == true) {
         (true, _) => "coalesced",
         (false, true) => "scheduled",
         (false, false) => "deferred",
@@ -36,21 +34,20 @@ pub async fn request(cx: Ctx, p: RestartRequestParams) -> Reply<Value> {
         status,
         "restart asked for"
     );
-    let restart = told(p.reason.as_deref(), Duration::ZERO, is_pending);
+    let restart = shown(p.reason.as_deref(), promised);
     Ok(json!({"ok": true, "status": status, "preflight": preflight, "restart": restart}))
 }
 
-/// The restart that comes after so long, in the words of the original; `is_pending`: that
-/// had been asked for before.
-pub(super) fn told(reason: Option<&str>, delay: Duration, is_pending: bool) -> Value {
+/// The restart that comes, in the words of the original.
+pub(super) fn shown(reason: Option<&str>, promised: Promised) -> Value {
     json!({
         "ok": true,
         "pid": std::process::id(),
         "signal": "SIGUSR1",
-        "delayMs": millis(delay),
+        "delayMs": millis(promised.wait),
         "reason": reason,
         "mode": "emit",
-        "coalesced": is_pending,
+        "coalesced": promised.is_pending,
         "cooldownMsApplied": 0,
     })
 }
@@ -62,11 +59,6 @@ pub(super) struct Restarting {
 }
 
 impl Restarting {
-    /// Asks at once.
-    pub fn now(services: &Arc<Services>) -> Self {
-        Self::after(services, Duration::ZERO)
-    }
-
     /// Asks after so long.
     pub fn after(services: &Arc<Services>, delay: Duration) -> Self {
         Self { services: Arc::clone(services), delay }

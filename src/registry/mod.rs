@@ -25,7 +25,7 @@ pub use exchange::Exchange;
 pub use lanes::Lanes;
 pub use reload::{Ask, ConfigState, Reload, TakenUp};
 pub use repair::Repair;
-pub use restart::Restart;
+pub use restart::{Promised, Restart};
 pub use table::{
     Call, Denial, Method, Need, Registry, Reply, Timed, admin, approvals, node, open, pairing,
     read, write,

@@ -1,29 +1,44 @@
 //! A restart of the gateway that somebody has asked for.
 //!
-//! Promises: one that is pending is not asked for twice. Must not: restart
-//! anything itself.
+//! Promises: whoever asks is told whether, and how soon, it comes without that. Must not:
+//! restart anything itself.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// Whether a restart is wanted.
 #[derive(Debug, Default)]
 pub struct Restart {
-    is_promised: AtomicBool,
+    /// When it will be asked for at the latest.
+    due: Mutex<Option<Instant>>,
     asked: watch::Sender<bool>,
 }
 
+/// What is known of a restart that will be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Promised {
+    /// Whether somebody had said so before.
+    pub is_pending: bool,
+    /// How long it is until the first who has said so asks.
+    pub wait: Duration,
+}
+
 impl Restart {
-    /// Says that it will be asked for, by who has something to say before; answers
-    /// whether that, or it, had been done before.
-    pub fn promise(&self) -> bool {
-        self.is_promised.swap(true, Ordering::Relaxed)
+    /// Says that it will be asked for after so long, by who has something to say before.
+    pub fn promise(&self, delay: Duration) -> Promised {
+        let (mut due, now) = (self.due.lock(), Instant::now());
+        let own = now + delay;
+        let first = due.map_or(own, |due| due.min(own));
+        let is_pending = due.replace(first).is_some();
+        Promised { is_pending, wait: first.saturating_duration_since(now) }
     }
 
     /// Asks for it.
     pub fn ask(&self) {
-        self.promise();
+        self.promise(Duration::ZERO);
         self.asked.send_replace(true);
     }
 
@@ -38,14 +53,19 @@ impl Restart {
 mod tests {
     use super::*;
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn who_asks_again_is_told_so_and_who_waits_hears_of_the_first() {
+        let second = Duration::from_secs(1);
+        let promised = |is_pending, wait| Promised { is_pending, wait };
         let restart = Restart::default();
         let mut waiting = Box::pin(restart.asked());
         assert!(futures_util::poll!(&mut waiting).is_pending());
-        assert!(!restart.promise());
+        assert_eq!(restart.promise(9 * second), promised(false, 9 * second));
+        assert_eq!(restart.promise(60 * second), promised(true, 9 * second));
+        tokio::time::advance(second).await;
+        assert_eq!(restart.promise(60 * second), promised(true, 8 * second));
+        assert_eq!(restart.promise(Duration::ZERO), promised(true, Duration::ZERO));
         assert!(futures_util::poll!(&mut waiting).is_pending());
-        assert!(restart.promise());
         restart.ask();
         waiting.await;
         restart.asked().await;

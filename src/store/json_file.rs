@@ -16,7 +16,7 @@ use crate::support::blocking;
 use super::{FileError, write_private};
 
 /// Far more than any such file holds; keeps a wrong file from filling memory.
-const FILE_LIMIT: u64 = 4 * 1024 * 1024;
+const FILE_LIMIT: usize = 4 * 1024 * 1024;
 
 /// The file could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +37,21 @@ pub enum JsonFileError {
         path: PathBuf,
         /// What is wrong.
         reason: String,
+    },
+    /// It cannot be removed.
+    #[error("cannot remove {}: {source}", path.display())]
+    Remove {
+        /// Where it is.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// What should be in it could not be read again.
+    #[error("{} would be too large", path.display())]
+    TooLarge {
+        /// Where it is.
+        path: PathBuf,
     },
     /// It cannot be written.
     #[error(transparent)]
@@ -88,6 +103,9 @@ impl JsonFile {
     /// When it cannot be written; then it is the old one.
     pub async fn write(&self, value: &Value) -> Result<(), JsonFileError> {
         let (path, text) = (Arc::clone(&self.0), format!("{value:#}\n"));
+        if text.len() > FILE_LIMIT {
+            return Err(JsonFileError::TooLarge { path: path.to_path_buf() });
+        }
         let written = blocking(move || write_private(&path, text.as_bytes()));
         Ok(written.await.map_err(|_| JsonFileError::Stopped)??)
     }
@@ -99,6 +117,6 @@ fn text_of(path: &Path) -> io::Result<Option<Vec<u8>>> {
         opened => opened?,
     };
     let mut bytes = Vec::new();
-    file.take(FILE_LIMIT).read_to_end(&mut bytes)?;
+    file.take(FILE_LIMIT as u64).read_to_end(&mut bytes)?;
     Ok(Some(bytes))
 }

@@ -18,7 +18,7 @@ const OPEN: &[(&str, &str)] = &[
     ),
     (
         "chat/timeout",
-        "A run that is given 1.5 s is stopped two minutes later, as recorded, but a replay ends after 30 s; all that comes before is as recorded.",
+        "A run that is given 1.5 s is stopped after two minutes, as in the original, which looks for such runs once a minute: in the recording it had gone on for 40 s more, and had said four words more.",
     ),
     (
         "config/*",

@@ -8,6 +8,7 @@ use crate::protocol::ErrorShape;
 use crate::protocol::decode::{
     Fields, Params, Unknown, decode, integer_from, non_empty, object, text, text_or_number,
 };
+use crate::protocol::methods::chat::SESSION_KEY_MAX;
 use crate::support::{json, without_nulls};
 
 /// The sections that a config has; clients of seed 001 send them as params.
@@ -78,9 +79,10 @@ pub struct ConfigApplyParams {
 /// What the writer of a config wants of the restart that it may lead to.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RestartWishes {
-    /// The session that is told of it afterwards; the main session when absent.
+    /// The session that is told of it afterwards, and asked at once; when absent, the main
+    /// session hears of it in its next turn.
     pub session_key: Option<String>,
-    /// The chat in which it is said; that of the session when absent.
+    /// The chat in which it is said; when absent, that of the session that is named.
     pub delivery_context: Option<DeliveryContext>,
     /// What is told beside the fact.
     pub note: Option<String>,
@@ -115,12 +117,19 @@ fn applied(f: &mut Fields) -> ConfigApplyParams {
     ConfigApplyParams {
         write: write(f),
         restart: RestartWishes {
-            session_key: f.optional("sessionKey", text()),
+            session_key: f
+                .optional("sessionKey", text().max(SESSION_KEY_MAX))
+                .filter(|text| is_said(text)),
             delivery_context: f.optional("deliveryContext", object()),
-            note: f.optional("note", text()),
+            note: f.optional("note", text()).filter(|text| is_said(text)),
             delay_ms: f.optional("restartDelayMs", integer_from(0)),
         },
     }
+}
+
+/// Whether a text says anything; clients send empty ones for what nobody has filled in.
+fn is_said(text: &str) -> bool {
+    !text.trim().is_empty()
 }
 
 fn write(f: &mut Fields) -> ConfigWriteParams {

@@ -1,11 +1,14 @@
 //! What is told after the restart that a change of the config has led to.
 
+use std::net::TcpListener;
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 
 use super::{LIMIT, config};
 use crate::channels::receiver::{Receiver, bring};
 use crate::channels::{SIGNING, with_channels, with_webhook_running};
-use crate::stage::{admin, call, told, until};
+use crate::stage::{admin, ask, call, told, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
 const ANN: &str = "agent:main:webhook:direct:ann";
@@ -17,12 +20,18 @@ struct Place {
     _mock: MockProvider,
 }
 
-/// A gateway to which Ann has written.
+/// A gateway to which Ann has written, in a session of her own.
 async fn place() -> Place {
+    place_where(&json!({"dmScope": "per-channel-peer"})).await
+}
+
+/// The same with these rules for sessions.
+async fn place_where(sessions: &Value) -> Place {
     let (receiver, mock) = (Receiver::start().await, MockProvider::start().await);
     let webhook =
         json!({"secret": SIGNING, "url": receiver.url(), "allowFrom": ["ann"], "sendTo": ["bob"]});
-    let config = with_channels(mock.address(), &json!({"webhook": webhook}));
+    let mut config = with_channels(mock.address(), &json!({"webhook": webhook}));
+    config["session"] = sessions.clone();
     let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
     with_webhook_running(&gateway).await;
     let message = json!({"id": "1", "text": "hello", "from": {"id": "ann"}});
@@ -48,12 +57,27 @@ impl Place {
         call(client, "config.patch", params).await
     }
 
-    fn is_note_left(&self) -> bool {
-        self.gateway.state_dir().join("restart-sentinel.json").exists()
+    fn note(&self) -> PathBuf {
+        self.gateway.state_dir().join("restart-sentinel.json")
     }
 
     async fn note_is_gone(&self) {
-        until("the note is told", async || (!self.is_note_left()).then_some(())).await;
+        until("the note is told", async || (!self.note().exists()).then_some(())).await;
+    }
+
+    /// Ann writes, and the agent answers: whatever else is sent to chats by then, was sent
+    /// before. What was sent in all.
+    async fn all_sent(&self) -> Vec<(String, String)> {
+        let message = json!({"id": "last", "text": "anything else?", "from": {"id": "ann"}});
+        assert_eq!(bring(&self.gateway, "/webhooks/default", &message).await.0, 200);
+        let sent = until("the answer to Ann", async || {
+            let seen = self.receiver.seen();
+            let text = |message: &Value, name: &str| message[name].as_str().unwrap().to_owned();
+            let sent: Vec<_> =
+                seen.iter().map(|message| (text(message, "to"), text(message, "text"))).collect();
+            sent.last().is_some_and(|(_, text)| text == "Echo: anything else?").then_some(sent)
+        });
+        sent.await
     }
 
     /// Waits until this was said last in a session.
@@ -80,6 +104,7 @@ async fn a_restart_is_told_in_its_chat_and_to_the_agent_that_goes_on_then() {
     );
     let root = place.gateway.config_path();
     assert_eq!(payload["stats"], json!({"mode": "config.patch", "root": root}));
+    assert_eq!(answer["sentinel"]["path"], json!(place.note()));
     assert_eq!(
         (&answer["restart"]["ok"], &answer["restart"]["delayMs"]),
         (&json!(true), &json!(0))
@@ -91,7 +116,7 @@ async fn a_restart_is_told_in_its_chat_and_to_the_agent_that_goes_on_then() {
     assert_eq!(place.sent(2).await, ("ann".to_owned(), text));
     place.says(ANN, "It listens everywhere.").await;
     place.note_is_gone().await;
-    assert_eq!(place.receiver.seen().len(), 2);
+    assert_eq!(place.all_sent().await.len(), 3);
 }
 
 #[tokio::test]
@@ -104,17 +129,56 @@ async fn who_is_killed_before_the_restart_tells_of_it_at_the_next_start_in_the_c
         "deliveryContext": {"channel": "webhook", "to": "bob"}});
     let answer = place.patch(&mut client, change, wishes).await;
     assert_eq!(answer["restart"]["delayMs"], 60_000);
-    assert!(place.is_note_left());
+    assert!(place.note().exists());
     assert!(client.closed().is_none());
     place.gateway.kill9();
     place.gateway.restart().await;
     let (to, text) = place.sent(2).await;
     assert_eq!((to.as_str(), text.lines().nth(1)), ("bob", Some("for Bob")));
     place.note_is_gone().await;
+
     // Nobody has named the main session: it is not asked, and hears of it in its next turn.
     let mut client = admin(&place.gateway).await;
+    let waits = async |client: &mut WsClient| {
+        let status = call(client, "status", json!({})).await;
+        status["queuedSystemEvents"].to_string().contains("for Bob")
+    };
+    assert!(waits(&mut client).await);
+    assert_eq!(place.all_sent().await.len(), 3);
+    ask(&mut client, "main", "@mock text text=heard", "main-1").await;
+    assert!(!waits(&mut client).await);
+    assert_eq!(call(&mut client, "last-heartbeat", json!({})).await, Value::Null);
+}
+
+#[tokio::test]
+async fn two_changes_before_a_restart_that_somebody_hastens_are_both_told() {
+    let place = place().await;
+    let mut client = admin(&place.gateway).await;
+    let waits = json!({"restartDelayMs": 60_000, "sessionKey": ANN, "note": "first"});
+    place.patch(&mut client, json!({"gateway": {"bind": "lan"}}), waits).await;
+    let waits = json!({"restartDelayMs": 60_000, "note": "second"});
+    place.patch(&mut client, json!({"ui": {"seamColor": "#445566"}}), waits).await;
+    let asked = call(&mut client, "gateway.restart.request", json!({})).await;
+    assert_eq!((&asked["status"], &asked["restart"]["delayMs"]), (&json!("coalesced"), &json!(0)));
+    assert_eq!(client.wait_closed(LIMIT).await.unwrap().code, 1012);
+
+    let (to, text) = place.sent(2).await;
+    assert_eq!((to.as_str(), text.lines().nth(1)), ("ann", Some("first")));
+    place.note_is_gone().await;
+    let mut client = admin(&place.gateway).await;
     let status = call(&mut client, "status", json!({})).await;
-    assert!(status["queuedSystemEvents"].to_string().contains("for Bob"), "{status}");
+    assert!(status["queuedSystemEvents"].to_string().contains("second"), "{status}");
+}
+
+#[tokio::test]
+async fn who_names_no_session_has_nothing_said_in_the_chat_of_the_main_one() {
+    let place = place_where(&json!({"dmScope": "main"})).await;
+    let mut client = admin(&place.gateway).await;
+    place.patch(&mut client, json!({"gateway": {"bind": "lan"}}), json!({"note": "for me"})).await;
+    assert_eq!(client.wait_closed(LIMIT).await.unwrap().code, 1012);
+    place.note_is_gone().await;
+    let texts: Vec<_> = place.all_sent().await.into_iter().map(|(_, text)| text).collect();
+    assert_eq!(texts, ["Echo: hello", "Echo: anything else?"]);
 }
 
 #[tokio::test]
@@ -127,6 +191,53 @@ async fn a_change_that_needs_no_restart_leaves_no_note() {
     assert_eq!(answer["sentinel"]["path"], Value::Null);
     assert_eq!(answer["sentinel"]["payload"]["message"], NOTE);
     assert!(answer.get("restart").is_none());
-    assert!(!place.is_note_left());
+    assert!(!place.note().exists());
     assert_eq!(config(&place.gateway)["ui"]["seamColor"], "#445566");
+}
+
+#[tokio::test]
+async fn a_change_that_is_taken_back_before_the_restart_is_told_to_nobody() {
+    let place = place().await;
+    let mut client = admin(&place.gateway).await;
+    let hot = json!({"gateway": {"bind": "lan", "reload": {"mode": "hot"}}});
+    let answer = place.patch(&mut client, hot, json!({"sessionKey": ANN, "note": NOTE})).await;
+    assert_eq!(answer["requiresRestart"], true);
+    assert!(answer.get("restart").is_none());
+    assert!(place.note().exists());
+    let back = json!({"gateway": {"bind": null}});
+    let answer = place.patch(&mut client, back, json!({})).await;
+    assert_eq!(answer["requiresRestart"], false);
+    assert!(!place.note().exists());
+}
+
+#[tokio::test]
+async fn a_restart_that_goes_on_with_the_config_before_says_why() {
+    let place = place().await;
+    // Nobody can listen everywhere while somebody does at one address. The look before the
+    // change is written does not see that, as the port is the gateway's own.
+    let _stranger = TcpListener::bind(("127.0.0.2", place.gateway.port())).unwrap();
+    let mut client = admin(&place.gateway).await;
+    let change = json!({"gateway": {"bind": "lan"}});
+    place.patch(&mut client, change, json!({"sessionKey": ANN, "note": NOTE})).await;
+    let (to, text) = place.sent(2).await;
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(
+        (to.as_str(), lines[0]),
+        ("ann", "Gateway restart config-patch error (config.patch)")
+    );
+    assert!(lines[2].starts_with("Reason: gateway.port: "), "{text}");
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_is_refused_before_anything_is_written() {
+    let place = place().await;
+    let mut client = admin(&place.gateway).await;
+    let before = config(&place.gateway);
+    let hash = call(&mut client, "config.get", json!({})).await["hash"].clone();
+    let params =
+        json!({"raw": "{gateway: {bind: 'lan'}}", "baseHash": hash, "sessionKey": "agent:"});
+    let answer = client.request("config.patch", params).await;
+    assert_eq!(answer["error"]["message"], "malformed session key \"agent:\"", "{answer}");
+    assert_eq!(config(&place.gateway), before);
+    assert!(!place.note().exists());
 }
