@@ -170,6 +170,13 @@ async fn a_client_may_send_the_config_itself_as_params() {
     assert!(refused.starts_with("invalid config: gateway.port: must be"), "{refused}");
     let applied = call(&mut client, "config.apply", json!({})).await;
     assert_eq!((&applied["noop"], &applied["session"]["mainKey"]), (&json!(true), &json!("chief")));
+    // What a change is answered with is sent back as well.
+    assert!(patched["sentinel"].is_object());
+    for mut answer in [patched, applied] {
+        answer["session"]["mainKey"] = json!("boss");
+        let written = call(&mut client, "config.set", answer).await;
+        assert_eq!(written["session"]["mainKey"], "boss");
+    }
     // Others get the answers that they know.
     let missing = refusal(&mut admin(&gateway).await, "config.apply", json!({})).await;
     assert_eq!(missing, "invalid config.apply params: must have required property 'raw'");

@@ -17,7 +17,7 @@ pub const SECTIONS: [&str; 15] = [
     "commands", "session", "cron", "channels", "mcp", "skills",
 ];
 /// What stands beside them when such a client sends back what it got.
-const ENVELOPE: [&str; 16] = [
+const ENVELOPE: [&str; 19] = [
     "path",
     "exists",
     "raw",
@@ -33,7 +33,10 @@ const ENVELOPE: [&str; 16] = [
     "warnings",
     "legacyIssues",
     "ok",
+    "noop",
     "requiresRestart",
+    "restart",
+    "sentinel",
 ];
 
 /// What a client wants the config to be, or to be merged into it.
