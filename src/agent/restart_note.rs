@@ -2,8 +2,8 @@
 //!
 //! Owns: the notes that wait in `restart-sentinel.json`, where OpenClaw keeps its own.
 //! Promises: a note that was left is told by the next gateway that does its work, also after
-//! a stop in between, or withdrawn as no restart is to come; one that OpenClaw has left is
-//! told as well. Must not: decide when the gateway restarts.
+//! a stop in between, unless who has left it withdraws it; one that OpenClaw has left is told
+//! as well. Must not: decide when the gateway restarts.
 
 use std::fs;
 use std::io;
@@ -104,9 +104,10 @@ impl RestartNote {
         lines.into_iter().flatten().collect::<Vec<_>>().join("\n")
     }
 
-    /// The chat that it names.
+    /// The chat that it names, if it names any.
     fn chat(&self) -> Option<Value> {
-        let mut chat = self.delivery_context.clone().filter(|chat| chat["channel"].is_string())?;
+        let names = |chat: &&Value| ["channel", "to"].iter().any(|name| !chat[*name].is_null());
+        let mut chat = self.delivery_context.as_ref().filter(names)?.clone();
         if let Some(thread) = self.thread_id.as_ref().filter(|_| chat["threadId"].is_null()) {
             chat["threadId"] = thread.clone();
         }
@@ -167,11 +168,19 @@ impl RestartNotes {
         self.write(notes).await
     }
 
-    /// No restart is to come: nothing is told.
-    pub async fn withdraw(&self) {
+    /// No restart comes for this one: it is not told.
+    pub async fn withdraw(&self, note: &RestartNote) {
         let _turn = self.gate.lock().await;
-        if let Err(error) = self.write(Vec::new()).await {
-            tracing::warn!(%error, "a note for after a restart is told though none is to come");
+        let withdrawn = async {
+            let mut notes = self.read().await?;
+            if let Some(own) = notes.iter().rposition(|it| it == note) {
+                notes.remove(own);
+                self.write(notes).await?;
+            }
+            Ok::<_, JsonFileError>(())
+        };
+        if let Err(error) = withdrawn.await {
+            tracing::warn!(%error, "a change may be told after the next start that needed none");
         }
     }
 
@@ -301,7 +310,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn several_wait_the_oldest_give_way_and_none_waits_that_is_withdrawn() {
+    async fn several_wait_the_oldest_give_way_and_what_is_withdrawn_waits_no_more() {
         let dir = tempfile::tempdir().unwrap();
         let notes = RestartNotes::new(dir.path().join("restart-sentinel.json"));
         for index in 0..=MAX_WAITING {
@@ -317,10 +326,12 @@ mod tests {
         fs::write(notes.path(), "not JSON").unwrap();
         assert!(notes.read().await.is_err());
         notes.leave(&note("new")).await.unwrap();
+        notes.leave(&note("newer")).await.unwrap();
+        notes.withdraw(&note("another")).await;
+        assert_eq!(texts().await, ["new", "newer"]);
+        notes.withdraw(&note("newer")).await;
         assert_eq!(texts().await, ["new"]);
-        notes.withdraw().await;
+        notes.withdraw(&note("new")).await;
         assert!(!notes.path().exists());
-        notes.withdraw().await;
-        assert_eq!(texts().await, Vec::<String>::new());
     }
 }

@@ -33,11 +33,6 @@ impl ReloadMode {
             .find(|mode| mode.as_str() == text)
     }
 
-    /// Whether the gateway restarts by itself for what needs it.
-    pub const fn restarts(self) -> bool {
-        matches!(self, Self::Restart | Self::Hybrid)
-    }
-
     /// As it is written.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -196,32 +196,33 @@ async fn write(
     };
     let taken = take_up_restarting_after(cx, false, delay).await;
     let taken = taken.map_err(|wrong| refusal(&wrong.into()))?;
-    let waits = taken.restarts || !taken.pending.is_empty();
     let mut answer = json!({
         "ok": true,
         "path": written.path,
         "config": written.config,
-        "requiresRestart": waits,
+        "requiresRestart": taken.restarts || !taken.pending.is_empty(),
     });
     if !written.changed {
         answer["noop"] = json!(true);
     }
+    let own = taken.restarts.then(|| cx.services.restart.promise(delay));
+    let promised = own.or_else(|| cx.services.restart.promised());
     if let Some((note, is_left)) = note {
         let notes = &cx.services.runs.parts().restart_notes;
-        if !waits {
-            notes.withdraw().await;
+        let is_told = promised.is_some() || !taken.pending.is_empty();
+        if !is_told {
+            notes.withdraw(&note).await;
         }
-        let path = (is_left && waits).then(|| notes.path());
+        let path = (is_left && is_told).then(|| notes.path());
         answer["sentinel"] = json!({"path": path, "payload": note});
-        if taken.restarts {
-            let promised = cx.services.restart.promise(delay);
+        if let Some(promised) = promised {
             answer["restart"] = restart::shown(Some(method), promised);
         }
     }
     Ok(if is_object || cx.caller.is_dashboard { with_sections(answer) } else { answer })
 }
 
-/// Has the next start tell of a change, and whether it will.
+/// Has the next start tell of a change; whether it will.
 async fn leave_note(cx: &Ctx, method: &str, wishes: RestartWishes) -> (RestartNote, bool) {
     let paths = &cx.services.settings.now().paths;
     let key = wishes.session_key.map(|written| cx.session_key(&written).to_string());
@@ -233,7 +234,7 @@ async fn leave_note(cx: &Ctx, method: &str, wishes: RestartWishes) -> (RestartNo
     };
     let left = cx.services.runs.parts().restart_notes.leave(&note).await;
     if let Err(error) = &left {
-        tracing::warn!(%error, "nobody will be told of the restart");
+        tracing::warn!(%error, "nobody will be told of a restart for this change");
     }
     (note, left.is_ok())
 }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 /// Whether a restart is wanted.
 #[derive(Debug, Default)]
 pub struct Restart {
-    /// When it will be asked for at the latest.
+    /// When the first asks who has said that it will, after what it has to say before.
     due: Mutex<Option<Instant>>,
     asked: watch::Sender<bool>,
 }
@@ -34,6 +34,12 @@ impl Restart {
         let first = due.map_or(own, |due| due.min(own));
         let is_pending = due.replace(first).is_some();
         Promised { is_pending, wait: first.saturating_duration_since(now) }
+    }
+
+    /// What has been promised.
+    pub fn promised(&self) -> Option<Promised> {
+        let wait = (*self.due.lock())?.saturating_duration_since(Instant::now());
+        Some(Promised { is_pending: true, wait })
     }
 
     /// Asks for it.
@@ -58,11 +64,13 @@ mod tests {
         let second = Duration::from_secs(1);
         let promised = |is_pending, wait| Promised { is_pending, wait };
         let restart = Restart::default();
+        assert_eq!(restart.promised(), None);
         let mut waiting = Box::pin(restart.asked());
         assert!(futures_util::poll!(&mut waiting).is_pending());
         assert_eq!(restart.promise(9 * second), promised(false, 9 * second));
         assert_eq!(restart.promise(60 * second), promised(true, 9 * second));
         tokio::time::advance(second).await;
+        assert_eq!(restart.promised(), Some(promised(true, 8 * second)));
         assert_eq!(restart.promise(60 * second), promised(true, 8 * second));
         assert_eq!(restart.promise(Duration::ZERO), promised(true, Duration::ZERO));
         assert!(futures_util::poll!(&mut waiting).is_pending());

@@ -173,6 +173,8 @@ async fn a_client_may_send_the_config_itself_as_params() {
     // What a change is answered with is sent back as well.
     assert!(patched["sentinel"].is_object());
     for mut answer in [patched, applied] {
+        // Of a change that leads to one.
+        answer["restart"] = json!({"ok": true});
         answer["session"]["mainKey"] = json!("boss");
         let written = call(&mut client, "config.set", answer).await;
         assert_eq!(written["session"]["mainKey"], "boss");

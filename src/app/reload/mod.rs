@@ -171,10 +171,8 @@ impl Reloader {
         let print = self.print(self.files()).await;
         let is_other = print != self.seen;
         if !is_other && !anew && self.again.is_none() {
-            let settings = self.services().settings.now();
-            let pending = settings.pending.clone();
-            let restarts = !pending.is_empty() && settings.gateway.reload.mode.restarts();
-            let known = TakenUp { pending, restarts, is_over: false };
+            let pending = self.services().settings.now().pending.clone();
+            let known = TakenUp { pending, ..TakenUp::default() };
             let state = self.services().reload.state.now();
             return state.trouble.clone().map_or(Ok(known), Err);
         }

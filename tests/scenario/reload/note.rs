@@ -3,9 +3,10 @@
 use std::net::TcpListener;
 use std::path::PathBuf;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::{LIMIT, config};
+use super::{LIMIT, config, signal};
 use crate::channels::receiver::{Receiver, bring};
 use crate::channels::{SIGNING, with_channels, with_webhook_running};
 use crate::stage::{admin, ask, call, told, until};
@@ -196,18 +197,41 @@ async fn a_change_that_needs_no_restart_leaves_no_note() {
 }
 
 #[tokio::test]
-async fn a_change_that_is_taken_back_before_the_restart_is_told_to_nobody() {
+async fn a_change_that_needs_none_is_told_after_a_restart_that_is_to_come_anyway() {
     let place = place().await;
     let mut client = admin(&place.gateway).await;
     let hot = json!({"gateway": {"bind": "lan", "reload": {"mode": "hot"}}});
-    let answer = place.patch(&mut client, hot, json!({"sessionKey": ANN, "note": NOTE})).await;
+    let answer = place.patch(&mut client, hot, json!({"sessionKey": ANN, "note": "first"})).await;
     assert_eq!(answer["requiresRestart"], true);
     assert!(answer.get("restart").is_none());
     assert!(place.note().exists());
+    // Nothing waits any more, but somebody is to be told of what did.
     let back = json!({"gateway": {"bind": null}});
-    let answer = place.patch(&mut client, back, json!({})).await;
-    assert_eq!(answer["requiresRestart"], false);
-    assert!(!place.note().exists());
+    let answer = place.patch(&mut client, back, json!({"note": "second"})).await;
+    assert_eq!(
+        (&answer["requiresRestart"], &answer["sentinel"]["path"]),
+        (&json!(false), &Value::Null)
+    );
+    assert!(place.note().exists());
+
+    let soon = json!({"gateway": {"bind": "lan", "reload": {"mode": "hybrid"}}});
+    let delayed = json!({"restartDelayMs": 60_000, "note": "third"});
+    place.patch(&mut client, soon, delayed).await;
+    // What changes nothing cuts nobody's delay short.
+    let hash = call(&mut client, "config.get", json!({})).await["hash"].clone();
+    let raw = config(&place.gateway).to_string();
+    let same = call(&mut client, "config.set", json!({"raw": raw, "baseHash": hash})).await;
+    assert_eq!(same["noop"], true, "{same}");
+    assert_eq!(call(&mut client, "config.get", json!({})).await["valid"], true);
+    assert!(place.note().exists());
+    signal(&place.gateway, Signal::USR1);
+    assert_eq!(client.wait_closed(LIMIT).await.unwrap().code, 1012);
+    let (to, text) = place.sent(2).await;
+    assert_eq!((to.as_str(), text.lines().nth(1)), ("ann", Some("first")));
+    place.note_is_gone().await;
+    let mut client = admin(&place.gateway).await;
+    let status = call(&mut client, "status", json!({})).await["queuedSystemEvents"].to_string();
+    assert_eq!((status.contains("second"), status.contains("third")), (false, true), "{status}");
 }
 
 #[tokio::test]
