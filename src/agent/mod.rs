@@ -75,7 +75,7 @@ pub use patch::PatchContext;
 pub use queue::QueueRules;
 pub use report::{Answer, Family, Progress, RunReport};
 pub use request::SendRequest;
-pub use restart_note::{RestartNote, RestartNotes};
+pub use restart_note::{DOCTOR_HINT, RestartNote, RestartNotes};
 pub use rows::{SessionRow, agent_runtime};
 #[cfg(test)]
 pub use run::tests::run as run_for_tests;

@@ -5,8 +5,6 @@
 //! a stop in between, unless who has left it withdraws it; one that OpenClaw has left is told
 //! as well. Must not: decide when the gateway restarts.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -16,7 +14,7 @@ use tokio::sync::Mutex;
 use crate::channels::{DeliveryError, Outgoing, Target};
 use crate::sessions::SessionKey;
 use crate::store::{JsonFile, JsonFileError, StoreError};
-use crate::support::{blocking, json};
+use crate::support::json;
 
 use super::RunsParts;
 use super::notices::shortened;
@@ -25,6 +23,9 @@ use super::notices::shortened;
 const VERSION: u64 = 1;
 /// More notes than this do not wait: the oldest give way.
 const MAX_WAITING: usize = 20;
+
+/// What helps when something is wrong after one.
+pub const DOCTOR_HINT: &str = "Run: clawgate doctor";
 
 /// What is told of a restart, in OpenClaw's words.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -76,7 +77,7 @@ impl RestartNote {
             kind: method.replace('.', "-"),
             status: "ok".to_owned(),
             message: message.map(shortened),
-            doctor_hint: Some("Run: clawgate doctor".to_owned()),
+            doctor_hint: Some(DOCTOR_HINT.to_owned()),
             stats: Some(RestartStats {
                 mode: Some(method.to_owned()),
                 root: Some(root.display().to_string()),
@@ -191,22 +192,11 @@ impl RestartNotes {
 
     /// The last of these wait, and no others.
     async fn write(&self, mut notes: Vec<RestartNote>) -> Result<(), JsonFileError> {
-        let Some(payload) = notes.pop() else { return self.remove().await };
+        let Some(payload) = notes.pop() else { return self.file.remove().await };
         let surplus = notes.len().saturating_sub(MAX_WAITING - 1);
         let earlier = notes.split_off(surplus);
         let waiting = Waiting { version: VERSION, payload, earlier };
         self.file.write(&json!(waiting)).await
-    }
-
-    async fn remove(&self) -> Result<(), JsonFileError> {
-        let path = self.path().to_owned();
-        let removed = blocking(move || fs::remove_file(path)).await;
-        match removed.map_err(|_| JsonFileError::Stopped)? {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                Err(JsonFileError::Remove { path: self.path().to_owned(), source })
-            }
-            _ => Ok(()),
-        }
     }
 }
 
@@ -323,7 +313,7 @@ mod tests {
         let last = (1..=MAX_WAITING).map(|index| index.to_string());
         assert_eq!(texts().await, last.collect::<Vec<_>>());
 
-        fs::write(notes.path(), "not JSON").unwrap();
+        std::fs::write(notes.path(), "not JSON").unwrap();
         assert!(notes.read().await.is_err());
         notes.leave(&note("new")).await.unwrap();
         notes.leave(&note("newer")).await.unwrap();

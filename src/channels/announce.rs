@@ -1,11 +1,9 @@
 //! Answers of jobs: the scheduler's way to chats.
 
-use serde_json::Value;
-
 use super::outbox::DeliveryError;
 use super::sending::Outgoing;
 use super::service::Channels;
-use super::target::{Target, TargetError, Wanted};
+use super::target::{Target, TargetError, Wanted, text_of};
 use crate::config::channels::ChannelKind;
 use crate::cron::{Announcement, Bounds, NamedChat, Outlet, OutletError, Told};
 use crate::sessions::{AgentId, SessionKey};
@@ -77,11 +75,7 @@ impl Channels {
                 return Ok(last);
             }
         }
-        let thread = match &announcement.thread_id {
-            Some(Value::String(id)) => Some(id.clone()),
-            Some(Value::Number(id)) => Some(id.to_string()),
-            _ => None,
-        };
+        let thread = announcement.thread_id.as_ref().and_then(text_of);
         self.target(&Wanted {
             channel: Some(kind.as_str()),
             account: announcement.account_id.as_deref(),

@@ -71,9 +71,9 @@ pub struct Wanted<'a> {
     pub thread: Option<&'a str>,
 }
 
-/// A member that is a text or a number.
-fn written(context: &Value, name: &str) -> Option<String> {
-    match &context[name] {
+/// A text, or a number as a text.
+pub(super) fn text_of(value: &Value) -> Option<String> {
+    match value {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
@@ -142,7 +142,7 @@ impl Channels {
     /// Where replies of a session go, if a channel is known for it.
     pub fn context_target(&self, entry: &SessionEntry) -> Option<Target> {
         let context = entry.delivery_context.as_ref()?;
-        let is_whole = ["channel", "to"].iter().all(|name| written(context, name).is_some());
+        let is_whole = ["channel", "to"].iter().all(|name| text_of(&context[*name]).is_some());
         is_whole.then(|| self.place_of_context(context).ok()).flatten()
     }
 
@@ -152,7 +152,7 @@ impl Channels {
     /// # Errors
     /// [`TargetError`].
     pub fn place_of_context(&self, context: &Value) -> Result<Target, TargetError> {
-        let text = |name: &str| written(context, name);
+        let text = |name: &str| text_of(&context[name]);
         let (channel, account, to, thread) =
             (text("channel"), text("accountId"), text("to"), text("threadId"));
         self.target(&Wanted {

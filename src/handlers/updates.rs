@@ -5,6 +5,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::SERVER_VERSION;
+use crate::agent::DOCTOR_HINT;
 use crate::protocol::methods::NoParams;
 use crate::protocol::methods::diagnostics::UpdateRunParams;
 use crate::registry::{Ctx, Reply};
@@ -47,7 +48,7 @@ pub async fn run(cx: Ctx, p: UpdateRunParams) -> Reply<Value> {
         "ts": cx.now_ms(),
         "sessionKey": p.session_key,
         "message": p.note,
-        "doctorHint": "Run: clawgate doctor",
+        "doctorHint": DOCTOR_HINT,
         "stats": result,
     }));
     *NOTE.lock() = Some(note.clone());

@@ -4,7 +4,7 @@
 //! one, and only its owner can read it; nothing blocks an async thread. Must
 //! not: know what is in it.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -108,6 +108,21 @@ impl JsonFile {
         }
         let written = blocking(move || write_private(&path, text.as_bytes()));
         Ok(written.await.map_err(|_| JsonFileError::Stopped)??)
+    }
+
+    /// Takes it away, if it is there.
+    ///
+    /// # Errors
+    /// When it cannot be removed; then it stays.
+    pub async fn remove(&self) -> Result<(), JsonFileError> {
+        let path = Arc::clone(&self.0);
+        let removed = blocking(move || fs::remove_file(path)).await;
+        match removed.map_err(|_| JsonFileError::Stopped)? {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(JsonFileError::Remove { path: self.0.to_path_buf(), source })
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -40,18 +40,11 @@ impl Place {
     /// A friend is told a code, and let in.
     async fn lets_in(&mut self, friend: &str) {
         assert_eq!(self.says(friend, "1").await, "pairing");
-        self.sent(1).await;
+        self.receiver.sent(1).await;
         let list = call(&mut self.client, "channels.pairing.list", json!({})).await;
         let code = json!({"channel": "webhook", "code": list["requests"][0]["code"]});
         call(&mut self.client, "channels.pairing.approve", code).await;
-        self.sent(2).await;
-    }
-
-    /// Whom the message was for that is sent as this one, and what it says.
-    async fn sent(&self, count: usize) -> (String, String) {
-        let message = self.receiver.wait(count).await.remove(count - 1);
-        let text = |name: &str| message[name].as_str().unwrap().to_owned();
-        (text("to"), text("text"))
+        self.receiver.sent(2).await;
     }
 
     async fn route(&mut self) -> Vec<Value> {
@@ -71,16 +64,16 @@ async fn a_friend_is_answered_and_jobs_still_speak_to_the_only_one_who_is_named(
     place.lets_in("eve").await;
     // Nor is a friend where the session speaks while it does not know its owner.
     assert_eq!(place.says("eve", "2").await, "accepted");
-    assert_eq!(place.sent(3).await, to("eve", "Echo: I am eve"));
+    assert_eq!(place.receiver.sent(3).await, to("eve", "Echo: I am eve"));
     assert!(!place.route().await.contains(&json!("webhook")));
     assert_eq!(place.says("ann", "1").await, "accepted");
-    assert_eq!(place.sent(4).await, to("ann", "Echo: I am ann"));
+    assert_eq!(place.receiver.sent(4).await, to("ann", "Echo: I am ann"));
     let route = place.route().await;
     assert_eq!(route[..3], [json!("webhook"), json!("ann"), json!("default")]);
     let context = json!({"channel": "webhook", "to": "ann", "accountId": "default"});
     assert_eq!(route[3], context);
     assert_eq!(place.says("eve", "3").await, "accepted");
-    assert_eq!(place.sent(5).await, to("eve", "Echo: I am eve"));
+    assert_eq!(place.receiver.sent(5).await, to("eve", "Echo: I am eve"));
     assert_eq!(place.route().await, route);
 
     let job = json!({"name": "tells", "schedule": {"kind": "every", "everyMs": 3_600_000},
@@ -90,7 +83,7 @@ async fn a_friend_is_answered_and_jobs_still_speak_to_the_only_one_who_is_named(
     let added = call(&mut place.client, "cron.add", job).await;
     let run = json!({"id": added["id"], "mode": "force"});
     call(&mut place.client, "cron.run", run).await;
-    assert_eq!(place.sent(6).await, to("ann", "done"));
+    assert_eq!(place.receiver.sent(6).await, to("ann", "done"));
 }
 
 #[tokio::test]
@@ -98,11 +91,11 @@ async fn what_a_friend_has_the_agent_write_is_for_the_friend() {
     let mut place = place(&json!(["ann"])).await;
     place.lets_in("eve").await;
     assert_eq!(place.says("ann", "1").await, "accepted");
-    assert_eq!(place.sent(3).await, to("ann", "Echo: I am ann"));
+    assert_eq!(place.receiver.sent(3).await, to("ann", "Echo: I am ann"));
     let text = r#"@mock tool name=message args={"action":"send","message":"psst"}"#;
     assert_eq!(place.writes("eve", "2", text).await, "accepted");
-    assert_eq!(place.sent(4).await, to("eve", "psst"));
-    assert_eq!(place.sent(5).await.0, "eve");
+    assert_eq!(place.receiver.sent(4).await, to("eve", "psst"));
+    assert_eq!(place.receiver.sent(5).await.0, "eve");
 }
 
 #[tokio::test]
@@ -110,7 +103,7 @@ async fn among_several_who_are_named_the_session_speaks_to_the_last_one() {
     let mut place = place(&json!(["ann", "bob"])).await;
     for (count, person) in ["ann", "bob"].into_iter().enumerate() {
         assert_eq!(place.says(person, "1").await, "accepted");
-        assert_eq!(place.sent(count + 1).await.0, person);
+        assert_eq!(place.receiver.sent(count + 1).await.0, person);
         assert_eq!(place.route().await[1], person);
     }
 }

@@ -76,11 +76,22 @@ impl Receiver {
         .await
     }
 
+    /// Whom the message was for that came as this one, and what it says.
+    pub async fn sent(&self, count: usize) -> (String, String) {
+        addressed(&self.wait(count).await[count - 1])
+    }
+
     /// Texts of what has come, once there are so many.
     pub async fn texts(&self, count: usize) -> Vec<String> {
         let seen = self.wait(count).await;
         seen.iter().map(|it| it["text"].as_str().unwrap_or_default().to_owned()).collect()
     }
+}
+
+/// Whom a message is for, and what it says.
+pub fn addressed(message: &Value) -> (String, String) {
+    let text = |name: &str| message[name].as_str().unwrap().to_owned();
+    (text("to"), text("text"))
 }
 
 async fn answer(State(inner): State<Arc<Inner>>, headers: HeaderMap, body: Bytes) -> Response {

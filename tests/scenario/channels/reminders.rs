@@ -47,13 +47,6 @@ impl Place {
     async fn forgets_ann(&mut self) {
         call(&mut self.client, "sessions.delete", json!({"key": ANN})).await;
     }
-
-    /// Whom the message was for that is sent as this one, and what it says.
-    async fn sent(&self, count: usize) -> (String, String) {
-        let message = self.receiver.wait(count).await.remove(count - 1);
-        let text = |name: &str| message[name].as_str().unwrap().to_owned();
-        (text("to"), text("text"))
-    }
 }
 
 fn tea_for(person: &str) -> (String, String) {
@@ -65,7 +58,7 @@ async fn a_reminder_is_said_in_the_chat_that_it_was_made_in() {
     let mut place = place(&json!({})).await;
     let job = place.job(TEA).await;
     place.runs(&job).await;
-    assert_eq!(place.sent(2).await, tea_for("ann"));
+    assert_eq!(place.receiver.sent(2).await, tea_for("ann"));
     let said = told(&mut place.client, ANN).await;
     assert_eq!(said.last().unwrap().1, "Tea is ready.");
 
@@ -73,7 +66,7 @@ async fn a_reminder_is_said_in_the_chat_that_it_was_made_in() {
     let failing = "@mock err status=400";
     let unsaid = place.job(failing).await;
     place.runs(&unsaid).await;
-    assert_eq!(place.sent(3).await, ("ann".to_owned(), failing.to_owned()));
+    assert_eq!(place.receiver.sent(3).await, ("ann".to_owned(), failing.to_owned()));
 
     // Of a session that is gone the main session speaks, and nobody is written to.
     place.forgets_ann().await;
@@ -93,10 +86,10 @@ async fn where_heartbeats_are_sent_a_reminder_is_only_when_its_chat_is_gone() {
     let mut place = place(&json!({"target": "webhook", "to": "bob"})).await;
     let job = place.job(TEA).await;
     place.runs(&job).await;
-    assert_eq!(place.sent(2).await, tea_for("ann"));
+    assert_eq!(place.receiver.sent(2).await, tea_for("ann"));
     place.forgets_ann().await;
     place.runs(&job).await;
-    assert_eq!(place.sent(3).await, tea_for("bob"));
+    assert_eq!(place.receiver.sent(3).await, tea_for("bob"));
 }
 
 #[tokio::test]
