@@ -444,11 +444,15 @@ async fn the_run_of_another_message_goes_on_beyond_the_limit() {
 
 #[tokio::test]
 async fn call_prints_the_payload_and_errors_with_their_details() {
-    for (flag, expected) in [(None, "{\n  \"count\": 1\n}\n"), (Some("--json"), "{\"count\":1}\n")]
-    {
+    let params = r#"{"limit":5}"#;
+    let (of_lines, of_one) = ("{\n  \"count\": 1\n}\n", "{\"count\":1}\n");
+    for (args, expected) in [
+        (&["call", "sessions.list", params] as &[_], of_lines),
+        (&["call", "sessions.list", params, "--json"], of_one),
+        (&["gateway", "call", "sessions.list", "--params", params, "--json"], of_one),
+    ] {
         let gateway = Gateway::bind().await;
-        let mut command = gateway.command(&["call", "sessions.list", r#"{"limit":5}"#]);
-        command.args(flag);
+        let command = gateway.command(args);
         let ran = play(command, async {
             let mut peer = gateway.welcome().await;
             let request = peer.request("sessions.list").await;
@@ -544,9 +548,15 @@ async fn ctrl_c_aborts_the_run_of_agent_at_the_gateway() {
 
 #[tokio::test]
 async fn parameters_that_are_not_json_are_a_usage_error() {
-    let ran = run(clawgate(&["call", "status", "{limit:5"])).await;
-    assert_eq!(ran.code, Some(2));
-    assert!(ran.err.contains("not JSON"), "{}", ran.err);
+    for (args, why) in [
+        (&["{limit:5"] as &[_], "not JSON"),
+        (&["--params", "{limit:5"], "not JSON"),
+        (&["{}", "--params", "{}"], "cannot be used with"),
+    ] {
+        let ran = run(clawgate(&[&["call", "status"], args].concat())).await;
+        assert_eq!(ran.code, Some(2));
+        assert!(ran.err.contains(why), "{}", ran.err);
+    }
 }
 
 #[tokio::test]

@@ -19,6 +19,9 @@ pub struct CallArgs {
     /// Parameters as JSON; `-` reads them from stdin
     #[arg(value_name = "JSON")]
     pub params: Option<String>,
+    /// The same, as scripts for OpenClaw spell it
+    #[arg(long = "params", value_name = "JSON", conflicts_with = "params")]
+    pub named_params: Option<String>,
     /// Wait for the last answer of a method that first says "accepted", such as `agent`,
     /// however long that takes if there is no --timeout
     #[arg(long)]
@@ -34,7 +37,7 @@ pub async fn run(
     around: &Surroundings,
     screen: &mut Screen,
 ) -> Result<u8, CliError> {
-    let params = params(args.params.as_deref())?;
+    let params = params(args.params.or(args.named_params).as_deref())?;
     let mut client = args.connect.connect(around).await?;
     let payload = if args.expect_final {
         final_answer(&mut client, &args.method, params, args.connect.timeout).await?
