@@ -9,11 +9,8 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::protocol::message::UserMessage;
-use crate::sessions::{INTERNAL_BEGIN, INTERNAL_END, SessionKey};
+use crate::sessions::{INTERNAL_BEGIN, INTERNAL_END, SessionKey, WEBCHAT};
 use crate::support::json;
-
-/// Chats over the gateway are this channel.
-const CHANNEL: &str = "webchat";
 
 /// What their `provenance` says.
 const KIND: &str = "inter_session";
@@ -49,7 +46,7 @@ pub fn internal(source: Source<'_>, text: &str, now_ms: u64) -> UserMessage {
 
 fn marked(source: Source<'_>, text: &str, now_ms: u64) -> UserMessage {
     let Source { key, tool, .. } = source;
-    let channel = source.channel.unwrap_or(CHANNEL);
+    let channel = source.channel.unwrap_or(WEBCHAT);
     let provenance = json!({"kind": KIND, "sourceSessionKey": key.as_str(),
         "sourceChannel": channel, "sourceTool": tool});
     let mut message = UserMessage::text(told(&provenance, text).into_owned(), now_ms);

@@ -83,7 +83,7 @@ pub use run::{AbortReason, ActiveRun, RunEnd};
 pub use runs::{Accepted, Runs, SendError, Start};
 pub use session_events::SessionEvents;
 pub use tally::Tally;
-pub use terms::RunTerms;
+pub use terms::{RunTerms, WhenStale};
 pub use turn::CUT_CALL;
 pub use unrecorded::{Ended, Unrecorded};
 pub use visible::{Visible, part_thoughts, shown_text};

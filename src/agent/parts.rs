@@ -31,6 +31,7 @@ use super::run::{ActiveRun, RunEnd};
 use super::session_events::SessionEvents;
 use super::skills::Skills;
 use super::tally::Tally;
+use super::terms::WhenStale;
 use super::tools::Tools;
 use super::unrecorded::{Ended, Unrecorded};
 use super::workspace::Workspaces;
@@ -224,9 +225,9 @@ impl RunsParts {
 
     /// Begins the session of a run anew when its message came too late for the
     /// old transcript. What the gateway asks by itself is no reason to: it goes on
-    /// with what was said last.
+    /// with what was said last. A command that does so itself does more.
     pub async fn renew_if_stale(&self, run: &ActiveRun) -> Result<(), SessionError> {
-        if run.terms.is_heartbeat {
+        if run.terms.is_heartbeat || run.terms.when_stale == WhenStale::Keep {
             return Ok(());
         }
         let workspace = self.agent_of(&run.key).workspace;

@@ -4,12 +4,10 @@
 use std::time::Duration;
 
 use crate::config::{DropPolicy, QueueMode, QueueSettings};
+use crate::sessions::WEBCHAT;
 use crate::store::SessionEntry;
 
 use super::report::Family;
-
-/// Chats over the gateway are this channel.
-const CHANNEL: &str = "webchat";
 
 /// How one message waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +29,7 @@ impl QueueRules {
     /// The rules of a session: its own, else those of its channel, else of all.
     pub fn of(settings: &QueueSettings, entry: Option<&SessionEntry>) -> Self {
         let mode = entry.and_then(|entry| QueueMode::parse(entry.queue_mode.as_deref()?));
-        let of_channel = settings.by_channel.get(CHANNEL).copied();
+        let of_channel = settings.by_channel.get(WEBCHAT).copied();
         let debounce_ms = entry.and_then(|entry| entry.queue_debounce_ms);
         let cap = entry.and_then(|entry| usize::try_from(entry.queue_cap?).ok());
         let drop = entry.and_then(|entry| DropPolicy::parse(entry.queue_drop.as_deref()?));
@@ -69,7 +67,7 @@ mod tests {
     fn a_session_beats_its_channel_and_that_the_rest() {
         let mut settings = QueueSettings::default();
         assert_eq!(QueueRules::of(&settings, None).mode, QueueMode::Steer);
-        settings.by_channel.insert(CHANNEL.into(), QueueMode::Collect);
+        settings.by_channel.insert(WEBCHAT.into(), QueueMode::Collect);
         assert_eq!(QueueRules::of(&settings, None).mode, QueueMode::Collect);
         let entry = SessionEntry {
             queue_mode: Some("interrupt".into()),

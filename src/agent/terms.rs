@@ -13,6 +13,8 @@ pub struct RunTerms {
     pub is_owner: bool,
     /// Whether it is a heartbeat: only an answer that says something is told.
     pub is_heartbeat: bool,
+    /// What becomes of a session that is too old for its message.
+    pub when_stale: WhenStale,
     /// The model that answers, when it is not the session's.
     pub model: Option<String>,
     /// The models that are asked when that one cannot answer, and no others;
@@ -40,6 +42,16 @@ impl RunTerms {
     pub fn is_bare(&self) -> bool {
         self.prompt == PromptMode::None
     }
+}
+
+/// What becomes of a session that is too old for a message.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WhenStale {
+    /// It begins anew before.
+    #[default]
+    Renew,
+    /// It stays: the message is a command by which it begins anew, whatever its age.
+    Keep,
 }
 
 /// Whether everything that a run has heard comes from the owner.

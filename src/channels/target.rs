@@ -5,11 +5,8 @@ use serde_json::Value;
 use super::service::Channels;
 use super::state::Account;
 use crate::config::channels::{ChannelAccount, ChannelKind, PeerId};
-use crate::sessions::{SessionEntry, SessionKey};
+use crate::sessions::{SessionEntry, SessionKey, WEBCHAT};
 use crate::store::{OutboxAddress, StoreError};
-
-/// The channel of clients that chat with the gateway itself.
-const WEBCHAT: &str = "webchat";
 
 /// Why a message has nowhere to go. Texts as recorded, where they are.
 #[derive(Debug, thiserror::Error)]

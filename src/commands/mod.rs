@@ -175,6 +175,11 @@ impl Command {
         }
     }
 
+    /// Whether the session begins anew by it.
+    pub const fn begins_anew(&self) -> bool {
+        matches!(self, Self::One(Action::New | Action::Reset, _))
+    }
+
     /// What is to be done. `cx` is in the lane of the session.
     pub fn work(self, cx: &Ctx, key: &SessionKey) -> Work {
         // What is done later is no longer in the lane, and keeps nothing of this request,

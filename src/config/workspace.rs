@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 
 use super::ConfigError;
 use super::explain::{Choice, Ledger};
@@ -40,6 +41,18 @@ pub struct WorkspaceSettings {
 }
 
 impl WorkspaceSettings {
+    /// Where the user lives, or else this machine is.
+    pub fn zone(&self) -> TimeZone {
+        self.user_timezone.clone().unwrap_or_else(TimeZone::system)
+    }
+
+    /// What a clock shows there at `now_ms`, in milliseconds of Unix time.
+    pub fn local_time(&self, now_ms: u64) -> Zoned {
+        let now = i64::try_from(now_ms).ok();
+        let now = now.and_then(|now| Timestamp::from_millisecond(now).ok()).unwrap_or_default();
+        now.to_zoned(self.zone())
+    }
+
     /// The prompt that the user wrote for this agent, if any.
     pub fn prompt_override(&self, agent_id: &str) -> Option<&str> {
         self.prompt_overrides.get(agent_id).or(self.prompt_override.as_ref()).map(String::as_str)

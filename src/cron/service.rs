@@ -181,8 +181,7 @@ impl Cron {
 
     /// Where the user lives.
     pub(super) fn zone(&self) -> TimeZone {
-        let own = self.parts.settings.now().workspace.user_timezone.clone();
-        own.unwrap_or_else(TimeZone::system)
+        self.parts.settings.now().workspace.zone()
     }
 
     pub(super) fn now_ms(&self) -> u64 {

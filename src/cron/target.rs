@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::protocol::methods::cron::{Delivery, DeliveryMode};
-use crate::sessions::{AgentId, SessionKey};
+use crate::sessions::{AgentId, SessionKey, WEBCHAT};
 use crate::support::json;
 
 use super::alert;
@@ -12,8 +12,6 @@ use super::job::{Job, Origin};
 use super::outlet::Bounds;
 use super::service::Cron;
 
-/// Chats over the gateway itself.
-const WEBCHAT: &str = "webchat";
 /// Where the agent spoke last.
 const LAST: &str = "last";
 /// What is told when nobody ever spoke there, in the words of the original.

@@ -6,7 +6,9 @@ use serde_json::Value;
 use unicode_normalization::UnicodeNormalization;
 
 use super::session_settings::refuse_malformed;
-use crate::agent::{AbortError, AbortReason, Accepted, Family, RunTerms, SendError, SendRequest};
+use crate::agent::{
+    AbortError, AbortReason, Accepted, Family, RunTerms, SendError, SendRequest, WhenStale,
+};
 use crate::commands::{Meaning, Work};
 use crate::protocol::message::{AgentMessage, AssistantMessage};
 use crate::protocol::methods::chat::{ChatAbortParams, ChatInjectParams, ChatSendParams, Route};
@@ -79,10 +81,14 @@ pub(super) async fn check(cx: &Ctx, key: SessionKey, p: ChatSendParams) -> Reply
     check_session(cx, &key).await?;
     let is_slash = text.starts_with('/');
     let meaning = Meaning::of(&text, !p.attachments.is_empty(), cx, &key).await;
+    let mut when_stale = WhenStale::Renew;
     let (text, thinking, task) = match meaning {
         Meaning::Stop => (text, None, Task::Stop),
         Meaning::Plain(text, thinking) => (text, thinking, Task::Plain),
         Meaning::Command(command) => {
+            if command.begins_anew() {
+                when_stale = WhenStale::Keep;
+            }
             let line = command.line(&text);
             let work = command.work(cx, &key);
             let text = match &work {
@@ -94,6 +100,7 @@ pub(super) async fn check(cx: &Ctx, key: SessionKey, p: ChatSendParams) -> Reply
     };
     let mut request = send_request(cx, &p, key, &text).await?;
     request.thinking = thinking.or(request.thinking);
+    request.terms.when_stale = when_stale;
     if is_slash || !matches!(task, Task::Plain) {
         // Two commands are two, though they read the same.
         request.dedupe_text = None;

@@ -124,7 +124,11 @@ pub async fn abort(cx: Ctx, p: SessionsAbortParams) -> Reply<Value> {
 pub async fn reset(cx: Ctx, p: SessionsResetParams) -> Reply<Value> {
     let key = cx.enter_session(&p.key).await;
     interrupt(&cx, &key, &p.key).await?;
-    let workspace = cx.services.runs.parts().agent_of(&key).workspace;
+    let parts = cx.services.runs.parts();
+    parts.remember_session(&key).await;
+    // What has begun meanwhile ends as well.
+    interrupt(&cx, &key, &p.key).await?;
+    let workspace = parts.agent_of(&key).workspace;
     let (sessions, named) = (cx.services.sessions.clone(), key.clone());
     let resetting = async move { sessions.reset(&named, &workspace).await.map_err(unavailable) };
     let entry = cx.to_its_end("sessions.reset", resetting).await?;

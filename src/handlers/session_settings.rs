@@ -26,6 +26,7 @@ pub async fn create(cx: Ctx, p: SessionsCreateParams) -> Reply<Value> {
         Some(written) => Some(existing_parent(&cx, &written).await?),
         None => None,
     };
+    let replaced = parent.clone().filter(|_| p.emits_command_hooks);
     let settings = SessionSettings {
         label: p.label.map_or(Setting::Keep, Setting::Set),
         model: p.model.map_or(Setting::Keep, Setting::Set),
@@ -38,6 +39,9 @@ pub async fn create(cx: Ctx, p: SessionsCreateParams) -> Reply<Value> {
         Ok(())
     };
     let entry = edit(&cx, &key, settings, also).await?;
+    if let Some(replaced) = replaced {
+        cx.services.runs.parts().remember_session(&replaced).await;
+    }
     let mut answer = json!({"ok": true, "key": key.as_str(), "sessionId": entry.session_id,
         "entry": entry, "runStarted": false});
     if let Some(message) = p.message {

@@ -14,6 +14,9 @@ mod stop_reason;
 /// The provider of what the gateway itself says.
 const GATEWAY: &str = "openclaw";
 
+/// The model of its notes and of its answers to commands.
+pub const INJECTED: &str = "gateway-injected";
+
 /// One message of a conversation, told apart by `role`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "camelCase")]
@@ -127,7 +130,7 @@ impl AssistantMessage {
             content: vec![ContentBlock::text(text)],
             api: "openai-responses".into(),
             provider: GATEWAY.into(),
-            model: "gateway-injected".into(),
+            model: INJECTED.into(),
             usage: Usage::default(),
             stop_reason: StopReason::Stop,
             error_message: None,

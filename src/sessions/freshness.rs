@@ -11,7 +11,7 @@ use super::error::{At, SessionError};
 use super::service::Sessions;
 use super::steps::blocking;
 use super::transcript::head;
-use super::{SessionEntry, SessionKey, time};
+use super::{SessionEntry, SessionKey, WEBCHAT, time};
 use crate::config::{ResetPolicy, ResetType};
 
 impl Sessions {
@@ -42,7 +42,7 @@ impl Sessions {
     ) -> Result<bool, SessionError> {
         let channel = entry.channel.as_deref().or(entry.last_channel.as_deref());
         let policy =
-            self.inner.options.now().reset.policy(kind(key, entry), channel.or(Some("webchat")));
+            self.inner.options.now().reset.policy(kind(key, entry), channel.or(Some(WEBCHAT)));
         let began_at = match entry.session_started_at {
             Some(began_at) => began_at,
             None => self.header_time(key, entry).await?.unwrap_or(entry.updated_at),

@@ -27,7 +27,7 @@ const PAGE_MAX: usize = 6 * 1024 * 1024;
 /// images come near it.
 const READ_MAX: u64 = 256 * 1024 * 1024;
 
-const FAILED_BEFORE_TEXT: &str = "[assistant turn failed before producing content]";
+pub(super) const FAILED_BEFORE_TEXT: &str = "[assistant turn failed before producing content]";
 
 /// What a client wants to see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,6 +8,9 @@ use std::fmt;
 use crate::config::DmScope;
 pub use peer::{Peer, PeerKind};
 
+/// The channel of clients that chat with the gateway itself.
+pub const WEBCHAT: &str = "webchat";
+
 /// Longest agent id.
 const AGENT_ID_MAX: usize = 64;
 

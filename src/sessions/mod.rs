@@ -38,6 +38,7 @@ mod transcript;
 mod types;
 mod uploads;
 pub mod usage;
+mod words;
 
 pub mod key;
 
@@ -55,7 +56,7 @@ pub use entries::{Entries, EntryBody, EntryPlace, StoredTranscript, TranscriptEn
 pub use error::{SessionError, TranscriptError};
 pub use history::{Between, HistoryOptions, HistoryPage, TranscriptPart};
 pub use id::SessionId;
-pub use key::{AgentId, KeyRules, Peer, PeerKind, SessionKey};
+pub use key::{AgentId, KeyRules, Peer, PeerKind, SessionKey, WEBCHAT};
 pub use lookup::Lookup;
 pub use media::{MEDIA_MEMBER, Media, MediaError, NewMedia, StagedMedia, StoredMedia};
 pub use media_type::MediaType;
@@ -71,3 +72,4 @@ pub use types::{
     ForkedSession, SessionsOptions, StoredMessage,
 };
 pub use uploads::{About, Partial, Stock, Upload, Uploads};
+pub use words::Words;

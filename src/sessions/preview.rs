@@ -36,11 +36,7 @@ fn line(message: &Value, max_chars: usize) -> Option<Value> {
         .filter(|block| block.get("type").is_some_and(|kind| kind == "toolCall"))
         .filter_map(|block| member(block, "name"))
         .collect();
-    let texts: Vec<_> = blocks.iter().filter_map(|block| member(block, "text")).collect();
-    let mut text = match message.get("content") {
-        Some(Value::String(text)) => text.clone(),
-        _ => texts.join("\n"),
-    };
+    let mut text = text_of(message);
     if text.trim().is_empty() && !calls.is_empty() {
         text = format!("call {}", calls.join(", "));
     }
@@ -54,6 +50,18 @@ fn line(message: &Value, max_chars: usize) -> Option<Value> {
     };
     let text = text.trim();
     (!text.is_empty()).then(|| json!({"role": role, "text": cut(text, max_chars)}))
+}
+
+/// All texts of a message, on lines of their own.
+pub(super) fn text_of(message: &Value) -> String {
+    match message.get("content") {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(blocks)) => {
+            let texts = blocks.iter().filter_map(|block| block.get("text")?.as_str());
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        _ => String::new(),
+    }
 }
 
 /// Cuts with three dots; as in the original, lengths are UTF-16 units.

@@ -13,7 +13,7 @@ use super::display::{HEARTBEAT_KIND, JOB_KIND};
 use super::error::{At, SessionError, TranscriptError};
 use super::service::Sessions;
 use super::transcript::{Birth, NewEntry, NewKind, Place, Placed, Position, position};
-use super::{SessionId, SessionKey, TranscriptFacts, digest, paths, time};
+use super::{SessionId, SessionKey, TranscriptFacts, WEBCHAT, digest, paths, time};
 use crate::protocol::message::{AgentMessage, UserMessage};
 use crate::store::{NewSession, SessionEntry};
 use crate::support::{self, json, trouble};
@@ -21,9 +21,6 @@ use crate::support::{self, json, trouble};
 /// How long a reader waits until the index knows what he has found: it is no harm
 /// when the next one has to find it, too.
 const NOTE_LIMIT: Duration = Duration::from_millis(500);
-
-/// The channel of clients that chat with the gateway itself.
-const WEBCHAT: &str = "webchat";
 
 impl Sessions {
     pub(super) async fn existing(&self, key: &SessionKey) -> Result<SessionEntry, SessionError> {

@@ -75,6 +75,7 @@ mod profiles;
 mod push;
 mod queue;
 mod reload;
+mod remembered;
 mod reset;
 mod rest;
 mod restart;

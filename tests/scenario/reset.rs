@@ -13,7 +13,7 @@ use crate::support::{Gateway, GatewayOptions, MockProvider, default_config, now_
 const HOUR: i64 = 3_600_000;
 
 /// A state folder with one session, begun and last spoken in so many hours ago.
-fn with_session(state: &Path, key: &str, began: i64, spoken: i64) {
+pub fn with_session(state: &Path, key: &str, began: i64, spoken: i64) {
     let folder = state.join("agents/main/sessions");
     fs::create_dir_all(&folder).unwrap();
     let now = now_ms();

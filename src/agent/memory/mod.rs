@@ -3,12 +3,13 @@
 //! Owns: which files are memory, their chunks, the search. Promises: what was
 //! written before a search is found by it; no file outside of the workspace is
 //! memory. Must not: change a file; what dreams of the original left is for
-//! [`dreams`], and [`clear`](clear()) takes all away.
+//! [`dreams`], [`clear`](clear()) takes all away, and a session that begins anew adds one.
 
 mod chunks;
 mod clear;
 pub mod dreams;
 mod files;
+mod session;
 mod words;
 
 use crate::agent::reach::{Reach, ReachError};

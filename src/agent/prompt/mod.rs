@@ -17,11 +17,8 @@ use super::tools::Toolbox;
 use super::workspace::{Audience, Injected};
 use crate::config::{AgentSettings, ExecSandbox};
 use crate::providers::{ModelInfo, ThinkingLevel};
-use crate::sessions::{SessionEntry, SessionKey};
+use crate::sessions::{SessionEntry, SessionKey, WEBCHAT};
 use crate::support::blocking;
-
-/// Chats over the gateway are this channel.
-const CHANNEL: &str = "webchat";
 
 /// The tool that runs commands.
 const EXEC: &str = "exec";
@@ -94,7 +91,7 @@ impl Prompt {
             extra: entry.extra_system_prompt.clone(),
             is_minimal: false,
             instructions: None,
-            channel: entry.channel.clone().unwrap_or_else(|| CHANNEL.into()),
+            channel: entry.channel.clone().unwrap_or_else(|| WEBCHAT.into()),
             host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             now_ms: parts.clock.now_ms(),
             agent,

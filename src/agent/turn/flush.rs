@@ -7,8 +7,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
 use super::calls::not_made;
@@ -179,9 +177,7 @@ impl Turn<'_> {
 
     /// Today, where the user lives.
     fn day(&self) -> String {
-        let zone = self.parts.settings.now().workspace.user_timezone.clone();
-        let now = i64::try_from(self.parts.clock.now_ms()).ok();
-        let now = now.and_then(|now| Timestamp::from_millisecond(now).ok()).unwrap_or_default();
-        now.to_zoned(zone.unwrap_or_else(TimeZone::system)).date().to_string()
+        let now_ms = self.parts.clock.now_ms();
+        self.parts.settings.now().workspace.local_time(now_ms).date().to_string()
     }
 }

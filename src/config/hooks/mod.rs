@@ -1,9 +1,11 @@
 //! The `hooks` section: other programs tell or ask an agent something by HTTP.
 //!
-//! Owns: which paths there are, who may ask, and what a request comes to.
+//! Owns: which paths there are, who may ask, and what a request comes to; which hooks of the
+//! gateway's own events there are.
 //! Promises: what would open more than was meant is refused when the config is
 //! read; nothing of a request is ever run or filled in twice.
 
+mod internal;
 mod mapping;
 mod template;
 mod transform;
@@ -70,6 +72,9 @@ pub struct HooksSettings {
     pub allowed_session_key_prefixes: Option<Vec<String>>,
     /// Requests to other paths, the first that is meant.
     pub mappings: Vec<HookMapping>,
+    /// How many messages of a conversation that ends are kept as a memory of its agent;
+    /// `None` when nothing of it is.
+    pub session_memory: Option<usize>,
 }
 
 /// What of `hooks.gmail` has a meaning here.
@@ -99,10 +104,10 @@ pub(super) fn read(node: &Node<'_>, env: &Env) -> Result<HooksSettings, ConfigEr
         allow_request_session_key: node.member("allowRequestSessionKey")?.boolean()? == Some(true),
         allowed_session_key_prefixes: prefixes.filter(|all| !all.is_empty()),
         mappings: mappings(node)?,
+        session_memory: internal::session_memory(&node.member("internal")?)?,
     };
-    // They mean nothing here.
+    // It means nothing here.
     node.member("transformsDir")?.text()?;
-    node.member("internal")?.members()?;
     if settings.enabled {
         settings.check(node)?;
     }

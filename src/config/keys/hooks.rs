@@ -3,7 +3,7 @@
 use super::Kind::{
     Any, Boolean, Either, Integer, List, Map, Number, Object, Open, Secret, Text, Word,
 };
-use super::{Key, Kind, TEXTS, key};
+use super::{COUNT, Key, Kind, TEXTS, key};
 
 pub(super) const HOOKS: Key =
     key("hooks", Object(HOOKS_KEYS), "Requests of other programs, see docs/webhooks.md.");
@@ -39,7 +39,31 @@ const HOOKS_KEYS: &[Key] = &[
     )
     .advanced(),
     key("transformsDir", Text, "Accepted and without meaning: no programs are run.").advanced(),
-    key("internal", Map(&Any), "Accepted and without meaning: programs of OpenClaw.").advanced(),
+    key("internal", Open(INTERNAL, &Any), "What is done when something happens in the gateway.")
+        .advanced(),
+];
+
+const INTERNAL: &[Key] = &[
+    key("enabled", Boolean, "Whether all of it is done that has no entry, or none."),
+    key(
+        "entries",
+        Open(
+            &[key(
+                "session-memory",
+                Open(
+                    &[
+                        key("enabled", Boolean, "Whether it is done."),
+                        key("messages", COUNT, "How many messages are kept.").or("15"),
+                    ],
+                    &Any,
+                ),
+                "What was said last in a session becomes a file of its agent's memory when the \
+                 session begins anew.",
+            )],
+            &Any,
+        ),
+        "By their names; others than session-memory are programs of OpenClaw and mean nothing here.",
+    ),
 ];
 
 const ACTION: Kind = Word(&["wake", "agent"]);

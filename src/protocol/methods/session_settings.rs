@@ -26,6 +26,8 @@ pub struct SessionsCreateParams {
     pub parent_session_key: Option<String>,
     /// First message, if it is not blank: `task`, else `message`.
     pub message: Option<String>,
+    /// Whether it takes the place of its parent, so that hooks of `/new` are told of that one.
+    pub emits_command_hooks: bool,
 }
 
 impl Params for SessionsCreateParams {
@@ -38,8 +40,8 @@ impl Params for SessionsCreateParams {
             model: f.optional("model", non_empty()),
             parent_session_key: f.optional("parentSessionKey", non_empty()),
             message: None,
+            emits_command_hooks: f.optional("emitCommandHooks", boolean()) == Some(true),
         };
-        f.optional("emitCommandHooks", boolean());
         let said = [f.optional("task", text()), f.optional("message", text())];
         let message = said.into_iter().flatten().find(|text| !text.trim().is_empty());
         Self { message, ..params }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::error::{At, SessionError};
 use super::super::steps::blocking;
-use super::super::{SessionEntry, SessionId, SessionKey, SessionQuery, paths};
+use super::super::{SessionEntry, SessionId, SessionKey, SessionQuery, WEBCHAT, paths};
 use super::files::{self, TranscriptFile};
 use super::report::SessionUsage;
 use super::service::{ListedUsage, UsageError, UsageQuery, UsageReports};
@@ -56,7 +56,7 @@ impl Candidate {
 /// the gateway's own.
 fn channel(entry: &SessionEntry) -> Option<String> {
     let origin = || Some(entry.origin.as_ref()?.get("provider")?.as_str()?.to_owned());
-    let own = || entry.last_interaction_at.map(|_| "webchat".to_owned());
+    let own = || entry.last_interaction_at.map(|_| WEBCHAT.to_owned());
     entry.channel.clone().or_else(origin).or_else(|| entry.last_channel.clone()).or_else(own)
 }
 

@@ -24,6 +24,10 @@ fn refused(config: &Value) -> Option<String> {
     (!output.status.success()).then_some(said)
 }
 
+fn remembering(hook: Value) -> Value {
+    json!({"internal": {"entries": {"session-memory": hook}}})
+}
+
 #[tokio::test]
 async fn what_would_open_more_than_was_meant_is_refused_when_it_is_read() {
     let mock = MockProvider::start().await;
@@ -63,6 +67,12 @@ async fn what_would_open_more_than_was_meant_is_refused_when_it_is_read() {
             "hooks.mappings[0].transform.cases[0].when[0]: has a wrong pattern",
         ),
         (json!({"mappings": [{"transform": {"sett": {}}}]}), "unknown field `sett`"),
+        (
+            remembering(json!({"messages": 0})),
+            "session-memory.messages: must be a positive integer",
+        ),
+        (remembering(json!({"enabled": "yes"})), "session-memory.enabled: must be true or false"),
+        (remembering(json!([])), "hooks.internal.entries.session-memory: must be an object"),
         (json!({"mappings": [{"action": "run"}]}), "hooks.mappings[0].action: unknown variant"),
     ] {
         let config = with_hooks(&mock, &hooks);
