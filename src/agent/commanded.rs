@@ -24,6 +24,7 @@ use crate::telemetry::traces;
 use super::request::SendRequest;
 use super::run::{ActiveRun, RunEnd};
 use super::runs::{Accepted, Runs, SendError};
+use super::terms::WhenStale;
 
 /// What a command comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -236,10 +237,16 @@ impl Runs {
     ) -> Result<News, SendError> {
         let parts = self.parts();
         // A run that is under way keeps its transcript.
-        if self.active(&run.key).is_none() {
-            parts.renew_if_stale(run).await?;
-        }
-        Ok(match answer.await {
+        let renew = async |when| {
+            if run.terms.when_stale == when && self.active(&run.key).is_none() {
+                parts.renew_if_stale(run).await?;
+            }
+            Ok::<_, SendError>(())
+        };
+        renew(WhenStale::AtOnce).await?;
+        let answer = answer.await;
+        renew(WhenStale::Afterwards).await?;
+        Ok(match answer {
             CommandAnswer::Note(text) => {
                 let message = AssistantMessage::from_gateway(text, parts.clock.now_ms());
                 let id = Some(parts.ids.uuid());

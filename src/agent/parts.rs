@@ -31,7 +31,6 @@ use super::run::{ActiveRun, RunEnd};
 use super::session_events::SessionEvents;
 use super::skills::Skills;
 use super::tally::Tally;
-use super::terms::WhenStale;
 use super::tools::Tools;
 use super::unrecorded::{Ended, Unrecorded};
 use super::workspace::Workspaces;
@@ -225,9 +224,9 @@ impl RunsParts {
 
     /// Begins the session of a run anew when its message came too late for the
     /// old transcript. What the gateway asks by itself is no reason to: it goes on
-    /// with what was said last. A command that does so itself does more.
+    /// with what was said last.
     pub async fn renew_if_stale(&self, run: &ActiveRun) -> Result<(), SessionError> {
-        if run.terms.is_heartbeat || run.terms.when_stale == WhenStale::Keep {
+        if run.terms.is_heartbeat {
             return Ok(());
         }
         let workspace = self.agent_of(&run.key).workspace;

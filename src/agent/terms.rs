@@ -13,7 +13,7 @@ pub struct RunTerms {
     pub is_owner: bool,
     /// Whether it is a heartbeat: only an answer that says something is told.
     pub is_heartbeat: bool,
-    /// What becomes of a session that is too old for its message.
+    /// When a session begins anew that is too old for its message.
     pub when_stale: WhenStale,
     /// The model that answers, when it is not the session's.
     pub model: Option<String>,
@@ -44,14 +44,15 @@ impl RunTerms {
     }
 }
 
-/// What becomes of a session that is too old for a message.
+/// When a session begins anew that is too old for a message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WhenStale {
-    /// It begins anew before.
+    /// Before anything else.
     #[default]
-    Renew,
-    /// It stays: the message is a command by which it begins anew, whatever its age.
-    Keep,
+    AtOnce,
+    /// The message is a command by which it begins anew, whatever its age: where that was
+    /// refused.
+    Afterwards,
 }
 
 /// Whether everything that a run has heard comes from the owner.

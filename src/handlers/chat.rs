@@ -81,13 +81,13 @@ pub(super) async fn check(cx: &Ctx, key: SessionKey, p: ChatSendParams) -> Reply
     check_session(cx, &key).await?;
     let is_slash = text.starts_with('/');
     let meaning = Meaning::of(&text, !p.attachments.is_empty(), cx, &key).await;
-    let mut when_stale = WhenStale::Renew;
+    let mut when_stale = WhenStale::AtOnce;
     let (text, thinking, task) = match meaning {
         Meaning::Stop => (text, None, Task::Stop),
         Meaning::Plain(text, thinking) => (text, thinking, Task::Plain),
         Meaning::Command(command) => {
             if command.begins_anew() {
-                when_stale = WhenStale::Keep;
+                when_stale = WhenStale::Afterwards;
             }
             let line = command.line(&text);
             let work = command.work(cx, &key);

@@ -118,7 +118,7 @@ pub async fn restore(cx: Ctx, p: SessionsCheckpointParams) -> Reply<Value> {
     // Nothing is stopped for a checkpoint that there is not.
     let checkpoints = sessions.checkpoints(&key).await.map_err(unavailable)?;
     if checkpoints.iter().any(|it| it.checkpoint_id == p.checkpoint_id) {
-        interrupt(&cx, &key, &p.key).await?;
+        interrupt(&cx.services.runs, &key, &p.key).await?;
     }
     let restored = sessions.restore(&key, &p.checkpoint_id).await;
     let restored =

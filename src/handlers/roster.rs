@@ -127,7 +127,7 @@ async fn end_sessions(cx: &Ctx, id: &AgentId) {
     };
     for row in rows {
         let key = SessionKey::from_canonical(&row.key);
-        if let Err(error) = interrupt(cx, &key, &row.key).await {
+        if let Err(error) = interrupt(&cx.services.runs, &key, &row.key).await {
             tracing::warn!(session = %key, error = error.message, "a removed agent still runs");
         }
         match cx.services.sessions.delete(&key, true).await {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::chat;
 use super::sessions::unavailable;
-use crate::agent::{AbortReason, Change, Deletion, Family};
+use crate::agent::{AbortReason, Change, Deletion, Family, Runs};
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::chat::ChatSendParams;
 use crate::protocol::methods::sessions::{
@@ -123,14 +123,17 @@ pub async fn abort(cx: Ctx, p: SessionsAbortParams) -> Reply<Value> {
 /// end.
 pub async fn reset(cx: Ctx, p: SessionsResetParams) -> Reply<Value> {
     let key = cx.enter_session(&p.key).await;
-    interrupt(&cx, &key, &p.key).await?;
-    let parts = cx.services.runs.parts();
-    parts.remember_session(&key).await;
-    // What has begun meanwhile ends as well.
-    interrupt(&cx, &key, &p.key).await?;
-    let workspace = parts.agent_of(&key).workspace;
-    let (sessions, named) = (cx.services.sessions.clone(), key.clone());
-    let resetting = async move { sessions.reset(&named, &workspace).await.map_err(unavailable) };
+    let (services, named) = (Arc::clone(&cx.services), key.clone());
+    let resetting = async move {
+        let (runs, parts) = (&services.runs, services.runs.parts());
+        interrupt(runs, &named, &p.key).await?;
+        if parts.remember_session(&named).await {
+            // What has begun meanwhile ends as well.
+            interrupt(runs, &named, &p.key).await?;
+        }
+        let workspace = parts.agent_of(&named).workspace;
+        services.sessions.reset(&named, &workspace).await.map_err(unavailable)
+    };
     let entry = cx.to_its_end("sessions.reset", resetting).await?;
     cx.services.runs.parts().processes.end_of_session(&key);
     let mut answer = json!({"ok": true, "key": key.as_str(), "entry": entry});
@@ -152,7 +155,7 @@ pub async fn delete(cx: Ctx, p: SessionsDeleteParams) -> Reply<Value> {
     if key == main {
         return Err(ErrorShape::invalid(format!("Cannot delete the main session ({main}).")));
     }
-    interrupt(&cx, &key, &p.key).await?;
+    interrupt(&cx.services.runs, &key, &p.key).await?;
     let (sessions, named) = (cx.services.sessions.clone(), key.clone());
     let deleting =
         async move { sessions.delete(&named, !p.delete_transcript).await.map_err(unavailable) };
@@ -169,8 +172,8 @@ pub async fn delete(cx: Ctx, p: SessionsDeleteParams) -> Reply<Value> {
     Ok(answer)
 }
 
-pub(super) async fn interrupt(cx: &Ctx, key: &SessionKey, written: &str) -> Reply<()> {
-    let stopped = cx.services.runs.interrupt(key, AbortReason::Interrupt).await;
+pub(super) async fn interrupt(runs: &Runs, key: &SessionKey, written: &str) -> Reply<()> {
+    let stopped = runs.interrupt(key, AbortReason::Interrupt).await;
     stopped.map(|_| ()).map_err(|_| {
         ErrorShape::unavailable(format!(
             "Session {written} is still active; try again in a moment."

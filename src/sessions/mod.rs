@@ -72,4 +72,4 @@ pub use types::{
     ForkedSession, SessionsOptions, StoredMessage,
 };
 pub use uploads::{About, Partial, Stock, Upload, Uploads};
-pub use words::Words;
+pub use words::{LastWords, Words};

@@ -1,7 +1,7 @@
 //! What person and agent have said to each other.
 //!
-//! Promises: nothing of the gateway itself, of other sessions, of jobs and heartbeats, of
-//! tools. Must not: read more than a page of history.
+//! Promises: nothing of the gateway itself, of tools, or what other sessions, jobs and
+//! heartbeats ask. Must not: read more than a page of history.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::protocol::message::INJECTED;
 use super::history::{FAILED_BEFORE_TEXT, HistoryOptions};
 use super::preview::text_of;
 use super::service::Sessions;
-use super::{SessionError, SessionKey};
+use super::{SessionEntry, SessionError, SessionKey};
 
 /// Messages that are looked at: most may be those of tools.
 const LOOKED_AT: usize = 1_000;
@@ -27,9 +27,18 @@ pub struct Words {
     pub text: String,
 }
 
+/// What was said last in a session.
+#[derive(Debug)]
+pub struct LastWords {
+    /// The session, as it is with this transcript.
+    pub entry: SessionEntry,
+    /// The newest of its messages, in their order.
+    pub words: Vec<Words>,
+}
+
 impl Sessions {
-    /// What was said last in a session, at most `count` messages in their order; nothing
-    /// when none of them is of a person.
+    /// At most `count` messages of what was said last; `None` where none of a person is
+    /// among those of a page of history.
     ///
     /// # Errors
     /// When index or transcript cannot be read.
@@ -37,10 +46,12 @@ impl Sessions {
         &self,
         key: &SessionKey,
         count: usize,
-    ) -> Result<Vec<Words>, SessionError> {
+    ) -> Result<Option<LastWords>, SessionError> {
         let options = HistoryOptions { limit: LOOKED_AT, ..HistoryOptions::default() };
         let page = self.history(key, options).await?;
-        Ok(last(page.messages.iter().filter_map(words).collect(), count))
+        let words = last(page.messages.iter().filter_map(words).collect(), count);
+        let entry = page.entry.filter(|_| !words.is_empty());
+        Ok(entry.map(|entry| LastWords { entry, words }))
     }
 }
 

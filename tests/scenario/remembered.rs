@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::reset::with_session;
-use crate::stage::{Api, admin, ask, call, config, told};
-use crate::support::{Gateway, GatewayOptions, MockProvider, default_config};
+use crate::stage::{Api, admin, ask, call, config, connect, lines, told};
+use crate::support::client::standard_connect;
+use crate::support::{Gateway, GatewayOptions, MockProvider};
 
 const WELL: &str = "@mock text text=\"It is well\"";
 
@@ -98,21 +99,57 @@ async fn nothing_is_kept_unless_somebody_wants_it() {
     }
 }
 
-#[tokio::test]
-async fn a_stale_session_is_remembered_by_the_command_that_begins_it_anew() {
-    let mut config = default_config("127.0.0.1:9");
+/// A gateway that remembers, with a session that is so many hours old.
+async fn with_old(key: &str, hours: i64) -> (Gateway, MockProvider) {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
     config["hooks"] = json!({"internal": {"enabled": true}});
     let root = TempDir::with_prefix("clawgate-test-").unwrap();
-    // Whatever the time is, 25 hours ago is before the last reset.
-    with_session(&root.path().join("state"), "agent:main:main", 25, 25);
+    with_session(&root.path().join("state"), key, hours, hours);
     let options = GatewayOptions::with_config(config);
-    let gateway = Gateway::start_in(root, options).await.unwrap();
-    let mut client = admin(&gateway).await;
+    (Gateway::start_in(root, options).await.unwrap(), mock)
+}
+
+/// Too old for another message: whatever the time is, 25 hours ago is before the last reset.
+async fn stale() -> (Gateway, MockProvider) {
+    with_old("agent:main:main", 25).await
+}
+
+#[tokio::test]
+async fn a_stale_session_is_remembered_by_the_command_that_begins_it_anew() {
+    for (command, first) in [("/new", "✅ New session started."), (&format!("/new {WELL}"), WELL)]
+    {
+        let (gateway, _mock) = stale().await;
+        let mut client = admin(&gateway).await;
+        ask(&mut client, "main", command, "run-1").await;
+        let [(name, text)] = &memories(&gateway)[..] else { panic!("{:?}", memories(&gateway)) };
+        assert!(name.ends_with("-s-old.md"), "{name}");
+        assert!(text.ends_with("## Conversation Summary\n\nuser: long ago\n"), "{text}");
+        assert_eq!(told(&mut client, "main").await[0].1, first, "it has begun anew");
+    }
+}
+
+#[tokio::test]
+async fn a_stale_session_begins_anew_by_its_age_where_the_command_is_refused() {
+    let (gateway, _mock) = stale().await;
+    let scopes = standard_connect(&["operator.read", "operator.write"]);
+    let mut client = connect(&gateway, &scopes).await;
     ask(&mut client, "main", "/new", "run-1").await;
-    let [(name, text)] = &memories(&gateway)[..] else { panic!("{:?}", memories(&gateway)) };
-    assert!(name.ends_with("-s-old.md"), "{name}");
-    assert!(text.ends_with("## Conversation Summary\n\nuser: long ago\n"), "{text}");
-    assert_eq!(told(&mut client, "main").await.len(), 1, "it has begun anew");
+    let said = told(&mut client, "main").await;
+    assert_eq!(said, lines(&[("assistant", "⚠️ /new: missing scope: operator.admin")]));
+    assert!(memories(&gateway).is_empty());
+}
+
+#[tokio::test]
+async fn nothing_of_an_agent_that_is_gone_goes_into_the_memory_of_another() {
+    let (gateway, _mock) = with_old("agent:gone:main", 1).await;
+    let mut client = admin(&gateway).await;
+    let gone = json!({"key": "agent:gone:main"});
+    let before = told(&mut client, "agent:gone:main").await;
+    assert_eq!(before, lines(&[("user", "long ago")]));
+    call(&mut client, "sessions.reset", gone).await;
+    assert!(told(&mut client, "agent:gone:main").await.is_empty());
+    assert!(memories(&gateway).is_empty());
 }
 
 #[tokio::test]

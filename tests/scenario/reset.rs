@@ -14,7 +14,8 @@ const HOUR: i64 = 3_600_000;
 
 /// A state folder with one session, begun and last spoken in so many hours ago.
 pub fn with_session(state: &Path, key: &str, began: i64, spoken: i64) {
-    let folder = state.join("agents/main/sessions");
+    let agent = key.split(':').nth(1).unwrap();
+    let folder = state.join("agents").join(agent).join("sessions");
     fs::create_dir_all(&folder).unwrap();
     let now = now_ms();
     let index = json!({key: {"sessionId": "s-old", "updatedAt": now, "thinkingLevel": "low",

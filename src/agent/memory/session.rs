@@ -1,6 +1,6 @@
 //! What a session was about, kept when it begins anew: the hook `session-memory` of OpenClaw.
 //!
-//! Promises: each conversation gets a file of its own, in the folder that is searched for
+//! Promises: no file holds two conversations; each is in the folder that is searched for
 //! memories, with what was said last as it was said; who cannot write it is told so in the
 //! log, and nobody is kept from beginning anew.
 
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::agent::parts::RunsParts;
 use crate::agent::reach::{Reach, ReachError};
-use crate::sessions::{SessionError, SessionKey, WEBCHAT, Words};
+use crate::sessions::{LastWords, SessionError, SessionKey, WEBCHAT, Words};
 use crate::support::blocking;
 
 /// How long a workspace may take: it may be on a disk that does not answer.
@@ -32,28 +32,30 @@ enum KeepError {
 }
 
 impl RunsParts {
-    /// Keeps what a session was about, which is to begin anew, if that is wanted.
-    pub async fn remember_session(&self, key: &SessionKey) {
-        let Some(count) = self.settings.now().hooks.session_memory else { return };
+    /// Keeps what a session was about, which is to begin anew; whether that is wanted.
+    pub async fn remember_session(&self, key: &SessionKey) -> bool {
+        let Some(count) = self.settings.now().hooks.session_memory else { return false };
         match self.keep_session(key, count).await {
             Ok(Some(path)) => tracing::info!(session = %key, path, "a session is remembered"),
             Ok(None) => {}
             Err(error) => tracing::warn!(session = %key, %error, "a session is not remembered"),
         }
+        true
     }
 
-    /// The path in the workspace; `None` where no person has said anything.
+    /// The path in the workspace; `None` where no person has said anything, or nobody has
+    /// the workspace any more.
     async fn keep_session(
         &self,
         key: &SessionKey,
         count: usize,
     ) -> Result<Option<String>, KeepError> {
-        let Some(entry) = self.sessions.entry(key).await? else { return Ok(None) };
-        let words = self.sessions.last_words(key, count).await?;
-        if words.is_empty() {
+        let settings = self.settings.now();
+        if !settings.agents.has(key.agent(&self.keys.now()).as_str()) {
             return Ok(None);
         }
-        let settings = self.settings.now();
+        let said = self.sessions.last_words(key, count).await?;
+        let Some(LastWords { entry, words }) = said else { return Ok(None) };
         let ended = EndedSession {
             key: key.to_string(),
             id: entry.session_id,
@@ -133,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn each_conversation_has_a_file_with_what_was_said() {
+    fn no_file_holds_two_conversations_and_each_has_what_was_said() {
         let scene = Scene::new();
         let paths = ["customer-1001", "customer-1002"].map(|id| {
             let path = ended(id).keep(&scene.reach(true)).unwrap();
