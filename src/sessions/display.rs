@@ -136,6 +136,18 @@ pub(super) fn show(message: Value, id: &str, seq: u64, view: &View) -> Option<Va
     Some(Value::Object(message))
 }
 
+/// All texts of a message in display form, on lines of their own.
+pub fn shown_text(message: &Value) -> String {
+    match message.get("content") {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(blocks)) => {
+            let texts = blocks.iter().filter_map(|block| block.get("text")?.as_str());
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        _ => String::new(),
+    }
+}
+
 /// The mark that stands where earlier messages were summed up.
 pub(super) fn compaction(id: &str, seq: u64, timestamp: u64) -> Value {
     json!({

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::support::json;
 
+use super::display::shown_text;
 use super::history::HistoryOptions;
 use super::service::Sessions;
 use super::{SessionError, SessionKey};
@@ -36,7 +37,7 @@ fn line(message: &Value, max_chars: usize) -> Option<Value> {
         .filter(|block| block.get("type").is_some_and(|kind| kind == "toolCall"))
         .filter_map(|block| member(block, "name"))
         .collect();
-    let mut text = text_of(message);
+    let mut text = shown_text(message);
     if text.trim().is_empty() && !calls.is_empty() {
         text = format!("call {}", calls.join(", "));
     }
@@ -50,18 +51,6 @@ fn line(message: &Value, max_chars: usize) -> Option<Value> {
     };
     let text = text.trim();
     (!text.is_empty()).then(|| json!({"role": role, "text": cut(text, max_chars)}))
-}
-
-/// All texts of a message, on lines of their own.
-pub(super) fn text_of(message: &Value) -> String {
-    match message.get("content") {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Array(blocks)) => {
-            let texts = blocks.iter().filter_map(|block| block.get("text")?.as_str());
-            texts.collect::<Vec<_>>().join("\n")
-        }
-        _ => String::new(),
-    }
 }
 
 /// Cuts with three dots; as in the original, lengths are UTF-16 units.

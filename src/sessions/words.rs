@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::protocol::message::INJECTED;
 
+use super::display::shown_text;
 use super::history::{FAILED_BEFORE_TEXT, HistoryOptions};
-use super::preview::text_of;
 use super::service::Sessions;
 use super::{SessionEntry, SessionError, SessionKey};
 
@@ -66,7 +66,7 @@ fn last(mut all: Vec<Words>, count: usize) -> Vec<Words> {
 fn words(message: &Value) -> Option<Words> {
     let is = |pointer, word: &str| message.pointer(pointer).is_some_and(|value| value == word);
     let is_user = is("/role", "user");
-    let text = text_of(message).trim().to_owned();
+    let text = shown_text(message).trim().to_owned();
     let is_theirs = if is_user {
         !text.starts_with('/')
             && (message.get("provenance").is_none() || is("/provenance/kind", OF_A_PERSON))

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use crate::agent::report::{Family, RunReport};
 use crate::agent::request::SendRequest;
 use crate::agent::run::{AbortReason, RunEnd};
@@ -12,7 +10,7 @@ use crate::agent::runs::{Accepted, Runs, SendError};
 use crate::agent::terms::RunTerms;
 use crate::auth::Owner;
 use crate::protocol::message::UserMessage;
-use crate::sessions::{HistoryOptions, SessionEntry, SessionError, SessionKey};
+use crate::sessions::{HistoryOptions, SessionEntry, SessionError, SessionKey, shown_text};
 use crate::store::{StoreError, SubagentQuery, SubagentRow, SubagentState};
 
 use super::Outcome;
@@ -283,7 +281,7 @@ impl Runs {
         let page = self.parts.sessions.history(&child, options).await;
         let messages = page.map(|page| page.messages).unwrap_or_default();
         let said = messages.iter().rev().filter(|message| message["role"] != "user");
-        said.map(text_of).find(|text| !text.trim().is_empty()).unwrap_or_default()
+        said.map(shown_text).find(|text| !text.trim().is_empty()).unwrap_or_default()
     }
 
     pub(super) async fn move_subagent(
@@ -334,16 +332,5 @@ impl Runs {
             }
         };
         self.parts.sessions.update(child, close).await
-    }
-}
-
-fn text_of(message: &Value) -> String {
-    match &message["content"] {
-        Value::String(text) => text.clone(),
-        Value::Array(blocks) => {
-            let texts = blocks.iter().filter_map(|block| block["text"].as_str());
-            texts.collect::<Vec<_>>().join("\n")
-        }
-        _ => String::new(),
     }
 }

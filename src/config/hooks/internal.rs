@@ -43,7 +43,10 @@ mod tests {
 
     #[test]
     fn it_is_wanted_when_it_or_all_are_and_neither_is_off() {
-        let with = |all: Value, entry: Value| json!({"enabled": all, "entries": {"session-memory": entry, "other": {"a": 1}}});
+        let with = |all: Value, entry: Value| {
+            let entries = json!({"session-memory": entry, "other": {"a": 1}});
+            json!({"enabled": all, "entries": entries})
+        };
         let (none, on, off) = (Value::Null, json!({"enabled": true}), json!({"enabled": false}));
         for (value, expected) in [
             (json!({}), None),
