@@ -1649,6 +1649,9 @@ pub fn glob(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
         Some((head, tail)) => text.strip_prefix(head).is_some_and(|rest| {
+            if !tail.contains('*') {
+                return rest.ends_with(tail);
+            }
             rest.char_indices()
                 .map(|(at, _)| at)
                 .chain([rest.len()])
