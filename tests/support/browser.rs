@@ -19,8 +19,8 @@ use super::{debian, node};
 const STEPS_LIMIT: Duration = Duration::from_secs(180);
 /// How long all of it may take.
 const LIMIT: Duration = Duration::from_secs(300);
-/// What the browser is called by distributions. The first one has the engine of the
-/// others without what draws windows around pages, which takes two thirds of the time.
+/// What the browser is called by distributions. The first one is the engine of the others
+/// without what draws windows around pages, and needs two thirds of their time.
 const PROGRAMS: [&str; 4] =
     ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"];
 
