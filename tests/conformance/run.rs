@@ -46,6 +46,9 @@ pub async fn run_all(corpus: &Corpus, names: &[(String, bool)]) -> Vec<Verdict> 
 /// Replays one trace against a gateway of its own.
 async fn run(trace: &Trace, passes: bool) -> Verdict {
     let provider = MockProvider::start().await;
+    for (_, message) in setup::STOPPED_FIRST.iter().filter(|(name, _)| *name == trace.name) {
+        provider.hold(message);
+    }
     let mut options = GatewayOptions::with_config(setup::config(&trace.name, provider.address()));
     options.env = setup::environment(&trace.name);
     let gateway = match Gateway::try_start(options).await {

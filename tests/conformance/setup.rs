@@ -219,6 +219,15 @@ pub fn environment(trace: &str) -> Vec<(String, String)> {
     quick.then_some(limit).into_iter().collect()
 }
 
+/// Messages of runs that the recording stops before they say anything: the original takes
+/// most of a second until it asks its model, in which the next requests came. Here the model
+/// is asked at once, and does not answer these.
+pub const STOPPED_FIRST: &[(&str, &str)] = &[
+    ("methods/chat", "@mock text text=\"hello there\""),
+    ("methods/sessions", "@mock text text=\"sent\""),
+    ("methods/sessions", "@mock text text=\"steered\""),
+];
+
 /// Requests that are not sent, because what the original does with them would
 /// make all that follows another recording: trace, request id, why.
 pub const NOT_SENT: &[(&str, &str, &str)] = &[(

@@ -82,6 +82,20 @@ async fn a_failure_has_its_status_and_can_cut_the_stream() {
 }
 
 #[tokio::test]
+async fn a_held_message_gets_no_answer_and_others_do() {
+    let provider = MockProvider::start().await;
+    provider.hold("text=\"held\"");
+    let held = user("@mock text text=\"held\" delay=1");
+    let mut waiting = Box::pin(openai(&provider, held, true));
+    let other = tokio::select! {
+        answer = &mut waiting => panic!("{answer}"),
+        answer = openai(&provider, user("@mock text text=\"told\" delay=50"), true) => answer,
+    };
+    assert_eq!(pieces(&other, DELTA).concat(), "told");
+    assert_eq!(provider.requests().len(), 2);
+}
+
+#[tokio::test]
 async fn a_tool_is_called_once_and_then_spoken_of() {
     let provider = MockProvider::start().await;
     let script = "@mock tool name=read args={\"path\":\"a.txt\"} pre=\"Look.\" then=\"Read.\"";

@@ -44,12 +44,20 @@ struct Shared {
     broken: Mutex<HashMap<String, Failure>>,
     /// How many tokens models read.
     windows: Mutex<HashMap<String, usize>>,
+    /// Messages that get no answer.
+    held: Mutex<Vec<String>>,
     /// Whether requests with pictures are refused.
     is_blind: AtomicBool,
     serial: AtomicU64,
 }
 
 impl Shared {
+    /// Whether the request waits until its caller goes away.
+    fn holds(&self, body: &Value) -> bool {
+        let text = plan::user_text(&body["messages"]);
+        self.held.lock().iter().any(|message| text.contains(message))
+    }
+
     /// How a request is refused for what it holds.
     fn refuses(&self, body: &Value) -> Option<Failure> {
         let messages = body["messages"].to_string();
@@ -107,6 +115,11 @@ impl MockProvider {
         self.shared.broken.lock().insert(model_or_key.to_owned(), failure(status, message));
     }
 
+    /// From now on this message gets no answer: its caller waits until it gives up.
+    pub fn hold(&self, message: &str) {
+        self.shared.held.lock().push(message.to_owned());
+    }
+
     /// From now on this model refuses longer conversations.
     pub fn limit(&self, model: &str, tokens: usize) {
         self.shared.windows.lock().insert(model.to_owned(), tokens);
@@ -155,6 +168,9 @@ async fn serve(
     let call = logged(&method, &uri, &headers, &body);
     let names = [model_of(&body), key_of(&call.headers)];
     shared.log.lock().push(call);
+    if shared.holds(&body) {
+        std::future::pending::<()>().await;
+    }
     let broken = names.iter().find_map(|name| shared.broken.lock().get(name).cloned());
     if let Some(failure) = broken.or_else(|| shared.refuses(&body)) {
         let error = json!({ "type": failure.kind, "message": failure.message });

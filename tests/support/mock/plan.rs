@@ -43,9 +43,14 @@ struct Turn {
     last_tool: String,
 }
 
+/// What the user said last, in messages of either dialect.
+pub fn user_text(messages: &Value) -> String {
+    turn_of(messages).user_text
+}
+
 /// The plan for these messages, of either dialect.
 pub fn plan(messages: &Value) -> Plan {
-    let turn = locate(messages.as_array().map(Vec::as_slice).unwrap_or_default());
+    let turn = turn_of(messages);
     let script = Directive::parse(&turn.user_text);
     let chunks = |default| usize::try_from(script.number("n", default)).unwrap();
     let mut plan =
@@ -101,6 +106,10 @@ fn call_tools(script: &Directive, turn: &Turn, plan: &mut Plan) {
     } else if turn.rounds == 0 {
         plan.text = script.text("pre").map(|text| cut(&text, 2)).unwrap_or_default();
     }
+}
+
+fn turn_of(messages: &Value) -> Turn {
+    locate(messages.as_array().map(Vec::as_slice).unwrap_or_default())
 }
 
 /// Walks back from the end: tool rounds already done, then the user messages
