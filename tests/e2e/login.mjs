@@ -12,7 +12,7 @@
 // read there, whether going back leads to before the link, what loading again
 // shows, what the same link says in this browser and in another one, what could be
 // read after signing out, and where the code was seen.
-export default async function ({ page, context, browser, args }) {
+export default async function ({ page, context, args }) {
   const { url, code, inside, leave, before: known } = args;
   const seen = [];
   const note = (what, text) => text?.includes(code) && seen.push(`${what}: ${text}`);
@@ -51,7 +51,9 @@ export default async function ({ page, context, browser, args }) {
   // In a tab of its own: what is between two addresses that differ in their
   // fragments only is no navigation.
   told.again = await refused(await context.newPage());
-  told.elsewhere = await refused(await (await browser.newContext()).newPage());
+  const other = await context.browser().newContext();
+  told.elsewhere = await refused(await other.newPage());
+  await other.close();
 
   if (leave.at) await page.goto(leave.at);
   await page.getByRole("button", { name: leave.button }).click();

@@ -1,19 +1,23 @@
-// Runs a module of steps in a real Chromium, and prints what it returns as JSON.
+// Runs modules of steps in a real Chromium, and prints what they return as JSON.
 //
-// stdin: {chromium, steps, args, pages, names, trusted, limitMs}
+// stdin, a line for each run: {id, chromium, steps, args, pages, names, trusted, limitMs}
+//   id        names the answer to it
 //   chromium  path of the program
 //   steps     path of a module whose default export is called with
-//             {page, context, browser, args}
+//             {page, context, args}
 //   args      what the steps are told
 //   pages     {url: html}: pages of any origin that nobody has to serve
 //   names     host names that lead to this machine
 //   trusted   PEM files; their certificates are believed, whoever signed them
-//   limitMs   after this the browser is closed and the steps have failed
-// Whatever else the browser asks for by name is not found: it reaches this
-// machine only. What pages print, and their errors, go to stderr.
+//   limitMs   after this the page is closed and the steps have failed
+// stdout, a line for each: {id, said, result} or {id, said, error}
+//   said      what pages printed, and their errors
+// Runs have nothing in common but the program that shows their pages; those with names or
+// certificates of their own have one for themselves. Whatever else it asks for by name is
+// not found: it reaches this machine only. At the end of stdin everything is closed.
 import { createHash, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { text } from "node:stream/consumers";
+import { createInterface } from "node:readline";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 
@@ -50,26 +54,47 @@ function open(context, pages) {
   return Promise.all(Object.entries(pages).map(serve));
 }
 
-const wanted = JSON.parse(await text(process.stdin));
 // What is slow on a busy machine is not wrong: the limit is that of all steps.
-const timeout = wanted.limitMs / 2;
-const browser = await chromium.launch({ executablePath: wanted.chromium, args: flags(wanted), timeout });
-const late = setTimeout(() => {
-  console.error(`the steps took longer than ${wanted.limitMs} ms`);
-  process.exitCode = 1;
-  browser.close();
-}, wanted.limitMs);
-try {
-  const context = await browser.newContext();
-  context.setDefaultTimeout(timeout);
-  await open(context, wanted.pages);
-  const page = await context.newPage();
-  page.on("console", (message) => console.error(`page: ${message.text()}`));
-  page.on("pageerror", (error) => console.error(`page: ${error}`));
-  const steps = (await import(pathToFileURL(wanted.steps))).default;
-  const result = await steps({ page, context, browser, args: wanted.args });
-  process.stdout.write(JSON.stringify(result ?? null));
-} finally {
-  clearTimeout(late);
-  await browser.close();
+function launch(wanted) {
+  const timeout = wanted.limitMs / 2;
+  return chromium.launch({ executablePath: wanted.chromium, args: flags(wanted), timeout });
 }
+
+let shared;
+
+async function run(wanted, said) {
+  const isPlain = wanted.names.length + wanted.trusted.length === 0;
+  const browser = await (isPlain ? (shared ??= launch(wanted)) : launch(wanted));
+  // What moves is drawn over and over, by all cores.
+  const context = await browser.newContext({ reducedMotion: "reduce" });
+  let late;
+  const limit = new Promise((_, fail) => {
+    const error = new Error(`the steps took longer than ${wanted.limitMs} ms`);
+    late = setTimeout(() => fail(error), wanted.limitMs);
+  });
+  try {
+    context.setDefaultTimeout(wanted.limitMs / 2);
+    await open(context, wanted.pages);
+    const page = await context.newPage();
+    page.on("console", (message) => said.push(`page: ${message.text()}`));
+    page.on("pageerror", (error) => said.push(`page: ${error}`));
+    const steps = (await import(pathToFileURL(wanted.steps))).default;
+    return await Promise.race([steps({ page, context, args: wanted.args }), limit]);
+  } finally {
+    clearTimeout(late);
+    await (isPlain ? context : browser).close();
+  }
+}
+
+async function answer(wanted) {
+  const said = [];
+  const told = await run(wanted, said).then(
+    (result) => ({ result: result ?? null }),
+    (error) => ({ error: error.stack ?? String(error) }),
+  );
+  process.stdout.write(`${JSON.stringify({ id: wanted.id, said, ...told })}\n`);
+}
+
+createInterface({ input: process.stdin })
+  .on("line", (line) => answer(JSON.parse(line)))
+  .on("close", () => process.exit());
