@@ -14,7 +14,7 @@ use super::trace::{Line, Trace, What};
 use crate::support::{DeviceKey, WsClient};
 
 /// Each step of the prelude may take this long.
-const LIMIT: Duration = Duration::from_secs(5);
+const LIMIT: Duration = Duration::from_secs(30);
 /// Ids of the prelude's requests begin so.
 const MARK: &str = "prelude-";
 

@@ -18,9 +18,9 @@ use crate::support::{Gateway, GatewayOptions, MockProvider};
 /// More gateways than this disturb each other on a small machine.
 const AT_ONCE: usize = 3;
 /// How much longer than its recording a trace may take …
-const MARGIN: Duration = Duration::from_secs(15);
+const MARGIN: Duration = Duration::from_secs(45);
 /// … and how long at all.
-const LONGEST: Duration = Duration::from_secs(45);
+const LONGEST: Duration = Duration::from_secs(90);
 /// The same of those that are not known to pass: each frame that they wait for in vain costs
 /// patience.
 const MARGIN_IN_VAIN: Duration = Duration::from_secs(120);

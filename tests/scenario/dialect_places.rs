@@ -14,7 +14,7 @@ use crate::support::client::{ALL_SCOPES, WsClient};
 use crate::support::{Gateway, GatewayOptions, default_config};
 
 const STATUS: &str = "/api/claude/auth-status";
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(30);
 
 fn options(dialects: &Value) -> GatewayOptions {
     let mut config = default_config("127.0.0.1:9");

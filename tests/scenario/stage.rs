@@ -12,7 +12,7 @@ use crate::support::client::{ALL_SCOPES, standard_connect};
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient, default_config};
 
 /// How long a run may take that a test waits for.
-pub const RUN_LIMIT: Duration = Duration::from_secs(20);
+pub const RUN_LIMIT: Duration = Duration::from_secs(60);
 
 /// The API that the gateway's default model is asked by.
 #[derive(Debug, Clone, Copy)]

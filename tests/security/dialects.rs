@@ -16,7 +16,7 @@ use crate::support::client::standard_connect;
 use crate::support::guest::Guest;
 use crate::support::{DeviceKey, Gateway, GatewayOptions, SECRET, WsClient, default_config};
 
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(60);
 
 async fn gateway(rate_limit: Option<Value>) -> Gateway {
     let mut config = default_config("127.0.0.1:9");

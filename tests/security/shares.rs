@@ -178,7 +178,7 @@ async fn sharing_is_off_unless_the_configuration_says_otherwise_and_needs_an_adm
 /// Questions to each of the sessions that are talked in at the same time.
 const TALKS: usize = 5;
 /// How long a test waits for what must happen.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(60);
 
 async fn watch(
     gateway: &Gateway,

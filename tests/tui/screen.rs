@@ -11,7 +11,7 @@ use crate::support::Gateway;
 use crate::support::pty::Pty;
 
 /// How long something may take to be on the screen.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(10);
 /// What the terminal of [`Pty`] has at first.
 const ROWS: u16 = 30;

@@ -12,7 +12,7 @@ use crate::control_ui::http;
 use crate::stage::{Api, admin, ask, call, scripted};
 use crate::support::{Gateway, SECRET};
 
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// What a stream has told.
 pub struct Told {

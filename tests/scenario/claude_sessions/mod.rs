@@ -18,7 +18,7 @@ use crate::support::config::SECRET;
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
 /// How long a turn may take that a test waits for.
-pub const TURN: Duration = Duration::from_secs(20);
+pub const TURN: Duration = Duration::from_secs(60);
 
 /// A gateway with a session, its id, and a client of the main protocol.
 pub struct Scene {

@@ -20,7 +20,7 @@ use crate::support::{Gateway, WsClient};
 
 /// How long a change may take until it is in use: the file is watched, and left
 /// alone for a moment.
-const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// The file as it is now.
 fn config(gateway: &Gateway) -> Value {
