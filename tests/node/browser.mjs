@@ -67,19 +67,22 @@ async function run(wanted, said) {
   const browser = await (isPlain ? (shared ??= launch(wanted)) : launch(wanted));
   // What moves is drawn over and over, by all cores.
   const context = await browser.newContext({ reducedMotion: "reduce" });
-  let late;
-  const limit = new Promise((_, fail) => {
-    const error = new Error(`the steps took longer than ${wanted.limitMs} ms`);
-    late = setTimeout(() => fail(error), wanted.limitMs);
-  });
-  try {
+  const play = async () => {
     context.setDefaultTimeout(wanted.limitMs / 2);
     await open(context, wanted.pages);
     const page = await context.newPage();
     page.on("console", (message) => said.push(`page: ${message.text()}`));
     page.on("pageerror", (error) => said.push(`page: ${error}`));
     const steps = (await import(pathToFileURL(wanted.steps))).default;
-    return await Promise.race([steps({ page, context, args: wanted.args }), limit]);
+    return steps({ page, context, args: wanted.args });
+  };
+  let late;
+  const limit = new Promise((_, fail) => {
+    const error = new Error(`the steps took longer than ${wanted.limitMs} ms`);
+    late = setTimeout(() => fail(error), wanted.limitMs);
+  });
+  try {
+    return await Promise.race([play(), limit]);
   } finally {
     clearTimeout(late);
     await (isPlain ? context : browser).close();
