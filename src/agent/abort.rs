@@ -33,7 +33,7 @@ impl Runs {
     /// Stops runs of a session that `principal` may stop: one, or all, with the
     /// sub-agents that it began. Answers the ids of those that ended by it.
     pub async fn abort(
-        &self,
+        self: &Arc<Self>,
         key: &SessionKey,
         run_id: Option<&str>,
         principal: &Principal,
@@ -75,9 +75,10 @@ impl Runs {
         }))
     }
 
-    /// Stops runs; answers those that are, or soon will be, over by it.
+    /// Stops runs; answers those that are, or soon will be, over by it. Who asks may
+    /// go away: the end of one that waited is brought to its end.
     pub(super) async fn stop<'a>(
-        &self,
+        self: &Arc<Self>,
         runs: &[&'a Arc<ActiveRun>],
         reason: AbortReason,
     ) -> Vec<&'a Arc<ActiveRun>> {
@@ -87,8 +88,11 @@ impl Runs {
             match stopped {
                 Stopped::Nothing => continue,
                 Stopped::Active => {}
-                // Boxed: it is large, and most runs that are stopped are active.
-                Stopped::Waiter => Box::pin(self.end_waiter(run, reason)).await,
+                Stopped::Waiter => {
+                    let (runs, waiter) = (Arc::clone(self), Arc::clone(run));
+                    let ending = async move { runs.end_waiter(&waiter, reason).await };
+                    let _ = self.parts.tasks.spawn("stop", ending).await;
+                }
             }
             all.push(*run);
         }

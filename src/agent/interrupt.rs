@@ -1,5 +1,7 @@
 //! Making a session quiet: all that runs in it ends.
 
+use std::sync::Arc;
+
 use super::abort::{ABORT_WAIT, StillActive};
 use super::run::AbortReason;
 use super::runs::Runs;
@@ -12,7 +14,7 @@ impl Runs {
     /// # Errors
     /// When they do not end in time.
     pub async fn interrupt(
-        &self,
+        self: &Arc<Self>,
         key: &SessionKey,
         reason: AbortReason,
     ) -> Result<bool, StillActive> {
@@ -33,7 +35,7 @@ impl Runs {
     /// # Errors
     /// When they do not end in time.
     pub(super) async fn interrupt_runs(
-        &self,
+        self: &Arc<Self>,
         key: &SessionKey,
         reason: AbortReason,
     ) -> Result<bool, StillActive> {

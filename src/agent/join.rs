@@ -86,7 +86,7 @@ impl Runs {
     }
 
     /// Ends what gives way to a run that has just begun to wait.
-    pub(super) async fn make_way(&self, run: &ActiveRun, dropped: Vec<Arc<ActiveRun>>) {
+    pub(super) async fn make_way(self: &Arc<Self>, run: &ActiveRun, dropped: Vec<Arc<ActiveRun>>) {
         for old in &dropped {
             if run.queue.drop == DropPolicy::Summarize {
                 let said: String = old.message.content.text().chars().take(SUMMARY_CHARS).collect();

@@ -1,9 +1,9 @@
 //! Per-session run queue.
 //!
-//! Owns: which run is active in each session, who waits, and whose messages
-//! the active run has taken in. Promises: no order of enqueue, steering and
-//! finish leaves a waiter behind a session where nothing runs (#91909). Plain
-//! data: the caller locks.
+//! Owns: which run is active in each session, who waits, whose messages the
+//! active run has taken in, and who was stopped while it waited and is about to
+//! leave. Promises: no order of enqueue, steering and finish leaves a waiter
+//! behind a session where nothing runs (#91909). Plain data: the caller locks.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub enum Placed {
 /// What became of a run that was to be stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stopped {
-    /// It waited, and does no more: end it.
+    /// It waited, and does no more: end it. Until then it is leaving.
     Waiter,
     /// It is active and will see it.
     Active,
@@ -95,6 +95,8 @@ impl Lane {
 pub struct LaneTable {
     lanes: HashMap<SessionKey, Lane>,
     by_id: HashMap<Arc<str>, Arc<ActiveRun>>,
+    /// Runs that were stopped while they waited and have not ended yet.
+    leaving: HashMap<SessionKey, Vec<Arc<ActiveRun>>>,
     is_closed: bool,
 }
 
@@ -230,10 +232,25 @@ impl LaneTable {
         let Some(place) = lane.waiting.iter().position(|waiting| is_same(waiting, run)) else {
             return Stopped::Nothing;
         };
-        lane.waiting.remove(place);
+        let waiter = lane.waiting.remove(place);
         run.abort(reason);
+        self.leaving.entry(run.key.clone()).or_default().extend(waiter);
         self.forget(run);
         Stopped::Waiter
+    }
+
+    /// The runs of a session that were stopped while they waited and have not ended yet.
+    pub fn leaving(&self, key: &SessionKey) -> Vec<Arc<ActiveRun>> {
+        self.leaving.get(key).cloned().unwrap_or_default()
+    }
+
+    /// A run has ended that was in no lane any more.
+    pub fn has_left(&mut self, run: &ActiveRun) {
+        let Some(leaving) = self.leaving.get_mut(&run.key) else { return };
+        leaving.retain(|other| !is_same(other, run));
+        if leaving.is_empty() {
+            self.leaving.remove(&run.key);
+        }
     }
 
     /// Its key may have been used again already, for another run.

@@ -12,6 +12,7 @@ use futures_util::FutureExt;
 use tokio::time::Instant;
 use tracing::Instrument;
 
+use crate::sessions::SessionKey;
 use crate::support::Clock;
 use crate::support::sync::{Mutex, MutexGuard};
 
@@ -120,6 +121,15 @@ impl Lanes {
         finished.next
     }
 
+    /// Waits for the ends of those that were stopped while they waited in this session:
+    /// what begins now comes after their messages.
+    pub async fn settle(&self, key: &SessionKey) {
+        let leaving = self.table().leaving(key);
+        for run in leaving {
+            run.ended().await;
+        }
+    }
+
     /// Ends a run that is in no lane any more.
     pub async fn end_outside(
         &self,
@@ -130,6 +140,7 @@ impl Lanes {
         unbroken(run, telling).await;
         self.keep_report(run, end);
         self.tell_ended(run, end.clone());
+        self.table().has_left(run);
     }
 
     /// Keeps how a run ends. Comes before it leaves its lane, so that it is

@@ -165,6 +165,7 @@ impl Runs {
             Placed::Closed => Err(self.turn_away(&run, SendError::Stopping).await),
             Placed::First => {
                 let mut start = Start { runs: Arc::clone(self), run, outcome: None };
+                self.lanes.settle(&start.run.key).await;
                 let stored = recovery::open_turn(&self.parts, &start.run).await;
                 match start.outcome.insert(stored) {
                     Ok(_) => Ok((Accepted::Started, Some(start))),

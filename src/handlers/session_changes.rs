@@ -172,7 +172,7 @@ pub async fn delete(cx: Ctx, p: SessionsDeleteParams) -> Reply<Value> {
     Ok(answer)
 }
 
-pub(super) async fn interrupt(runs: &Runs, key: &SessionKey, written: &str) -> Reply<()> {
+pub(super) async fn interrupt(runs: &Arc<Runs>, key: &SessionKey, written: &str) -> Reply<()> {
     let stopped = runs.interrupt(key, AbortReason::Interrupt).await;
     stopped.map(|_| ()).map_err(|_| {
         ErrorShape::unavailable(format!(

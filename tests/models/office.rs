@@ -31,6 +31,9 @@ pub struct Book {
     drivers: Vec<JoinHandle<()>>,
     /// Runs that were turned away.
     refused: HashSet<Arc<str>>,
+    /// Runs that were stopped while they waited, and those of them whose messages are kept.
+    stopped: HashSet<Arc<str>>,
+    kept: HashSet<Arc<str>>,
 }
 
 pub struct Office {
@@ -86,9 +89,11 @@ impl Office {
     pub async fn stop(&self, run: &ActiveRun) {
         let stopped = self.lanes.table().stop(run, AbortReason::Rpc);
         if stopped == Stopped::Waiter {
+            self.book.lock().stopped.insert(Arc::clone(&run.id));
             let end = RunEnd::Aborted(AbortReason::Rpc);
             let keep_and_tell = async {
                 yield_now().await;
+                self.book.lock().kept.insert(Arc::clone(&run.id));
                 self.record(&run.id, &RunOutcome::Aborted("rpc"));
             };
             self.lanes.end_outside(run, &end, keep_and_tell).await;
@@ -134,6 +139,10 @@ impl Office {
         }
         assert_eq!(self.lanes.table().counts(), (0, 0), "somebody waits where nothing runs");
         assert!(self.lanes.table().all().is_empty());
+        for run in &self.book.lock().stopped {
+            let key = self::run(run, QueueMode::Followup).key.clone();
+            assert!(self.lanes.table().leaving(&key).is_empty(), "{run} never left");
+        }
     }
 }
 
@@ -151,6 +160,10 @@ impl Duty for Arc<Office> {
         let before = self.book.lock().running.insert(run.key.clone(), Arc::clone(&run.id));
         assert_eq!(before, None, "two runs at a time");
         let alone = Alone(self, run.key.clone());
+        let stopped = self.book.lock().stopped.clone();
+        self.lanes.settle(&run.key).await;
+        let is_kept = stopped.is_subset(&self.book.lock().kept);
+        assert!(is_kept, "{} begins before what was said earlier", run.id);
         self.book.lock().done.push(Arc::clone(&run.id));
         if run.id.starts_with("quick") {
             return RunEnd::Answered;

@@ -93,8 +93,13 @@ async fn llama_cpp_streams_answers_with_usage_by_each_api_it_speaks() {
     for (api, base, _) in APIS {
         let gateway = server.gateway(api, base, 8192, CONTEXT).await;
         let mut client = admin(&gateway).await;
-        // The tools of the agent are offered with both; the second brings the first answer back.
-        for run in ["run-1", "run-2"] {
+        // The tools of the agent are offered with each, and the second brings the first answer
+        // back. Words of chance may be none: it is asked until it has said some.
+        let (mut turns, mut has_spoken) = (0, false);
+        while turns < 2 || !has_spoken {
+            turns += 1;
+            assert!(turns < 20, "{api}");
+            let run = &*format!("run-{turns}");
             let end = ask(&mut client, "main", "Where was the boat? 🦀", run).await;
             assert_eq!(
                 (&end["state"], &end["stopReason"]),
@@ -110,12 +115,12 @@ async fn llama_cpp_streams_answers_with_usage_by_each_api_it_speaks() {
             let said = said.iter().rfind(|event| event["stream"] == "assistant");
             let said = said.map_or("", |event| event["data"]["text"].as_str().unwrap());
             assert_eq!(said, text_of(&end["message"]), "{api}");
+            has_spoken |= !said.is_empty();
         }
         let messages = history(&mut client, "main").await;
         let roles: Vec<_> =
             messages.iter().map(|message| message["role"].as_str().unwrap()).collect();
-        assert_eq!(roles, ["user", "assistant", "user", "assistant"], "{api}");
-        assert!(!text_of(&messages[1]).is_empty() || !text_of(&messages[3]).is_empty(), "{api}");
+        assert_eq!(roles, ["user", "assistant"].repeat(turns), "{api}");
     }
 }
 

@@ -38,12 +38,17 @@ fn a_waiter_that_is_stopped_does_not_disturb_the_lane() {
     table.enter(&second);
     assert_eq!(table.stop(&second, AbortReason::Rpc), Stopped::Waiter);
     assert_eq!(table.stop(&second, AbortReason::Rpc), Stopped::Nothing);
+    assert_eq!(ids(&table.leaving(&second.key)), ["2"], "its message is not kept yet");
     assert_eq!(first.abort_reason(), None);
     assert_eq!(table.stop(&first, AbortReason::Stop), Stopped::Active);
     assert_eq!(first.abort_reason(), Some(AbortReason::Stop));
     assert_eq!(table.active(&first.key).unwrap().id, first.id);
     assert!(table.finish(&first).next.is_none());
     assert_eq!(table.counts(), (0, 0));
+    assert_eq!(table.leaving(&second.key).len(), 1, "also of a session where nothing runs");
+    table.has_left(&first);
+    table.has_left(&second);
+    assert!(table.leaving.is_empty());
 }
 
 #[test]

@@ -200,7 +200,7 @@ impl Runs {
     /// Stops a run in the session of a sub-agent that was stopped before this was in its
     /// lane.
     pub(super) async fn stop_if_late(
-        &self,
+        self: &Arc<Self>,
         subagent: &str,
         run_id: &str,
     ) -> Result<(), StoreError> {

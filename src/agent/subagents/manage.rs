@@ -1,6 +1,7 @@
 //! What a session, or its user, may ask of its sub-agents.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -100,7 +101,7 @@ impl Runs {
     /// # Errors
     /// [`TargetError`].
     pub async fn kill_subagents(
-        &self,
+        self: &Arc<Self>,
         parent: &SessionKey,
         target: Option<&str>,
         principal: Option<&Principal>,
@@ -127,7 +128,7 @@ impl Runs {
     /// # Errors
     /// [`StopError`].
     pub async fn stop_session_of_subagent(
-        &self,
+        self: &Arc<Self>,
         child: &SessionKey,
         by: Option<(&SessionKey, &Principal)>,
     ) -> Result<bool, StopError> {

@@ -16,7 +16,7 @@ impl Runs {
     /// run began; with a principal, those that it may stop. Nobody is told of
     /// their results. Answers the runs that are, or soon will be, over by it.
     pub async fn stop_subagents(
-        &self,
+        self: &Arc<Self>,
         key: &SessionKey,
         run_id: Option<&str>,
         principal: Option<&Principal>,
@@ -50,7 +50,7 @@ impl Runs {
 
     /// Stops one run of a sub-agent, with all below it; answers whether there
     /// was something to stop.
-    pub async fn stop_subagent(&self, run_id: &str, reason: AbortReason) -> bool {
+    pub async fn stop_subagent(self: &Arc<Self>, run_id: &str, reason: AbortReason) -> bool {
         let mut stopped = Vec::new();
         match self.parts.store.subagents(SubagentQuery::Run(run_id.into())).await {
             Ok(rows) => self.stop_rows(rows, reason, &mut stopped).await,
@@ -63,7 +63,7 @@ impl Runs {
 
     /// Stops these and all below them; answers whether any was not over.
     pub(super) async fn stop_rows(
-        &self,
+        self: &Arc<Self>,
         mut rows: Vec<SubagentRow>,
         reason: AbortReason,
         stopped: &mut Vec<Arc<ActiveRun>>,
@@ -87,7 +87,7 @@ impl Runs {
     }
 
     async fn stop_row(
-        &self,
+        self: &Arc<Self>,
         row: &SubagentRow,
         reason: AbortReason,
         stopped: &mut Vec<Arc<ActiveRun>>,
