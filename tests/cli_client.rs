@@ -4,6 +4,9 @@
 //! recorded ones. Must not: wait for time to pass.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/tested.rs"]
+mod tested;
+
 use std::io::{Read, Seek, Write};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -15,6 +18,8 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+
+use tested::program;
 
 /// Far beyond what any of these tests needs; only a hang reaches it.
 const HANG: Duration = Duration::from_secs(60);
@@ -128,7 +133,7 @@ impl Gateway {
 /// The command, away from the settings of whoever runs the tests: their
 /// variables, and the config and token in their home.
 fn clawgate(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+    let mut command = Command::new(program());
     command.args(args).env_clear().env("HOME", env!("CARGO_TARGET_TMPDIR")).stdin(Stdio::null());
     command
 }
@@ -759,7 +764,7 @@ fn offered(words: &str) -> String {
          COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); COMP_LINE='{words}'; \
          _clawgate clawgate \"${{COMP_WORDS[-1]}}\" \"${{COMP_WORDS[-2]}}\"; \
          echo \"${{COMPREPLY[@]}}\"",
-        env!("CARGO_BIN_EXE_clawgate")
+        program()
     );
     let output = Command::new("bash").args(["--norc", "-c", &line]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -772,7 +777,7 @@ fn a_shell_completes_commands_and_flags() {
     assert_eq!(offered("clawgate devices appr"), "approve");
     assert_eq!(offered("clawgate qr --setup"), "--setup-code-only");
     let of = |shell: &[&str], named: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+        let mut command = Command::new(program());
         command.arg("completion").args(shell).env("SHELL", named).output().unwrap()
     };
     let own = String::from_utf8(of(&[], "/usr/bin/zsh").stdout).unwrap();

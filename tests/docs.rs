@@ -26,7 +26,7 @@ use clawgate::registry::Need;
 use clawgate::telemetry::metrics::families::{ALL, Family};
 use serde_json::{Value, json};
 use support::client::SOON;
-use support::{Closed, DeviceKey, Gateway, GatewayOptions, Incoming, WsClient, now_ms};
+use support::{Closed, DeviceKey, Gateway, GatewayOptions, Incoming, WsClient, now_ms, program};
 
 /// The token that the pages show.
 const TOKEN: &str = "TOKEN";
@@ -272,7 +272,7 @@ fn is_valid(place: &str, settings: &str) {
     let home = tempfile::tempdir().unwrap();
     let config = home.path().join("openclaw.json");
     fs::write(&config, settings).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_clawgate"))
+    let output = Command::new(program())
         .args(["config", "validate"])
         .env_clear()
         .envs([("HOME", home.path()), ("OPENCLAW_CONFIG_PATH", &config)])

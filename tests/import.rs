@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 use support::client::ALL_SCOPES;
-use support::{Gateway, GatewayOptions, WsClient};
+use support::{Gateway, GatewayOptions, WsClient, program};
 use tempfile::TempDir;
 
 /// A home with an OpenClaw state directory, and a place for ours.
@@ -40,7 +40,7 @@ impl Home {
     }
 
     fn import(&self, args: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_clawgate"))
+        Command::new(program())
             .arg("import")
             .args(args)
             .env_clear()
@@ -364,7 +364,7 @@ async fn while_a_gateway_runs_on_the_state_nothing_is_imported() {
     let root = home.0.path().to_owned();
     let (gateway, _client) = gateway(home).await;
     for args in [&["import"][..], &["import", "--dry-run"]] {
-        let output = Command::new(env!("CARGO_BIN_EXE_clawgate"))
+        let output = Command::new(program())
             .args(args)
             .env_clear()
             .env("HOME", root.join("home"))

@@ -13,6 +13,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
 
+use support::program;
 use support::pty::Pty;
 
 /// A user's machine.
@@ -54,7 +55,7 @@ impl Home {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+        let mut command = Command::new(program());
         command
             .arg("models")
             .args(args)

@@ -45,7 +45,7 @@ use clawgate::store::{RunState, SqliteStore, Store};
 use clawgate::support::{Clock, Live, RandomIds, SystemClock, Tasks};
 use parking_lot::Mutex;
 use serde_json::Value;
-use support::{MockProvider, default_config};
+use support::{MockProvider, default_config, program};
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
@@ -140,7 +140,7 @@ async fn place_at(clock: Arc<dyn Clock>) -> Place {
     let tools = clawgate::agent::tools::Tools::new(&settings, &env, tasks.clone());
     let processes = Arc::new(clawgate::agent::exec::Processes::new(
         settings.clone(),
-        env!("CARGO_BIN_EXE_clawgate").into(),
+        program().into(),
         Arc::clone(&clock),
         ids.clone(),
         tasks.clone(),

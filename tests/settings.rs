@@ -1,5 +1,8 @@
 //! The effective settings: precedence, defaults, bad files, secrets.
 
+#[path = "support/tested.rs"]
+mod tested;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -14,6 +17,8 @@ use clawgate::config::{
 use clawgate::protocol::{Scope, ScopeSet};
 use clawgate::support::Secret;
 use tempfile::TempDir;
+
+use tested::program;
 
 /// A home with this config file, and what was read from it.
 struct Home(TempDir);
@@ -57,7 +62,7 @@ impl Home {
 
     /// The real binary, of a user who has only these variables.
     fn command(&self, args: &[&str], variables: &[(&str, &str)]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+        let mut command = Command::new(program());
         command.args(args).env_clear().env("HOME", self.0.path());
         command.env("TMPDIR", self.0.path()).envs(variables.iter().copied());
         command

@@ -1,5 +1,8 @@
 //! The real binary: first start, refusals, one instance per state directory.
 
+#[path = "support/tested.rs"]
+mod tested;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpListener, TcpStream};
@@ -8,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
+
+use tested::program;
 
 /// A fresh user: a home and nothing in the environment.
 struct User {
@@ -24,7 +29,7 @@ impl User {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+        let mut command = Command::new(program());
         command.args(args).env_clear().env("HOME", self.home.path());
         // The log file is in the place of temporary files.
         command.env("TMPDIR", self.home.path());

@@ -6,18 +6,18 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 
-use crate::support::debian;
+use crate::support::{debian, program};
 
 /// Most that `systemd-analyze security` may find exposed, of 100.
 const MOST_EXPOSED: &str = "25";
 
 /// A unit whose program is the one that was built.
-fn unit(folder: &Path, sample: &str, program: &str) -> PathBuf {
+fn unit(folder: &Path, sample: &str, named: &str) -> PathBuf {
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("config").join(sample);
     let text = fs::read_to_string(sample).unwrap();
-    assert!(text.contains(program), "{text}");
+    assert!(text.contains(named), "{text}");
     let unit = folder.join("clawgate.service");
-    fs::write(&unit, text.replace(program, env!("CARGO_BIN_EXE_clawgate"))).unwrap();
+    fs::write(&unit, text.replace(named, program())).unwrap();
     unit
 }
 

@@ -9,12 +9,12 @@ use std::process::Command;
 /// What somebody can do about it.
 pub const ADVICE: &str = "benches/instructions.txt has what each cost before. \
     If it is meant to cost more now, or the compiler is another one, renew the file: \
-    CLAWGATE_UPDATE=1 CLAWGATE_COUNTED=target/release/clawgate cargo test --test instructions";
+    CLAWGATE_UPDATE=1 CLAWGATE_PROGRAM=target/release/clawgate cargo test --test instructions";
 
 const HEAD: &str = "\
 # What the release build executes for each of these, in instructions as valgrind's
 # callgrind counts them. docs/benchmarks.md says what they are. Written by
-# cargo rustc --release --bin clawgate -- -C strip=none && CLAWGATE_UPDATE=1 CLAWGATE_COUNTED=target/release/clawgate cargo test --test instructions
+# cargo rustc --release --bin clawgate -- -C strip=none && CLAWGATE_UPDATE=1 CLAWGATE_PROGRAM=target/release/clawgate cargo test --test instructions
 ";
 
 /// What everything cost before.

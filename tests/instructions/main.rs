@@ -47,7 +47,7 @@ use figures::{Figures, Verdict};
 use not_run::not_run;
 
 /// The program that is counted: the release build.
-const PROGRAM: &str = "CLAWGATE_COUNTED";
+const PROGRAM: &str = "CLAWGATE_PROGRAM";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_costs_more_instructions_than_before() {

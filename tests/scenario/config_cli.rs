@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::stage::{Api, admin, call, scripted};
-use crate::support::SECRET;
+use crate::support::{SECRET, program};
 
 const FILE: &str =
     "// mine\n{\n  gateway: { port: 19000, auth: { token: 'secret-token-1' } }, // door\n}\n";
@@ -41,7 +41,7 @@ impl User {
     fn piped(&self, args: &[&str], input: &str) -> Output {
         let stdin = self.home.path().join("stdin");
         fs::write(&stdin, input).unwrap();
-        Command::new(env!("CARGO_BIN_EXE_clawgate"))
+        Command::new(program())
             .arg("config")
             .args(args)
             .env_clear()
@@ -223,7 +223,7 @@ async fn a_running_gateway_sees_what_was_written() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;
     let shown = call(&mut client, "config.get", json!({})).await;
-    let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_clawgate"))
+    let output = tokio::process::Command::new(program())
         .args(["config", "set", "messages.queue.cap", "7"])
         .env_clear()
         .env("HOME", gateway.state_dir())

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::stage::until;
 use crate::support::guest::{Guest, command, said};
 use crate::support::pty::Pty;
-use crate::support::{Gateway, GatewayOptions, SECRET, default_config, now_ms};
+use crate::support::{Gateway, GatewayOptions, SECRET, default_config, now_ms, program};
 
 const SCOPES: [&str; 5] =
     ["operator.admin", "operator.read", "operator.write", "operator.approvals", "operator.pairing"];
@@ -123,7 +123,7 @@ async fn without_a_gateway_it_says_how_to_start_one() {
 
 /// The command on another machine, with its state and config in a folder.
 fn on(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+    let mut command = Command::new(program());
     command.env_clear().env("HOME", folder).env("OPENCLAW_STATE_DIR", folder);
     command.env("OPENCLAW_CONFIG_PATH", folder.join("openclaw.json"));
     command
@@ -158,7 +158,7 @@ impl Desk {
     }
 
     fn runs(&self, gateway: &Gateway, env: &[(&str, &str)]) -> Pty {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+        let mut command = Command::new(program());
         let path = format!("{}:/usr/bin:/bin", self.bin.display());
         command
             .arg("dashboard")

@@ -13,7 +13,7 @@ use crate::stage::{admin, call, refusal, until};
 use crate::support::client::SOON;
 use crate::support::guest::{FAR, Guest, command, proxied_config, said};
 use crate::support::pty::Pty;
-use crate::support::{Gateway, GatewayOptions, SECRET, default_config};
+use crate::support::{Gateway, GatewayOptions, SECRET, default_config, program};
 
 async fn gateway() -> Gateway {
     Gateway::start(GatewayOptions::with_config(proxied_config())).await
@@ -154,7 +154,7 @@ async fn the_command_line_manages_devices_without_a_token() {
 /// What the command tells on the machine of a gateway, with this config and these
 /// variables.
 async fn told(gateway: &Gateway, config: &Path, env: &[(&str, &str)], args: &[&str]) -> Value {
-    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_clawgate"));
+    let mut command = tokio::process::Command::new(program());
     command
         .args(args)
         .arg("--json")
@@ -212,11 +212,11 @@ async fn who_leaves_before_the_browser_is_there_leaves_no_login_page() {
     let gateway = gateway().await;
     let bin = gateway.root().join("bin");
     std::fs::create_dir(&bin).unwrap();
-    let (program, begun) = (bin.join("xdg-open"), bin.join("begun"));
+    let (opener, begun) = (bin.join("xdg-open"), bin.join("begun"));
     let script = format!("#!/bin/sh\n: > '{}'\nexec sleep 5\n", begun.display());
-    std::fs::write(&program, script).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_clawgate"));
+    std::fs::write(&opener, script).unwrap();
+    std::fs::set_permissions(&opener, std::fs::Permissions::from_mode(0o700)).unwrap();
+    let mut command = std::process::Command::new(program());
     command
         .arg("dashboard")
         .env_clear()

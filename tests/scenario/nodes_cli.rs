@@ -8,10 +8,10 @@ use tokio::process::Command;
 
 use crate::program::{json_of, said};
 use crate::stage::{Api, Stage};
-use crate::support::{Gateway, NodeClient, SECRET};
+use crate::support::{Gateway, NodeClient, SECRET, program};
 
 async fn nodes(gateway: &Gateway, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_clawgate"))
+    Command::new(program())
         .arg("nodes")
         .args(args)
         .args(["--url", &format!("ws://{}", gateway.address()), "--token", SECRET])

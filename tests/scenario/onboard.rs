@@ -13,7 +13,7 @@ use crate::service::fake_systemctl;
 use crate::stage::{ask, connect, text_of};
 use crate::support::client::{ALL_SCOPES, standard_connect};
 use crate::support::pty::Pty;
-use crate::support::{Gateway, GatewayOptions, MockProvider};
+use crate::support::{Gateway, GatewayOptions, MockProvider, program};
 
 const KEY: &str = "sk-canary-of-the-wizard";
 
@@ -49,7 +49,7 @@ impl Machine {
     }
 
     fn command(&self, name: &str, flags: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+        let mut command = Command::new(program());
         command
             .arg(name)
             .args(flags)

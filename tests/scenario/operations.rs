@@ -13,7 +13,7 @@ use tokio::process::Command;
 use crate::program::{self, said};
 use crate::stage::{Api, admin, ask, call, refusal, scripted, until};
 use crate::support::client::{SOON, standard_connect};
-use crate::support::{Gateway, GatewayOptions, WsClient, default_config, now_ms};
+use crate::support::{Gateway, GatewayOptions, WsClient, default_config, now_ms, program};
 
 /// So many that the log is put away several times.
 const CLIENTS: usize = 150;
@@ -383,7 +383,7 @@ async fn what_is_not_here_is_said_in_the_shape_of_the_original() {
     assert_eq!(status["sentinel"], Value::Null);
     let version = status["version"].as_str().unwrap();
     assert!(version.contains(env!("CARGO_PKG_VERSION")), "{version}");
-    assert_eq!(status["installation"]["program"], env!("CARGO_BIN_EXE_clawgate"));
+    assert_eq!(status["installation"]["program"], program());
     let run = call(&mut client, "update.run", json!({"note": "please"})).await;
     assert_eq!((&run["ok"], &run["result"]["status"]), (&json!(false), &json!("skipped")));
     assert!(

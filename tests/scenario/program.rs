@@ -5,12 +5,12 @@ use std::process::Output;
 use serde_json::Value;
 use tokio::process::Command;
 
-use crate::support::Gateway;
+use crate::support::{Gateway, program};
 
 /// The command with these arguments, on the state and config of a gateway; it knows
 /// nothing else of the environment.
 pub fn command(gateway: &Gateway, args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+    let mut command = Command::new(program());
     command
         .args(args)
         .env_clear()

@@ -14,7 +14,7 @@ use tokio::process::Command;
 
 use crate::program::command;
 use crate::stage::{Api, Stage, until};
-use crate::support::{Gateway, GatewayOptions, debian, default_config};
+use crate::support::{Gateway, GatewayOptions, debian, default_config, program};
 
 /// How long a gateway that was told to stop may take.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
@@ -61,7 +61,7 @@ impl Machine {
     }
 
     async fn gateway(&self, args: &[&str], env: &[(&str, &str)]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+        let mut command = Command::new(program());
         command.arg("gateway").args(args).env_clear().env("HOME", self.home());
         command.env("PATH", &self.bin).env("TMPDIR", self.root.path().join("tmp"));
         command.envs(env.iter().copied()).kill_on_drop(true).output().await.unwrap()
@@ -120,7 +120,7 @@ async fn the_service_is_written_started_kept_and_removed() {
     let text = fs::read_to_string(machine.unit()).unwrap();
     assert!(!told.contains("canary") && !text.contains("canary"), "{told}{text}");
     for line in [
-        format!("ExecStart={} gateway", env!("CARGO_BIN_EXE_clawgate")),
+        format!("ExecStart={} gateway", program()),
         format!("Environment=\"OPENCLAW_STATE_DIR={state}\""),
         "Environment=OPENCLAW_GATEWAY_PORT=19001".to_owned(),
         format!("ReadWritePaths=\"-{state}\""),
@@ -311,7 +311,7 @@ async fn the_log_of_a_service_is_read_where_no_gateway_runs() {
     let line = json!({"0": r#"{"subsystem":"gateway"}"#, "1": "said by the service",
         "_meta": {"logLevelName": "INFO"}, "time": "2026-01-01T00:00:00.000+00:00"});
     fs::write(logs.join("openclaw-2026-01-01.log"), format!("{line}\n")).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_clawgate"))
+    let output = Command::new(program())
         .args(["logs"])
         .env_clear()
         .env("HOME", machine.home())

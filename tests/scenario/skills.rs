@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::stage::{Api, admin, ask, call, connect, refusal, scripted};
 use crate::support::client::standard_connect;
-use crate::support::{Gateway, WsClient};
+use crate::support::{Gateway, WsClient, program};
 use crate::workspace::system_prompt;
 
 fn make(dir: &Path, name: &str, more: &str) {
@@ -159,7 +159,7 @@ async fn a_skill_is_taken_over_from_a_folder_and_can_be_used_at_once() {
 }
 
 fn clawgate(gateway: &Gateway, args: &[&str]) -> (bool, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_clawgate"))
+    let output = Command::new(program())
         .args(args)
         .args(["--url", &format!("ws://{}", gateway.address()), "--token", "ref-secret-0001"])
         .env("HOME", gateway.home())

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use crate::stage::{call, until};
 use crate::support::client::{ALL_SCOPES, SOON, WsClient, standard_connect};
-use crate::support::{Gateway, GatewayOptions, SECRET, default_config, node, tls};
+use crate::support::{Gateway, GatewayOptions, SECRET, default_config, node, program, tls};
 
 /// A connection that does not become a WebSocket lasts 15 s.
 const SILENCE_LIMIT: Duration = Duration::from_secs(25);
@@ -180,7 +180,7 @@ async fn a_gateway_without_a_usable_certificate_does_not_start() {
 
 /// What `clawgate …` printed, and how it ended.
 async fn clawgate(gateway: &Gateway, state: &Path, args: &[&str]) -> (bool, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_clawgate"));
+    let mut command = Command::new(program());
     command
         .args(args)
         .env_clear()

@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 
 use crate::stage::{Api, ask, config, connect, text_of, until};
 use crate::support::client::{ALL_SCOPES, standard_connect};
-use crate::support::{Gateway, GatewayOptions, WsClient, now_ms};
+use crate::support::{Gateway, GatewayOptions, WsClient, now_ms, program};
 
 /// What each of them begins with.
 const MARK: &str = "canary-bird-";
@@ -451,7 +451,7 @@ fn printed(gateway: &Gateway, env: &[(&str, &str)]) -> Vec<(String, Vec<u8>)> {
         "logs --limit 5000 --json",
     ];
     let run = |line: &str| {
-        let output = Command::new(env!("CARGO_BIN_EXE_clawgate"))
+        let output = Command::new(program())
             .args(line.split(' '))
             .env_clear()
             .env("PATH", std::env::var("PATH").unwrap_or_default())

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::stage::{Api, admin, ask, scripted, until};
-use crate::support::{Gateway, GatewayOptions, default_config};
+use crate::support::{Gateway, GatewayOptions, default_config, program};
 
 /// A home with a state directory.
 struct Home(TempDir);
@@ -45,7 +45,7 @@ impl Home {
 }
 
 fn run(line: &str, home: &Path, state: &Path) -> (i32, Value) {
-    let output = Command::new(env!("CARGO_BIN_EXE_clawgate"))
+    let output = Command::new(program())
         .args(line.split(' '))
         .arg("--json")
         .env_clear()
@@ -300,7 +300,7 @@ fn a_good_configuration_has_nothing_critical_and_says_so() {
         "tools": {"exec": {"security": "allowlist", "ask": "on-miss"}, "fs": {"workspaceOnly": true}},
     });
     home.write("openclaw.json", 0o600, &config.to_string());
-    let output = Command::new(env!("CARGO_BIN_EXE_clawgate"))
+    let output = Command::new(program())
         .args(["security", "audit"])
         .env_clear()
         .env("HOME", home.0.path())

@@ -24,6 +24,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
+use crate::support::program;
+
 /// Every command here must be left to a person, with every program allowed.
 const BYPASSES: &str = include_str!("exec-bypasses.txt");
 /// Every command here must run when its program is allowed.
@@ -339,7 +341,7 @@ async fn a_start_that_is_given_up_takes_no_place_among_the_commands() {
     let settings = load(&Env::fixed([], place.root.path()), &Overrides::default()).unwrap();
     let processes = Arc::new(Processes::new(
         Live::new(settings),
-        env!("CARGO_BIN_EXE_clawgate").into(),
+        program().into(),
         Arc::new(SystemClock),
         Arc::new(RandomIds),
         Tasks::default(),

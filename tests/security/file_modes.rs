@@ -10,7 +10,7 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::stage::{Api, admin, ask, call, config};
-use crate::support::{Gateway, GatewayOptions, MockProvider};
+use crate::support::{Gateway, GatewayOptions, MockProvider, program};
 
 /// Everything under a folder, with its mode. What a link leads to is not there.
 fn modes(folder: &Path, found: &mut Vec<(PathBuf, u32)>) {
@@ -93,7 +93,7 @@ async fn what_the_gateway_creates_is_its_users_only_under_any_umask() {
     nothing_is_open(gateway.root());
     // Commands, too.
     let output = std::process::Command::new(script)
-        .arg(env!("CARGO_BIN_EXE_clawgate"))
+        .arg(program())
         .args(["doctor", "--fix", "--json"])
         .env_clear()
         .env("HOME", gateway.home())

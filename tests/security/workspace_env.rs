@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::paths::result_of;
 use crate::stage::{Api, call, config, connect};
 use crate::support::client::{ALL_SCOPES, standard_connect};
-use crate::support::{Gateway, GatewayOptions, MockProvider};
+use crate::support::{Gateway, GatewayOptions, MockProvider, program};
 
 /// What would change the gateway, its commands or its models.
 const STEERING: &str = "\
@@ -56,7 +56,7 @@ async fn a_file_of_variables_in_the_workspace_changes_nothing() {
 fn a_command_that_is_run_in_the_workspace_does_not_heed_it_either() {
     let home = tempfile::tempdir().unwrap();
     fs::write(home.path().join(".env"), STEERING).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_clawgate"))
+    let output = Command::new(program())
         .args(["config", "explain", "--json"])
         .current_dir(home.path())
         .env_clear()

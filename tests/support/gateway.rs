@@ -15,8 +15,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-use super::WsClient;
 use super::config::WORKSPACE;
+use super::{WsClient, program};
 
 /// A gateway that is slower than this to open its port does not start.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -137,7 +137,7 @@ impl Gateway {
     }
 
     fn launch(&mut self) {
-        let program = Path::new(env!("CARGO_BIN_EXE_clawgate"));
+        let program = Path::new(program());
         let mut command = match &self.options.through {
             Some(through) => {
                 let mut command = Command::new(through);

@@ -5,7 +5,7 @@ use std::process::Output;
 use serde_json::{Value, json};
 
 use super::client::{SOON, standard_connect};
-use super::{Closed, DeviceKey, Gateway, WsClient, default_config, now_ms};
+use super::{Closed, DeviceKey, Gateway, WsClient, default_config, now_ms, program};
 
 /// Where guests from elsewhere come from, behind a proxy that is trusted.
 pub const FAR: &str = "203.0.113.9";
@@ -120,7 +120,7 @@ impl Guest {
 pub async fn command(gateway: &Gateway, arguments: &[&str]) -> Output {
     let config = gateway.root().join("elsewhere.json");
     std::fs::write(&config, r#"{"gateway": {"port": 9}}"#).unwrap();
-    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_clawgate"));
+    let mut command = tokio::process::Command::new(program());
     command
         .args(arguments)
         .env_clear()

@@ -24,6 +24,7 @@ pub mod original_ui;
 pub mod place;
 pub mod pty;
 pub mod python;
+pub mod tested;
 pub mod tls;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -38,6 +39,7 @@ pub use mock::MockProvider;
 pub use node_client::NodeClient;
 pub use not_run::not_run;
 pub use place::closed_place;
+pub use tested::program;
 
 /// What a server at `host:port` has under a path, as JSON.
 pub async fn get_json(address: &str, path: &str) -> serde_json::Value {

@@ -12,9 +12,9 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use screen::{BINARY, Screen, command};
+use screen::{Screen, command};
 use support::client::{ALL_SCOPES, standard_connect};
-use support::{Gateway, GatewayOptions, MockProvider, WsClient, default_config};
+use support::{Gateway, GatewayOptions, MockProvider, WsClient, default_config, program};
 
 /// A gateway with its scripted model, and a change of the configuration.
 async fn place_with(change: impl FnOnce(&mut Value)) -> (Gateway, MockProvider) {
@@ -327,7 +327,7 @@ async fn a_run_of_somebody_else_is_shown_from_its_middle_on() {
     });
     begun.await.unwrap();
     let mut screen = Screen::of({
-        let mut command = command(&gateway, "setsid", &["--ctty", BINARY, "tui"]);
+        let mut command = command(&gateway, "setsid", &["--ctty", program(), "tui"]);
         command.args(["--session", "other"]);
         command
     });
@@ -415,7 +415,7 @@ fn is_given_back(screen: &mut Screen) {
 async fn ctrl_z_goes_to_the_shell_and_comes_back() {
     use std::os::unix::process::CommandExt as _;
     let (gateway, _mock) = place().await;
-    let mut command = command(&gateway, BINARY, &["tui"]);
+    let mut command = command(&gateway, program(), &["tui"]);
     command.process_group(0);
     let mut screen = Screen::of(command);
     screen.types("draft\x1a");
@@ -449,7 +449,7 @@ async fn without_colours_there_are_none() {
 async fn what_is_no_terminal_is_refused() {
     let (gateway, _mock) = place().await;
     let run = |args: &[&str]| {
-        let mut command: Command = command(&gateway, BINARY, &["tui"]);
+        let mut command: Command = command(&gateway, program(), &["tui"]);
         let output = command.args(args).stdin(Stdio::null()).output().unwrap();
         (output.status.code(), String::from_utf8(output.stderr).unwrap(), output.stdout)
     };

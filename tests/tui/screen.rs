@@ -7,8 +7,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::Instant;
 
-use crate::support::Gateway;
 use crate::support::pty::Pty;
+use crate::support::{Gateway, program};
 
 /// How long something may take to be on the screen.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -38,8 +38,6 @@ pub fn command(gateway: &Gateway, program: &str, before: &[&str]) -> Command {
     command
 }
 
-pub const BINARY: &str = env!("CARGO_BIN_EXE_clawgate");
-
 impl Screen {
     /// Opens the chat on a terminal of its own, as a login on it would.
     pub fn open(gateway: &Gateway, args: &[&str]) -> Self {
@@ -47,7 +45,7 @@ impl Screen {
     }
 
     pub fn open_with(gateway: &Gateway, args: &[&str], env: &[(&str, &str)]) -> Self {
-        let mut command = command(gateway, "setsid", &["--ctty", BINARY, "tui"]);
+        let mut command = command(gateway, "setsid", &["--ctty", program(), "tui"]);
         command.args(args).envs(env.iter().copied());
         Self::of(command)
     }

@@ -20,7 +20,7 @@ mod webhook;
 use serde_json::{Value, json};
 
 use crate::stage::{Api, admin, call, config, until};
-use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, WsClient};
+use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, WsClient, program};
 use bot_api::{BotApi, TOKEN};
 
 /// What signs, in all tests.
@@ -64,7 +64,7 @@ pub async fn patch(client: &mut WsClient, change: &Value) {
 
 /// What the command prints, with its exit code.
 pub async fn clawgate(gateway: &Gateway, args: &[&str]) -> (i32, String) {
-    let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_clawgate"))
+    let output = tokio::process::Command::new(program())
         .args(args)
         .args(["--url", &format!("ws://{}", gateway.address()), "--token", SECRET])
         .env_clear()

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::{add, asking, job, log};
 use crate::stage::{Api, admin, call, config, scripted, until};
-use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET};
+use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, program};
 
 fn cron(gateway: &Gateway, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_clawgate"))
+    Command::new(program())
         .arg("cron")
         .args(args)
         .args(["--url", &format!("ws://{}", gateway.address()), "--token", SECRET])

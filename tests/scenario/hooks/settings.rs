@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use super::{TOKEN, hooked, post, post_with, send, with_hooks};
 use crate::stage::{SecretFile, admin, call, until};
-use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET};
+use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, program};
 
 /// What `clawgate config validate` says that is wrong.
 fn refused(config: &Value) -> Option<String> {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("openclaw.json");
     fs::write(&path, config.to_string()).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_clawgate"))
+    let output = Command::new(program())
         .args(["config", "validate"])
         .env_clear()
         .envs([("HOME", home.path()), ("OPENCLAW_CONFIG_PATH", &path)])

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::{config, logged, put};
 use crate::stage::{Api, admin, call, until};
 use crate::support::client::standard_connect;
-use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET};
+use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, program};
 
 /// A gateway on this text of a config file.
 async fn broken(text: &str, args: &[&str]) -> Result<Gateway, String> {
@@ -157,7 +157,7 @@ async fn an_api_that_there_is_not_leads_there_too_and_a_strict_start_ends() {
 /// Whether a command on the gateway's machine goes well, and what it prints and
 /// complains of.
 async fn clawgate(gateway: &Gateway, args: &[&str]) -> (bool, [String; 2]) {
-    let output = tokio::process::Command::new(env!("CARGO_BIN_EXE_clawgate"))
+    let output = tokio::process::Command::new(program())
         .args(args)
         .env_clear()
         .env("HOME", gateway.home())
