@@ -61,7 +61,8 @@ pub fn who_comes_as_another_ends_gets_his_turn() {
 }
 
 /// Return, panic, a panic while the end is told, a stop, too long: the next one starts,
-/// each runs once or goes into another that does, and whoever waits hears of its end.
+/// each runs once or goes into another that does, and whoever waits hears of its end. What
+/// was stopped while it waited is kept before the next one begins.
 pub fn however_a_run_ends_the_next_one_starts() {
     block_on(async {
         let office = Office::new(None);
