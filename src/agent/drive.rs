@@ -60,7 +60,6 @@ impl Runs {
     /// collects. `Err` when it ends here.
     async fn begin(&self, run: &Arc<ActiveRun>) -> Result<(), RunEnd> {
         let begun = async {
-            self.lanes.settle(&run.key).await;
             // What went into the run before is said again for its own turn.
             let stored = if run.is_stored() {
                 let message = AgentMessage::User(run.message.clone());

@@ -2,7 +2,8 @@
 //!
 //! Owns: the lock around the lanes, how the last runs ended, who waits for a run that
 //! is not there. Promises: however a run ends, the next one in its lane starts; its
-//! end is told once it can be looked up; whoever waits for a run hears of its end.
+//! end is told once it can be looked up; whoever waits for a run hears of its end; what
+//! was stopped while it waited has ended before the next one begins.
 //! Must not: know what is done for a run. `tests/models` tries every interleaving.
 
 use std::panic::AssertUnwindSafe;
@@ -95,6 +96,9 @@ impl Lanes {
         while let Some(run) = current {
             let marked = run.marked.clone();
             let whole = async {
+                if !has_begun {
+                    self.settle(&run.key).await;
+                }
                 let end = duty.account(&run, to_end(duty, &run, has_begun)).await;
                 self.end(duty, &run, end).await
             };

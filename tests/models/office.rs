@@ -31,8 +31,9 @@ pub struct Book {
     drivers: Vec<JoinHandle<()>>,
     /// Runs that were turned away.
     refused: HashSet<Arc<str>>,
-    /// Runs that were stopped while they waited, and those of them whose messages are kept.
-    stopped: HashSet<Arc<str>>,
+    /// Runs that waited behind one that was stopped, with that one.
+    behind: Vec<(Arc<str>, Arc<str>)>,
+    /// Those of the stopped ones whose messages are kept.
     kept: HashSet<Arc<str>>,
 }
 
@@ -63,7 +64,13 @@ impl Office {
     /// Sends; `false` when it was turned away.
     pub async fn send(self: &Arc<Self>, run: &Arc<ActiveRun>) -> bool {
         match self.lanes.enter(run) {
-            Placed::First => self.drive(Arc::clone(run), true),
+            Placed::First => {
+                let leaving = self.lanes.table().leaving(&run.key);
+                self.lanes.settle(&run.key).await;
+                let is_kept = |before: &Arc<ActiveRun>| self.book.lock().kept.contains(&before.id);
+                assert!(leaving.iter().all(is_kept), "{} begins too early", run.id);
+                self.drive(Arc::clone(run), true);
+            }
             Placed::Waiting(all) => {
                 for old in all {
                     self.lanes.end_outside(&old, &dropped(), yield_now()).await;
@@ -87,9 +94,18 @@ impl Office {
 
     /// Stops a run as `chat.abort` does.
     pub async fn stop(&self, run: &ActiveRun) {
-        let stopped = self.lanes.table().stop(run, AbortReason::Rpc);
+        let stopped = {
+            let mut table = self.lanes.table();
+            let all = table.of_session(&run.key);
+            let stopped = table.stop(run, AbortReason::Rpc);
+            if stopped == Stopped::Waiter {
+                let behind = all.iter().skip_while(|other| other.id != run.id).skip(1);
+                let behind = behind.map(|other| (Arc::clone(&other.id), Arc::clone(&run.id)));
+                self.book.lock().behind.extend(behind);
+            }
+            stopped
+        };
         if stopped == Stopped::Waiter {
-            self.book.lock().stopped.insert(Arc::clone(&run.id));
             let end = RunEnd::Aborted(AbortReason::Rpc);
             let keep_and_tell = async {
                 yield_now().await;
@@ -139,10 +155,8 @@ impl Office {
         }
         assert_eq!(self.lanes.table().counts(), (0, 0), "somebody waits where nothing runs");
         assert!(self.lanes.table().all().is_empty());
-        for run in &self.book.lock().stopped {
-            let key = self::run(run, QueueMode::Followup).key.clone();
-            assert!(self.lanes.table().leaving(&key).is_empty(), "{run} never left");
-        }
+        let main = run("any", QueueMode::Followup).key.clone();
+        assert!(self.lanes.table().leaving(&main).is_empty(), "who was stopped never left");
     }
 }
 
@@ -160,11 +174,14 @@ impl Duty for Arc<Office> {
         let before = self.book.lock().running.insert(run.key.clone(), Arc::clone(&run.id));
         assert_eq!(before, None, "two runs at a time");
         let alone = Alone(self, run.key.clone());
-        let stopped = self.book.lock().stopped.clone();
-        self.lanes.settle(&run.key).await;
-        let is_kept = stopped.is_subset(&self.book.lock().kept);
-        assert!(is_kept, "{} begins before what was said earlier", run.id);
-        self.book.lock().done.push(Arc::clone(&run.id));
+        {
+            let mut book = self.book.lock();
+            let before = book.behind.iter().filter(|(id, _)| *id == run.id);
+            let mut before = before.map(|(_, stopped)| stopped);
+            let is_kept = before.all(|stopped| book.kept.contains(stopped));
+            assert!(is_kept, "{} begins before what was said earlier", run.id);
+            book.done.push(Arc::clone(&run.id));
+        }
         if run.id.starts_with("quick") {
             return RunEnd::Answered;
         }

@@ -9,12 +9,12 @@ const VARIABLE: &str = "CLAWGATE_PROGRAM";
 /// Path of the program that tests start. CI names its release build: that is what people
 /// run, and tests are done in two thirds of the time.
 pub fn program() -> &'static str {
-    static PROGRAM: LazyLock<String> = LazyLock::new(|| match std::env::var(VARIABLE) {
-        Ok(path) => match fs::canonicalize(&path) {
+    static PROGRAM: LazyLock<String> = LazyLock::new(|| match std::env::var_os(VARIABLE) {
+        Some(path) => match fs::canonicalize(&path) {
             Ok(whole) => whole.into_os_string().into_string().unwrap(),
-            Err(error) => panic!("{VARIABLE}: {path}: {error}"),
+            Err(error) => panic!("{VARIABLE}: {}: {error}", path.display()),
         },
-        Err(_) => env!("CARGO_BIN_EXE_clawgate").into(),
+        None => env!("CARGO_BIN_EXE_clawgate").into(),
     });
     &PROGRAM
 }
