@@ -97,32 +97,54 @@ impl<'a> Answer<'a> {
 
     /// More text, in a new block unless one is open.
     pub fn text(&mut self, delta: &str) {
-        self.bytes += delta.len();
-        let index = if let Some((index, ContentBlock::Text(block))) = self.open_block() {
-            block.text.push_str(delta);
-            index
-        } else {
-            let index = self.begin(ContentBlock::text(delta));
-            (self.events)(StreamEvent::TextStart { index });
-            index
+        let index = match self.open_block() {
+            Some((index, ContentBlock::Text(_))) => index,
+            _ => self.begin_text(),
         };
-        if !delta.is_empty() {
+        self.text_in(index, delta);
+    }
+
+    /// A text begins. Gives its block.
+    pub fn begin_text(&mut self) -> usize {
+        let index = self.begin(ContentBlock::text(""));
+        (self.events)(StreamEvent::TextStart { index });
+        index
+    }
+
+    /// More of the text in this block, open or not.
+    pub fn text_in(&mut self, index: usize, delta: &str) {
+        self.bytes += delta.len();
+        if let Some(ContentBlock::Text(block)) = self.message.content.get_mut(index)
+            && !delta.is_empty()
+        {
+            block.text.push_str(delta);
             (self.events)(StreamEvent::TextDelta { index, delta: delta.to_owned() });
         }
     }
 
     /// More thought, in a new block unless one is open.
     pub fn thinking(&mut self, delta: &str) {
-        self.bytes += delta.len();
-        let index = if let Some((index, ContentBlock::Thinking(block))) = self.open_block() {
-            block.thinking.push_str(delta);
-            index
-        } else {
-            let index = self.begin(ContentBlock::thinking(delta));
-            (self.events)(StreamEvent::ThinkingStart { index });
-            index
+        let index = match self.open_block() {
+            Some((index, ContentBlock::Thinking(_))) => index,
+            _ => self.begin_thinking(),
         };
-        if !delta.is_empty() {
+        self.thinking_in(index, delta);
+    }
+
+    /// A thought begins. Gives its block.
+    pub fn begin_thinking(&mut self) -> usize {
+        let index = self.begin(ContentBlock::thinking(""));
+        (self.events)(StreamEvent::ThinkingStart { index });
+        index
+    }
+
+    /// More of the thought in this block, open or not.
+    pub fn thinking_in(&mut self, index: usize, delta: &str) {
+        self.bytes += delta.len();
+        if let Some(ContentBlock::Thinking(block)) = self.message.content.get_mut(index)
+            && !delta.is_empty()
+        {
+            block.thinking.push_str(delta);
             (self.events)(StreamEvent::ThinkingDelta { index, delta: delta.to_owned() });
         }
     }
@@ -144,24 +166,29 @@ impl<'a> Answer<'a> {
 
     /// The signature of the open text or thought; a later one counts.
     pub fn set_signature(&mut self, signature: String) {
+        if let Some(index) = self.open {
+            self.sign(index, signature);
+        }
+    }
+
+    /// The signature of the text or thought in this block, open or not.
+    pub fn sign(&mut self, index: usize, signature: String) {
         if signature.is_empty() {
             return;
         }
-        match self.open_block() {
-            Some((_, ContentBlock::Text(block))) => block.text_signature = Some(signature),
-            Some((_, ContentBlock::Thinking(block))) => {
-                block.thinking_signature = Some(signature);
-            }
+        match self.message.content.get_mut(index) {
+            Some(ContentBlock::Text(block)) => block.text_signature = Some(signature),
+            Some(ContentBlock::Thinking(block)) => block.thinking_signature = Some(signature),
             _ => {}
         }
     }
 
-    /// What the open text or thought is as a whole, now that the provider has
-    /// said so; no event.
-    pub fn settle(&mut self, whole: String) {
-        match self.open_block() {
-            Some((_, ContentBlock::Text(block))) => block.text = whole,
-            Some((_, ContentBlock::Thinking(block))) => block.thinking = whole,
+    /// What the text or thought in this block is as a whole, now that the provider
+    /// has said so; no event.
+    pub fn settle(&mut self, index: usize, whole: String) {
+        match self.message.content.get_mut(index) {
+            Some(ContentBlock::Text(block)) => block.text = whole,
+            Some(ContentBlock::Thinking(block)) => block.thinking = whole,
             _ => {}
         }
     }
@@ -219,6 +246,13 @@ impl<'a> Answer<'a> {
             .content
             .iter()
             .position(|block| matches!(block, ContentBlock::ToolCall(call) if call.id == id))
+    }
+
+    /// This block is complete. It may have ended already, when another one began.
+    pub fn end(&mut self, index: usize) {
+        if self.open == Some(index) {
+            self.end_block();
+        }
     }
 
     /// The open block is complete.

@@ -2,7 +2,8 @@
 //!
 //! Owns: what each line means. Promises: whatever it asks to be allowed is
 //! denied, since nobody is there to ask; what its own tools do is not shown as
-//! calls of ours. Must not: know the process.
+//! calls of ours; the text of a message that it has to begin again is told once, or
+//! the call fails. Must not: know the process.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,6 +17,8 @@ use super::super::sse::SseEvent;
 use crate::protocol::message::{StopReason, Usage};
 use crate::support::json;
 
+/// The model of what the CLI says itself, such as that the API failed; its result says so too.
+const SYNTHETIC: &str = "<synthetic>";
 const DENIED: &str = "Nobody can be asked for permission here";
 
 /// What a line was.
@@ -52,6 +55,9 @@ enum Line {
 
 #[derive(Deserialize)]
 struct Whole {
+    id: Option<String>,
+    #[serde(default)]
+    model: String,
     #[serde(default)]
     content: Vec<Value>,
 }
@@ -82,14 +88,44 @@ struct EndUsage {
     cache_write: u64,
 }
 
+/// How the last message has come.
+#[derive(Default, PartialEq)]
+enum Last {
+    /// As whole lines, one for each block.
+    #[default]
+    Whole,
+    /// In pieces, and there may be more.
+    Begun,
+    /// In pieces, to its end.
+    Streamed,
+}
+
+/// What becomes of the pieces of a block.
+#[derive(Default, PartialEq)]
+enum Block {
+    #[default]
+    Shown,
+    /// Its text counts, from where it says more than what was told before.
+    Again,
+    /// It is none of the answer.
+    Hidden,
+}
+
 /// Reads lines.
 #[derive(Default)]
 pub struct Turn {
     events: Events,
-    /// The block that is streamed is none of the answer.
-    hidden: bool,
-    /// Answers come in pieces; then the whole ones say nothing new.
-    streamed: bool,
+    block: Block,
+    last: Last,
+    /// Id of the last message.
+    id: String,
+    /// Text of the last message. One that broke off is begun again, by the CLI's
+    /// own retry or as a whole, and its text stays here.
+    told: String,
+    /// How much of `told` the message has said; less than all while it repeats it.
+    said: usize,
+    /// Whether any message has said something.
+    has_text: bool,
     /// Its word for why the API failed.
     failure: Option<String>,
 }
@@ -102,8 +138,8 @@ impl Turn {
             // Those of its subagents are its own affair.
             Line::StreamEvent { event, parent_tool_use_id: None } => self.event(&event, answer)?,
             Line::Assistant { error: Some(error), .. } => self.failure = Some(error),
-            Line::Assistant { message, parent_tool_use_id: None, .. } if !self.streamed => {
-                message.content.iter().for_each(|block| whole(block, answer));
+            Line::Assistant { message, parent_tool_use_id: None, .. } => {
+                self.whole(&message, answer)?;
             }
             Line::ControlRequest { request_id, request } => {
                 return Ok(Said::Question(reply(&request_id, &request)));
@@ -115,24 +151,115 @@ impl Turn {
     }
 
     fn event(&mut self, event: &Value, answer: &mut Answer<'_>) -> Result<(), ProviderError> {
-        self.streamed = true;
-        let kind = event.get("type").and_then(Value::as_str).unwrap_or_default();
+        let text = |path: &str| event.pointer(path).and_then(Value::as_str).unwrap_or_default();
+        let kind = text("/type");
         match kind {
-            "content_block_start" => {
-                let block = event.pointer("/content_block/type").and_then(Value::as_str);
-                self.hidden = !matches!(block, Some("text" | "thinking" | "redacted_thinking"));
+            "message_start" => {
+                self.begin(text("/message/id"))?;
+                self.last = Last::Begun;
+                self.block = Block::Shown;
             }
-            "message_start" => self.hidden = false,
+            "content_block_start" => {
+                self.block = match text("/content_block/type") {
+                    "text" | "thinking" | "redacted_thinking" if self.repeats() => Block::Again,
+                    "text" | "thinking" | "redacted_thinking" => Block::Shown,
+                    _ => Block::Hidden,
+                };
+            }
+            "content_block_delta"
+                if self.block != Block::Hidden && text("/delta/type") == "text_delta" =>
+            {
+                return self.say(text("/delta/text"), answer);
+            }
+            "message_stop" => {
+                self.check_repeated()?;
+                self.last = Last::Streamed;
+            }
             _ => {}
         }
-        if !(self.hidden && kind.starts_with("content_block_")) {
+        if self.block == Block::Shown || !kind.starts_with("content_block_") {
             let event = SseEvent { event: String::new(), data: event.to_string() };
             self.events.read(&event, answer)?;
         }
         Ok(())
     }
 
-    fn end(&self, end: End, answer: &mut Answer<'_>) -> Result<StopReason, ProviderError> {
+    /// Another message begins. After one that broke off it is the same once more.
+    fn begin(&mut self, id: &str) -> Result<(), ProviderError> {
+        if self.last != Last::Begun {
+            self.check_repeated()?;
+            self.told.clear();
+        }
+        self.said = 0;
+        id.clone_into(&mut self.id);
+        Ok(())
+    }
+
+    /// Takes a line that holds blocks of a message, unless that is told by pieces.
+    fn whole(&mut self, message: &Whole, answer: &mut Answer<'_>) -> Result<(), ProviderError> {
+        if message.model == SYNTHETIC {
+            return Ok(());
+        }
+        let id = message.id.as_deref().unwrap_or_default();
+        let is_same = id.is_empty() || id == self.id;
+        if is_same && self.last != Last::Whole {
+            return Ok(());
+        }
+        if !is_same {
+            self.begin(id)?;
+            self.last = Last::Whole;
+        }
+        for block in &message.content {
+            let text = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
+            match text("type") {
+                "text" => self.say(text("text"), answer)?,
+                "thinking" if !self.repeats() => {
+                    answer.thinking(text("thinking"));
+                    answer.sign_thinking(text("signature"));
+                }
+                _ => continue,
+            }
+            if !self.repeats() {
+                answer.end_block();
+            }
+        }
+        Ok(())
+    }
+
+    /// More text of the message. What was told before it broke off is not told again.
+    fn say(&mut self, text: &str, answer: &mut Answer<'_>) -> Result<(), ProviderError> {
+        let rest = self.told.get(self.said..).unwrap_or_default();
+        if rest.starts_with(text) {
+            self.said += text.len();
+            return Ok(());
+        }
+        let new = text.strip_prefix(rest).ok_or_else(says_otherwise)?;
+        answer.text(new);
+        self.has_text = true;
+        self.told.push_str(new);
+        self.said = self.told.len();
+        Ok(())
+    }
+
+    const fn repeats(&self) -> bool {
+        self.said < self.told.len()
+    }
+
+    /// The message is complete: it must have said all that was told of it.
+    fn check_repeated(&self) -> Result<(), ProviderError> {
+        if self.repeats() { Err(says_otherwise()) } else { Ok(()) }
+    }
+
+    /// The CLI's last word stands in for what never came of the answer.
+    fn conclude(&mut self, result: &str, answer: &mut Answer<'_>) -> Result<(), ProviderError> {
+        if !result.is_empty() && (self.last == Last::Begun || !self.has_text) {
+            self.said = 0;
+            self.say(result, answer)?;
+        }
+        self.check_repeated()
+    }
+
+    fn end(&mut self, end: End, answer: &mut Answer<'_>) -> Result<StopReason, ProviderError> {
         if let Some(usage) = end.usage {
             answer.set_usage(Usage {
                 input: usage.input,
@@ -150,6 +277,7 @@ impl Turn {
             let kind = kind.unwrap_or(ProviderErrorKind::Server);
             return Err(ProviderError::new(kind, format!("claude-cli: {text}")));
         }
+        self.conclude(&end.result.unwrap_or_default(), answer)?;
         match self.events.outcome() {
             // The tools were its own, and are done.
             None | Some(Ok(StopReason::ToolUse)) => Ok(StopReason::Stop),
@@ -158,18 +286,10 @@ impl Turn {
     }
 }
 
-/// A block that came in one piece.
-fn whole(block: &Value, answer: &mut Answer<'_>) {
-    let text = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
-    match text("type") {
-        "text" => answer.text(text("text")),
-        "thinking" => {
-            answer.thinking(text("thinking"));
-            answer.sign_thinking(text("signature"));
-        }
-        _ => return,
-    }
-    answer.end_block();
+/// What was told cannot be taken back, and the two texts are no answer together.
+fn says_otherwise() -> ProviderError {
+    let text = "claude-cli: its answer broke off, and then began with another text";
+    ProviderError::new(ProviderErrorKind::Cut, text)
 }
 
 fn reply(id: &str, request: &Value) -> Value {

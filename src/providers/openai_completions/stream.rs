@@ -1,6 +1,7 @@
 //! The stream of an answer.
 //!
-//! Owns: what each chunk means. Must not: keep the answer; `Answer` does.
+//! Owns: what each chunk means. Promises: a call is told when its name is known,
+//! or with the end of the answer. Must not: keep the answer; `Answer` does.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -14,6 +15,10 @@ use crate::protocol::message::{StopReason, Usage};
 
 /// Fields that servers put thoughts into; the first one that is filled counts.
 pub const THINKING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
+/// Bytes that wait for the names of their calls, which come with the first pieces.
+const MAX_WAITING: usize = 64 * 1024;
+/// What a piece counts there at least, so that their number is bounded, too.
+const MIN_WAITING: usize = 64;
 
 #[derive(Deserialize)]
 struct Chunk {
@@ -72,10 +77,67 @@ struct PromptDetails {
 }
 
 /// A call as the server names it.
+#[derive(Default)]
 struct KnownCall {
     index: Option<u64>,
     id: String,
-    block: usize,
+    name: String,
+    /// `None` until it is told; what has come of it then waits in the next two.
+    block: Option<usize>,
+    arguments: String,
+    signature: Option<String>,
+}
+
+impl KnownCall {
+    /// Takes what the call is named by. The first word counts.
+    fn learn(&mut self, id: &str, name: &str) {
+        for (known, new) in [(&mut self.id, id), (&mut self.name, name)] {
+            if known.is_empty() {
+                new.clone_into(known);
+            }
+        }
+    }
+
+    /// More of its arguments.
+    fn more(&mut self, arguments: &str, answer: &mut Answer<'_>) {
+        match self.block {
+            Some(block) => answer.tool_arguments(block, arguments),
+            None => self.arguments.push_str(arguments),
+        }
+    }
+
+    /// What of it waits to be told, in bytes.
+    fn waiting(&self) -> usize {
+        if self.block.is_some() { 0 } else { self.arguments.len().max(MIN_WAITING) }
+    }
+
+    fn sign(&mut self, signature: String, answer: &mut Answer<'_>) {
+        match self.block {
+            Some(block) => answer.sign_tool_call(block, signature),
+            None => self.signature = Some(signature),
+        }
+    }
+
+    /// Tells it, unless that is done. One without id is called by its place in the
+    /// answer that began then.
+    fn begin(&mut self, began: u64, place: usize, answer: &mut Answer<'_>) {
+        if self.block.is_some() {
+            return;
+        }
+        let made;
+        let id = if self.id.is_empty() {
+            made = format!("call_{began}_{place}");
+            &made
+        } else {
+            &self.id
+        };
+        let block = answer.tool_call(id, &self.name);
+        self.block = Some(block);
+        answer.tool_arguments(block, &std::mem::take(&mut self.arguments));
+        if let Some(signature) = self.signature.take() {
+            answer.sign_tool_call(block, signature);
+        }
+    }
 }
 
 /// Reads chunks.
@@ -94,11 +156,11 @@ impl Chunks {
     }
 
     fn delta(&mut self, delta: &Delta, answer: &mut Answer<'_>) {
-        for text in [&delta.content, &delta.refusal] {
-            if let Some(text) = filled(text.as_ref()) {
-                answer.text(text);
-            }
+        match &delta.content {
+            Some(Value::Array(parts)) => parts.iter().for_each(|part| said(part, answer)),
+            text => answer_text(text.as_ref(), answer),
         }
+        answer_text(delta.refusal.as_ref(), answer);
         let thoughts = [&delta.reasoning_content, &delta.reasoning, &delta.reasoning_text];
         let thought = THINKING_FIELDS
             .iter()
@@ -112,53 +174,77 @@ impl Chunks {
             self.call(call, answer);
         }
         for detail in delta.reasoning_details.iter().flatten() {
-            sign_call(detail, answer);
+            self.sign(detail, answer);
         }
     }
 
     fn call(&mut self, delta: &CallDelta, answer: &mut Answer<'_>) {
         let id = delta.id.as_deref().unwrap_or_default();
-        let block = match self.known(delta.index, id) {
-            Some(block) => block,
-            None => self.begin(delta, id, answer),
-        };
-        let arguments = delta.function.as_ref().and_then(|function| function.arguments.as_ref());
-        match arguments {
-            Some(Value::String(text)) => answer.tool_arguments(block, text),
-            // Some servers send the object itself.
-            Some(object @ Value::Object(_)) => answer.tool_arguments(block, &object.to_string()),
-            _ => {}
+        let function = delta.function.as_ref();
+        let name = function.and_then(|function| function.name.as_deref()).unwrap_or_default();
+        let place = self.known(delta.index, id, name).unwrap_or_else(|| {
+            self.calls.push(KnownCall { index: delta.index, ..KnownCall::default() });
+            self.calls.len() - 1
+        });
+        let Some(call) = self.calls.get_mut(place) else { return };
+        call.learn(id, name);
+        if !call.name.is_empty() {
+            call.begin(self.began, place, answer);
         }
+        let made;
+        let arguments: &str = match function.and_then(|function| function.arguments.as_ref()) {
+            Some(Value::String(text)) => text,
+            // Some servers send the object itself.
+            Some(object @ Value::Object(_)) => {
+                made = object.to_string();
+                &made
+            }
+            _ => "",
+        };
+        call.more(arguments, answer);
         // Google wants its signature back (`messages::tool_call`).
         if let Some(extra) = delta.extra_content.as_ref().filter(|extra| extra.is_object()) {
-            answer.sign_tool_call(block, extra.to_string());
+            call.sign(extra.to_string(), answer);
+        }
+        if self.calls.iter().map(KnownCall::waiting).sum::<usize>() > MAX_WAITING {
+            self.begin_all(answer);
         }
     }
 
-    /// The call that this delta goes on with: the same index, unless the id
-    /// says otherwise; without index the same id, without id the last one.
-    fn known(&self, index: Option<u64>, id: &str) -> Option<usize> {
-        let same_id = |call: &&KnownCall| id.is_empty() || call.id == id;
-        let mut newest_first = self.calls.iter().rev();
-        let found = match index {
-            Some(_) => newest_first.find(|call| call.index == index).filter(same_id),
-            None => newest_first.find(same_id),
+    /// The place of the call that this delta goes on with: the same index, unless the
+    /// id says otherwise; without index the same id, without id the last one. An id
+    /// may come late, but one that comes with a name of its own begins a call.
+    fn known(&self, index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+        let is_late = |call: &KnownCall| {
+            call.id.is_empty() && (index.is_some() || call.name.is_empty() || name.is_empty())
         };
-        found.map(|call| call.block)
+        let same_id = |call: &KnownCall| id.is_empty() || call.id == id || is_late(call);
+        let newest = |is_it: &dyn Fn(&KnownCall) -> bool| self.calls.iter().rposition(is_it);
+        if index.is_none() {
+            let named = newest(&|call| !id.is_empty() && call.id == id);
+            return named.or_else(|| newest(&same_id));
+        }
+        let place = newest(&|call| call.index == index)?;
+        self.calls.get(place).is_some_and(same_id).then_some(place)
     }
 
-    fn begin(&mut self, delta: &CallDelta, id: &str, answer: &mut Answer<'_>) -> usize {
-        let name = delta.function.as_ref().and_then(|function| function.name.as_deref());
-        let made;
-        let wire_id = if id.is_empty() {
-            made = format!("call_{}_{}", self.began, self.calls.len());
-            &made
-        } else {
-            id
-        };
-        let block = answer.tool_call(wire_id, name.unwrap_or_default());
-        self.calls.push(KnownCall { index: delta.index, id: id.to_owned(), block });
-        block
+    /// Tells the calls whose names have not come.
+    fn begin_all(&mut self, answer: &mut Answer<'_>) {
+        for (place, call) in self.calls.iter_mut().enumerate() {
+            call.begin(self.began, place, answer);
+        }
+    }
+
+    /// Encrypted reasoning belongs to the call whose id it has.
+    fn sign(&mut self, detail: &Value, answer: &mut Answer<'_>) {
+        let text = |name: &str| detail.get(name).and_then(Value::as_str).unwrap_or_default();
+        if text("type") == "reasoning.encrypted"
+            && !text("data").is_empty()
+            && !text("id").is_empty()
+            && let Some(call) = self.calls.iter_mut().find(|call| call.id == text("id"))
+        {
+            call.sign(detail.to_string(), answer);
+        }
     }
 }
 
@@ -166,6 +252,7 @@ impl Reader for Chunks {
     fn read(&mut self, event: &SseEvent, answer: &mut Answer<'_>) -> Result<Flow, ProviderError> {
         if event.data.trim() == "[DONE]" {
             self.done = true;
+            self.begin_all(answer);
             return Ok(Flow::End);
         }
         let chunk: Chunk = piece("a chunk", &event.data)?;
@@ -187,6 +274,7 @@ impl Reader for Chunks {
             if let Some(reason) = choice.finish_reason.as_ref().filter(|reason| !reason.is_empty())
             {
                 self.finish = Some(reason.clone());
+                self.begin_all(answer);
             }
         }
         Ok(Flow::More)
@@ -200,7 +288,7 @@ impl Reader for Chunks {
         let kind = match reason.as_str() {
             "stop" | "end" => return Some(Ok(StopReason::Stop)),
             "length" => return Some(Ok(StopReason::Length)),
-            "tool_calls" | "function_call" => return Some(Ok(StopReason::ToolUse)),
+            "tool_calls" | "tool_call" | "function_call" => return Some(Ok(StopReason::ToolUse)),
             "content_filter" => ProviderErrorKind::Refusal,
             _ => ProviderErrorKind::Protocol,
         };
@@ -231,14 +319,26 @@ fn filled(value: Option<&Value>) -> Option<&str> {
     value?.as_str().filter(|text| !text.is_empty())
 }
 
-/// Encrypted reasoning belongs to the call whose id it has.
-fn sign_call(detail: &Value, answer: &mut Answer<'_>) {
-    let text = |name: &str| detail.get(name).and_then(Value::as_str).unwrap_or_default();
-    if text("type") == "reasoning.encrypted"
-        && !text("data").is_empty()
-        && let Some(block) = answer.find_tool_call(text("id"))
-    {
-        answer.sign_tool_call(block, detail.to_string());
+fn answer_text(value: Option<&Value>, answer: &mut Answer<'_>) {
+    if let Some(text) = filled(value) {
+        answer.text(text);
+    }
+}
+
+/// A part of a content that is a list, as `Mistral` writes what is not text alone.
+fn said(part: &Value, answer: &mut Answer<'_>) {
+    match part.get("type").and_then(Value::as_str) {
+        Some("text") => answer_text(part.get("text"), answer),
+        Some("refusal") => answer_text(part.get("refusal"), answer),
+        Some("thinking") => {
+            let thought = part.get("thinking");
+            let parts = thought.and_then(Value::as_array).into_iter().flatten();
+            // It is such a list itself, or a text.
+            let texts = parts.map(|part| part.get("text")).chain([thought]);
+            texts.filter_map(filled).for_each(|text| answer.thinking(text));
+        }
+        // References to sources, and what may come.
+        _ => {}
     }
 }
 

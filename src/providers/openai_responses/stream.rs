@@ -1,6 +1,7 @@
 //! The stream of an answer.
 //!
-//! Owns: what each event means. Must not: keep the answer; `Answer` does.
+//! Owns: what each event means. Promises: what is said of one item never goes to
+//! another one. Must not: keep the answer; `Answer` does.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -15,6 +16,8 @@ use crate::protocol::message::{StopReason, Usage};
 use crate::support::json;
 
 const COMPLETED: &str = "completed";
+/// Most items that are remembered: an answer has no more blocks either.
+const MAX_ITEMS: usize = 1024;
 
 #[derive(Deserialize)]
 #[serde(tag = "type")]
@@ -22,19 +25,46 @@ enum Event {
     #[serde(rename = "response.created")]
     Created { response: Option<Response> },
     #[serde(rename = "response.output_item.added")]
-    Added { item: Value },
+    Added {
+        item: Value,
+        #[serde(default)]
+        output_index: Value,
+    },
     #[serde(rename = "response.output_item.done")]
-    Done { item: Value },
+    Done {
+        item: Value,
+        #[serde(default)]
+        output_index: Value,
+    },
     #[serde(rename = "response.reasoning_summary_text.delta")]
-    Thought { delta: String },
+    Thought {
+        delta: String,
+        #[serde(flatten)]
+        of: Of,
+    },
     #[serde(rename = "response.reasoning_summary_part.done")]
-    ThoughtPart,
+    ThoughtPart {
+        #[serde(flatten)]
+        of: Of,
+    },
     #[serde(rename = "response.output_text.delta", alias = "response.refusal.delta")]
-    Text { delta: String },
+    Text {
+        delta: String,
+        #[serde(flatten)]
+        of: Of,
+    },
     #[serde(rename = "response.function_call_arguments.delta")]
-    Arguments { delta: String },
+    Arguments {
+        delta: String,
+        #[serde(flatten)]
+        of: Of,
+    },
     #[serde(rename = "response.function_call_arguments.done")]
-    AllArguments { arguments: String },
+    AllArguments {
+        arguments: String,
+        #[serde(flatten)]
+        of: Of,
+    },
     #[serde(rename = "response.completed", alias = "response.incomplete")]
     Completed { response: Option<Response> },
     #[serde(rename = "response.failed")]
@@ -44,6 +74,15 @@ enum Event {
     /// What says nothing new, and what may come.
     #[serde(other)]
     Other,
+}
+
+/// The item that an event is about. Servers leave out one or the other.
+#[derive(Deserialize)]
+struct Of {
+    #[serde(default)]
+    item_id: Value,
+    #[serde(default)]
+    output_index: Value,
 }
 
 #[derive(Deserialize)]
@@ -68,21 +107,41 @@ struct InputDetails {
     cached_tokens: Option<u64>,
 }
 
-/// The item that deltas go to; the API sends one after the other.
-#[derive(Default, Clone, Copy, PartialEq)]
+/// What an item is here, and its block; nothing once it is complete.
+#[derive(Clone, Copy)]
 enum Open {
-    #[default]
     None,
-    Thought,
-    Text,
+    Thought(usize),
+    Text(usize),
     Call(usize),
+}
+
+/// An item that has begun. The API sends one after the other, but some servers begin
+/// several and complete them all at the end.
+struct Item {
+    id: String,
+    /// Only calls have one.
+    call_id: String,
+    output_index: Value,
+    open: Open,
+}
+
+impl Item {
+    /// Some servers call an item by the id of its call.
+    fn is_named(&self, name: &str) -> bool {
+        !name.is_empty() && (self.id == name || self.call_id == name)
+    }
+
+    fn is_another_call(&self, call_id: &str) -> bool {
+        !call_id.is_empty() && !self.call_id.is_empty() && self.call_id != call_id
+    }
 }
 
 /// Reads events.
 pub struct Events {
     /// The tier that was asked for; the answer may say another one.
     tier: Option<String>,
-    open: Open,
+    items: Vec<Item>,
     status: Option<String>,
 }
 
@@ -90,50 +149,84 @@ impl Events {
     /// For an answer of this model.
     pub fn new(model: &ModelInfo) -> Self {
         let tier = model.options.params.service_tier.clone();
-        Self { tier, open: Open::None, status: None }
+        Self { tier, items: Vec::new(), status: None }
     }
 
-    fn start(&mut self, item: &Value, answer: &mut Answer<'_>) {
-        self.open = match text(item, "type") {
-            "reasoning" => {
-                answer.end_block();
-                answer.thinking("");
-                Open::Thought
-            }
-            "message" => {
-                answer.end_block();
-                answer.text("");
-                Open::Text
-            }
+    fn start(&mut self, item: &Value, output_index: Value, answer: &mut Answer<'_>) {
+        let (id, call_id) = (text(item, "id"), text(item, "call_id"));
+        let open = match text(item, "type") {
+            "reasoning" => Open::Thought(answer.begin_thinking()),
+            "message" => Open::Text(answer.begin_text()),
             "function_call" => {
-                let id = format!("{}|{}", text(item, "call_id"), text(item, "id"));
-                let block = answer.tool_call(&id, text(item, "name"));
+                let block = answer.tool_call(&format!("{call_id}|{id}"), text(item, "name"));
                 answer.settle_arguments(block, text(item, "arguments").to_owned());
                 Open::Call(block)
             }
             _ => Open::None,
         };
+        if self.items.len() == MAX_ITEMS {
+            self.items.remove(0);
+        }
+        let (id, call_id) = (id.to_owned(), call_id.to_owned());
+        self.items.push(Item { id, call_id, output_index, open });
     }
 
-    fn end(&mut self, item: &Value, answer: &mut Answer<'_>) {
-        match (std::mem::take(&mut self.open), text(item, "type")) {
-            (Open::Thought, "reasoning") => {
-                answer.settle(joined(item, "summary", "\n\n"));
-                answer.set_signature(item.to_string());
+    /// The place of the item that is called so, else of the one with this index.
+    fn place(&self, id: &str, call_id: &str, output_index: &Value) -> Option<usize> {
+        let newest = |is_it: &dyn Fn(&Item) -> bool| {
+            self.items.iter().rposition(|item| !item.is_another_call(call_id) && is_it(item))
+        };
+        let named = newest(&|item| item.is_named(call_id) || item.is_named(id));
+        let has_index = |item: &Item| !output_index.is_null() && item.output_index == *output_index;
+        named.or_else(|| newest(&has_index))
+    }
+
+    /// What a piece goes to: the newest item, when it does not say or has an id of its own.
+    fn open(&self, of: &Of) -> Open {
+        let id = of.item_id.as_str().unwrap_or_default();
+        let item = match self.place(id, "", &of.output_index) {
+            Some(place) => self.items.get(place),
+            None => self.items.last(),
+        };
+        item.map_or(Open::None, |item| item.open)
+    }
+
+    fn thought(&self, of: &Of, delta: &str, answer: &mut Answer<'_>) {
+        if let Open::Thought(block) = self.open(of) {
+            answer.thinking_in(block, delta);
+        }
+    }
+
+    fn end(&mut self, item: &Value, output_index: &Value, answer: &mut Answer<'_>) {
+        let kind = text(item, "type");
+        let place = self.place(text(item, "id"), text(item, "call_id"), output_index);
+        // Some servers name texts and thoughts nowhere. A call is run, so it is never guessed.
+        let newest = || self.items.len().checked_sub(1).filter(|_| kind != "function_call");
+        let Some(begun) = place.or_else(newest).and_then(|place| self.items.get_mut(place)) else {
+            return;
+        };
+        let block = match (begun.open, kind) {
+            (Open::Thought(block), "reasoning") => {
+                answer.settle(block, joined(item, "summary", "\n\n"));
+                answer.sign(block, item.to_string());
+                block
             }
-            (Open::Text, "message") => {
-                answer.settle(joined(item, "content", ""));
-                answer.set_signature(signature(item));
+            (Open::Text(block), "message") => {
+                answer.settle(block, joined(item, "content", ""));
+                answer.sign(block, signature(item));
+                block
             }
             (Open::Call(block), "function_call") => {
                 let arguments = text(item, "arguments");
                 if !arguments.is_empty() {
                     answer.settle_arguments(block, arguments.to_owned());
                 }
+                block
             }
-            _ => {}
-        }
-        answer.end_block();
+            _ => return,
+        };
+        begun.open = Open::None;
+        answer.end(block);
     }
 
     fn finish(&mut self, response: Option<Response>, answer: &mut Answer<'_>) {
@@ -160,30 +253,40 @@ impl Reader for Events {
             return Ok(Flow::End);
         }
         let parsed: Event = piece("an event", &event.data)?;
-        match (parsed, self.open) {
-            (Event::Created { response }, _) => {
+        match parsed {
+            Event::Created { response } => {
                 let id = response.and_then(|response| response.id);
                 answer.set_response_id(id.as_deref().unwrap_or_default());
             }
-            (Event::Added { item }, _) => self.start(&item, answer),
-            (Event::Done { item }, _) => self.end(&item, answer),
-            (Event::Thought { delta }, Open::Thought) => answer.thinking(&delta),
-            (Event::ThoughtPart, Open::Thought) => answer.thinking("\n\n"),
-            (Event::Text { delta }, Open::Text) => answer.text(&delta),
-            (Event::Arguments { delta }, Open::Call(block)) => answer.tool_arguments(block, &delta),
-            (Event::AllArguments { arguments }, Open::Call(block)) => {
-                answer.settle_arguments(block, arguments);
+            Event::Added { item, output_index } => self.start(&item, output_index, answer),
+            Event::Done { item, output_index } => self.end(&item, &output_index, answer),
+            Event::Thought { delta, of } => self.thought(&of, &delta, answer),
+            Event::ThoughtPart { of } => self.thought(&of, "\n\n", answer),
+            Event::Text { delta, of } => {
+                if let Open::Text(block) = self.open(&of) {
+                    answer.text_in(block, &delta);
+                }
             }
-            (Event::Completed { response }, _) => {
+            Event::Arguments { delta, of } => {
+                if let Open::Call(block) = self.open(&of) {
+                    answer.tool_arguments(block, &delta);
+                }
+            }
+            Event::AllArguments { arguments, of } => {
+                if let Open::Call(block) = self.open(&of) {
+                    answer.settle_arguments(block, arguments);
+                }
+            }
+            Event::Completed { response } => {
                 self.finish(response, answer);
                 return Ok(Flow::End);
             }
-            (Event::Failed { response }, _) => {
+            Event::Failed { response } => {
                 let error = response.and_then(|response| response.error);
                 return Err(failure(&error.unwrap_or_else(|| json!({}))));
             }
-            (Event::Error, _) => return Err(failure(&parse(&event.data).unwrap_or_default())),
-            _ => {}
+            Event::Error => return Err(failure(&parse(&event.data).unwrap_or_default())),
+            Event::Other => {}
         }
         Ok(Flow::More)
     }

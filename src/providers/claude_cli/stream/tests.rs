@@ -1,6 +1,6 @@
 use super::*;
 use crate::protocol::message::AssistantMessage;
-use crate::providers::testing::model;
+use crate::providers::testing::{model, streamed_text};
 
 /// Reads all lines; gives the outcome and the replies.
 fn read(lines: &[Value]) -> (Result<AssistantMessage, ProviderError>, Vec<Value>) {
@@ -77,6 +77,171 @@ fn whole_answers_count_when_no_pieces_came() {
     ];
     let content = serde_json::to_value(read(&lines).0.unwrap().content).unwrap();
     assert_eq!((&content[0]["thinking"], &content[1]["text"]), (&json!("hm"), &json!("Two.")));
+}
+
+const FRANCE: &str = "The capital of France is Paris.";
+
+/// A message that begins with these pieces of text.
+fn begun(id: &str, pieces: &[&str]) -> Vec<Value> {
+    let mut lines = vec![
+        event(&json!({"type": "message_start", "message": {"id": id}})),
+        event(&json!({"type": "content_block_start", "index": 0,
+            "content_block": {"type": "text", "text": ""}})),
+    ];
+    lines.extend(pieces.iter().map(|text| {
+        event(&json!({"type": "content_block_delta", "index": 0,
+            "delta": {"type": "text_delta", "text": text}}))
+    }));
+    lines
+}
+
+fn ended(reason: &str) -> Vec<Value> {
+    vec![
+        event(&json!({"type": "content_block_stop", "index": 0})),
+        event(&json!({"type": "message_delta", "delta": {"stop_reason": reason}, "usage": {}})),
+        event(&json!({"type": "message_stop"})),
+    ]
+}
+
+/// A message of the CLI's own tool.
+fn tool(id: &str) -> Vec<Value> {
+    let mut lines = vec![
+        event(&json!({"type": "message_start", "message": {"id": id}})),
+        event(&json!({"type": "content_block_start", "index": 0,
+            "content_block": {"type": "tool_use", "id": "t1", "name": "Read", "input": {}}})),
+    ];
+    lines.extend(ended("tool_use"));
+    lines
+}
+
+fn whole(id: &str, text: &str) -> Value {
+    json!({"type": "assistant", "parent_tool_use_id": null,
+        "message": {"id": id, "content": [{"type": "text", "text": text}]}})
+}
+
+fn retry() -> Value {
+    json!({"type": "system", "subtype": "api_retry", "attempt": 1, "error": "overloaded"})
+}
+
+/// What the answer is, and which text was told on the way.
+fn answered(parts: &[&[Value]], said: &str) -> (Result<Value, ProviderErrorKind>, String) {
+    let lines = [parts.concat(), vec![result(&json!({"result": said}))]].concat();
+    let model = model("anthropic-messages");
+    let mut events = Vec::new();
+    let mut sink = |event| events.push(event);
+    let mut answer = Answer::new(&model, &mut sink, 5);
+    let mut turn = Turn::default();
+    let mut read = || {
+        for line in &lines {
+            if let Said::End(outcome) = turn.read(&line.to_string(), &mut answer)? {
+                return outcome;
+            }
+        }
+        panic!("no end");
+    };
+    let outcome = read();
+    let outcome = match outcome {
+        Ok(stop) => Ok(serde_json::to_value(answer.finish(stop).content).unwrap()),
+        Err(error) => Err(answer.fail(error).kind),
+    };
+    (outcome, streamed_text(&events))
+}
+
+#[test]
+fn a_message_that_is_begun_again_is_told_once() {
+    let half: &[Value] = &begun("msg_1", &["The capital ", "of Fra"]);
+    let again = [
+        begun("msg_2", &["The ", "capital of France", " is Paris."]),
+        vec![whole("msg_2", FRANCE)],
+        ended("end_turn"),
+    ]
+    .concat();
+    let broken_again = begun("msg_3", &["The cap"]);
+    let ways: [&[&[Value]]; 6] = [
+        &[half, &[retry()], &again],
+        &[half, &again],
+        &[half, &broken_again, &[retry()], &again],
+        &[half, &[whole("msg_2", FRANCE)]],
+        // The last word of the CLI is all that is left of the second message.
+        &[half],
+        &[half, &[whole("msg_1", "The capital of Fra")]],
+    ];
+    let text = json!([{"type": "text", "text": FRANCE}]);
+    for (number, way) in ways.into_iter().enumerate() {
+        assert_eq!(answered(way, FRANCE), (Ok(text.clone()), FRANCE.to_owned()), "{number}");
+    }
+}
+
+#[test]
+fn thoughts_of_a_message_that_is_begun_again_do_not_part_its_text() {
+    let thought = |id: &str, text: &str| {
+        vec![
+            event(&json!({"type": "message_start", "message": {"id": id}})),
+            event(&json!({"type": "content_block_start", "index": 0,
+                "content_block": {"type": "thinking", "thinking": "", "signature": ""}})),
+            event(&json!({"type": "content_block_delta", "index": 0,
+                "delta": {"type": "thinking_delta", "thinking": text}})),
+            event(&json!({"type": "content_block_stop", "index": 0})),
+        ]
+    };
+    let first = [thought("msg_1", "hm"), begun("msg_1", &["The cap"])[1..].to_vec()].concat();
+    let second = [
+        thought("msg_2", "well"),
+        begun("msg_2", &["The capital."])[1..].to_vec(),
+        ended("end_turn"),
+    ]
+    .concat();
+    let (content, _) = answered(&[&first, &second], "The capital.");
+    assert_eq!(
+        content,
+        Ok(
+            json!([{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "The capital."}])
+        )
+    );
+}
+
+#[test]
+fn a_message_that_begins_again_with_another_text_is_no_answer() {
+    let half: &[Value] = &begun("msg_1", &["The capital of Fra"]);
+    let other = [begun("msg_2", &["It is Paris."]), ended("end_turn")].concat();
+    let short = [begun("msg_2", &["The capital"]), ended("end_turn")].concat();
+    let ways: [&[&[Value]]; 6] = [
+        &[half, &[retry()], &other],
+        &[half, &short],
+        &[half, &tool("msg_2")],
+        &[half, &[whole("msg_2", "It is Paris.")]],
+        &[half, &[whole("msg_2", "The capital")]],
+        // Nothing but its last word.
+        &[half],
+    ];
+    for (number, way) in ways.into_iter().enumerate() {
+        let expected = (Err(ProviderErrorKind::Cut), "The capital of Fra".to_owned());
+        assert_eq!(answered(way, "It is Paris."), expected, "{number}");
+    }
+}
+
+#[test]
+fn each_message_counts_whether_it_comes_in_pieces_or_whole() {
+    let text = |texts: &[&str]| {
+        let blocks = texts.iter().map(|text| json!({"type": "text", "text": text}));
+        Ok(blocks.collect::<Value>())
+    };
+    let look = [begun("msg_1", &["I look. "]), ended("tool_use")].concat();
+    let last = [begun("msg_2", &[FRANCE]), ended("end_turn")].concat();
+    // The second message is no repetition of the first one, whatever it says.
+    let same = [begun("msg_2", &["I look. "]), ended("end_turn")].concat();
+    assert_eq!(answered(&[&look, &last], FRANCE).0, text(&["I look. ", FRANCE]));
+    assert_eq!(answered(&[&look, &same], "I look. ").0, text(&["I look. ", "I look. "]));
+    assert_eq!(
+        answered(&[&look, &[whole("msg_2", FRANCE)]], FRANCE).0,
+        text(&["I look. ", FRANCE])
+    );
+    let two = [whole("msg_1", "I look. "), whole("msg_2", FRANCE)];
+    assert_eq!(answered(&[&two], FRANCE).0, text(&["I look. ", FRANCE]));
+    assert_eq!(answered(&[&tool("msg_1"), &[whole("msg_2", FRANCE)]], FRANCE).0, text(&[FRANCE]));
+    // Where nothing else came of it, its last word is the answer.
+    assert_eq!(answered(&[&tool("msg_1")], FRANCE).0, text(&[FRANCE]));
+    assert_eq!(answered(&[&tool("msg_1")], "").0, text(&[]));
 }
 
 #[test]

@@ -95,6 +95,138 @@ fn the_first_field_with_a_thought_counts() {
 }
 
 #[test]
+fn a_content_that_is_a_list_of_parts_is_read_in_order() {
+    // As Mistral writes it: lists while it thinks, and where there are references.
+    let thought =
+        |text: &str| json!({"type": "thinking", "thinking": [{"type": "text", "text": text}]});
+    let (message, events) = read(&[
+        delta(json!({"role": "assistant", "content": ""})),
+        delta(json!({"content": [thought("Okay, ")]})),
+        delta(json!({"content": [thought("done."), {"type": "text", "text": "Do NOT "}]})),
+        delta(json!({"content": "delete "})),
+        delta(json!({"content": [
+            {"type": "text", "text": "the files"},
+            {"type": "reference", "reference_ids": [1]},
+            {"type": "refusal", "refusal": "."},
+        ]})),
+        delta(json!({"content": [{"type": "thinking", "thinking": "hm"}]})),
+        finish("stop"),
+    ]);
+    let expected = json!([
+        {"type": "thinking", "thinking": "Okay, done."},
+        {"type": "text", "text": "Do NOT delete the files."},
+        {"type": "thinking", "thinking": "hm"},
+    ]);
+    assert_eq!(content(&message.unwrap()), expected);
+    assert_eq!(streamed_text(&events), "Do NOT delete the files.");
+}
+
+/// Pieces of calls with these members.
+fn calls(calls: Value) -> Value {
+    delta(json!({"tool_calls": calls}))
+}
+
+#[test]
+fn a_name_or_an_id_that_comes_late_belongs_to_the_call_that_waits_for_it() {
+    let named = json!({"name": "read", "arguments": ""});
+    let more = json!({"arguments": "{\"a\":1}"});
+    for (pieces, id) in [
+        // The id, then the name, by index and without one.
+        ([json!({"index": 0, "id": "c1"}), json!({"index": 0, "function": named})], "c1"),
+        ([json!({"id": "c1"}), json!({"function": named})], "c1"),
+        // Nothing, then both.
+        ([json!({"index": 0}), json!({"index": 0, "id": "c1", "function": named})], "c1"),
+        ([json!({}), json!({"id": "c1", "function": named})], "c1"),
+        // The name, then an id when the call has been told.
+        ([json!({"index": 0, "function": named}), json!({"index": 0, "id": "c1"})], "call_5_0"),
+        ([json!({"function": named}), json!({"id": "c1"})], "call_5_0"),
+    ] {
+        let last = match pieces[0].get("index") {
+            Some(_) => json!({"index": 0, "function": more}),
+            None => json!({"id": "c1", "function": more}),
+        };
+        let (message, events) = read(&[
+            calls(json!([pieces[0]])),
+            calls(json!([pieces[1]])),
+            calls(json!([last])),
+            finish("tool_calls"),
+        ]);
+        let expected =
+            json!([{"type": "toolCall", "id": id, "name": "read", "arguments": {"a": 1}}]);
+        assert_eq!(content(&message.unwrap()), expected, "{pieces:?}");
+        let begun = StreamEvent::ToolCallStart { index: 0, id: id.into(), name: "read".into() };
+        assert_eq!(events[0], begun, "{pieces:?}");
+    }
+}
+
+#[test]
+fn what_comes_before_the_name_of_a_call_waits_for_it() {
+    let detail = json!({"type": "reasoning.encrypted", "id": "c1", "data": "x"});
+    let (message, events) = read(&[
+        calls(json!([{"index": 0, "id": "c1", "function": {"arguments": "{\"a\":"}}])),
+        delta(json!({"reasoning_details": [detail]})),
+        calls(json!([{"index": 1, "id": "c2", "function": {"name": "list", "arguments": "{}"}}])),
+        calls(json!([{"index": 0, "function": {"name": "read", "arguments": "1}"}}])),
+        finish("tool_calls"),
+    ]);
+    let expected = json!([
+        {"type": "toolCall", "id": "c2", "name": "list", "arguments": {}},
+        {"type": "toolCall", "id": "c1", "name": "read", "arguments": {"a": 1},
+         "thoughtSignature": detail.to_string()},
+    ]);
+    assert_eq!(content(&message.unwrap()), expected);
+    let names: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            StreamEvent::ToolCallStart { name, .. } => Some(name.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(names, ["list", "read"]);
+}
+
+#[test]
+fn a_call_whose_name_never_comes_is_told_at_the_end_and_waits_for_no_more_than_there_is_room() {
+    let nameless = |arguments: &str| {
+        calls(json!([{"index": 0, "id": "c1", "function": {"arguments": arguments}}]))
+    };
+    let ends = [
+        read(&[nameless("{\"a\":1}"), finish("tool_calls")]).0,
+        read_text(&format!("data: {}\n\ndata: [DONE]\n\n", nameless("{\"a\":1}"))).0,
+    ];
+    for message in ends {
+        let expected = json!([{"type": "toolCall", "id": "c1", "name": "", "arguments": {"a": 1}}]);
+        assert_eq!(content(&message.unwrap()), expected);
+    }
+    let begins = |chunks: &[Value]| {
+        let (_, events) = read(chunks);
+        events.iter().filter(|event| matches!(event, StreamEvent::ToolCallStart { .. })).count()
+    };
+    assert_eq!(begins(&[nameless(&"x".repeat(MAX_WAITING))]), 0);
+    assert_eq!(begins(&[nameless(&"x".repeat(MAX_WAITING + 1))]), 1);
+    let empty: Vec<_> =
+        (0..=MAX_WAITING / MIN_WAITING).map(|index| calls(json!([{"index": index}]))).collect();
+    assert_eq!(begins(&empty[1..]), 0);
+    assert_eq!(begins(&empty), empty.len());
+}
+
+#[test]
+fn a_whole_call_after_one_without_id_is_another_one() {
+    let (message, _) = read(&[
+        calls(json!([{"function": {"name": "read", "arguments": "{\"a\":1}"}}])),
+        calls(json!([{"id": "c2", "function": {"name": "list", "arguments": "{\"b\":2}"}}])),
+        finish("tool_call"),
+    ]);
+    let message = message.unwrap();
+    let expected = json!([
+        {"type": "toolCall", "id": "call_5_0", "name": "read", "arguments": {"a": 1}},
+        {"type": "toolCall", "id": "c2", "name": "list", "arguments": {"b": 2}},
+    ]);
+    assert_eq!(content(&message), expected);
+    assert_eq!(message.stop_reason, StopReason::ToolUse);
+}
+
+#[test]
 fn calls_are_told_apart_by_index_and_by_id() {
     let call = |index: Option<u64>, id: &str, name: &str, arguments: &str| {
         let mut call = json!({"function": {"arguments": arguments}});
@@ -173,6 +305,7 @@ fn every_reason_to_stop_has_its_meaning() {
     assert_eq!(outcome("end"), Ok(StopReason::Stop));
     assert_eq!(outcome("length"), Ok(StopReason::Length));
     assert_eq!(outcome("tool_calls"), Ok(StopReason::ToolUse));
+    assert_eq!(outcome("tool_call"), Ok(StopReason::ToolUse));
     assert_eq!(outcome("function_call"), Ok(StopReason::ToolUse));
     let failed = |kind, reason| Err((kind, format!("Provider finish_reason: {reason}")));
     assert_eq!(outcome("content_filter"), failed(ProviderErrorKind::Refusal, "content_filter"));

@@ -129,6 +129,125 @@ fn thought_text_and_calls_become_blocks_with_their_signatures() {
     );
 }
 
+/// A call with this number; without `arguments` it has just begun.
+fn function(n: usize, arguments: &str) -> Value {
+    json!({"type": "function_call", "call_id": format!("call_{n}"), "name": "write",
+        "arguments": arguments})
+}
+
+/// Two calls, `{"n":0}` and `{"n":1}`, with these ids.
+fn two_calls(ids: [&str; 2]) -> Value {
+    let call = |n: usize| json!({"type": "toolCall", "id": ids[n], "name": "write", "arguments": {"n": n}});
+    json!([call(0), call(1)])
+}
+
+#[test]
+fn items_that_are_complete_at_the_end_keep_what_is_their_own() {
+    // As llama.cpp writes them: calls have no id, nothing has an index.
+    let event = |kind: &str, item: Value| json!({"type": format!("response.{kind}"), "item": item});
+    let piece = |kind: &str, id: &str, text: &str| json!({"type": format!("response.{kind}.delta"), "item_id": id, "delta": text});
+    let thought = json!({"type": "reasoning", "id": "rs_1", "summary": [],
+        "content": [{"type": "reasoning_text", "text": "hm"}]});
+    let text = json!({"type": "message", "id": "msg_1",
+        "content": [{"type": "output_text", "text": "Both."}]});
+    let arguments = "function_call_arguments";
+    let (message, events) = read(&[
+        event("output_item.added", json!({"type": "reasoning", "id": "rs_1", "summary": []})),
+        event("output_item.added", json!({"type": "message", "id": "msg_1", "content": []})),
+        piece("output_text", "msg_1", "Bo"),
+        event("output_item.added", function(0, "")),
+        piece(arguments, "call_0", "{\"n\":"),
+        piece(arguments, "call_0", "0}"),
+        event("output_item.added", function(1, "")),
+        piece(arguments, "call_1", "{\"n\":1}"),
+        event("output_item.done", thought.clone()),
+        event("output_item.done", text),
+        event("output_item.done", function(0, "{\"n\":0}")),
+        event("output_item.done", function(1, "{\"n\":1}")),
+        completed("completed", json!({})),
+    ]);
+    let calls = two_calls(["call_0|", "call_1|"]);
+    assert_eq!(
+        serde_json::to_value(message.unwrap().content).unwrap(),
+        json!([
+            {"type": "thinking", "thinking": "", "thinkingSignature": thought.to_string()},
+            {"type": "text", "text": "Both.", "textSignature": "msg_1"},
+            calls[0],
+            calls[1],
+        ])
+    );
+    let ends: Vec<_> = events
+        .iter()
+        .filter_map(|event| match event {
+            StreamEvent::BlockEnd { index } => Some(*index),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ends, [0, 1, 2, 3]);
+}
+
+#[test]
+fn pieces_of_calls_that_are_written_at_the_same_time_are_told_apart() {
+    // By id and index, by id, and by index alone: some servers change the ids on the way.
+    for (has_id, has_index) in [(true, true), (true, false), (false, true)] {
+        let about = |n: usize, kind: &str, member: &str, value: Value| {
+            let mut event = json!({"type": format!("response.{kind}")});
+            event[member] = value;
+            event["item_id"] = json!(if has_id { format!("fc_{n}") } else { "other".into() });
+            if has_index {
+                event["output_index"] = json!(n);
+            }
+            event
+        };
+        let item = |n: usize, arguments: &str| {
+            let mut item = function(n, arguments);
+            item["id"] = json!(format!("fc_{n}"));
+            item
+        };
+        let arguments = "function_call_arguments";
+        let piece =
+            |n: usize, text: &str| about(n, &format!("{arguments}.delta"), "delta", json!(text));
+        let (message, events) = read(&[
+            about(0, "output_item.added", "item", item(0, "")),
+            about(1, "output_item.added", "item", item(1, "")),
+            piece(0, "{\"n\""),
+            piece(1, "{\"n\":1}"),
+            piece(0, ":0}"),
+            about(0, &format!("{arguments}.done"), "arguments", json!("{\"n\":0}")),
+            about(0, "output_item.done", "item", item(0, "")),
+            // It is complete.
+            piece(0, "more"),
+            about(1, "output_item.done", "item", item(1, "")),
+            completed("completed", json!({})),
+        ]);
+        let message = message.unwrap();
+        assert_eq!(
+            serde_json::to_value(message.content).unwrap(),
+            two_calls(["call_0|fc_0", "call_1|fc_1"]),
+            "{has_id} {has_index}"
+        );
+        let delta =
+            |index: usize, text: &str| StreamEvent::ToolCallDelta { index, delta: text.into() };
+        let deltas: Vec<_> = events
+            .into_iter()
+            .filter(|event| matches!(event, StreamEvent::ToolCallDelta { .. }))
+            .collect();
+        assert_eq!(deltas, [delta(0, "{\"n\""), delta(1, "{\"n\":1}"), delta(0, ":0}")]);
+    }
+}
+
+#[test]
+fn a_call_that_never_began_gives_its_arguments_to_no_other() {
+    let (message, _) = read(&[
+        added(function(1, "{\"n\":1}")),
+        done(function(0, "{\"n\":0}")),
+        completed("completed", json!({})),
+    ]);
+    let message = message.unwrap();
+    let arguments: Vec<_> = message.tool_calls().map(|call| call.arguments.clone()).collect();
+    assert_eq!(arguments, [json!({"n": 1})]);
+}
+
 #[test]
 fn every_status_has_its_stop_reason() {
     let outcome = |status: &str| {
