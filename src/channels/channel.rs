@@ -6,7 +6,6 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::body::Body;
-use super::chunk::Measure;
 use super::hook::{HookRefusal, HookRequest};
 use super::inbound::{Inbound, Received, RemoteFile};
 use crate::sessions::SessionKey;
@@ -68,11 +67,6 @@ pub enum Refused {
 
 /// One account of a service.
 pub trait Channel: Send + Sync {
-    /// How it counts the length of a text.
-    fn measure(&self) -> Measure {
-        Measure::Chars
-    }
-
     /// Sends one part.
     fn send<'a>(
         &'a self,

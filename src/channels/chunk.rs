@@ -7,7 +7,7 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::config::channels::ChunkMode;
+use crate::config::channels::{ChannelKind, ChunkMode};
 
 /// Most ticks of a fence that is opened again in the next part: longer ones would be
 /// all that is in it.
@@ -23,6 +23,14 @@ pub enum Measure {
 }
 
 impl Measure {
+    /// That of a service, also while nobody is in touch with it.
+    pub const fn of_service(kind: ChannelKind) -> Self {
+        match kind {
+            ChannelKind::Telegram => Self::Utf16,
+            ChannelKind::Webhook => Self::Chars,
+        }
+    }
+
     fn of(self, text: &str) -> usize {
         match self {
             Self::Chars => text.chars().count(),

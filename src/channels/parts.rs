@@ -50,7 +50,7 @@ pub(super) fn message_parts(
 
 fn texts(account: &Account, message: &Message<'_>) -> Vec<Body> {
     let (config, first) = (&account.config, &message.first);
-    let measure = account.channel().map_or(Measure::Chars, |channel| channel.measure());
+    let measure = Measure::of_service(config.kind);
     let texts = chunks(message.text, config.chunk_limit, measure, config.chunk_mode);
     let of_parts = (texts.len() > 1).then_some(texts.len());
     let numbered = texts.into_iter().enumerate();

@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::body::Body;
-use super::channel::Channel;
-use super::chunk::chunks;
+use super::channel::{Channel, SendFailure};
+use super::chunk::{Measure, chunks};
 use super::parts::{Message, message_parts};
 use super::service::Channels;
 use super::state::Account;
@@ -137,8 +137,8 @@ impl Channels {
                 return;
             }
         };
-        let is_own_stop = report.end == RunEnd::Aborted(AbortReason::Shutdown)
-            && report.ended_at >= runs.started_at();
+        let is_own_stop =
+            report.end == RunEnd::Aborted(AbortReason::Shutdown) && runs.is_stopping();
         if is_own_stop {
             // The next process says so.
             return;
@@ -175,8 +175,9 @@ impl Channels {
     }
 
     /// Waits for the end of a run, and shows meanwhile that and what is being
-    /// written. What is being shown is waited for: a message that nobody knows
-    /// of would stay.
+    /// written. What is being shown is waited for, and after a first message whose
+    /// id is not known none is tried again: a message that nobody knows of would
+    /// stay.
     async fn watch_to_end(
         &self,
         runs: &Arc<Runs>,
@@ -186,7 +187,7 @@ impl Channels {
         let mut ended = std::pin::pin!(runs.ends(Some(reply.family), &reply.run_id));
         let mut typing = tokio::time::interval(TYPING_EVERY);
         let mut looks = tokio::time::interval(PREVIEW_EVERY);
-        let mut shown = String::new();
+        let (mut shown, mut may_show) = (String::new(), true);
         loop {
             let is_look = tokio::select! {
                 biased;
@@ -205,10 +206,10 @@ impl Channels {
             let Some(progress) = progress else { continue };
             if !is_look {
                 channel.show_typing(&address.target, &address.thread).await;
-            } else if channel.has_previews() {
-                let text = first_part(&account, &*channel, &progress.text);
+            } else if may_show && channel.has_previews() {
+                let text = first_part(&account, &progress.text);
                 if text.chars().count() >= PREVIEW_MIN && text != shown {
-                    self.show_preview(&account, &*channel, reply, &text, preview).await;
+                    may_show = self.show_preview(&account, &*channel, reply, &text, preview).await;
                     shown = text;
                 }
             }
@@ -306,7 +307,9 @@ impl Channels {
     }
 
     /// Shows the beginning of a reply. Which message that is, is written down the
-    /// first time, so that the reply takes its place in any case.
+    /// first time, so that the reply takes its place in any case. Answers whether
+    /// more may be shown: not after a first message that is refused, or that the
+    /// service may have while nobody knows its id.
     async fn show_preview(
         &self,
         account: &Account,
@@ -314,7 +317,7 @@ impl Channels {
         reply: &ReplyTo,
         text: &str,
         preview: &mut Option<String>,
-    ) {
+    ) -> bool {
         let quotes = account.config.reply_to != ReplyToMode::Off;
         let body = Body {
             text: text.to_owned(),
@@ -326,21 +329,23 @@ impl Channels {
             Ok(sent) => sent,
             Err(error) => {
                 tracing::debug!(run = reply.run_id, %error, "preview not shown");
-                return;
+                return preview.is_some() || matches!(error, SendFailure::Later { .. });
             }
         };
-        let (None, Some(id)) = (&preview, sent.message_id) else { return };
+        let (None, Some(id)) = (&preview, sent.message_id) else { return preview.is_some() };
         let noted = self.0.parts.store.set_preview(reply.run_id.clone(), id.clone()).await;
         if let Err(error) = noted {
             tracing::warn!(run = reply.run_id, %error, "preview not noted");
         }
         *preview = Some(id);
+        true
     }
 }
 
 /// As much of a growing text as one message holds.
-fn first_part(account: &Account, channel: &dyn Channel, text: &str) -> String {
+fn first_part(account: &Account, text: &str) -> String {
     let config = &account.config;
-    let mut parts = chunks(text, config.chunk_limit, channel.measure(), config.chunk_mode);
+    let measure = Measure::of_service(config.kind);
+    let mut parts = chunks(text, config.chunk_limit, measure, config.chunk_mode);
     if parts.is_empty() { String::new() } else { parts.swap_remove(0) }
 }

@@ -219,6 +219,10 @@ impl Job {
         self.updated_at_ms = now;
         if before != (self.schedule.clone(), self.enabled) {
             self.state.next_run_at_ms = self.due_after(now);
+            // Tries are counted for an instant, and this is another one.
+            if matches!(self.schedule, Schedule::At { .. }) {
+                self.state.consecutive_errors = None;
+            }
         }
         Ok(())
     }

@@ -123,11 +123,17 @@ impl Outcome {
         let mut job = Job::of_row(row).ok()?;
         let is_ok = self.status == "ok";
         // Somebody may have given it another instant while it ran.
-        let is_over = row.due_at.is_none() || (is_ok && ticket.run_id.is_some());
+        let is_as_begun = job.schedule == ticket.job.schedule;
+        let is_over = row.due_at.is_none() || (is_ok && ticket.run_id.is_some() && is_as_begun);
         let goes = is_ok && is_over && job.is_temporary();
         let is_once = job.timing().is_ok_and(|timing| timing.is_once());
         let errors = job.state.consecutive_errors.unwrap_or_default();
-        let errors = if is_ok { 0 } else { errors.saturating_add(1) };
+        let errors = match (is_ok, is_once && !is_as_begun) {
+            (true, _) => 0,
+            // Of an instant that there is no more; the new one has all its tries.
+            (false, true) => errors,
+            (false, false) => errors.saturating_add(1),
+        };
         job.updated_at_ms = now;
         // A single instant that has passed does not come again, but for a
         // failure that may pass.

@@ -21,6 +21,8 @@ pub const HOURLY_STAGGER_MS: u64 = 5 * 60 * 1000;
 const YEARS_MAX: u64 = 10;
 const YEAR_MS: u64 = 31_557_600_000;
 const MINUTE_MS: u64 = 60_000;
+/// Most times of the day of one schedule that are looked for one by one: two an hour.
+const TIMES_MAX: usize = 48;
 
 /// A schedule that wants nothing, or cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -78,10 +80,11 @@ pub enum Timing {
     Calendar(Box<Calendar>),
 }
 
-/// A pattern, where its clock hangs, and how much later its job runs.
+/// Its patterns, where their clock hangs, and how much later its job runs.
 #[derive(Debug, Clone)]
 pub struct Calendar {
-    pattern: Cron,
+    /// One for each time of the day where those are listed, else one for all.
+    patterns: Vec<Cron>,
     zone: TimeZone,
     offset: u64,
 }
@@ -100,7 +103,7 @@ impl Timing {
                 Self::Every { every: (*every_ms).max(1), anchor: anchor_ms.unwrap_or_default() }
             }
             Schedule::Cron { expr, tz, stagger_ms } => Self::Calendar(Box::new(Calendar {
-                pattern: pattern(expr)?,
+                patterns: patterns(expr)?,
                 zone: zone(tz.as_deref())?,
                 offset: offset(job_id, stagger_ms.unwrap_or_default()),
             })),
@@ -143,24 +146,65 @@ impl Timing {
 impl Calendar {
     fn next_after(&self, moment: u64) -> Option<u64> {
         let from = self.local(moment.saturating_sub(self.offset))?;
-        let next = self.pattern.find_next_occurrence(&from, false).ok()?;
-        millis(&next)?.checked_add(self.offset)
+        let next = |pattern: &Cron| millis(&pattern.find_next_occurrence(&from, false).ok()?);
+        self.patterns.iter().filter_map(next).min()?.checked_add(self.offset)
     }
 
     fn last_until(&self, moment: u64) -> Option<u64> {
         let from = self.local(moment.checked_sub(self.offset)?)?;
-        let last = self.pattern.find_previous_occurrence(&from, true).ok()?;
-        millis(&last)?.checked_add(self.offset)
+        let last = |pattern: &Cron| millis(&pattern.find_previous_occurrence(&from, true).ok()?);
+        self.patterns.iter().filter_map(last).max()?.checked_add(self.offset)
     }
 
+    /// In whole seconds, as patterns are: within a second after it nothing else is due, and
+    /// where an hour comes twice the next instant is none of the last ones.
     fn local(&self, moment: u64) -> Option<Zoned> {
-        let moment = Timestamp::from_millisecond(i64::try_from(moment).ok()?).ok()?;
+        let moment = Timestamp::from_second(i64::try_from(moment / 1000).ok()?).ok()?;
         Some(moment.to_zoned(self.zone.clone()))
     }
 }
 
 fn millis(moment: &Zoned) -> Option<u64> {
     u64::try_from(moment.timestamp().as_millisecond()).ok()
+}
+
+/// The patterns that together mean what a text says. A pattern with more than one time of
+/// the day counts as one of intervals, which skips what a clock skips and repeats what it
+/// repeats; times that are listed are times of the day, each by itself.
+fn patterns(expr: &str) -> Result<Vec<Cron>, ScheduleError> {
+    let whole = pattern(expr)?;
+    let times = times_of_day(expr).filter(|times| (2..=TIMES_MAX).contains(&times.len()));
+    times.map_or_else(|| Ok(vec![whole]), |times| times.iter().map(|it| pattern(it)).collect())
+}
+
+/// A pattern for each time of the day, if all of them are listed.
+fn times_of_day(expr: &str) -> Option<Vec<String>> {
+    let fields: Vec<_> = expr.split_whitespace().collect();
+    // Minute and hour, or second, minute and hour.
+    let (times, days) = fields.split_at_checked(if fields.len() == 5 { 2 } else { 3 })?;
+    let mut patterns = vec![String::new()];
+    for field in times {
+        let numbers = numbers(field)?;
+        if patterns.len() * numbers.len() > TIMES_MAX {
+            return None;
+        }
+        patterns = patterns
+            .iter()
+            .flat_map(|before| numbers.iter().map(move |it| format!("{before}{it} ")))
+            .collect();
+    }
+    let days = days.join(" ");
+    Some(patterns.into_iter().map(|time| format!("{time}{days}")).collect())
+}
+
+/// The numbers of a field that lists them.
+fn numbers(field: &str) -> Option<Vec<u8>> {
+    let mut numbers = Vec::new();
+    for item in field.split(',') {
+        let (first, last) = item.split_once('-').unwrap_or((item, item));
+        numbers.extend(first.parse::<u8>().ok()?..=last.parse().ok()?);
+    }
+    Some(numbers)
 }
 
 fn pattern(expr: &str) -> Result<Cron, ScheduleError> {

@@ -19,7 +19,6 @@ use serde_json::Value;
 
 use super::body::Body;
 use super::channel::{Action, Channel, Ear, Refused, SendFailure, Sent};
-use super::chunk::Measure;
 use super::hook::{HookRefusal, HookRequest};
 use super::inbound::{Inbound, RemoteFile};
 use crate::config::channels::{ChannelAccount, TelegramSettings};
@@ -103,10 +102,6 @@ pub async fn bot_name(
 }
 
 impl Channel for Telegram {
-    fn measure(&self) -> Measure {
-        Measure::Utf16
-    }
-
     fn send<'a>(
         &'a self,
         part: &'a OutboxPart,

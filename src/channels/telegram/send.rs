@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::api::{ApiError, Upload};
 use super::{Telegram, format};
+use crate::channels::attach::last_name;
 use crate::channels::body::{Body, MediaItem, Poll};
 use crate::channels::channel::{Action, Refused, SendFailure, Sent};
 use crate::channels::media::read_kept;
@@ -21,6 +22,11 @@ const POLL_SECONDS: std::ops::RangeInclusive<u64> = 5..=600;
 /// How long a change waits that nobody knows the outcome of: it may be made
 /// again.
 const AGAIN: Duration = Duration::from_secs(2);
+/// How a file goes that needs no way of its own: the API looks at nothing in it.
+const AS_DOCUMENT: Way = ("sendDocument", "document");
+
+/// The method for a file, and the parameter that it is there.
+type Way = (&'static str, &'static str);
 
 /// Sends one part of a message.
 pub(super) async fn part(
@@ -169,13 +175,48 @@ async fn ask(
     sent.map(|message| sent_as(&message)).map_err(ApiError::into_failure)
 }
 
+/// Sends a file with its words. Where it is surely not taken, or is not there to be sent,
+/// the words go without it and say so. A file without words is all of its message, which
+/// is refused then.
 async fn file(
     bot: &Telegram,
     address: &OutboxAddress,
     body: &Body,
     media: &MediaItem,
 ) -> Result<Sent, SendFailure> {
-    let (method, field) = way_of(media);
+    let why = match with_words(bot, address, body, media).await {
+        Err(SendFailure::Refused(why)) if !body.text.trim().is_empty() => why,
+        outcome => return outcome,
+    };
+    let name = name_of(media);
+    tracing::warn!(file = name, error = why, "a file is not sent; its words go without it");
+    let words = format!("{}\n⚠️ {name} could not be sent: {why}", body.text);
+    text(bot, base(address, body), &words).await
+}
+
+/// Sends a file with its words; as a document, where it is not taken as what it is. A chat
+/// that takes nothing refuses that as well.
+async fn with_words(
+    bot: &Telegram,
+    address: &OutboxAddress,
+    body: &Body,
+    media: &MediaItem,
+) -> Result<Sent, SendFailure> {
+    let way = way_of(media);
+    let mut sent = captioned(bot, way, address, body, media).await?;
+    if way != AS_DOCUMENT && sent.as_ref().is_err_and(is_not_taken) {
+        sent = captioned(bot, AS_DOCUMENT, address, body, media).await?;
+    }
+    sent.map(|message| sent_as(&message)).map_err(ApiError::into_failure)
+}
+
+async fn captioned(
+    bot: &Telegram,
+    (method, field): Way,
+    address: &OutboxAddress,
+    body: &Body,
+    media: &MediaItem,
+) -> Result<Result<Value, ApiError>, SendFailure> {
     let mut params = base(address, body);
     if !body.text.trim().is_empty() {
         params["caption"] = json!(format::html(&body.text));
@@ -187,7 +228,7 @@ async fn file(
         remove(&mut params, "parse_mode");
         sent = place(bot, method, field, &mut params, media).await?;
     }
-    sent.map(|message| sent_as(&message)).map_err(ApiError::into_failure)
+    Ok(sent)
 }
 
 /// The same as [`make`] for a file.
@@ -225,8 +266,8 @@ async fn place_once(
     Ok(bot.api.upload(method, params, upload).await)
 }
 
-/// The method for a file, and the parameter that it is there.
-fn way_of(media: &MediaItem) -> (&'static str, &'static str) {
+/// How a file goes.
+fn way_of(media: &MediaItem) -> Way {
     let path = media.url.as_deref().or(media.name.as_deref()).unwrap_or_default();
     let path = path.split(['?', '#']).next().unwrap_or_default().to_lowercase();
     let ends = |endings: &[&str]| endings.iter().any(|ending| path.ends_with(ending));
@@ -243,8 +284,14 @@ fn way_of(media: &MediaItem) -> (&'static str, &'static str) {
     } else if is("audio/mpeg") || is("audio/mp4") || ends(&[".mp3", ".m4a"]) {
         ("sendAudio", "audio")
     } else {
-        ("sendDocument", "document")
+        AS_DOCUMENT
     }
+}
+
+/// What people call a file.
+fn name_of(media: &MediaItem) -> String {
+    let place = media.url.as_deref().or(media.file.as_deref()).unwrap_or_default();
+    media.name.clone().unwrap_or_else(|| last_name(place))
 }
 
 /// What every message has.
@@ -281,6 +328,11 @@ fn sent_as(message: &Value) -> Sent {
 fn is_unreadable(error: &ApiError) -> bool {
     let signs = ["can't parse entities", "text is empty", "text must be non-empty"];
     signs.iter().any(|words| error.says(words))
+}
+
+/// Whether the API surely has not taken a file, for what the file is or where it was to go.
+fn is_not_taken(error: &ApiError) -> bool {
+    matches!(error, ApiError::Refused { code: 400 | 413, .. })
 }
 
 fn is_gone(error: &ApiError) -> bool {

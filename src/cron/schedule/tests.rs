@@ -99,6 +99,48 @@ fn in_each_zone_a_skipped_time_runs_at_the_next_moment_and_a_repeated_one_once()
 }
 
 #[test]
+fn times_of_the_day_that_are_listed_are_met_as_if_each_had_a_job_of_its_own() {
+    for (expr, zone, after, instants) in [
+        ("0 2,14 * * *", "Europe/Paris", "2027-03-27T13:00Z", &["03-28T01:00", "03-28T12:00"][..]),
+        ("30 2,14 * * *", "Europe/Paris", "2027-03-27T13:30Z", &["03-28T01:00", "03-28T12:30"]),
+        ("0,30 2 * * *", "Europe/Paris", "2027-03-27T01:30Z", &["03-28T01:00", "03-29T00:00"]),
+        ("0 1-3 * * *", "Europe/Paris", "2027-03-27T02:00Z", &["03-28T00:00", "03-28T01:00"]),
+        ("0 2,14 * * *", "Europe/Paris", "2027-10-30T12:00Z", &["10-31T00:00", "10-31T13:00"]),
+        (
+            "15,45 0 2 * * *",
+            "Europe/Paris",
+            "2027-10-30T12:00Z",
+            &["10-31T00:00:15", "10-31T00:00:45", "11-01T01:00:15"],
+        ),
+        (
+            "0,30 2 * * *",
+            "Europe/Paris",
+            "2027-10-30T12:00Z",
+            &["10-31T00:00", "10-31T00:30", "11-01T01:00"],
+        ),
+        ("0 0,12 * * *", "America/Santiago", "2027-09-04T16:00Z", &["09-05T04:00", "09-05T15:00"]),
+        // An interval goes on through it, whatever the clock shows.
+        (
+            "0 */2 * * *",
+            "Europe/Paris",
+            "2027-10-30T22:00Z",
+            &["10-31T00:00", "10-31T01:00", "10-31T03:00"],
+        ),
+    ] {
+        let timing = calendar(expr, zone);
+        let mut moment = at(after);
+        for instant in instants {
+            let next = timing.next_after(moment).unwrap();
+            let wanted = iso_time(at(&format!("2027-{instant}Z")));
+            assert_eq!(iso_time(next), wanted, "{expr} {zone} after {}", iso_time(moment));
+            assert_eq!(timing.last_until(next), Some(next));
+            assert!(timing.last_until(next - 1).unwrap() <= moment, "{expr} {wanted}");
+            moment = next;
+        }
+    }
+}
+
+#[test]
 fn patterns_of_the_original_are_understood() {
     let from = at("2026-11-22T12:00:00Z");
     for (expr, next) in [
@@ -206,10 +248,12 @@ proptest! {
     fn both_directions_give_the_same_instants(
         minute in 0..60_u8,
         hour in 0..24_u8,
+        other in proptest::option::of(0..24_u8),
         zone in proptest::sample::select(golden().iter().map(|row| row.0).collect::<Vec<_>>()),
         from in 1_767_225_600_000_u64..1_798_761_600_000,
     ) {
-        let timing = calendar(&format!("{minute} {hour} * * *"), zone);
+        let hours = other.map_or_else(|| hour.to_string(), |other| format!("{hour},{other}"));
+        let timing = calendar(&format!("{minute} {hours} * * *"), zone);
         let next = timing.next_after(from).unwrap();
         prop_assert!(next > from);
         prop_assert_eq!(timing.last_until(next), Some(next));

@@ -65,6 +65,8 @@ struct Inner {
     refusals: Mutex<VecDeque<(String, u64, Option<u64>)>>,
     /// The next message is shown and its answer never comes.
     hangs: Mutex<bool>,
+    /// The next message is shown and its answer is that of a proxy which lost it.
+    loses: Mutex<bool>,
     webhook: Mutex<Option<Value>>,
     files: Mutex<Vec<(String, Vec<u8>)>>,
     /// Files that nobody is given yet.
@@ -205,6 +207,11 @@ impl BotApi {
         *self.inner.hangs.lock() = true;
     }
 
+    /// The next message is shown, and its answer is lost on the way.
+    pub fn lose_answer(&self) {
+        *self.inner.loses.lock() = true;
+    }
+
     pub fn confirmed(&self) -> i64 {
         self.inner.queue.lock().confirmed()
     }
@@ -283,6 +290,9 @@ async fn answer(
         Ok(result) => {
             if method == "sendMessage" && std::mem::take(&mut *inner.hangs.lock()) {
                 tokio::time::sleep(Duration::from_mins(5)).await;
+            }
+            if method == "sendMessage" && std::mem::take(&mut *inner.loses.lock()) {
+                return refusal(502, "Bad Gateway", None);
             }
             written(200, &json!({"ok": true, "result": result}))
         }

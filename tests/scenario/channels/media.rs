@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::bot_api::{BotApi, TOKEN};
 use super::receiver::{Receiver, bring};
 use super::{SIGNING, with_channels};
-use crate::stage::{admin, call, told, until};
+use crate::stage::{admin, call, refusal, told, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, NodeClient};
 
 struct Place {
@@ -92,6 +92,57 @@ async fn what_a_program_printed_and_what_is_on_the_web_goes_out_where_it_may() {
     // No service is asked to fetch what may be inside of our network.
     let urls: Vec<_> = place.api.calls("sendPhoto");
     assert!(urls[0]["photo"].as_str().unwrap().starts_with("file of "), "{urls:?}");
+}
+
+#[tokio::test]
+async fn a_picture_that_is_refused_goes_as_a_document_or_its_words_tell_of_it() {
+    let place = place(&json!({})).await;
+    let picture = place.gateway.workspace().join("shot.png");
+    std::fs::write(picture, b"\x89PNG\r\n\x1a\n and more").unwrap();
+    let words = "It is broken.";
+    let answer = answered(&format!("{words}\nMEDIA:shot.png"));
+
+    place.api.refuse("sendPhoto", 400, None);
+    place.api.direct(1, 7, &answer);
+    let shown = place.api.shows(&[words]).await;
+    assert!(shown[0].params["document"].as_str().unwrap().starts_with("file of "), "{shown:?}");
+
+    place.api.refuse("sendPhoto", 400, None);
+    place.api.refuse("sendDocument", 413, None);
+    place.api.direct(2, 7, &answer);
+    place.api.shows_at_least(2).await;
+    let told = place.api.shown().pop().unwrap().text;
+    let note = "⚠️ shot.png could not be sent: the Bot API answered 413: ";
+    assert!(told.starts_with(&format!("{words}\n{note}")), "{told}");
+
+    // The file is gone when it may be sent.
+    place.api.refuse("sendPhoto", 429, Some(3));
+    place.api.direct(3, 7, &answer);
+    until("it waits", async || (place.api.calls("sendPhoto").len() == 3).then_some(())).await;
+    std::fs::remove_dir_all(place.gateway.state_dir().join("media/outbound")).unwrap();
+    place.api.shows_at_least(3).await;
+    let told = place.api.shown().pop().unwrap().text;
+    let note = "⚠️ shot.png could not be sent: the file cannot be read: ";
+    assert!(told.starts_with(&format!("{words}\n{note}")), "{told}");
+}
+
+#[tokio::test]
+async fn a_file_that_is_refused_without_words_or_for_its_chat_is_an_error() {
+    let place = place(&json!({})).await;
+    let mut client = admin(&place.gateway).await;
+    place.api.direct(1, 7, &answered("It runs."));
+    place.api.shows(&["It runs."]).await;
+    let refusals = "Error: the Bot API answered 400: ";
+    place.api.refuse("sendPhoto", 400, None);
+    place.api.refuse("sendDocument", 400, None);
+    let alone = json!({"to": "7", "mediaUrl": "https://x.test/cat.png", "idempotencyKey": "s1"});
+    let error = refusal(&mut client, "send", alone).await;
+    assert!(error.starts_with(refusals), "{error}");
+    let nowhere = json!({"to": "404", "message": "a cat", "mediaUrl": "https://x.test/cat.png",
+        "idempotencyKey": "s2"});
+    let error = refusal(&mut client, "send", nowhere).await;
+    assert_eq!(error, format!("{refusals}Bad Request: chat not found"));
+    assert_eq!(place.api.shown().len(), 1);
 }
 
 #[tokio::test]

@@ -142,6 +142,23 @@ async fn the_api_is_asked_again_when_it_says_and_long_answers_fit_its_limit() {
 }
 
 #[tokio::test]
+async fn a_long_text_for_a_bot_that_is_stopped_fits_its_limit_too() {
+    let place = place(&json!({})).await;
+    place.connected().await;
+    let mut client = admin(&place.gateway).await;
+    let channel = json!({"channel": "telegram"});
+    call(&mut client, "channels.stop", channel.clone()).await;
+    // Each of these is one character and two units of what is limited.
+    let text = "\u{1f980} ".repeat(1900);
+    let params = json!({"channel": "telegram", "to": "7", "message": text, "idempotencyKey": "s1"});
+    call(&mut client, "send", params).await;
+    call(&mut client, "channels.start", channel).await;
+    place.api.shows_at_least(2).await;
+    let shown: String = place.api.shown().into_iter().map(|it| it.text).collect();
+    assert_eq!(shown.matches('\u{1f980}').count(), 1900);
+}
+
+#[tokio::test]
 async fn groups_and_topics_have_sessions_of_their_own() {
     let place = place(&json!({"groups": {"-100": {}}})).await;
     let said = |id: i64, from: i64, text: &str, topic: Option<i64>| {
@@ -211,6 +228,32 @@ async fn an_answer_whose_last_edit_meets_a_fault_of_the_service_is_shown_after_i
     }
     let whole: Vec<_> = (1..=40).map(|index| format!("w{index}")).collect();
     place.api.shows(&[whole.join(" ").as_str()]).await;
+}
+
+#[tokio::test]
+async fn a_preview_that_nobody_knows_of_is_not_shown_a_second_time() {
+    let place = place(&json!({"streaming": "partial"})).await;
+    place.api.lose_answer();
+    place.api.direct(1, 7, "@mock stream n=60 delay=80");
+    let whole: Vec<_> = (1..=60).map(|index| format!("w{index}")).collect();
+    let whole = whole.join(" ");
+    until("the answer is there", async || {
+        place.api.shown().iter().any(|it| it.text == whole).then_some(())
+    })
+    .await;
+    let shown = place.api.shown();
+    assert!(shown.len() == 2 && whole.starts_with(&shown[0].text), "{shown:?}");
+    assert_eq!((&shown[1].text, shown[1].edits), (&whole, 0));
+}
+
+#[tokio::test]
+async fn a_preview_that_the_api_wants_later_is_shown_later() {
+    let place = place(&json!({"streaming": "partial"})).await;
+    place.api.refuse("sendMessage", 401, None);
+    place.api.direct(1, 7, "@mock stream n=60 delay=80");
+    let whole: Vec<_> = (1..=60).map(|index| format!("w{index}")).collect();
+    let shown = place.api.shows(&[whole.join(" ").as_str()]).await;
+    assert!(shown[0].edits > 0, "{shown:?}");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{add, asking, end_of_job, job, log, now, run};
-use crate::stage::{Api, admin, config, until};
+use crate::stage::{Api, admin, call, config, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider};
 
 /// A gateway that tries again soon, so often.
@@ -62,12 +62,33 @@ async fn it_is_given_up_after_so_many_tries_and_at_once_when_the_failure_stays()
     assert_eq!(given_up["enabled"], false, "{given_up}");
     assert_eq!(given_up["state"]["consecutiveErrors"], 2);
     assert_eq!(given_up["state"]["nextRunAtMs"], Value::Null);
+    // Another instant has as many tries.
+    let patch = json!({"enabled": true, "schedule": soon("m")["schedule"]});
+    call(&mut client, "cron.update", json!({"id": busy, "patch": patch})).await;
+    until("two more", async || (log(&mut client, &busy).await.len() == 4).then_some(())).await;
 
     mock.fail("mock-1", 401, "bad key");
     let refused = add(&mut client, soon("m")).await;
     let end = end_of_job(&client, &refused, Duration::from_secs(20)).await;
     assert_eq!((&end["job"]["enabled"], &end["nextRunAtMs"]), (&json!(false), &Value::Null));
     assert_eq!(statuses(&log(&mut client, &refused).await), ["error"]);
+}
+
+#[tokio::test]
+async fn an_instant_that_is_given_while_somebody_tries_the_job_stays() {
+    let (gateway, _mock) = hasty(1).await;
+    let mut client = admin(&gateway).await;
+    let at = |hours: u64| json!({"kind": "at", "at": (now() + hours * 3_600_000).to_string()});
+    let mut later = asking("later", "@mock stream n=40 delay=50");
+    later["schedule"] = at(1);
+    let id = add(&mut client, later).await;
+    let run_id = call(&mut client, "cron.run", json!({"id": id})).await["runId"].clone();
+    let patch = json!({"id": id, "patch": {"schedule": at(24)}});
+    let next = call(&mut client, "cron.update", patch).await["state"]["nextRunAtMs"].clone();
+    let end = end_of_job(&client, &id, Duration::from_secs(20)).await;
+    assert_eq!((&end["runId"], &end["status"]), (&run_id, &json!("ok")), "{end}");
+    let kept = job(&mut client, &id).await;
+    assert_eq!((&kept["enabled"], &kept["state"]["nextRunAtMs"]), (&json!(true), &next), "{kept}");
 }
 
 #[tokio::test]
