@@ -12,7 +12,8 @@ use std::sync::Arc;
 use clawgate::protocol::message::{AgentMessage, AssistantMessage, UserMessage};
 use clawgate::sessions::{
     AppendOptions, CompactedFiles, Compaction, CompactionReason, HistoryOptions, KeyRules,
-    SessionError, SessionKey, SessionQuery, Sessions, SessionsOptions, TranscriptFormat,
+    SessionEntry, SessionError, SessionKey, SessionQuery, Sessions, SessionsOptions, Source,
+    TranscriptFormat, stored_sessions,
 };
 use clawgate::store::{Claim, NewRun, RunOutcome, RunState, SqliteStore, Store};
 use clawgate::support::{Clock, RandomIds};
@@ -443,6 +444,44 @@ async fn reset_and_delete_put_transcripts_away() {
 }
 
 #[tokio::test]
+async fn what_the_index_has_taken_is_answered_as_done_though_no_file_can_be_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = open(dir.path()).await;
+    let [old, gone, begun, edited] = ["old", "gone", "begun", "edited"].map(key);
+    for key in [&old, &gone] {
+        sessions.ensure(key, Path::new("/w")).await.unwrap();
+        say(&sessions, key, "before").await;
+    }
+    let (kept, left) = (transcript(&sessions, &old).await, transcript(&sessions, &gone).await);
+    let before = sessions.entry(&old).await.unwrap().unwrap();
+    // Nothing can be made or renamed in a folder that is none.
+    let (folder, aside) = (dir.path().join("agents/main/sessions"), dir.path().join("aside"));
+    fs::rename(&folder, &aside).unwrap();
+    fs::write(&folder, "").unwrap();
+    let reset = sessions.reset(&old, Path::new("/w")).await.unwrap();
+    assert_ne!(reset.session_id, before.session_id);
+    let deleted = sessions.delete(&gone, false).await.unwrap().unwrap();
+    assert_eq!(deleted.archived, Vec::<PathBuf>::new());
+    assert_eq!(sessions.entry(&gone).await.unwrap(), None);
+    let entry = sessions.ensure(&begun, Path::new("/w")).await.unwrap();
+    assert_eq!(sessions.entry(&begun).await.unwrap(), Some(entry));
+    let label = |entry: &mut SessionEntry| {
+        entry.label = Some("Label".into());
+        Ok(())
+    };
+    sessions.edit(&edited, None, Path::new("/w"), label).await.unwrap();
+    assert!(sessions.append(&begun, user("early"), AppendOptions::default()).await.is_err());
+
+    fs::remove_file(&folder).unwrap();
+    fs::rename(&aside, &folder).unwrap();
+    assert!(kept.exists() && left.exists(), "nothing is lost of what was not put away");
+    for key in [&old, &begun, &edited] {
+        assert_eq!(say(&sessions, key, "after").await, 1);
+        assert_eq!(heard(&sessions, key).await, ["1 after"]);
+    }
+}
+
+#[tokio::test]
 async fn a_transcript_that_two_sessions_have_stays_until_both_let_go() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("agents/main/sessions");
@@ -865,6 +904,46 @@ async fn a_lost_index_is_rebuilt_from_the_transcripts() {
         assert_eq!(say(&rebuilt, &key(name), "more").await, 2);
     }
     assert_eq!(rebuilt.rebuild_index().await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn whoever_removes_the_last_session_has_none_back_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = write_openclaw_state(dir.path());
+    let main = key("main");
+    let sessions = open(dir.path()).await;
+    // Beside it one that was kept, and has no session any more.
+    sessions.ensure(&key("kept"), Path::new("/w")).await.unwrap();
+    for (key, keeps) in [(&key("kept"), true), (&main, false)] {
+        assert!(sessions.delete(key, keeps).await.unwrap().is_some(), "{key}");
+    }
+    drop(sessions);
+    let keys = async || {
+        let sessions = open(dir.path()).await;
+        let page = sessions.list(SessionQuery::default()).await.unwrap();
+        page.entries.into_iter().map(|row| row.key).collect::<Vec<_>>()
+    };
+    assert_eq!(keys().await, [""; 0]);
+    let source = Source {
+        state_dir: dir.path().to_owned(),
+        database: dir.path().join("clawgate.sqlite"),
+        rules: KeyRules::default(),
+    };
+    assert_eq!(stored_sessions(&source).unwrap(), []);
+    let sessions = open(dir.path()).await;
+    sessions.ensure(&main, Path::new("/w")).await.unwrap();
+    let page = sessions.list(SessionQuery { limit: Some(9), ..SessionQuery::default() });
+    let row = page.await.unwrap().entries.remove(0);
+    let (store, updated_at) = (store(dir.path()), row.entry.updated_at);
+    assert!(store.delete_unchanged_session(main.as_str(), updated_at).await.unwrap());
+    drop((sessions, store));
+    assert_eq!(keys().await, [""; 0]);
+    // Of a database that is lost only the files tell.
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = fs::remove_file(dir.path().join(format!("clawgate.sqlite{suffix}")));
+    }
+    fs::write(folder.join("022e6ed8-0000.jsonl"), OPENCLAW_TRANSCRIPT).unwrap();
+    assert!(keys().await.contains(&"agent:main:main".to_owned()));
 }
 
 #[tokio::test]

@@ -49,3 +49,53 @@ async fn tick(services: Arc<Services>) {
         services.bus.publish(EventKind::Tick, &Audience::Everyone, &payload);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::app::build;
+    use crate::app::phases::Phases;
+    use crate::app::repair::Mode;
+    use crate::config::{self, Env, MaintenanceMode, Overrides};
+    use crate::dialects::Dialects;
+    use crate::registry::Reload;
+    use crate::sessions::SessionKey;
+
+    /// Much longer than a round of maintenance takes.
+    const A_ROUND: Duration = Duration::from_secs(20);
+
+    #[tokio::test]
+    async fn a_round_of_maintenance_goes_by_the_mode_of_its_time() {
+        let home = tempfile::tempdir().unwrap();
+        let env = Env::fixed([("OPENCLAW_GATEWAY_TOKEN", "token-of-a-test")], home.path());
+        let config = json!({"session": {"maintenance": {"mode": "warn", "pruneAfter": "10d"}}});
+        let given = Overrides::default();
+        let settings = config::load_text(&config.to_string(), &env, &given).unwrap();
+        let folder = settings.paths.sessions_dir("main");
+        fs::create_dir_all(&folder).unwrap();
+        let index = json!({"agent:main:stale": {"sessionId": "s-1", "updatedAt": 1}});
+        fs::write(folder.join("sessions.json"), index.to_string()).unwrap();
+        let (reload, _asks) = Reload::new();
+        let (mode, mut phases) = (Mode::of(None).unwrap(), Phases::begin());
+        let dialects: Dialects = &[];
+        let how = (&mode, dialects, &mut phases);
+        let building = build::gateway(settings, &env, Arc::default(), reload, how);
+        let services = Arc::clone(&Box::pin(building).await.unwrap().services);
+
+        let mut tidy = Box::pin(handlers::keep_tidy(Arc::clone(&services)));
+        // It has begun, in mode warn, and looks first which agents there are.
+        assert!(futures_util::poll!(&mut tidy).is_pending());
+        let mut settings = (*services.settings.now()).clone();
+        settings.session.maintenance.mode = MaintenanceMode::Enforce;
+        services.settings.set(settings);
+        let stale = SessionKey::from_canonical("agent:main:stale");
+        let going = async { while services.sessions.entry(&stale).await.unwrap().is_some() {} };
+        tokio::select! {
+            () = going => {}
+            () = tidy => unreachable!("it has no end"),
+            () = tokio::time::sleep(A_ROUND) => panic!("it goes by the mode of its beginning"),
+        }
+    }
+}

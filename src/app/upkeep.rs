@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::registry::Services;
-use crate::store::atomic;
+use crate::store::atomic::{self, Swept};
 use crate::support::blocking;
 
 /// How often it is looked for.
@@ -25,9 +25,15 @@ pub(super) async fn prune(services: Arc<Services>) {
 async fn sweep(services: &Services) {
     let folder = services.settings.now().paths.state_dir.clone();
     let now_ms = services.clock.now_ms();
-    match blocking(move || atomic::sweep(&folder, now_ms)).await {
-        Ok(Ok(0)) | Err(_) => {}
-        Ok(Ok(removed)) => tracing::info!(removed, "removed files that a crash left half written"),
-        Ok(Err(error)) => tracing::warn!(%error, "files that a crash left half written stay"),
+    let Ok(Swept { removed, failed }) = blocking(move || atomic::sweep(&folder, now_ms)).await
+    else {
+        return;
+    };
+    if removed > 0 {
+        tracing::info!(removed, "removed files that a crash left half written");
+    }
+    if let Some(error) = failed.first() {
+        let others = failed.len().saturating_sub(1);
+        tracing::warn!(%error, others, "files that a crash left half written may stay");
     }
 }

@@ -104,7 +104,11 @@ async fn look_after(
     active: Option<&SessionKey>,
 ) -> Result<CleanupReport, SessionError> {
     let is_active = |key: &SessionKey| Some(key) == active || services.runs.is_busy(key);
-    let report = services
+    let on_gone = |key: &SessionKey| {
+        services.runs.parts().session_deleted(key);
+        services.runs.parts().events.reason(key, None, "delete", false);
+    };
+    services
         .sessions
         .clean_up(&Cleanup {
             agent,
@@ -112,30 +116,22 @@ async fn look_after(
             applies: mode == MaintenanceMode::Enforce,
             fixes_missing,
             is_active: &is_active,
+            on_gone: &on_gone,
         })
-        .await?;
-    if mode == MaintenanceMode::Enforce {
-        for key in &report.removed {
-            services.runs.parts().session_deleted(key);
-            services.runs.parts().events.reason(key, None, "delete", false);
-        }
-    }
-    Ok(report)
+        .await
 }
 
 /// Looks after the sessions of all agents and after uploads, at the start and then
 /// every hour.
 pub async fn keep_tidy(services: Arc<Services>) {
-    let mode = mode(&services, false);
     loop {
         match agents(&services).await {
             Ok(agents) => {
                 for agent in agents {
-                    report(
-                        &agent,
-                        mode,
-                        look_after(&services, agent.clone(), mode, false, None).await,
-                    );
+                    // As it is now: it may have been changed since the last round.
+                    let mode = mode(&services, false);
+                    let done = look_after(&services, agent.clone(), mode, false, None).await;
+                    report(&agent, mode, done);
                 }
             }
             Err(error) => tracing::warn!(%error, "old sessions not looked after"),

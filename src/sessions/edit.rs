@@ -127,7 +127,7 @@ impl Sessions {
         match self.inner.store.edit_session(new, Box::new(edit)).await? {
             Edited::Written { entry, is_new } => {
                 if is_new {
-                    self.inner.writer.begin(self.place(key, &entry, Some(cwd))?).await?;
+                    self.begin(key, &entry, cwd).await;
                 }
                 Ok(*entry)
             }

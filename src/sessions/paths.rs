@@ -8,10 +8,6 @@ use std::time::UNIX_EPOCH;
 use super::{AgentId, SessionError, SessionId, SessionKey, time};
 use crate::store::SessionEntry;
 
-/// What the names of files begin with that are still being written. A kill may
-/// leave one behind.
-pub(super) const STAGED: &str = ".clawgate-";
-
 /// The folder of an agent's transcripts.
 pub(super) fn folder(state_dir: &Path, agent: &AgentId) -> PathBuf {
     state_dir.join("agents").join(agent.as_str()).join("sessions")

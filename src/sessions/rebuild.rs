@@ -204,8 +204,8 @@ fn read_index(path: &Path) -> io::Result<Map<String, Value>> {
     }
 }
 
-/// What to do about an index that cannot be read. Only an empty index is filled
-/// at a start.
+/// What to do about an index that cannot be read. Only one of ours that is new is
+/// filled at a start.
 fn remedy(folder: &Path) -> String {
     let state_dir = folder.ancestors().nth(3).unwrap_or(folder).display();
     format!(

@@ -37,8 +37,8 @@ pub(super) struct Inner {
 }
 
 impl Sessions {
-    /// Starts the service. An empty index is filled from the transcripts, or
-    /// from OpenClaw's `sessions.json`, which stays as it is.
+    /// Starts the service. An index that is new or was lost is filled from the
+    /// transcripts, or from OpenClaw's `sessions.json`, which stays as it is.
     pub async fn open(
         options: SessionsOptions,
         store: Arc<dyn Store>,
@@ -49,7 +49,7 @@ impl Sessions {
         let (state_dir, options) = (options.state_dir.clone(), Live::new(options));
         let inner = Arc::new(Inner { state_dir, options, store, clock, ids, writer });
         let sessions = Self { inner };
-        if sessions.inner.store.count_sessions(None).await? == 0 {
+        if sessions.inner.store.is_index_new().await? {
             let found = sessions.rebuild_index().await?;
             if found > 0 {
                 tracing::info!(sessions = found, "filled the session index from the files");
@@ -136,7 +136,7 @@ impl Sessions {
         let created = self.inner.store.create_sessions_if_absent(vec![new]).await?;
         let entry = created.into_iter().next().map(|(entry, _)| entry);
         let entry = entry.ok_or_else(|| SessionError::NotFound(key.clone()))?;
-        self.inner.writer.begin(self.place(key, &entry, Some(cwd))?).await?;
+        self.begin(key, &entry, cwd).await;
         Ok(entry)
     }
 
@@ -230,25 +230,26 @@ impl Sessions {
     }
 
     /// Puts the transcript away and begins a new one; settings stay. A session
-    /// that does not exist is begun.
+    /// that does not exist is begun. It has happened once the index says so, and
+    /// is answered then, whatever becomes of the files.
     pub async fn reset(&self, key: &SessionKey, cwd: &Path) -> Result<SessionEntry, SessionError> {
         let Some(old) = self.entry(key).await? else {
             let new = self.ensure(key, cwd).await?;
             let (id, file, now) = (new.session_id, new.session_file, new.updated_at);
             return self.update(key, move |entry| renew(entry, id, file, now)).await;
         };
-        let from = self.path(key, &old)?;
         let now = self.inner.clock.now_ms();
         let id = self.inner.ids.uuid();
         let file = self.new_file(key, &id);
         let entry = self.update(key, move |entry| renew(entry, id, file, now)).await?;
-        self.archive(&old, from, "reset").await?;
-        self.inner.writer.begin(self.place(key, &entry, Some(cwd))?).await?;
+        self.archive(key, &old, "reset").await;
+        self.begin(key, &entry, cwd).await;
         Ok(entry)
     }
 
     /// Takes a session out of the index; its transcript is put away, or left
-    /// where it is. `None` when there is no such session.
+    /// where it is, also when it cannot be put away. `None` when there is no such
+    /// session.
     pub async fn delete(
         &self,
         key: &SessionKey,
@@ -259,8 +260,7 @@ impl Sessions {
         };
         let mut archived = Vec::new();
         if !keep_transcript {
-            let from = self.path(key, &entry)?;
-            archived.extend(self.archive(&entry, from, "deleted").await?);
+            archived.extend(self.archive(key, &entry, "deleted").await);
         }
         Ok(Some(DeletedSession { entry, archived }))
     }

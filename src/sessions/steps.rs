@@ -86,23 +86,67 @@ impl Sessions {
         Ok(self.inner.writer.append(place, NewEntry { id, timestamp, kind }).await?)
     }
 
+    /// Begins the transcript of a session that is in the index. One that cannot be
+    /// begun takes nothing back: the first append makes the file.
+    pub(super) async fn begin(&self, key: &SessionKey, entry: &SessionEntry, cwd: &Path) {
+        let begun = match self.place(key, entry, Some(cwd)) {
+            Ok(place) => self.inner.writer.begin(place).await.map_err(SessionError::from),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = begun {
+            let told = "a session has no transcript yet; its first message begins one, once that \
+                        can be written";
+            tracing::error!(session = %key, %error, "{told}");
+        }
+    }
+
     /// Puts the transcript that a session had away, unless another one has it
     /// too, as the jobs and their runs of the original do. Answers where it is.
+    /// The index has let go of it before: a failure takes nothing back.
     pub(super) async fn archive(
         &self,
+        key: &SessionKey,
         had: &SessionEntry,
-        from: PathBuf,
         reason: &str,
-    ) -> Result<Option<PathBuf>, SessionError> {
-        if let Some(other) = self.by_id(&had.session_id).await? {
-            let key = SessionKey::from_canonical(other.key);
-            if self.path(&key, &other.entry).is_ok_and(|path| path == from) {
-                return Ok(None);
+    ) -> Option<PathBuf> {
+        match self.no_longer_needed(key, had).await {
+            Ok(from) => self.set_aside(key, from?, reason).await,
+            Err(error) => {
+                tell_left(key, &error);
+                None
             }
         }
+    }
+
+    /// The transcript that a session had; `None` when another one has it, too.
+    async fn no_longer_needed(
+        &self,
+        key: &SessionKey,
+        had: &SessionEntry,
+    ) -> Result<Option<PathBuf>, SessionError> {
+        let from = self.path(key, had)?;
+        let Some(other) = self.by_id(&had.session_id).await? else { return Ok(Some(from)) };
+        let key = SessionKey::from_canonical(other.key);
+        let is_shared = self.path(&key, &other.entry).is_ok_and(|path| path == from);
+        Ok((!is_shared).then_some(from))
+    }
+
+    /// Gives a transcript that no session has any more the name of one that was put
+    /// away, and answers it; `None` when there is no such file, or it stays.
+    pub(super) async fn set_aside(
+        &self,
+        key: &SessionKey,
+        from: PathBuf,
+        reason: &str,
+    ) -> Option<PathBuf> {
         let to = paths::archived(&from, reason, &time::iso(self.inner.clock.now_ms()));
-        let is_archived = self.inner.writer.archive(from, to.clone()).await?;
-        Ok(is_archived.then_some(to))
+        match self.inner.writer.archive(from, to.clone()).await {
+            Ok(is_archived) => is_archived.then_some(to),
+            Err(error) => {
+                tell_left(key, &error.into());
+                None
+            }
+        }
     }
 
     /// Takes an append into the index.
@@ -178,6 +222,14 @@ impl Sessions {
         }
         Ok(value)
     }
+}
+
+/// Nobody but the disk budget looks for such a file again: it may as well be one that was to
+/// be kept.
+fn tell_left(key: &SessionKey, error: &SessionError) {
+    let told = "a transcript that its session no longer has could not be put away; it stays \
+                where it is until somebody removes it, or the disk budget does";
+    tracing::error!(session = %key, %error, "{told}");
 }
 
 /// Most bytes that the writer of all transcripts may have to count by itself:

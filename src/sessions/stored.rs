@@ -40,10 +40,10 @@ pub struct StoredSession {
 pub fn stored_sessions(source: &Source) -> Result<Vec<StoredSession>, SessionError> {
     let Source { state_dir, database, rules } = source;
     let mut found: Vec<(String, SessionEntry)> = Vec::new();
-    if database.exists() {
-        found.extend(sessions_beside(database)?.into_iter().map(|row| (row.key, row.entry)));
-    }
-    if found.is_empty() {
+    let index = if database.exists() { sessions_beside(database)? } else { None };
+    if let Some(rows) = index {
+        found.extend(rows.into_iter().map(|row| (row.key, row.entry)));
+    } else {
         let new = rebuild::find(state_dir, rules).at("look for sessions in", state_dir)?;
         found.extend(new.into_iter().map(|new| (new.key, new.entry)));
         found.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.updated_at));

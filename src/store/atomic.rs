@@ -16,6 +16,9 @@ use crate::support::millis;
 
 /// How the names of files begin that are not whole yet.
 const STAGED: &str = ".clawgate-";
+/// How many letters and digits follow, and nothing after them. `agent/reach` writes as many,
+/// and no word that somebody gives a file of his own is as long.
+const STAGED_LETTERS: usize = 16;
 /// A file that is not whole after this will not be: no write takes as long.
 const STAGED_MAX_MS: u64 = 60 * 60 * 1000;
 /// How many folders deep the state directory is where files are replaced.
@@ -75,8 +78,7 @@ pub(crate) struct System;
 
 impl Disk for System {
     fn create(&self, dir: &Path) -> io::Result<NamedTempFile> {
-        let mut named = tempfile::Builder::new();
-        named.prefix(STAGED).permissions(Permissions::from_mode(FILE_MODE)).tempfile_in(dir)
+        staged_in(dir)
     }
 
     fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<()> {
@@ -94,6 +96,14 @@ impl Disk for System {
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         File::open(dir).and_then(|dir| dir.sync_all())
     }
+}
+
+/// Makes an empty private file in `dir` that is to get its name once it is whole. What a
+/// crash leaves of it goes with [`sweep`].
+pub(crate) fn staged_in(dir: &Path) -> io::Result<NamedTempFile> {
+    let mut named = tempfile::Builder::new();
+    let named = named.prefix(STAGED).rand_bytes(STAGED_LETTERS);
+    named.permissions(Permissions::from_mode(FILE_MODE)).tempfile_in(dir)
 }
 
 /// Creates the directory and its missing parents with mode 0700. Directories
@@ -189,31 +199,64 @@ pub fn move_private(from: &Path, to: &Path) -> Result<bool, FileError> {
     }
 }
 
+/// What a [`sweep`] has done.
+#[derive(Debug, Default)]
+pub struct Swept {
+    /// How many files are gone.
+    pub removed: usize,
+    /// What could not be looked at, or stays.
+    pub failed: Vec<FileError>,
+}
+
 /// Removes what crashes have left of files that were to be replaced, in a folder and
-/// those inside of it. Answers how many.
-///
-/// # Errors
-/// When something cannot be looked at or stays.
-pub fn sweep(folder: &Path, now_ms: u64) -> Result<usize, FileError> {
-    let mut removed: usize = 0;
-    let mut folders = vec![(folder.to_owned(), DEPTH)];
+/// those inside of it.
+pub fn sweep(folder: &Path, now_ms: u64) -> Swept {
+    sweep_all(vec![(folder.to_owned(), DEPTH)], now_ms)
+}
+
+/// The same in these folders, each so many folders deep.
+fn sweep_all(mut folders: Vec<(PathBuf, usize)>, now_ms: u64) -> Swept {
+    let mut swept = Swept::default();
     while let Some((folder, depth)) = folders.pop() {
-        for entry in fs::read_dir(&folder).on_path("look into", &folder)?.flatten() {
+        let entries = fs::read_dir(&folder).on_path("look into", &folder);
+        // It may be gone by now.
+        let Some(entries) = swept.unless_gone(entries) else { continue };
+        for entry in entries.flatten() {
             let path = entry.path();
             if depth > 0 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                 folders.push((path, depth.saturating_sub(1)));
             } else if is_left(&entry, now_ms) {
-                fs::remove_file(&path).on_path("remove", &path)?;
-                removed = removed.saturating_add(1);
+                let removed = fs::remove_file(&path).on_path("remove", &path);
+                let is_removed = swept.unless_gone(removed).is_some();
+                swept.removed = swept.removed.saturating_add(usize::from(is_removed));
             }
         }
     }
-    Ok(removed)
+    swept
+}
+
+impl Swept {
+    /// What was found, if anything was there; another failure is kept.
+    fn unless_gone<T>(&mut self, found: Result<T, FileError>) -> Option<T> {
+        match found {
+            Ok(found) => return Some(found),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => self.failed.push(error),
+        }
+        None
+    }
+}
+
+/// Whether a file is called as those are that are not whole yet.
+pub(crate) fn is_staged(name: &[u8]) -> bool {
+    name.strip_prefix(STAGED.as_bytes()).is_some_and(|rest| {
+        rest.len() == STAGED_LETTERS && rest.iter().all(u8::is_ascii_alphanumeric)
+    })
 }
 
 /// Whether nobody can still be writing this file.
 fn is_left(entry: &fs::DirEntry, now_ms: u64) -> bool {
-    if !entry.file_name().as_encoded_bytes().starts_with(STAGED.as_bytes()) {
+    if !is_staged(entry.file_name().as_encoded_bytes()) {
         return false;
     }
     let Ok(facts) = entry.metadata() else { return false };
@@ -322,15 +365,51 @@ mod tests {
     #[test]
     fn what_a_crash_has_left_goes_when_nobody_can_be_writing_it() {
         let home = tempfile::tempdir().unwrap();
-        let (left, kept) = (home.path().join("a/b/.clawgate-x"), home.path().join("a/kept"));
-        write_private(&left, b"half").unwrap();
-        write_private(&kept, b"whole").unwrap();
+        let dir = home.path().join("a/b");
+        create_private_dir(&dir).unwrap();
+        let (_, left) = staged_in(&dir).unwrap().keep().unwrap();
         let written = fs::metadata(&left).unwrap().modified().unwrap();
         let now_ms = millis(written.duration_since(UNIX_EPOCH).unwrap());
-        assert_eq!(sweep(home.path(), now_ms + STAGED_MAX_MS).unwrap(), 0);
-        assert!(left.exists());
-        assert_eq!(sweep(home.path(), now_ms + STAGED_MAX_MS + 1).unwrap(), 1);
-        assert!(!left.exists() && kept.exists());
+        let swept = sweep(home.path(), now_ms + STAGED_MAX_MS);
+        assert!((swept.removed, swept.failed.len()) == (0, 0) && left.exists(), "{swept:?}");
+        let swept = sweep(home.path(), now_ms + STAGED_MAX_MS + 1);
+        assert!((swept.removed, swept.failed.len()) == (1, 0) && !left.exists(), "{swept:?}");
+    }
+
+    #[test]
+    fn a_file_that_somebody_calls_nearly_the_same_is_his_own() {
+        let home = tempfile::tempdir().unwrap();
+        let left = [".clawgate-0123456789abcdef", ".clawgate-aBcDeFgHiJkLmNoP"];
+        let own = [
+            ".clawgate-",
+            ".clawgate-ignore",
+            ".clawgate-config.json",
+            ".clawgate-notes-of-today.md",
+            ".clawgate-0123456789abcde",
+            ".clawgate-0123456789abcdef0",
+            ".clawgate-0123456789abcd.e",
+            "x.clawgate-0123456789abcdef",
+        ];
+        for name in left.iter().chain(&own) {
+            fs::write(home.path().join(name), "x").unwrap();
+        }
+        let swept = sweep(home.path(), u64::MAX);
+        assert!(swept.removed == left.len() && swept.failed.is_empty(), "{swept:?}");
+        assert!(own.iter().all(|name| home.path().join(name).exists()));
+    }
+
+    #[test]
+    fn a_folder_that_is_gone_or_cannot_be_looked_into_keeps_no_other_from_being_swept() {
+        let home = tempfile::tempdir().unwrap();
+        let (_, left) = staged_in(home.path()).unwrap().keep().unwrap();
+        let blocker = home.path().join("file");
+        fs::write(&blocker, "").unwrap();
+        // The last one is the first.
+        let folders = [home.path().to_owned(), blocker.clone(), home.path().join("gone")];
+        let swept = sweep_all(folders.map(|folder| (folder, DEPTH)).to_vec(), u64::MAX);
+        assert!(swept.removed == 1 && !left.exists(), "{swept:?}");
+        let said: Vec<_> = swept.failed.iter().map(ToString::to_string).collect();
+        assert_eq!(said, [format!("cannot look into {}", blocker.display())]);
     }
 
     #[test]

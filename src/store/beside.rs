@@ -23,13 +23,17 @@ pub(super) fn open_beside(
     Ok((connection, failed))
 }
 
-/// All sessions of the index, the last changed first.
+/// All sessions of the index, the last changed first; `None` when it is new, so that
+/// only files can tell of sessions.
 ///
 /// # Errors
 /// When it cannot be read, or belongs to a later release.
-pub fn sessions_beside(path: &Path) -> Result<Vec<SessionRow>, StoreError> {
+pub fn sessions_beside(path: &Path) -> Result<Option<Vec<SessionRow>>, StoreError> {
     let (connection, failed) = open_beside(path, "read the sessions")?;
-    sessions::all(&connection).map_err(failed)
+    if sessions::is_new(&connection).map_err(&failed)? {
+        return Ok(None);
+    }
+    sessions::all(&connection).map(Some).map_err(failed)
 }
 
 /// Writes a copy of the database into an empty file: all of it as it is at one moment,
@@ -56,6 +60,6 @@ mod tests {
         assert!(sessions_beside(&path).is_err());
         assert!(!path.exists());
         let _used = Database::open(&path).unwrap();
-        assert_eq!(sessions_beside(&path).unwrap(), []);
+        assert_eq!(sessions_beside(&path).unwrap(), None);
     }
 }

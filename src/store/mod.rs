@@ -1,10 +1,11 @@
 //! What is kept on disk besides transcripts and configuration.
 //!
 //! Owns: the embedded database and every line of SQL, private files, the lock
-//! on the state directory. Promises: a write that was answered is committed and
-//! synced; files it creates are readable by their owner only; what the rest of
-//! the program sees of the database is [`Store`], which a server database can
-//! implement as well. Must not: know what a session or a run means.
+//! on the state directory and those of files that several processes change.
+//! Promises: a write that was answered is committed and synced; files it creates
+//! are readable by their owner only; what the rest of the program sees of the
+//! database is [`Store`], which a server database can implement as well. Must not:
+//! know what a session or a run means.
 
 mod about;
 mod answers;
@@ -37,6 +38,7 @@ mod sqlite;
 mod subagents;
 mod traits;
 mod usage;
+mod write_lock;
 
 pub use answers::AnswerClaim;
 pub use atomic::{FileError, create_private, create_private_dir, move_private, write_private};
@@ -76,3 +78,4 @@ pub use sqlite::SqliteStore;
 pub use subagents::{SubagentQuery, SubagentRow, SubagentState};
 pub use traits::{Edited, NewSession, SessionChange, SessionEdit, Store, StoreFuture};
 pub use usage::{Activity, Spending, ToolCalls, UsageFacts, UsageFile, UsageScan};
+pub use write_lock::{WriteLock, WriteLockError};

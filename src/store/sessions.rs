@@ -15,6 +15,9 @@ const COLUMNS: &str = "key, entry, message_count, transcript_bytes, leaf_id, \
                        derived_title, last_message, opening";
 /// How many these are.
 pub(super) const COLUMN_COUNT: usize = 8;
+/// What stands among the marks once the last session was removed: from then on an index
+/// without sessions is as it should be.
+const EMPTIED: &str = "sessions emptied";
 
 /// The columns of a row, for queries of more than one table.
 pub(super) fn columns() -> String {
@@ -165,8 +168,27 @@ pub(super) fn delete(connection: &Connection, key: &str) -> Result<Option<Sessio
     marks::forget(connection, key, found.as_ref().map(|entry| entry.session_id.as_str()))?;
     if found.is_some() {
         notices::forget_all(connection, key)?;
+        mark_emptied(connection)?;
     }
     Ok(found)
+}
+
+/// Marks an index whose last session was removed.
+fn mark_emptied(connection: &Connection) -> Result<(), Fault> {
+    connection
+        .prepare_cached(
+            "INSERT INTO marks (name) SELECT ?1 WHERE NOT EXISTS (SELECT 1 FROM sessions)
+             ON CONFLICT DO NOTHING",
+        )?
+        .execute([EMPTIED])?;
+    Ok(())
+}
+
+/// Whether there is no session, and not because the last one was removed.
+pub(super) fn is_new(connection: &Connection) -> Result<bool, Fault> {
+    let sql = "SELECT NOT EXISTS (SELECT 1 FROM sessions)
+               AND NOT EXISTS (SELECT 1 FROM marks WHERE name = ?1)";
+    Ok(connection.prepare_cached(sql)?.query_row([EMPTIED], |row| row.get(0))?)
 }
 
 pub(super) fn delete_unchanged(
@@ -183,6 +205,7 @@ pub(super) fn delete_unchanged(
     if let Some(session_id) = &deleted {
         marks::forget(connection, key, Some(session_id))?;
         notices::forget_all(connection, key)?;
+        mark_emptied(connection)?;
     }
     Ok(deleted.is_some())
 }

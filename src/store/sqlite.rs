@@ -87,6 +87,10 @@ impl Store for SqliteStore {
         Box::pin(self.database.read("count sessions", count))
     }
 
+    fn is_index_new(&self) -> StoreFuture<'_, bool> {
+        Box::pin(self.database.read("look for an index", sessions::is_new))
+    }
+
     fn recent_sessions<'a>(
         &'a self,
         agent: Option<&'a str>,

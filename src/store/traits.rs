@@ -94,6 +94,10 @@ pub trait Store: ChannelStore + DeviceStore + HookStore + MarkStore + NodeStore 
     /// How many sessions there are, of one agent or of all.
     fn count_sessions<'a>(&'a self, agent: Option<&'a str>) -> StoreFuture<'a, u64>;
 
+    /// Whether there is no session, and not because the last one was removed: the
+    /// index is new, or the one that there was is lost.
+    fn is_index_new(&self) -> StoreFuture<'_, bool>;
+
     /// The `limit` sessions that changed last, of one agent or of all.
     fn recent_sessions<'a>(
         &'a self,

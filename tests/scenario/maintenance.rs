@@ -107,8 +107,8 @@ async fn without_bounds_in_the_config_nothing_ever_goes() {
         let folder = state.join("agents/main/sessions");
         fs::write(folder.join(archive), "x").unwrap();
         // What a kill left half written is no conversation.
-        write_old(&folder.join(".clawgate-aBcDeF"));
-        fs::write(folder.join(".clawgate-young"), "x").unwrap();
+        write_old(&folder.join(".clawgate-aBcDeF0123456789"));
+        fs::write(folder.join(".clawgate-young00000000000"), "x").unwrap();
     })
     .await;
     let mut client = admin(&gateway).await;
@@ -116,7 +116,7 @@ async fn without_bounds_in_the_config_nothing_ever_goes() {
     let done = call(&mut client, "sessions.cleanup", json!({"enforce": true})).await;
     assert_eq!((&done["beforeCount"], &done["afterCount"]), (&json!(600), &json!(600)), "{done}");
     assert_eq!((&done["wouldMutate"], &done["pruned"]), (&json!(false), &json!(0)));
-    assert_eq!(files(&gateway, ".clawgate-"), [".clawgate-young"]);
+    assert_eq!(files(&gateway, ".clawgate-"), [".clawgate-young00000000000"]);
     let expected = files(&gateway, ".jsonl");
     assert_eq!(expected.len(), 601);
     assert!(expected.contains(&archive.to_owned()));

@@ -1,13 +1,11 @@
 //! Copying one transcript, whole or not at all.
 
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::super::paths;
 use super::super::transcript::{Body, Line};
-use crate::store::atomic::create_private_dir;
+use crate::store::atomic::{create_private_dir, staged_in};
 
 /// Read at once.
 const CHUNK: usize = 256 * 1024;
@@ -53,10 +51,7 @@ pub(super) fn bring(
     }
     let folder = to.parent().unwrap_or(Path::new("."));
     create_private_dir(folder).map_err(io::Error::other)?;
-    let mut file = tempfile::Builder::new()
-        .prefix(paths::STAGED)
-        .permissions(Permissions::from_mode(0o600))
-        .tempfile_in(folder)?;
+    let mut file = staged_in(folder)?;
     let content = pass(&source, file.as_file_mut(), passed)?;
     // Its age decides what goes first when there is too much.
     file.as_file().set_modified(source.metadata()?.modified()?)?;

@@ -91,17 +91,17 @@ impl Import {
         Ok(report)
     }
 
-    /// An index that is empty is filled from our own files first, so that what
+    /// An index that is new or was lost is filled from our own files first, so that what
     /// they hold is not taken for something new. What an import brought that was cut off
     /// is left to this one, which knows its keys.
     async fn index(&self, plans: &[Plan]) -> Result<Index, SessionError> {
         let mut index =
             Index { store: self.store.clone(), added: HashMap::new(), labels: HashSet::new() };
-        let is_empty = match &self.store {
-            Some(store) => store.count_sessions(None).await? == 0,
+        let is_new = match &self.store {
+            Some(store) => store.is_index_new().await?,
             None => true,
         };
-        if is_empty && self.from != self.to {
+        if is_new && self.from != self.to {
             let (to, rules) = (self.to.clone(), self.rules.clone());
             let mut found =
                 blocking(move || rebuild::find(&to, &rules).at("look into", &to)).await?;

@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::super::paths::{self, Seen};
 use super::needs::Needs;
 use crate::config::DiskBudget;
+use crate::store::atomic::is_staged;
 
 /// A file without a session that is younger than this may just have begun.
 const ORPHAN_AGE_MS: u64 = 60 * 60 * 1000;
@@ -102,8 +103,9 @@ pub(super) fn spare(files: &[Stored], needs: &Needs, now_ms: u64) -> Vec<Stored>
 /// What a kill left half written; nobody was ever told of it.
 pub(super) fn leftovers(files: &[Stored], now_ms: u64) -> Vec<Stored> {
     let is_left = |file: &&Stored| {
-        let name = file.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name.starts_with(paths::STAGED) && now_ms.saturating_sub(file.modified_ms) > ORPHAN_AGE_MS
+        let name = file.path.file_name().unwrap_or_default();
+        is_staged(name.as_encoded_bytes())
+            && now_ms.saturating_sub(file.modified_ms) > ORPHAN_AGE_MS
     };
     files.iter().filter(is_left).cloned().collect()
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::super::error::{At, SessionError};
 use super::super::service::Sessions;
 use super::super::steps::blocking;
-use super::super::{AgentId, SessionKey, SessionQuery, paths, time};
+use super::super::{AgentId, SessionKey, SessionQuery, paths};
 use super::budget::{self, BudgetReport, Stored};
 use super::needs::Needs;
 use super::plan::{self, Bounds, Cause};
@@ -25,6 +25,9 @@ pub struct Cleanup<'a> {
     pub fixes_missing: bool,
     /// Sessions that somebody is in.
     pub is_active: &'a (dyn Fn(&SessionKey) -> bool + Send + Sync),
+    /// Hears of each session that is out of the index, as soon as it is: what comes
+    /// after may fail.
+    pub on_gone: &'a (dyn Fn(&SessionKey) + Send + Sync),
 }
 
 /// What was done, or would be.
@@ -160,10 +163,9 @@ impl Sessions {
         needs.remove(&self.needed_by(row));
         if wish.applies {
             if needs.count(&from) == 0 {
-                let to = paths::archived(&from, "deleted", &time::iso(self.inner.clock.now_ms()));
-                self.inner.writer.archive(from, to).await?;
+                self.set_aside(&key, from, "deleted").await;
             }
-            tracing::info!(session = %key, "old session put away");
+            tracing::info!(session = %key, "old session removed");
         }
         Ok(Some(key))
     }
@@ -179,7 +181,12 @@ impl Sessions {
         if (wish.is_active)(key) {
             return Ok(false);
         }
-        Ok(self.inner.store.delete_unchanged_session(&row.key, row.entry.updated_at).await?)
+        let deleting = self.inner.store.delete_unchanged_session(&row.key, row.entry.updated_at);
+        let is_gone = deleting.await?;
+        if is_gone {
+            (wish.on_gone)(key);
+        }
+        Ok(is_gone)
     }
 
     /// Removes what was put away long enough ago; answers how many files.

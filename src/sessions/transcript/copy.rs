@@ -7,9 +7,8 @@
 //! one `.bak` each count what it has.
 
 use std::collections::HashSet;
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::Value;
@@ -20,6 +19,7 @@ use super::file::{COPIED, header};
 use super::line::mend;
 use super::writer::Birth;
 use super::{Backward, Body, Entry, Forward, Line, Parent, TranscriptFormat, head};
+use crate::store::atomic::staged_in;
 
 /// Makes a transcript of what comes before the entry `until` in another one, or
 /// of all of it. Answers whether that entry was there.
@@ -228,10 +228,7 @@ impl Kept {
 
 fn staged_beside(target: &Path) -> io::Result<NamedTempFile> {
     let folder = target.parent().unwrap_or(Path::new("."));
-    tempfile::Builder::new()
-        .prefix(paths::STAGED)
-        .permissions(Permissions::from_mode(0o600))
-        .tempfile_in(folder)
+    staged_in(folder)
 }
 
 #[cfg(test)]

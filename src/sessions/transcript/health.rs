@@ -3,14 +3,11 @@
 //! Promises: what is wrong is on the board (`support/trouble.rs`) as long as it
 //! lasts, and is looked for again where nobody writes.
 
-use std::fs::Permissions;
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::sessions::error::{At, TranscriptError};
-use crate::sessions::paths;
-use crate::store::create_private_dir;
+use crate::store::atomic::{create_private_dir, staged_in};
 use crate::support::trouble;
 
 /// What it is called on the board.
@@ -82,9 +79,7 @@ impl WriterHealth {
 
 fn write_there(folder: &Path) -> io::Result<()> {
     create_private_dir(folder).map_err(io::Error::other)?;
-    let mut named = tempfile::Builder::new();
-    let named = named.prefix(paths::STAGED).permissions(Permissions::from_mode(0o600));
-    let mut file = named.tempfile_in(folder)?;
+    let mut file = staged_in(folder)?;
     file.write_all(b"\n")?;
     file.as_file().sync_all()
 }
