@@ -289,6 +289,34 @@ fn a_key_is_read_from_stdin_stored_privately_and_removed_again() {
 }
 
 #[test]
+fn keys_that_are_stored_at_the_same_moment_are_all_kept() {
+    let home = Home::with(CONFIG);
+    let mut stored = 0;
+    for _ in 0..6 {
+        let mut children = Vec::new();
+        for _ in 0..4 {
+            let id = format!("x:k{stored}");
+            stored += 1;
+            let mut command =
+                home.command(&["auth", "add", "--provider", "x", "--profile-id", &id]);
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            children.push(command.spawn().unwrap());
+        }
+        // All of them wait for their keys by now, or soon.
+        for child in &mut children {
+            child.stdin.take().unwrap().write_all(b"canary\n").unwrap();
+        }
+        for child in children {
+            let output = child.wait_with_output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+        }
+        let text = fs::read_to_string(home.profiles("main")).unwrap();
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["profiles"].as_object().unwrap().len(), stored, "{text}");
+    }
+}
+
+#[test]
 fn a_key_is_typed_unseen_and_ctrl_c_gives_the_terminal_back() {
     let home = Home::with(CONFIG);
     let add = ["auth", "add", "--provider", "anthropic"];

@@ -2,7 +2,10 @@
 //!
 //! Promises: the file is the old one or the new one, never a mix; the earlier
 //! versions are beside it (`.bak`, `.bak.1` … `.bak.4`, as OpenClaw keeps
-//! them); a file that somebody else changed meanwhile is not overwritten.
+//! them); whoever writes it by this, in whatever process, waits for the one before;
+//! a file is not overwritten that somebody else changed meanwhile, be it only in
+//! what it includes. A write that is refused changes nothing, unless an editor saves in the
+//! moment between: the oldest version may be gone then.
 
 use std::fs;
 use std::io;
@@ -11,7 +14,9 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 
 use super::edit::EditError;
+use super::include;
 use crate::store::atomic::{self, Disk, FileError, OnPath, System};
+use crate::store::{WriteLock, WriteLockError};
 
 /// How many earlier versions are kept, beside the newest.
 const OLDER: usize = 4;
@@ -31,15 +36,19 @@ pub enum SaveError {
     /// It cannot be changed as asked.
     #[error(transparent)]
     Edit(#[from] EditError),
-    /// Somebody else changed it.
+    /// Somebody else changed it, or what it includes.
     #[error("{} has changed meanwhile; try again", .0.display())]
     Stale(PathBuf),
+    /// Nobody else can be kept from writing it.
+    #[error(transparent)]
+    Lock(#[from] WriteLockError),
     /// It cannot be written.
     #[error(transparent)]
     Write(#[from] FileError),
 }
 
-/// One writer at a time in this process; others are noticed by what they wrote.
+/// One writer at a time in this process, in the order in which they came. It then waits for
+/// those of other processes; editors are noticed by what they wrote.
 static WRITING: Mutex<()> = Mutex::new(());
 
 /// Changes the file by `edit`; whether anything is different now. A file that
@@ -62,17 +71,25 @@ pub(super) fn write_with<E: From<SaveError>>(
     next: impl FnOnce(Option<&str>) -> Result<String, E>,
 ) -> Result<bool, E> {
     let _one = WRITING.lock();
+    let _alone = WriteLock::acquire(path).map_err(SaveError::from)?;
     let before = read(path)?;
+    let meaning = || include::meaning(before.as_deref().unwrap_or_default(), path);
+    let known = meaning();
     let after = next(before.as_deref())?;
     if before.as_deref() == Some(after.as_str()) {
         return Ok(false);
     }
+    let unchanged = || -> Result<(), SaveError> {
+        let is_same = read(path)? == before && meaning() == known;
+        if is_same { Ok(()) } else { Err(SaveError::Stale(path.to_owned())) }
+    };
+    // Before: a write that is refused must not cost an earlier version. After: an editor may
+    // have been faster.
+    unchanged()?;
     if let Some(before) = &before {
         keep(disk, path, before).map_err(SaveError::from)?;
     }
-    if read(path)? != before {
-        return Err(SaveError::Stale(path.to_owned()).into());
-    }
+    unchanged()?;
     atomic::write_private_on(disk, path, after.as_bytes()).map_err(SaveError::from)?;
     Ok(true)
 }
@@ -137,7 +154,8 @@ mod tests {
         assert_eq!(read("openclaw.json"), "{\n  \"n\": 7\n}\n");
         let kept = ["", ".1", ".2", ".3", ".4"].map(|age| read(&format!("openclaw.json.bak{age}")));
         assert_eq!(kept, [6, 5, 4, 3, 2].map(|n| format!("{{\n  \"n\": {n}\n}}\n")));
-        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 6);
+        // With the lock, which stays.
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 7);
         for entry in fs::read_dir(home.path()).unwrap() {
             assert_eq!(entry.unwrap().metadata().unwrap().permissions().mode() & 0o777, 0o600);
         }
@@ -154,5 +172,44 @@ mod tests {
         });
         assert!(matches!(error, Err(SaveError::Stale(_))), "{error:?}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "{n: 2} // theirs");
+    }
+
+    #[test]
+    fn a_write_that_is_refused_takes_no_earlier_version_away() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("c");
+        for number in 0..=6 {
+            change(&path, number).unwrap();
+        }
+        let kept = || -> Vec<String> {
+            (0..=OLDER).map(|age| fs::read_to_string(backup(&path, age)).unwrap()).collect()
+        };
+        let before = kept();
+        for number in 7..=9 {
+            let error = edit_file(&path, |text| {
+                fs::write(&path, format!("{{n: {number}}} // theirs")).unwrap();
+                set(text, &ValuePath::of(&["n"]), &json!(0))
+            });
+            assert!(matches!(error, Err(SaveError::Stale(_))), "{error:?}");
+            assert_eq!(kept(), before);
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{n: 9} // theirs");
+    }
+
+    #[test]
+    fn writers_that_do_not_know_of_each_other_lose_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("c");
+        let other = WriteLock::acquire(&path).unwrap();
+        let second = std::thread::scope(|threads| {
+            let second = threads.spawn(|| change(&path, 2));
+            // What another process does while it has the lock.
+            fs::write(&path, "{m: 1}").unwrap();
+            drop(other);
+            second.join().unwrap()
+        });
+        assert!(second.unwrap());
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(crate::config::parse(&text, &path).unwrap(), json!({"m": 1, "n": 2}));
     }
 }

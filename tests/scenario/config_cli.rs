@@ -41,14 +41,23 @@ impl User {
     fn piped(&self, args: &[&str], input: &str) -> Output {
         let stdin = self.home.path().join("stdin");
         fs::write(&stdin, input).unwrap();
-        Command::new(program())
-            .arg("config")
-            .args(args)
-            .env_clear()
-            .env("HOME", self.home.path())
-            .stdin(Stdio::from(fs::File::open(stdin).unwrap()))
-            .output()
-            .unwrap()
+        let input = Stdio::from(fs::File::open(stdin).unwrap());
+        self.command(args).stdin(input).output().unwrap()
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(program());
+        command.arg("config").args(args).env_clear().env("HOME", self.home.path());
+        command
+    }
+
+    /// What is in the folder of the file.
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.file().parent().unwrap()).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
     }
 
     fn said(&self, args: &[&str]) -> String {
@@ -148,7 +157,43 @@ fn what_is_wrong_is_said_with_the_path_and_what_is_allowed_and_nothing_is_writte
     let tried = user.said(&["set", "gateway.port", "19002", "--dry-run"]);
     assert!(tried.ends_with("this would be written\n"), "{tried}");
     assert_eq!(user.text(), FILE);
-    assert_eq!(fs::read_dir(user.file().parent().unwrap()).unwrap().count(), 1);
+    // The lock of who was about to write, and no earlier version.
+    assert_eq!(user.names(), ["openclaw.json", "openclaw.json.clawgate-lock"]);
+}
+
+#[test]
+fn who_only_looks_leaves_nothing_beside_the_file() {
+    let user = User::new();
+    for args in [
+        &["get", "gateway.port"][..],
+        &["explain", "gateway.port"],
+        &["validate"],
+        &["file"],
+        &["set", "gateway.port", "19001", "--dry-run"],
+    ] {
+        user.said(args);
+    }
+    assert_eq!(user.names(), ["openclaw.json"]);
+}
+
+#[test]
+fn of_what_several_programs_write_at_the_same_moment_nothing_is_lost() {
+    let user = User::new();
+    for round in 0..6 {
+        let values: Vec<_> = (0..4).map(|number| format!("env.vars.R{round}x{number}")).collect();
+        let writers = values.iter().map(|value| {
+            let mut command = user.command(&["set", value, "1", "--force"]);
+            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            command.spawn().unwrap()
+        });
+        for writer in writers.collect::<Vec<_>>() {
+            let output = writer.wait_with_output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+        }
+        for value in values {
+            user.said(&["get", &value]);
+        }
+    }
 }
 
 #[test]

@@ -114,6 +114,11 @@ async fn a_config_in_several_files_is_read_as_one_and_stays_in_them() {
     let refused =
         refusal(&mut client, "config.patch", json!({"raw": patch, "baseHash": hash})).await;
     assert!(refused.starts_with("invalid config: session.mainKey: comes from"), "{refused}");
+    // What somebody has read is old when an included file says something else.
+    fs::write(parts.join("b.json5"), "{ mainKey: 'leader' }").unwrap();
+    let params = json!({"raw": wanted.to_string(), "baseHash": hash});
+    let refused = refusal(&mut client, "config.set", params).await;
+    assert!(refused.starts_with("config changed since last load"), "{refused}");
 }
 
 #[tokio::test]

@@ -2,8 +2,8 @@
 //!
 //! Owns: reading it with what is wrong with it, and replacing it. Promises: a
 //! secret is neither shown nor lost; what a gateway would not start with is not
-//! written; a file that is not the one that the client has read is not
-//! overwritten; comments stay. Must not: apply anything.
+//! written; a file that is not the one that the client has read, or includes
+//! something else by now, is not overwritten; comments stay. Must not: apply anything.
 
 mod change;
 mod merge;
@@ -66,7 +66,7 @@ pub struct ConfigSnapshot {
     pub path: PathBuf,
     /// Whether it is there.
     pub exists: bool,
-    /// SHA-256 of its text, in hex.
+    /// What stands for what was read: a write that was made from it says it as its base.
     pub hash: String,
     /// Its text, with placeholders for its secrets; `None` when that cannot be shown.
     pub raw: Option<String>,
@@ -100,7 +100,6 @@ impl ConfigSnapshot {
         };
         let exists = text.is_some();
         let text = text.unwrap_or_default();
-        let hash = hash_of(&text);
         let parsed = parse(&text, &path);
         let mut issues: Vec<_> = parsed.as_ref().err().map(ConfigIssue::from).into_iter().collect();
         let is_readable = parsed.is_ok();
@@ -110,6 +109,7 @@ impl ConfigSnapshot {
         }
         let whole = include::whole(parsed.clone(), &path);
         let whole = whole.map_or_else(|_| parsed.clone(), |whole| whole.value);
+        let hash = hash_of(&text, &parsed, &whole);
         let resolved = shown(&whole, &env, &path);
         let mut warnings = warnings(&whole);
         warnings.extend(wrong.map(|message| ConfigIssue { path: ".env".into(), message }));
@@ -172,8 +172,16 @@ pub fn unknown(whole: &Value, foreign: &[Foreign]) -> impl Iterator<Item = Value
 
 const UNKNOWN: &str = "is not known here: it is kept, and has no effect";
 
-fn hash_of(text: &str) -> String {
-    hex(Sha256::digest(text))
+/// What stands for a config as it was read: SHA-256 of its text, in hex. Where that includes
+/// files, `whole`, what it means with them, counts as well: clients are shown it, and what
+/// they write is compared with it.
+fn hash_of(text: &str, raw: &Value, whole: &Value) -> String {
+    let mut hash = Sha256::new();
+    hash.update(text);
+    if include::includes(raw) {
+        hash.update(whole.to_string());
+    }
+    hex(hash.finalize())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
-use crate::config::REDACTED;
+use crate::config::{REDACTED, SaveError, Settings};
 use crate::support::json;
 
 const FILE: &str = "{\n  // the door\n  gateway: { port: 1, auth: { token: 'secret-1' } },\n  \
@@ -61,7 +61,7 @@ fn a_snapshot_shows_the_file_without_secrets() {
     let place = Place::new(Some(FILE));
     let seen = place.look();
     assert!(seen.exists && seen.issues.is_empty() && seen.raw.is_none());
-    assert_eq!(seen.hash, hash_of(FILE));
+    assert_eq!(seen.hash, hex(Sha256::digest(FILE)));
     assert_eq!(seen.parsed["gateway"], json!({"port": 1, "auth": {"token": REDACTED}}));
     assert_eq!(seen.parsed["models"]["providers"]["p"]["apiKey"], "${KEY}");
     assert_eq!(seen.resolved["models"]["providers"]["p"]["apiKey"], REDACTED);
@@ -70,7 +70,7 @@ fn a_snapshot_shows_the_file_without_secrets() {
     assert_eq!(plain.look().raw.as_deref(), Some("{ session: { mainKey: 'm' } } // plain"));
     let none = Place::new(None).look();
     assert!(!none.exists);
-    assert_eq!((none.hash, none.parsed), (hash_of(""), json!({})));
+    assert_eq!((none.hash, none.parsed), (hex(Sha256::digest("")), json!({})));
 }
 
 #[test]
@@ -166,7 +166,8 @@ fn nothing_is_written_that_is_stale_wrong_or_lost() {
     let error = write(&items, &ConfigBase::Hash(base), &place.env, |_| Ok(())).unwrap_err();
     assert_eq!(error.to_string(), "config.patch raw must be an object");
     assert_eq!(place.text(), FILE);
-    assert_eq!(fs::read_dir(place.path().parent().unwrap()).unwrap().count(), 1, "and no backup");
+    let beside = fs::read_dir(place.path().parent().unwrap()).unwrap().count();
+    assert_eq!(beside, 2, "and no backup, but the lock");
     // Without a file there is nothing to have read.
     let empty = Place::new(None);
     write(&ConfigWrite::Replace("{}".into()), &ConfigBase::Missing, &empty.env, |_| Ok(()))
@@ -268,6 +269,68 @@ fn what_is_included_stays_where_it_is_whoever_writes() {
     place.put(&set).unwrap();
     assert_eq!(place.look().source["agents"]["defaults"]["mediaMaxMb"], 7);
     assert_eq!(part(), part_before);
+}
+
+#[test]
+fn nobody_writes_what_an_included_file_does_not_say_any_more() {
+    let place = with_includes();
+    let part = place.path().with_file_name("agents.json5");
+    let (seen, before) = (place.look(), place.text());
+    let mut wanted = seen.source.clone();
+    wanted["gateway"]["port"] = json!(2);
+    let set = ConfigWrite::Replace(wanted.to_string());
+    let put = || {
+        let base = ConfigBase::Hash(seen.hash.clone());
+        write(&set, &base, &place.env, |_| Ok(())).map(drop).map_err(|error| error.to_string())
+    };
+    let stale = Err("config changed since last load; re-run config.get and retry".to_owned());
+    let text = fs::read_to_string(&part).unwrap();
+    fs::write(&part, text.replace("a/b", "c/d")).unwrap();
+    assert_eq!(put(), stale);
+    assert_eq!(place.look().source["agents"]["defaults"]["model"], "c/d");
+    fs::remove_file(&part).unwrap();
+    assert_eq!(put(), stale);
+    assert_eq!(place.text(), before);
+    // It is what was read again, whatever a comment says.
+    fs::write(&part, text + "// as it was\n").unwrap();
+    assert_eq!(put(), Ok(()));
+    assert_eq!(place.text(), before.replace("port: 1", "port: 2"));
+    // Without the file the config can still be mended.
+    fs::remove_file(&part).unwrap();
+    assert!(place.set("{}").unwrap().changed);
+}
+
+#[test]
+fn what_is_included_may_not_change_while_a_change_is_worked_out() {
+    let place = with_includes();
+    let part = |model: &str| {
+        let text = format!("{{ defaults: {{ model: '{model}' }} }}");
+        fs::write(place.path().with_file_name("agents.json5"), text).unwrap();
+    };
+    let before = place.text();
+    let set = ConfigWrite::Set("gateway.port".parse().unwrap(), json!(2));
+    let would_work = |_: &str| {
+        part("c/d");
+        Ok(())
+    };
+    let error = write(&set, &ConfigBase::Any, &place.env, would_work).unwrap_err();
+    assert!(matches!(error, ConfigWriteError::Save(SaveError::Stale(_))), "{error}");
+    assert_eq!(place.text(), before);
+    // What the gateway works out itself it works out anew.
+    let mut models = Vec::new();
+    let plan = |config: &Value| {
+        let mut config = config.clone();
+        models.push(config["agents"]["defaults"]["model"].clone());
+        config["gateway"]["port"] = json!(2);
+        Ok(config)
+    };
+    let prepare = |_: &Settings| {
+        part("e/f");
+        Ok(())
+    };
+    change::<ConfigWriteError>(&place.env, plan, prepare, |_| Ok(())).unwrap();
+    assert_eq!(models, [json!("c/d"), json!("e/f")]);
+    assert_eq!(place.text(), before.replace("port: 1", "port: 2"));
 }
 
 const FOREIGN: &str = "{\n  // as it was\n  tools: { web: { search: { provider: 'perplexity' } } },\n  \

@@ -185,15 +185,15 @@ fn plan(
     path: &Path,
     env: &Env,
 ) -> Result<Plan, ConfigWriteError> {
+    let text = before.unwrap_or_default();
+    let known = Known::of(text, path);
     match (before, base) {
         (Some(_), ConfigBase::Missing) => return Err(ConfigWriteError::BaseRequired),
-        (Some(text), ConfigBase::Hash(base)) if hash_of(text) != *base => {
+        (Some(_), ConfigBase::Hash(base)) if hash_of(text, &known.raw, &known.whole) != *base => {
             return Err(ConfigWriteError::Stale);
         }
         _ => {}
     }
-    let text = before.unwrap_or_default();
-    let known = Known::of(text, path);
     let next = match write {
         ConfigWrite::Replace(raw) => replaced(text, &known, raw, path),
         ConfigWrite::Merge(raw) => patched(text, &known, raw),

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::{ConfigError, nesting, parse_value};
+use super::{ConfigError, nesting, parse, parse_value};
 pub(super) use keep::{Lost, kept};
 
 /// The key.
@@ -57,6 +57,13 @@ pub fn whole(raw: Value, path: &Path) -> Result<Whole, ConfigError> {
         return Err(place.wrong("is nested too deep with what it includes"));
     }
     Ok(Whole { value, files: reader.files })
+}
+
+/// What the text of the file `path` means where it includes files; `None` when it includes
+/// none, or when they cannot be read.
+pub(super) fn meaning(text: &str, path: &Path) -> Option<Value> {
+    let raw = parse(text, path).ok().filter(includes)?;
+    Some(whole(raw, path).ok()?.value)
 }
 
 /// Whether there is an `$include` anywhere.

@@ -72,6 +72,32 @@ impl Disk for Faulty {
     }
 }
 
+/// A disk on which an editor saves the file whenever another one is made.
+struct Edited<'a>(&'a Path);
+
+impl Disk for Edited<'_> {
+    fn create(&self, dir: &Path) -> io::Result<NamedTempFile> {
+        fs::write(self.0, version(9))?;
+        System.create(dir)
+    }
+
+    fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<()> {
+        System.write(file, bytes)
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        System.sync(file)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        System.rename(from, to)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        System.sync_dir(dir)
+    }
+}
+
 fn version(number: usize) -> String {
     format!("// version {number}\n{{session: {{mainKey: \"v{number}\"}}}}\n")
 }
@@ -133,6 +159,16 @@ fn whichever_step_fails_the_file_is_the_old_or_the_new_one_and_no_version_is_los
         }
         assert_eq!(fails, OLDER + 2 * 5, "each step has failed once");
     }
+}
+
+#[test]
+fn what_an_editor_saves_while_the_earlier_version_is_kept_is_not_lost() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("openclaw.json");
+    put(&System, &path, 0).unwrap();
+    let error = put(&Edited(&path), &path, 1).unwrap_err();
+    assert!(matches!(error, SaveError::Stale(_)), "{error}");
+    assert_eq!(versions(&path), (9, vec![0]));
 }
 
 #[test]

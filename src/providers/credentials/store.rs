@@ -2,7 +2,8 @@
 //! format.
 //!
 //! Promises: what we do not understand stays as it is; a file that is not
-//! readable is never overwritten; the file is private and replaced whole.
+//! readable is never overwritten; the file is private and replaced whole; of
+//! changes by several processes at once none is lost.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,6 +16,7 @@ use super::usage_stats::{self, ProfileRest};
 use crate::config::profiles::ProfileMode;
 use crate::config::secrets::SecretRef;
 use crate::store::atomic::{self, FileError};
+use crate::store::{WriteLock, WriteLockError};
 use crate::support::{Secret, json};
 
 /// The version that OpenClaw writes.
@@ -39,6 +41,9 @@ pub enum StoreError {
     /// It is no JSON object with profiles.
     #[error("{} is not a file of credentials; mend it or move it away", .0.display())]
     Malformed(PathBuf),
+    /// Nobody else can be kept from writing it.
+    #[error(transparent)]
+    Lock(#[from] WriteLockError),
     /// It cannot be written.
     #[error(transparent)]
     Write(#[from] FileError),
@@ -142,6 +147,7 @@ fn change(
     path: &Path,
     edit: impl FnOnce(&mut Map<String, Value>) -> bool,
 ) -> Result<bool, StoreError> {
+    let _alone = WriteLock::acquire(path)?;
     let mut whole = read_value(path)?;
     let malformed = || StoreError::Malformed(path.to_owned());
     let members = whole.as_object_mut().ok_or_else(malformed)?;
