@@ -81,16 +81,18 @@ async fn write(action: &str, rest: &str, cx: &Ctx) -> Result<String, String> {
     let env = cx.services.env.clone();
     let work = move |would_work: Box<WouldWork>| change(&wanted, &env, would_work);
     let written = handlers::in_turn(&cx.services, work).await;
-    let is_changed = written.map_err(|_| FAILED.to_owned())??;
+    let (written, _turn) = written.map_err(|_| FAILED.to_owned())?;
+    let is_changed = written?;
     match nothing {
         Some(nothing) if !is_changed => Ok(nothing),
         _ => Ok(format!("{done}{}", taken_up(cx).await)),
     }
 }
 
-/// Has the gateway use what is written now; what is to be said of that.
+/// Has the gateway use what is written now; what is to be said of that. A restart, or the end
+/// of the sender's connection, comes after that was said.
 async fn taken_up(cx: &Ctx) -> String {
-    match cx.services.reload.take_up(None, false).await {
+    match handlers::take_up(cx, false).await {
         Ok(taken) if taken.restarts => "\nThe gateway restarts for it to take effect.".into(),
         Ok(taken) if taken.pending.is_empty() => String::new(),
         Ok(_) => "\nRestart the gateway for it to take effect.".into(),

@@ -3,8 +3,9 @@
 //!
 //! Owns: `clawgate.sock`. Promises: only the user of the gateway (and root) is
 //! served, who can also read its private key, which commands in the sandbox
-//! cannot; and only with methods about devices. What is left of a gateway that
-//! was killed is replaced. Must not: be reached over a network.
+//! cannot; and only with methods about devices. Who is connected goes with the
+//! socket. What is left of a gateway that was killed is replaced. Must not: be
+//! reached over a network.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -19,6 +20,7 @@ use tokio::io::{
 };
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
 use super::accepting::Accepting;
 use crate::auth::Principal;
@@ -75,10 +77,14 @@ impl ControlSocket {
         Ok(Self { listener, path: path.to_owned() })
     }
 
-    /// Serves it until the task is dropped.
+    /// Serves it until the task is dropped, and with it whoever is connected: what has been
+    /// asked by then is still done.
     pub async fn serve(self, services: Arc<Services>) {
         let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let mut accepting = Accepting::new("control");
+        // Connections are tasks of their own, which would outlast this one.
+        let over = CancellationToken::new();
+        let _ends = over.clone().drop_guard();
         loop {
             let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
             let (stream, _) = accepting.next(|| self.listener.accept()).await;
@@ -86,9 +92,9 @@ impl ControlSocket {
                 tracing::warn!("another user was refused at the control socket");
                 continue;
             }
-            let served = Arc::clone(&services);
+            let (served, over) = (Arc::clone(&services), over.clone());
             services.tasks.spawn("control", async move {
-                if let Err(error) = converse(stream, served).await {
+                if let Err(error) = converse(stream, served, &over).await {
                     tracing::debug!(%error, "control connection");
                 }
                 drop(place);
@@ -111,14 +117,19 @@ fn is_own_user(stream: &UnixStream) -> bool {
     stream.peer_cred().is_ok_and(|peer| peer.uid() == own || peer.uid() == 0)
 }
 
-/// Answers one line after the other, once the other end has proved itself.
-async fn converse(mut stream: UnixStream, services: Arc<Services>) -> io::Result<()> {
+/// Answers one line after the other, once the other end has proved itself, until the socket
+/// is `over`.
+async fn converse(
+    mut stream: UnixStream,
+    services: Arc<Services>,
+    over: &CancellationToken,
+) -> io::Result<()> {
     let caller = owner(&services);
     let (read, mut write) = stream.split();
     let mut read = BufReader::new(read);
     let nonce = services.ids.uuid();
     say(&mut write, &json!({"nonce": nonce}).to_string()).await?;
-    let Some(line) = next_line(&mut read).await? else { return Ok(()) };
+    let Some(line) = heard(&mut read, over).await? else { return Ok(()) };
     let signed = services.identity.sign(&challenge(&nonce));
     let proof = serde_json::from_slice::<Proof>(&line).ok();
     if !proof.is_some_and(|proof| proof.signature.matches(&signed)) {
@@ -126,7 +137,7 @@ async fn converse(mut stream: UnixStream, services: Arc<Services>) -> io::Result
         let error = ErrorShape::denied("prove that you can read the gateway's key");
         return say(&mut write, &refusal(&error)).await;
     }
-    while let Some(line) = next_line(&mut read).await? {
+    while let Some(line) = heard(&mut read, over).await? {
         let answer = match answer(&services, &caller, &line).await {
             Ok(answer) => format!("{{\"ok\":true,\"payload\":{}}}", answer.json()),
             Err(error) => refusal(&error),
@@ -134,6 +145,19 @@ async fn converse(mut stream: UnixStream, services: Arc<Services>) -> io::Result
         say(&mut write, &answer).await?;
     }
     Ok(())
+}
+
+/// The next line, while the socket is not over.
+async fn heard(
+    read: &mut (impl AsyncBufRead + Unpin),
+    over: &CancellationToken,
+) -> io::Result<Option<Vec<u8>>> {
+    tokio::select! {
+        // First: who always has something to say is heard no more either.
+        biased;
+        () = over.cancelled() => Ok(None),
+        line = next_line(read) => line,
+    }
 }
 
 /// The next line; `None` when none comes, or one that is too long.

@@ -214,7 +214,7 @@ pub async fn logout(cx: Ctx, p: ChannelParams) -> Reply<Value> {
     let work = move |_| edit_file(&path, |text| edit::remove(text, &place));
     let edited = super::config::in_turn(&cx.services, work);
     let failed = |text: String| ErrorShape::unavailable(format!("Error: {text}"));
-    let cleared = edited.await.map_err(|error| failed(error.to_string()))?;
+    let (cleared, _turn) = edited.await.map_err(|error| failed(error.to_string()))?;
     let cleared = cleared.map_err(|error| failed(error.to_string()))?;
     channels_of(&cx).stop(kind, Some(&id)).map_err(refused)?;
     super::config::take_up(&cx, false).await.map_err(|issue| failed(issue.message))?;

@@ -21,7 +21,7 @@ use crate::protocol::methods::config::{
     ConfigApplyParams, ConfigInput, ConfigLookupParams, ConfigSetParams, ConfigWriteParams,
     RestartWishes, config_in, not_a_text,
 };
-use crate::registry::{Ctx, Reply, Services, TakenUp};
+use crate::registry::{Ctx, RenewError, Renewed, Reply, Services, TakenUp, Writing};
 use crate::support::{Unfinished, blocking, json};
 
 use super::restart::{self, Restarting};
@@ -182,7 +182,7 @@ async fn write(
     };
     let env = cx.services.env.clone();
     let work = move |would_work: Box<WouldWork>| document::write(&change, &base, &env, would_work);
-    let written = in_turn(&cx.services, work).await?;
+    let (written, _turn) = in_turn(&cx.services, work).await?;
     let written = written.map_err(|error| refusal(&error))?;
     if written.changed {
         let by = &cx.caller.name;
@@ -195,7 +195,15 @@ async fn write(
         None => None,
     };
     let taken = take_up_restarting_after(cx, false, delay).await;
-    let taken = taken.map_err(|wrong| refusal(&wrong.into()))?;
+    let taken = match taken {
+        Ok(taken) => taken,
+        Err(wrong) => {
+            if let Some((note, _)) = &note {
+                cx.services.runs.parts().restart_notes.withdraw(note).await;
+            }
+            return Err(if written.changed { not_in_use(&wrong) } else { refusal(&wrong.into()) });
+        }
+    };
     let mut answer = json!({
         "ok": true,
         "path": written.path,
@@ -265,29 +273,35 @@ fn with_sections(mut answer: Value) -> Value {
 /// The lane of all who write the config file.
 const LANE: &str = "config file";
 
-/// Waits for the turn to write the config file. Whoever writes it takes this before it goes
-/// to a thread that may block: the one that writes needs another thread, to have its text
-/// looked at, and there are not so many that a crowd that waits could not hold them all.
-async fn turn(services: &Services) -> OwnedMutexGuard<()> {
-    services.lanes.enter(LANE.to_owned()).await
+/// The turn to write the config file. While it is kept nobody else writes it by a method, and
+/// what is written is taken up for the one who wrote it and for nobody else.
+pub(crate) struct Turn {
+    _lane: OwnedMutexGuard<()>,
+    _writing: Writing,
+}
+
+impl Turn {
+    /// Waits for it. Whoever writes takes this before it goes to a thread that may block: the
+    /// one that writes needs another thread, to have its text looked at, and there are not so
+    /// many that a crowd that waits could not hold them all.
+    pub(super) async fn of(services: &Services) -> Self {
+        let lane = services.lanes.enter(LANE.to_owned()).await;
+        Self { _lane: lane, _writing: services.reload.writing() }
+    }
 }
 
 /// Writes the config file by `work`, on a thread that may block, when it is its turn. It gets
 /// the way to ask whether the gateway would work with a text. Not given up when its caller
-/// goes away: it is written or it is not.
+/// goes away: it is written or it is not. The turn is kept until what is written is taken up.
 ///
 /// # Errors
 /// [`Unfinished`] when there is no result.
 pub(crate) async fn in_turn<T: Send + 'static>(
     services: &Arc<Services>,
     work: impl FnOnce(Box<WouldWork>) -> T + Send + 'static,
-) -> Result<T, Unfinished> {
-    let (turn, would_work) = (turn(services).await, would_work(services));
-    blocking(move || {
-        let _turn = turn;
-        work(Box::new(would_work))
-    })
-    .await
+) -> Result<(T, Turn), Unfinished> {
+    let (turn, would_work) = (Turn::of(services).await, would_work(services));
+    blocking(move || (work(Box::new(would_work)), turn)).await
 }
 
 /// Whether the gateway would work with a text of the config file. For a thread that
@@ -312,16 +326,29 @@ async fn take_up_restarting_after(
     anew: bool,
     delay: Duration,
 ) -> Result<TakenUp, ConfigIssue> {
-    let services = &cx.services;
     let caller = Arc::clone(&cx.caller.subscriber.conn_id);
-    let taken = services.reload.take_up(Some(caller), anew).await?;
+    let taken = cx.services.reload.take_up(caller, anew).await?;
+    follow(cx, &taken, delay);
+    Ok(taken)
+}
+
+/// Has the gateway look all secrets up again. What that means for the caller comes after its
+/// answer.
+pub(super) async fn renew_secrets(cx: &Ctx) -> Result<Renewed, RenewError> {
+    let caller = Arc::clone(&cx.caller.subscriber.conn_id);
+    let renewed = cx.services.reload.renew_secrets(caller).await?;
+    follow(cx, &renewed.taken, Duration::ZERO);
+    Ok(renewed)
+}
+
+/// What comes after the answer, where this was taken up.
+fn follow(cx: &Ctx, taken: &TakenUp, delay: Duration) {
     if taken.is_over {
         cx.after_answer(Farewell(Arc::clone(&cx.caller.subscriber)));
     }
     if taken.restarts {
-        cx.after_answer(Restarting::after(services, delay));
+        cx.after_answer(Restarting::after(&cx.services, delay));
     }
-    Ok(taken)
 }
 
 /// Closes a connection that is let in no more, when dropped.
@@ -340,6 +367,12 @@ pub(super) fn refusal(error: &ConfigWriteError) -> ErrorShape {
         ConfigWriteError::Save(_) => ErrorShape::unavailable(error.to_string()),
         _ => shape,
     }
+}
+
+/// The answer to a change that is in the file, and that the gateway does not use.
+pub(super) fn not_in_use(wrong: &ConfigIssue) -> ErrorShape {
+    ErrorShape::unavailable(format!("written, but not in use: {}", wrong.message))
+        .details(json!({"issues": [issue(wrong)]}))
 }
 
 fn issue(issue: &ConfigIssue) -> Value {

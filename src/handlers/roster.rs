@@ -158,10 +158,10 @@ async fn work<T: Send + 'static>(
 ) -> Reply<T> {
     let (env, clock) = (cx.services.env.clone(), Arc::clone(&cx.services.clock));
     let work = move |would_work: Box<WouldWork>| work(&Roster::new(env, clock, would_work));
-    let worked = config::in_turn(&cx.services, work).await?;
+    let (worked, _turn) = config::in_turn(&cx.services, work).await?;
     let done = worked.map_err(|error| refusal(method, error))?;
     let taken = config::take_up(cx, false).await;
-    taken.map_err(|wrong| config::refusal(&wrong.into()))?;
+    taken.map_err(|wrong| config::not_in_use(&wrong))?;
     Ok(done)
 }
 

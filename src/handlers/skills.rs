@@ -55,15 +55,14 @@ pub async fn update(cx: Ctx, p: SkillsUpdateParams) -> Reply<Value> {
     };
     let skills = Arc::clone(skills(&cx));
     let work = super::config::in_turn(&cx.services, move |_| skills.update(change));
-    let changed = work.await?.map_err(|error| match error {
+    let (changed, _turn) = work.await?;
+    let changed = changed.map_err(|error| match error {
         UpdateError::Invalid { .. } => {
             ErrorShape::invalid(format!("invalid skills.update params: {error}"))
         }
         UpdateError::Save(_) => ErrorShape::unavailable(error.to_string()),
     })?;
-    super::config::take_up(&cx, false).await.map_err(|issue| {
-        ErrorShape::unavailable(format!("written, but not in use: {}", issue.message))
-    })?;
+    super::config::take_up(&cx, false).await.map_err(|wrong| super::config::not_in_use(&wrong))?;
     Ok(json!({"ok": true, "skillKey": skill_key, "config": changed}))
 }
 

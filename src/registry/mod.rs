@@ -23,7 +23,7 @@ pub use answer::{Answer, Answers, Shared};
 pub use context::{Caller, Ctx, KeyNames, Services};
 pub use exchange::Exchange;
 pub use lanes::Lanes;
-pub use reload::{Ask, ConfigState, Reload, TakenUp};
+pub use reload::{Ask, ConfigState, Reload, RenewError, Renewed, TakenUp, Writing};
 pub use repair::Repair;
 pub use restart::{Promised, Restart};
 pub use table::{

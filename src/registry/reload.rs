@@ -1,17 +1,18 @@
 //! The way to the one who takes up the configuration while the gateway runs.
 //!
 //! Promises: whoever asks is answered after it is done; what is wrong with the
-//! file is known to everybody. Must not: read or change anything itself.
+//! file is known to everybody; who writes it is left to ask himself. Must not: read or
+//! change anything itself.
 
 use std::sync::Arc;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::config::document::ConfigIssue;
 use crate::support::Live;
 
-/// Requests that wait: each is done within milliseconds, and a client has few
-/// under way.
+/// Requests that wait: each is done within milliseconds, or as soon as the providers of
+/// secrets have answered, and a client has few under way.
 const WAITING: usize = 64;
 
 /// How the configuration is.
@@ -41,6 +42,32 @@ pub struct TakenUp {
     pub is_over: bool,
 }
 
+/// What came of looking secrets up again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Renewed {
+    /// How many cannot be had that the gateway goes on without.
+    pub lost: usize,
+    /// What the configuration was taken up to, where something of it uses another one now.
+    pub taken: TakenUp,
+}
+
+/// Why secrets that were looked up again are not in use everywhere.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RenewError {
+    /// All stay as they are.
+    #[error("a secret that the gateway needs cannot be had; its log says which")]
+    Lost,
+    /// The configuration that uses them is not taken up.
+    #[error("{}", .0.message)]
+    NotTakenUp(ConfigIssue),
+}
+
+impl From<ConfigIssue> for RenewError {
+    fn from(issue: ConfigIssue) -> Self {
+        Self::NotTakenUp(issue)
+    }
+}
+
 /// What is wanted.
 pub enum Ask {
     /// Whether a gateway would work with this text of the file.
@@ -53,17 +80,38 @@ pub enum Ask {
     /// To take the file up as it is.
     TakeUp {
         /// The connection that wants it, which is not closed by it.
-        caller: Option<Arc<str>>,
+        caller: Arc<str>,
         /// Also where the file is the same: something that it refers to is not.
         anew: bool,
         /// Where the answer goes.
         answer: oneshot::Sender<Result<TakenUp, ConfigIssue>>,
     },
+    /// To look all secrets up again that the configuration refers to.
+    RenewSecrets {
+        /// The connection that wants it, which is not closed by it.
+        caller: Arc<str>,
+        /// Where the answer goes.
+        answer: oneshot::Sender<Result<Renewed, RenewError>>,
+    },
+}
+
+/// Somebody writes the file, and will ask to have it taken up. Until this is dropped it is
+/// not taken up for nobody: who has written it would be closed, or the gateway restarted,
+/// before he is answered.
+#[derive(Debug)]
+pub struct Writing(watch::Sender<usize>);
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        self.0.send_modify(|writers| *writers -= 1);
+    }
 }
 
 /// The way to it.
 pub struct Reload {
     asks: mpsc::Sender<Ask>,
+    /// How many write the file.
+    writers: watch::Sender<usize>,
     /// How the configuration is.
     pub state: Live<ConfigState>,
 }
@@ -72,7 +120,19 @@ impl Reload {
     /// The way, and its other end.
     pub fn new() -> (Self, mpsc::Receiver<Ask>) {
         let (asks, asked) = mpsc::channel(WAITING);
-        (Self { asks, state: Live::default() }, asked)
+        (Self { asks, writers: watch::Sender::default(), state: Live::default() }, asked)
+    }
+
+    /// Says that the caller is about to write the file.
+    pub fn writing(&self) -> Writing {
+        self.writers.send_modify(|writers| *writers += 1);
+        Writing(self.writers.clone())
+    }
+
+    /// Waits until nobody writes the file.
+    pub async fn written(&self) {
+        // The sender is this.
+        let _ = self.writers.subscribe().wait_for(|writers| *writers == 0).await;
     }
 
     /// Whether a gateway would work with this text of the config file.
@@ -88,24 +148,47 @@ impl Reload {
     ///
     /// # Errors
     /// What is wrong with it; all stays as it was then.
-    pub async fn take_up(
-        &self,
-        caller: Option<Arc<str>>,
-        anew: bool,
-    ) -> Result<TakenUp, ConfigIssue> {
+    pub async fn take_up(&self, caller: Arc<str>, anew: bool) -> Result<TakenUp, ConfigIssue> {
         self.ask(|answer| Ask::TakeUp { caller, anew, answer }).await
     }
 
-    async fn ask<T>(
+    /// Looks all secrets up again that the configuration refers to, and has them used.
+    /// `caller` is the connection that wants it.
+    ///
+    /// # Errors
+    /// Why they are not in use everywhere.
+    pub async fn renew_secrets(&self, caller: Arc<str>) -> Result<Renewed, RenewError> {
+        self.ask(|answer| Ask::RenewSecrets { caller, answer }).await
+    }
+
+    async fn ask<T, E: From<ConfigIssue>>(
         &self,
-        ask: impl FnOnce(oneshot::Sender<Result<T, ConfigIssue>>) -> Ask,
-    ) -> Result<T, ConfigIssue> {
-        let stopping = |()| ConfigIssue {
+        ask: impl FnOnce(oneshot::Sender<Result<T, E>>) -> Ask,
+    ) -> Result<T, E> {
+        let stopping = || ConfigIssue {
             path: String::new(),
             message: "the gateway stops; try again after its restart".into(),
         };
         let (sender, answer) = oneshot::channel();
-        self.asks.send(ask(sender)).await.map_err(|_| stopping(()))?;
-        answer.await.map_err(|_| stopping(()))?
+        self.asks.send(ask(sender)).await.map_err(|_| stopping())?;
+        answer.await.map_err(|_| stopping())?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn who_writes_is_waited_for_until_the_last_one_is_done() {
+        let (reload, _asks) = Reload::new();
+        reload.written().await;
+        let (first, second) = (reload.writing(), reload.writing());
+        let mut waiting = Box::pin(reload.written());
+        assert!(futures_util::poll!(&mut waiting).is_pending());
+        drop(first);
+        assert!(futures_util::poll!(&mut waiting).is_pending());
+        drop(second);
+        waiting.await;
     }
 }

@@ -27,6 +27,12 @@ async fn at_the_socket(gateway: &Gateway, line: &str) -> Value {
 }
 
 async fn say_with(gateway: &Gateway, identity: &DeviceIdentity, line: &str) -> Value {
+    let mut stream = proved(gateway, identity).await;
+    serde_json::from_str(&say(&mut stream, line).await.unwrap()).unwrap()
+}
+
+/// A connection of the control socket with the proof of this key.
+async fn proved(gateway: &Gateway, identity: &DeviceIdentity) -> BufReader<UnixStream> {
     let stream = UnixStream::connect(gateway.state_dir().join("clawgate.sock")).await.unwrap();
     let mut stream = BufReader::new(stream);
     let mut greeting = String::new();
@@ -34,10 +40,17 @@ async fn say_with(gateway: &Gateway, identity: &DeviceIdentity, line: &str) -> V
     let greeting: Value = serde_json::from_str(&greeting).unwrap();
     let text = format!("clawgate control socket|{}", greeting["nonce"].as_str().unwrap());
     let proof = json!({"signature": identity.sign(&text)});
-    stream.get_mut().write_all(format!("{proof}\n{line}\n").as_bytes()).await.unwrap();
+    stream.get_mut().write_all(format!("{proof}\n").as_bytes()).await.unwrap();
+    stream
+}
+
+/// The answer to a line; nothing or an error when the other end has gone.
+async fn say(stream: &mut BufReader<UnixStream>, line: &str) -> std::io::Result<String> {
+    // Whoever hears no more may have said why before.
+    let _ = stream.get_mut().write_all(format!("{line}\n").as_bytes()).await;
     let mut answer = String::new();
-    stream.read_line(&mut answer).await.unwrap();
-    serde_json::from_str(&answer).unwrap()
+    stream.read_line(&mut answer).await?;
+    Ok(answer)
 }
 
 #[tokio::test]
@@ -268,6 +281,22 @@ async fn the_control_socket_is_private_about_devices_only_and_gone_with_the_gate
     assert!(!path.exists());
     let output = command(&gateway, &["devices", "list", "--timeout", "5"]).await;
     assert_eq!(output.status.code(), Some(1), "nobody is there: {output:?}");
+}
+
+#[tokio::test]
+async fn who_is_at_the_control_socket_goes_with_it_when_it_is_switched_off() {
+    let gateway = gateway().await;
+    let mut operator = admin(&gateway).await;
+    let key = gateway.state_dir().join("identity/device.json");
+    let mut stream = proved(&gateway, &DeviceIdentity::load(&key).unwrap().unwrap()).await;
+    let line = r#"{"method":"device.pair.list"}"#;
+    let answer = say(&mut stream, line).await.unwrap();
+    assert!(answer.starts_with(r#"{"ok":true"#), "{answer}");
+    let hash = call(&mut operator, "config.get", json!({})).await["hash"].clone();
+    let off = json!({"gateway": {"controlSocket": false}}).to_string();
+    call(&mut operator, "config.patch", json!({"raw": off, "baseHash": hash})).await;
+    assert!(!gateway.state_dir().join("clawgate.sock").exists());
+    assert_eq!(say(&mut stream, line).await.unwrap_or_default(), "");
 }
 
 #[tokio::test]

@@ -4,22 +4,67 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::time::timeout;
 
+use crate::reload::put;
 use crate::stage::{Api, admin, ask, call, config, refusal, text_of, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
+
+/// So long something has to be done too early; what waits as it should is not done by then.
+const TOO_EARLY: Duration = Duration::from_secs(2);
 
 /// A program that tells one secret, and notes how often it was asked.
 struct Vault(PathBuf);
 
+/// What a vault says.
+fn answer(secret: &str) -> Value {
+    json!({"protocolVersion": 1, "values": {"a": secret, "b": "for-skills"}})
+}
+
 impl Vault {
     fn tells(&self, secret: &str) {
-        let answer = json!({"protocolVersion": 1, "values": {"a": secret, "b": "for-skills"}});
-        let script = format!("#!/bin/sh\necho x >> {0}.asked\necho '{answer}'\n", self.0.display());
-        fs::write(&self.0, script).unwrap();
+        let answer = answer(secret);
+        self.becomes(&format!("echo x >> {0}.asked\necho '{answer}'\n", self.0.display()));
+    }
+
+    /// Tells the first who asks this one, once it may speak, and all others another one.
+    fn tells_late(&self, late: &str, others: &str) {
+        let (late, others) = (answer(late), answer(others));
+        self.becomes(&format!(
+            "if mkdir {0}.first; then\necho x >> {0}.asked\n\
+             while [ ! -e {0}.speaks ]; do sleep 0.05; done\necho '{late}'\n\
+             else\necho x >> {0}.asked\necho '{others}'\nfi\n",
+            self.0.display()
+        ));
+    }
+
+    fn speaks(&self) {
+        fs::write(format!("{}.speaks", self.0.display()), "").unwrap();
+    }
+
+    fn becomes(&self, script: &str) {
+        fs::write(&self.0, format!("#!/bin/sh\n{script}")).unwrap();
         fs::set_permissions(&self.0, fs::Permissions::from_mode(0o700)).unwrap();
+    }
+
+    /// Waits until it was asked so often.
+    async fn is_asked(&self, times: usize) {
+        until("the question", async || (self.asked() == times).then_some(())).await;
+    }
+
+    /// Does what could be done too early while the vault is silent, and lets it speak.
+    async fn silent_during<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = Box::pin(work);
+        let early = timeout(TOO_EARLY, &mut work).await;
+        self.speaks();
+        match early {
+            Ok(done) => done,
+            Err(_) => work.await,
+        }
     }
 
     fn asked(&self) -> usize {
@@ -57,6 +102,14 @@ async fn scene_with(change: impl FnOnce(&mut Value, &Path)) -> (Gateway, MockPro
     (gateway, mock, vault)
 }
 
+/// With a vault that may take its time.
+fn patient(config: &mut Value, _: &Path) {
+    let vault = &mut config["secrets"]["providers"]["v"];
+    vault["passEnv"] = json!(["PATH"]);
+    vault["timeoutMs"] = json!(60_000);
+    vault["noOutputTimeoutMs"] = json!(60_000);
+}
+
 /// Changes the file by its method.
 async fn patch(client: &mut WsClient, change: Value) {
     let hash = call(client, "config.get", json!({})).await["hash"].clone();
@@ -84,6 +137,52 @@ async fn a_reload_changes_the_key_of_a_running_gateway_or_nothing() {
     assert_eq!(refusal(&mut client, "secrets.reload", json!({})).await, "secrets.reload failed");
     ask(&mut client, "main", "hello", "run-4").await;
     assert_eq!(last_key(&mock), "second-key");
+}
+
+#[tokio::test]
+async fn a_key_that_a_reload_finds_is_not_sent_to_a_service_that_came_meanwhile() {
+    let (gateway, mock, vault) = scene_with(patient).await;
+    let other = MockProvider::start().await;
+    let (mut first, mut second) = (admin(&gateway).await, admin(&gateway).await);
+    vault.tells_late("old-service-key", "old-service-key");
+    let url = format!("http://{}/v1", other.address());
+    let service = json!({"baseUrl": url, "apiKey": "new-service-key"});
+    let change = async {
+        vault.is_asked(2).await;
+        let change = json!({"models": {"providers": {"mock": service}}});
+        vault.silent_during(patch(&mut second, change)).await;
+    };
+    let (reloaded, ()) = tokio::join!(call(&mut first, "secrets.reload", json!({})), change);
+    assert_eq!(reloaded, json!({"ok": true, "warningCount": 0}));
+    ask(&mut first, "main", "hello", "run-1").await;
+    assert_eq!((last_key(&other).as_str(), mock.calls().len()), ("new-service-key", 0));
+}
+
+#[tokio::test]
+async fn what_a_reload_has_found_is_not_undone_by_a_change_that_began_before_it() {
+    let (gateway, mock, vault) = scene_with(patient).await;
+    let mut client = admin(&gateway).await;
+    vault.tells_late("second-key", "third-key");
+    let text = fs::read_to_string(gateway.config_path()).unwrap();
+    let mut config: Value = serde_json::from_str(&text).unwrap();
+    // It is asked otherwise than before, so it is asked again.
+    config["secrets"]["providers"]["v"]["timeoutMs"] = json!(59_000);
+    put(&gateway, &config.to_string());
+    vault.is_asked(2).await;
+    vault.silent_during(call(&mut client, "secrets.reload", json!({}))).await;
+    let is_in_use = || gateway.stderr().contains("has changed and is in use");
+    until("the change", async || is_in_use().then_some(())).await;
+    ask(&mut client, "main", "hello", "run-1").await;
+    assert_eq!(last_key(&mock), "third-key");
+}
+
+#[tokio::test]
+async fn a_program_is_asked_once_for_a_change_that_is_looked_at_before_it_is_written() {
+    let (gateway, _mock, vault) = scene().await;
+    let mut client = admin(&gateway).await;
+    let before = vault.asked();
+    patch(&mut client, json!({"secrets": {"providers": {"v": {"timeoutMs": 4000}}}})).await;
+    assert_eq!(vault.asked(), before + 1);
 }
 
 #[tokio::test]

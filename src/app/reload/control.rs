@@ -23,7 +23,7 @@ impl Control {
         }
     }
 
-    /// Closes it, so that its file is gone when the gateway is.
+    /// Closes it and its connections, so that its file is gone when the gateway is.
     pub async fn end(&self) {
         let task = self.0.lock().take();
         if let Some(task) = task {

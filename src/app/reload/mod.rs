@@ -3,11 +3,13 @@
 //! Owns: when the file is looked at, what a new one changes, and what waits for a
 //! restart. Promises: a file that a gateway would not work with changes nothing;
 //! what is taken up is in use everywhere when its writer is answered; nobody is
-//! disconnected but whom the new rules do not let in.
+//! disconnected but whom the new rules do not let in; one thing is done at a time, so that
+//! settings, models and secrets that are in use belong together.
 
 mod changes;
 mod control;
 mod news;
+mod secrets;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,6 +39,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_secs(2);
 /// The wait doubles each time, up to this.
 const AGAIN_MAX: Duration = Duration::from_mins(1);
+/// What programs have told for a text that was looked at counts for so long for the file: who
+/// was content with it has written it by then.
+const FRESH: Duration = Duration::from_mins(1);
 /// How often it is read at once while somebody goes on changing it.
 const MOST_READS: usize = 3;
 
@@ -49,6 +54,8 @@ pub(super) struct Reloader {
     exporter: Arc<Exporter>,
     /// What was in the files when they were last looked at.
     seen: [u8; 32],
+    /// What was looked at last, and when, while it may be about to be written.
+    checked: Option<(Instant, Settings)>,
     /// How they are watched, where they are.
     watch: Option<Watch>,
     /// Since when they change, and when they are looked at.
@@ -76,6 +83,7 @@ impl Reloader {
             control,
             exporter,
             seen,
+            checked: None,
             watch: None,
             due: None,
             again: None,
@@ -96,7 +104,7 @@ impl Reloader {
                     None => return,
                 },
                 is_well = changed(self.watch.as_ref()) => self.note_change(is_well).await,
-                () = until(self.next_look()) => {
+                () = self.until_next_look() => {
                     self.due = None;
                     // What is wrong is in the log and in the state.
                     let _ = Box::pin(self.take_up(None, false)).await;
@@ -109,17 +117,31 @@ impl Reloader {
         // Who has gone away needs no answer.
         match ask {
             Ask::Check { text, answer } => {
-                let checked = News::of_text(text, self.services(), &self.env, &self.overrides);
-                let _ = answer.send(checked.await.map(drop));
+                let _ = answer.send(Box::pin(self.check(text)).await);
             }
             Ask::TakeUp { caller, anew, answer } => {
-                let taken = Box::pin(self.take_up(caller.as_deref(), anew)).await;
+                let taken = Box::pin(self.take_up(Some(&caller), anew)).await;
                 let restarts = taken.as_ref().is_ok_and(|taken| taken.restarts);
                 if answer.send(taken).is_err() && restarts {
                     self.services().restart.ask();
                 }
             }
+            Ask::RenewSecrets { caller, answer } => {
+                let renewed = Box::pin(self.renew_secrets(&caller)).await;
+                let restarts = renewed.as_ref().is_ok_and(|renewed| renewed.taken.restarts);
+                if answer.send(renewed).is_err() && restarts {
+                    self.services().restart.ask();
+                }
+            }
         }
+    }
+
+    /// Whether a gateway would work with this text.
+    async fn check(&mut self, text: String) -> Result<(), ConfigIssue> {
+        self.checked = None;
+        let news = News::of_text(text, self.services(), &self.env, &self.overrides).await?;
+        self.checked = Some((Instant::now(), news.settings));
+        Ok(())
     }
 
     fn services(&self) -> &Arc<Services> {
@@ -178,6 +200,7 @@ impl Reloader {
         }
         let (print, news) = Box::pin(self.read(print)).await;
         self.seen = print;
+        self.checked = None;
         let taken = match news {
             Ok(news) => Ok(Box::pin(self.apply(news, caller)).await),
             Err(issue) => Err(issue),
@@ -209,9 +232,11 @@ impl Reloader {
     /// is written while it is read may be half of it. What stood for them before, and what
     /// they say.
     async fn read(&self, mut print: [u8; 32]) -> ([u8; 32], Result<News, ConfigIssue>) {
+        let checked = self.checked.as_ref().filter(|(at, _)| at.elapsed() < FRESH);
+        let checked = checked.map(|(_, settings)| settings);
         let mut reads = 1;
         loop {
-            let news = News::of_file(self.services(), &self.env, &self.overrides).await;
+            let news = News::of_file(self.services(), &self.env, &self.overrides, checked).await;
             let files = news.as_ref().map_or_else(|_| self.files(), |it| it.settings.files());
             let after = self.print(files).await;
             if after == print || reads == MOST_READS {
@@ -233,6 +258,17 @@ impl Reloader {
     /// A file that changes is left alone for a moment, whatever was to be looked at again.
     fn next_look(&self) -> Option<Instant> {
         self.due.map(|(_, due)| due).or(self.again_at)
+    }
+
+    /// Waits for it. Whoever writes the file has it taken up himself, in his own name.
+    async fn until_next_look(&self) {
+        match self.next_look() {
+            Some(due) => {
+                tokio::time::sleep_until(due).await;
+                self.services().reload.written().await;
+            }
+            None => std::future::pending().await,
+        }
     }
 
     /// Has everything use what is new. Nothing fails here.
@@ -327,13 +363,6 @@ async fn changed(watch: Option<&Watch>) -> bool {
                 false
             }
         },
-        None => std::future::pending().await,
-    }
-}
-
-async fn until(due: Option<Instant>) {
-    match due {
-        Some(due) => tokio::time::sleep_until(due).await,
         None => std::future::pending().await,
     }
 }

@@ -32,7 +32,7 @@ impl News {
     ) -> Result<Self, ConfigIssue> {
         let (around, given) = (env.clone(), overrides.clone());
         let settings = blocking(move || config::load_text(&text, &around, &given)).await?;
-        let news = Self::of(settings, services, env).await?;
+        let news = Self::of(settings, services, env, None).await?;
         news.begun_in_vain(services).map_or(Ok(news), |missing| Err(missing.into()))
     }
 
@@ -43,7 +43,8 @@ impl News {
         MissingModel::begun(models.missing(), &services.models.missing())
     }
 
-    /// That of the file.
+    /// That of the file. What programs have told for the text that was `checked` before it
+    /// was written is not asked for again.
     ///
     /// # Errors
     /// What is wrong with it, also that it is gone.
@@ -51,6 +52,7 @@ impl News {
         services: &Services,
         env: &Env,
         overrides: &Overrides,
+        checked: Option<&Settings>,
     ) -> Result<Self, ConfigIssue> {
         let (around, given) = (env.clone(), overrides.clone());
         let settings = blocking(move || config::load(&around, &given)).await?;
@@ -60,13 +62,14 @@ impl News {
             let message = format!("{path} is gone; put it back, or restart to go on without it");
             return Err(ConfigIssue { path: String::new(), message });
         }
-        Self::of(settings, services, env).await
+        Self::of(settings, services, env, checked).await
     }
 
     async fn of(
         mut settings: Settings,
         services: &Services,
         env: &Env,
+        checked: Option<&Settings>,
     ) -> Result<Self, ConfigIssue> {
         let before = services.settings.now();
         // So it is for a moment while somebody writes it anew.
@@ -78,11 +81,16 @@ impl News {
         let env = &settings.environment(env);
         // The same text means something else with another `.env`.
         let is_filled_anew = settings.has_other_dotenv(&before);
-        let has_same_section = settings.raw.get("env") == before.raw.get("env");
+        let asks_alike = |other: &&Settings| {
+            settings.secrets == other.secrets
+                && settings.raw.get("env") == other.raw.get("env")
+                && !settings.has_other_dotenv(other)
+        };
         // Programs that are asked as before are asked again by `secrets.reload`:
         // whoever keeps these settings and whoever kept those hears the answer.
-        if settings.secrets == before.secrets && has_same_section && !is_filled_anew {
-            settings.secrets = before.secrets.clone();
+        let alike = [Some(&*before), checked].into_iter().flatten().find(asks_alike);
+        if let Some(secrets) = alike.map(|other| other.secrets.clone()) {
+            settings.secrets = secrets;
         }
         let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
         followed.map_err(|lost| AppError::lost(lost).issue())?;

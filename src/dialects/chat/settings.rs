@@ -60,7 +60,8 @@ pub async fn change<T: Send + 'static>(
         changed.map(|_| told)
     };
     let stopped = || ErrorShape::unavailable("the config file was not changed; the log says why");
-    let written = handlers::in_turn(&cx.services, work).await.map_err(|_| stopped())?;
+    let written = handlers::in_turn(&cx.services, work).await;
+    let (written, _turn) = written.map_err(|_| stopped())?;
     let told = written.map_err(|failed| match failed {
         Failed::Refused(error) => error,
         Failed::Write(error) => ErrorShape::invalid(error.to_string()),

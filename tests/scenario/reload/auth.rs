@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::{LIMIT, edit, patch, until};
-use crate::stage::{Api, admin, scripted};
+use crate::stage::{Api, admin, ask, call, scripted, text_of};
 use crate::support::client::standard_connect;
 use crate::support::guest::Guest;
-use crate::support::{Gateway, SECRET, WsClient};
+use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, WsClient};
 
 const OTHER: &str = "another-secret-0002";
 
@@ -41,6 +41,49 @@ async fn another_secret_closes_those_who_came_by_the_old_one_and_nobody_else() {
     assert_eq!(knocks(&gateway, SECRET).await["error"]["details"]["code"], "AUTH_TOKEN_MISMATCH");
     assert_eq!(knocks(&gateway, OTHER).await["ok"], true);
     assert!(device.closed().is_none(), "its own token is good");
+}
+
+/// A gateway that looks at its file as soon as that changes.
+async fn hasty() -> (Gateway, MockProvider) {
+    let mock = MockProvider::start().await;
+    let mut config = crate::stage::config(mock.address(), Api::OpenAi);
+    config["gateway"]["reload"] = json!({"debounceMs": 0});
+    config["commands"] = json!({"config": true});
+    (Gateway::start(GatewayOptions::with_config(config)).await, mock)
+}
+
+#[tokio::test]
+async fn who_changes_the_secret_is_answered_though_the_file_is_looked_at_at_once() {
+    let (gateway, _mock) = hasty().await;
+    let mut author = admin(&gateway).await;
+    let answer = patch(&mut author, json!({"gateway": {"auth": {"token": OTHER}}})).await;
+    assert_eq!(answer["ok"], true, "{answer}");
+    is_turned_away(&author).await;
+    assert_eq!(knocks(&gateway, OTHER).await["ok"], true);
+}
+
+#[tokio::test]
+async fn who_changes_the_secret_in_a_chat_reads_that_it_is_done() {
+    let (gateway, _mock) = hasty().await;
+    let mut author = admin(&gateway).await;
+    let command = format!("/config set gateway.auth.token={OTHER}");
+    let said = text_of(&ask(&mut author, "main", &command, "run-1").await["message"]);
+    assert!(said.starts_with("⚙️ Config updated: gateway.auth.token="), "{said}");
+    is_turned_away(&author).await;
+    assert_eq!(knocks(&gateway, OTHER).await["ok"], true);
+}
+
+#[tokio::test]
+async fn a_restart_is_as_late_as_its_author_wishes_though_the_file_is_looked_at_at_once() {
+    let (gateway, _mock) = hasty().await;
+    let mut author = admin(&gateway).await;
+    let hash = call(&mut author, "config.get", json!({})).await["hash"].clone();
+    let params = json!({"raw": json!({"gateway": {"bind": "lan"}}).to_string(), "baseHash": hash,
+        "restartDelayMs": 60_000});
+    let answer = call(&mut author, "config.patch", params).await;
+    let restart = &answer["restart"];
+    assert_eq!((&restart["delayMs"], &restart["coalesced"]), (&json!(60_000), &json!(false)));
+    assert!(author.closed().is_none());
 }
 
 #[tokio::test]

@@ -7,48 +7,92 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{edit, has_fault, signal};
+use super::{edit, has_fault, patch, signal};
 use crate::stage::{Api, admin, call, scripted, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET};
 
 /// More than a stop waits for, on a slow machine; nothing here ends so soon by itself.
 const STOP_LIMIT: Duration = Duration::from_mins(1);
 
-#[tokio::test]
-async fn a_secret_that_comes_later_is_taken_up_though_nobody_touches_the_file() {
-    let (gateway, _mock) = scripted(Api::OpenAi).await;
-    let path = gateway.root().join("secrets.json");
-    edit(&gateway, |config| {
-        config["secrets"] = json!({"providers": {"keys": {"source": "file", "path": path}}});
-        config["gateway"]["auth"]["token"] =
-            json!({"source": "file", "provider": "keys", "id": "/gateway"});
-        config["session"] = json!({"mainKey": "chief"});
-    });
-    has_fault(&gateway, Some("gateway.auth.token")).await;
+/// Has the secret of the gateway be in this file, and names another main session.
+fn refer_to(path: &Path, config: &mut Value) {
+    config["secrets"] = json!({"providers": {"keys": {"source": "file", "path": path}}});
+    config["gateway"]["auth"]["token"] =
+        json!({"source": "file", "provider": "keys", "id": "/gateway"});
+    config["session"] = json!({"mainKey": "chief"});
+}
+
+fn put_secret(path: &Path) {
     let hidden = path.with_extension("new");
     fs::write(&hidden, json!({"gateway": SECRET}).to_string()).unwrap();
     fs::set_permissions(&hidden, Permissions::from_mode(0o600)).unwrap();
     fs::rename(hidden, path).unwrap();
+}
+
+#[tokio::test]
+async fn a_secret_that_comes_later_is_taken_up_though_nobody_touches_the_file() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let path = gateway.root().join("secrets.json");
+    edit(&gateway, |config| refer_to(&path, config));
+    has_fault(&gateway, Some("gateway.auth.token")).await;
+    put_secret(&path);
     has_fault(&gateway, None).await;
     let mut client = admin(&gateway).await;
     assert_eq!(call(&mut client, "agents.list", json!({})).await["mainKey"], "chief");
     assert_eq!(gateway.stderr().matches("the last good one stays").count(), 1, "told once");
 }
 
+/// A program that tells a secret, and does something before, by these lines of a script.
+fn vault(path: &Path, before: &str) {
+    let answer = json!({"protocolVersion": 1, "values": {"a": "key-of-a-vault"}});
+    fs::write(path, format!("#!/bin/sh\n{before}\necho '{answer}'\n")).unwrap();
+    fs::set_permissions(path, Permissions::from_mode(0o700)).unwrap();
+}
+
+#[tokio::test]
+async fn a_change_that_is_written_and_not_in_use_is_called_so_and_nobody_is_told_of_a_restart() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let path = gateway.root().join("secrets.json");
+    put_secret(&path);
+    edit(&gateway, |config| refer_to(&path, config));
+    let mut client = admin(&gateway).await;
+    super::until(&mut client, "agents.list", |told| told["mainKey"] == "chief").await;
+    // When it is asked first, for the look before the change is written, the other secret has
+    // been found; when the file is read then, it is gone.
+    let program = gateway.root().join("vault.sh");
+    let once = program.with_extension("once");
+    vault(&program, &format!("if mkdir {}; then rm {}; fi", once.display(), path.display()));
+    let provider = json!({"source": "exec", "command": program, "passEnv": ["PATH"]});
+    let key = json!({"source": "exec", "provider": "v", "id": "a"});
+    let change = json!({"secrets": {"providers": {"v": provider}},
+        "models": {"providers": {"mock": {"apiKey": key}}}});
+    let answer = patch(&mut client, change).await;
+    let error = &answer["error"];
+    assert_eq!(error["code"], "UNAVAILABLE", "{answer}");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.starts_with("written, but not in use: "), "{answer}");
+    assert_eq!(error["details"]["issues"][0]["path"], "gateway.auth.token", "{answer}");
+    assert_eq!(super::config(&gateway)["models"]["providers"]["mock"]["apiKey"], key);
+    assert!(!gateway.state_dir().join("restart-sentinel.json").exists());
+    put_secret(&path);
+    let in_use = |told: &Value| {
+        told["issues"] == json!([])
+            && told["runtimeConfig"]["secrets"]["providers"].get("v").is_some()
+    };
+    super::until(&mut client, "config.get", in_use).await;
+}
+
 /// A program that tells a secret, and from the second time on takes its time.
 fn slow_vault(root: &Path) -> PathBuf {
     let path = root.join("vault.sh");
-    let answer = json!({"protocolVersion": 1, "values": {"a": "key-of-a-slow-vault"}});
-    let script = format!(
-        "#!/bin/sh\nif [ -e {0}.once ]; then : > {0}.twice; exec sleep 600; fi\n\
-         : > {0}.once\necho '{answer}'\n",
+    let before = format!(
+        "if [ -e {0}.once ]; then : > {0}.twice; exec sleep 600; fi\n: > {0}.once",
         path.display()
     );
-    fs::write(&path, script).unwrap();
-    fs::set_permissions(&path, Permissions::from_mode(0o700)).unwrap();
+    vault(&path, &before);
     path
 }
 
