@@ -4,6 +4,7 @@
 //! deltas are cumulative and at most one per 150 ms (but for the one before a
 //! tool or the end), nothing comes after the end, the end comes once.
 
+mod pace;
 mod tools;
 
 pub use tools::Card;
@@ -26,14 +27,12 @@ use super::feed::{Ending, Feed, RunNews};
 use super::named_files;
 use super::run::{AbortReason, ActiveRun};
 use super::visible::Visible;
+use pace::Allowance;
 
 /// Time between two chat deltas of a run.
 const DELTA_EVERY: Duration = Duration::from_millis(150);
-/// Texts of a turn up to this are told as they come. Each event has the whole
-/// text, so those of a longer one cost more than they tell.
-const TOLD_AS_IT_COMES: usize = 64 * 1024;
-/// Of a longer text a piece is told when it is this part of it: all events together
-/// are some nine times the text, which fits into an outbox,
+/// When the pace has used up its allowance, a piece is told when it is this part of the
+/// text: all such events together are some nine times the text, which fits into an outbox,
 const TOLD_PART: usize = 8;
 /// or when the last one was told so long ago.
 const TOLD_EVERY: Duration = Duration::from_millis(500);
@@ -77,6 +76,8 @@ pub struct Emitter {
     shown: usize,
     /// When they last did.
     last_piece: Option<Instant>,
+    /// What they may have of it.
+    allowance: Allowance,
     /// Bytes of the whole text that `chat` deltas have shown.
     sent: usize,
     last_delta: Option<Instant>,
@@ -101,6 +102,7 @@ impl Emitter {
             visible: Visible::new(),
             shown: 0,
             last_piece: None,
+            allowance: Allowance::new(),
             sent: 0,
             last_delta: None,
             has_changed: false,
@@ -161,10 +163,10 @@ impl Emitter {
         }
     }
 
-    /// Whether what is new of a long text is told before more comes.
-    fn is_worth_telling(&self) -> bool {
+    /// Whether what is new is told before more comes.
+    fn is_worth_telling(&mut self) -> bool {
         let length = self.visible.text().len();
-        length <= TOLD_AS_IT_COMES
+        self.allowance.covers(length)
             || length.saturating_sub(self.shown) >= length / TOLD_PART
             || self.last_piece.is_none_or(|last| last.elapsed() >= TOLD_EVERY)
     }
@@ -197,6 +199,7 @@ impl Emitter {
             self.publish(&self.told("assistant", Piece { text, delta }, seq));
         }
         self.shown = text.len();
+        self.allowance.spend(self.shown);
         self.seq = seq;
         self.last_piece = Some(Instant::now());
         true

@@ -231,3 +231,25 @@ async fn a_long_text_is_told_in_pieces_that_are_worth_it_and_to_its_end() {
         assert!(written < 14 * WHOLE, "{ending:?}: {written} bytes");
     }
 }
+
+/// Bytes of text that all events of one stream have, and how many of these there are.
+fn cost(events: &[(Instant, EventKind, Value)]) -> (usize, usize) {
+    let texts = events.iter().filter_map(|event| event.2["data"]["text"].as_str());
+    texts.fold((0, 0), |(bytes, count), text| (bytes + text.len(), count + 1))
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_in_a_burst_of_small_pieces_costs_its_readers_little() {
+    let steps = vec![Step::Says("eight by".into()); 8000];
+    let (whole, events) = play(steps, Ending::Answer).await;
+    let (bytes, _) = cost(&events);
+    assert!(bytes < 5 * 1024 * 1024, "{bytes} bytes for {}", whole.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_text_that_comes_at_its_time_is_told_piece_by_piece() {
+    // A hundred pieces a second.
+    let spoken = [Step::Says("eight by".into()), Step::Waits(10)];
+    let steps = spoken.iter().cycle().take(2 * 1000).cloned().collect();
+    assert_eq!(cost(&play(steps, Ending::Answer).await.1).1, 1000);
+}
