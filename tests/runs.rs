@@ -11,8 +11,12 @@ mod cut_calls;
 #[path = "chaos/dice.rs"]
 #[allow(dead_code, reason = "each test crate uses its own part of this module")]
 mod dice;
+#[path = "runs/held.rs"]
+mod held;
 #[path = "runs/notices.rs"]
 mod notices;
+#[path = "runs/subagents.rs"]
+mod subagents;
 #[path = "support/mod.rs"]
 mod support;
 #[path = "runs/unrecorded.rs"]
@@ -31,7 +35,7 @@ use clawgate::agent::{
     AbortReason, Accepted, CommandAnswer, Family, Models, Notices, RestartNotes, RunEnd, RunTerms,
     Runs, RunsParts, SendRequest, SessionEvents, Tally, Unrecorded,
 };
-use clawgate::auth::Owner;
+use clawgate::auth::{Owner, Principal};
 use clawgate::bus::{Audience, Backplane, Bus, Event, EventKind};
 use clawgate::channels::{Channels, ChannelsParts};
 use clawgate::config::{Env, Overrides, Settings, load};
@@ -54,11 +58,12 @@ use dice::Dice;
 const LIMIT: Duration = Duration::from_secs(30);
 const MODES: [&str; 6] = ["steer", "queue", "followup", "collect", "steer-backlog", "interrupt"];
 
-/// Keeps the ends of runs that are told, and panics once for each run that is
-/// to break.
+/// Keeps the ends of runs that are told, panics once for each run that is to
+/// break, and holds back one event when that is wanted.
 #[derive(Default)]
 struct Ear {
     breaks: Mutex<BTreeSet<String>>,
+    held: Mutex<Option<held::Held>>,
     ends: Mutex<BTreeMap<String, Vec<String>>>,
 }
 
@@ -72,6 +77,10 @@ impl Backplane for Listening {
 
     fn publish(&self, event: &Arc<Event>, _: &Audience) {
         let payload: Value = serde_json::from_str(event.payload()).unwrap();
+        let held = self.0.held.lock().take_if(|held| held.is(&payload));
+        if let Some(held) = held {
+            held.wait();
+        }
         let Some(run) = payload["runId"].as_str() else { return };
         match (event.kind, payload["state"].as_str()) {
             (EventKind::Chat, Some(state)) if state != "delta" => {
@@ -366,6 +375,65 @@ async fn what_a_panicking_run_had_taken_in_fails_with_it() {
     place.check(&["one".into(), "two".into()]).await;
     assert!(place.send(0, "three", "three @mock text", Family::Chat).await);
     assert_eq!(place.end_of("three").await, RunEnd::Answered);
+}
+
+/// Many at once: their messages take longer to be kept than what is active takes to end.
+const STOPPED: usize = 60;
+
+async fn many_wait(place: &Place) -> Vec<String> {
+    let followups = |entry: &mut clawgate::store::SessionEntry| {
+        entry.queue_mode = Some("followup".into());
+        entry.queue_cap = Some(100);
+    };
+    place.sessions.ensure(&key(0), std::path::Path::new("/")).await.unwrap();
+    place.sessions.update(&key(0), followups).await.unwrap();
+    assert!(place.send(0, "one", "one @mock stream n=200 delay=100", Family::Chat).await);
+    let waiting: Vec<_> = (0..STOPPED).map(|index| format!("w{index}")).collect();
+    for id in &waiting {
+        assert!(place.send(0, id, &format!("{id} @mock text"), Family::Chat).await);
+    }
+    waiting
+}
+
+#[tokio::test]
+async fn who_makes_a_session_quiet_waits_for_messages_that_others_have_stopped() {
+    let (place, key, owner) = (place().await, key(0), Principal::of_this_machine());
+    let waiting = many_wait(&place).await;
+    let stop = |id| Box::pin(place.runs.abort(&key, Some(id), &owner, AbortReason::Rpc));
+    let mut stopping: Vec<_> = waiting.iter().map(|id| stop(id)).collect();
+    for aborted in &mut stopping {
+        assert!(futures_util::poll!(aborted).is_pending());
+    }
+    assert!(place.runs.interrupt(&key, AbortReason::Rpc).await.unwrap());
+    assert!(!place.runs.is_busy(&key));
+    let options = HistoryOptions { limit: 1000, ..HistoryOptions::default() };
+    let page = place.runs.history(&key, options).await.unwrap().0;
+    let users = page.messages.iter().filter(|message| message["role"] == "user").count();
+    assert_eq!(users, 1 + STOPPED, "what comes later goes into another session");
+    futures_util::future::join_all(stopping).await;
+}
+
+#[tokio::test]
+async fn a_message_that_is_sent_again_while_it_is_stopped_is_a_new_one() {
+    let (place, key, owner) = (place().await, key(0), Principal::of_this_machine());
+    many_wait(&place).await;
+    let twice = |id| SendRequest {
+        dedupe_text: Some("twice".into()),
+        ..request(0, id, "twice @mock text", Family::Chat)
+    };
+    assert_eq!(place.runs.send(twice("first")).await.unwrap().0, Accepted::Started);
+    let known = Accepted::InFlight("first".into());
+    assert_eq!(place.runs.send(twice("other")).await.unwrap().0, known);
+    // Once with a key of its own, and once with the same.
+    for (stopped, again) in [("first", "second"), ("second", "second")] {
+        let abort = place.runs.abort(&key, Some(stopped), &owner, AbortReason::Rpc);
+        let mut abort = std::pin::pin!(abort);
+        assert!(futures_util::poll!(&mut abort).is_pending());
+        assert_eq!(place.runs.send(twice(again)).await.unwrap().0, Accepted::Started, "{again}");
+        assert_eq!(abort.await.unwrap(), [stopped]);
+    }
+    place.runs.interrupt(&key, AbortReason::Rpc).await.unwrap();
+    assert!(matches!(place.end_of("second").await, RunEnd::Aborted(_)));
 }
 
 #[tokio::test]

@@ -139,21 +139,26 @@ impl Runs {
 
     /// Ends a run that never started. Its message is kept like any other.
     pub(super) async fn end_waiter(&self, run: &Arc<ActiveRun>, reason: AbortReason) {
-        let keep_and_tell = async {
+        // Boxed: it is large, and held by each that stops.
+        let keep_and_tell = Box::pin(async {
             self.keep_message(run).await;
             self.abort_early(run, reason).await;
-        };
+        });
         self.end_outside(run, RunEnd::Aborted(reason), keep_and_tell).await;
     }
 
     /// Puts the message of a run that ends into the transcript, if it is not
-    /// there. If that fails the next start tries again.
+    /// there. If that fails the next start tries again, unless its session is gone.
     pub(super) async fn keep_message(&self, run: &ActiveRun) {
         if run.is_stored() {
             return;
         }
         match recovery::append_user_message(&self.parts, run).await {
             Ok(stored) => self.parts.announce(&run.key, &stored),
+            Err(gone @ (SessionError::NotFound(_) | SessionError::Replaced(_))) => {
+                run.set_stored();
+                tracing::warn!(run = %run.id, %gone, "message went with its session");
+            }
             Err(error) => tracing::error!(run = %run.id, %error, "message not in its transcript"),
         }
     }

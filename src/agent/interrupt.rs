@@ -30,7 +30,8 @@ impl Runs {
     }
 
     /// Stops all runs of a session, whoever began them, and waits for their
-    /// ends; answers whether there were any.
+    /// ends, and for those of runs that somebody else has stopped: their messages
+    /// go into the session as it is now. Answers whether there were any.
     ///
     /// # Errors
     /// When they do not end in time.
@@ -39,7 +40,7 @@ impl Runs {
         key: &SessionKey,
         reason: AbortReason,
     ) -> Result<bool, StillActive> {
-        let runs = self.lanes.table().of_session(key);
+        let runs = self.lanes.table().unfinished(key);
         let all: Vec<_> = runs.iter().collect();
         self.stop(&all, reason).await;
         let wind_down = async {

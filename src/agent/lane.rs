@@ -282,6 +282,23 @@ impl LaneTable {
         })
     }
 
+    /// All runs of a session that have not ended: also those that leave.
+    pub fn unfinished(&self, key: &SessionKey) -> Vec<Arc<ActiveRun>> {
+        let mut all = self.of_session(key);
+        all.extend(self.leaving(key));
+        all
+    }
+
+    /// The run of this family and id that has been stopped and has not ended yet: its key,
+    /// and the text of its message, are about to be free.
+    pub fn stopping(&self, family: &str, run_id: &str) -> Option<Arc<ActiveRun>> {
+        let is_it = |run: &&Arc<ActiveRun>| &*run.id == run_id && run.family.as_str() == family;
+        // One that another run has taken in ends with that.
+        let is_stopped = self.answering(run_id).is_some_and(|run| run.abort_reason().is_some());
+        let here = self.by_id.get(run_id).filter(is_it).filter(|_| is_stopped);
+        here.or_else(|| self.leaving.values().flatten().find(is_it)).cloned()
+    }
+
     /// All runs there are.
     pub fn all(&self) -> Vec<Arc<ActiveRun>> {
         self.lanes.keys().flat_map(|key| self.of_session(key)).collect()

@@ -13,6 +13,7 @@ use crate::store::{Claim, NewRun, RunRecord, RunState, StoreError};
 use crate::support::{Permits, hex};
 use crate::telemetry::traces;
 
+use super::abort::ABORT_WAIT;
 use super::aside;
 use super::lane::Placed;
 use super::lanes::Lanes;
@@ -242,9 +243,9 @@ impl Runs {
         self.lanes.table().get(run_id).map(|run| run.message_id.clone())
     }
 
-    /// Whether something runs or waits in a session.
+    /// Whether something runs or waits in a session, or is about to leave it.
     pub fn is_busy(&self, key: &SessionKey) -> bool {
-        !self.lanes.table().of_session(key).is_empty()
+        !self.lanes.table().unfinished(key).is_empty()
     }
 
     /// `tasks` of `status`.
@@ -277,30 +278,54 @@ impl Runs {
     }
 
     /// Claims the key of a run, which is free again once the end of the last one that
-    /// had it is written down.
+    /// had it is written down. One that is being stopped is waited for: nobody would
+    /// answer what is sent again now.
     pub(super) async fn claim(
         &self,
         run: &ActiveRun,
         text: Option<String>,
     ) -> Result<Claim, StoreError> {
-        let new = NewRun {
-            scope: run.family.as_str().into(),
-            key: run.id.to_string(),
-            run_id: run.id.to_string(),
-            session_key: run.key.to_string(),
-            text_hash: text.map(|text| hex(Sha256::digest(text))),
-            message: recovery::pack(run),
-            now_ms: run.accepted_at,
+        let new = new_record(run, text);
+        let claim = self.claim_once(&new).await?;
+        let record = match &claim {
+            Claim::Existing(record) if record.state == RunState::Active => record,
+            _ => return Ok(claim),
         };
+        let (stopping, is_here) = {
+            let table = self.lanes.table();
+            let is_here = table.get(&record.run_id).is_some();
+            (table.stopping(&record.scope, &record.run_id), is_here)
+        };
+        let has_ended = match stopping {
+            Some(run) => tokio::time::timeout(ABORT_WAIT, run.ended()).await.is_ok(),
+            // Since its record was read.
+            None => !is_here,
+        };
+        if has_ended { self.claim_once(&new).await } else { Ok(claim) }
+    }
+
+    async fn claim_once(&self, new: &NewRun) -> Result<Claim, StoreError> {
         let RunsParts { store, unrecorded, .. } = &self.parts;
         match store.claim_run(new.clone()).await? {
             Claim::Existing(record)
                 if unrecorded.catch_up(&record.scope, &record.run_id).await? =>
             {
-                store.claim_run(new).await
+                store.claim_run(new.clone()).await
             }
             claim => Ok(claim),
         }
+    }
+}
+
+fn new_record(run: &ActiveRun, text: Option<String>) -> NewRun {
+    NewRun {
+        scope: run.family.as_str().into(),
+        key: run.id.to_string(),
+        run_id: run.id.to_string(),
+        session_key: run.key.to_string(),
+        text_hash: text.map(|text| hex(Sha256::digest(text))),
+        message: recovery::pack(run),
+        now_ms: run.accepted_at,
     }
 }
 

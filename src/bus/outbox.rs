@@ -9,6 +9,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::mem;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -179,6 +180,7 @@ pub struct Outbox {
     is_closing: AtomicBool,
     ready: Notify,
     cut: Notify,
+    ended: Notify,
 }
 
 impl Outbox {
@@ -223,6 +225,16 @@ impl Outbox {
     /// Whether the connection was told to close: nothing more is answered.
     pub fn is_closing(&self) -> bool {
         self.is_closing.load(Ordering::Acquire)
+    }
+
+    /// Waits until [`Self::is_closing`].
+    pub async fn closes(&self) {
+        // Listening before looking, so that an end between is not missed.
+        let mut ended = pin!(self.ended.notified());
+        ended.as_mut().enable();
+        if !self.is_closing() {
+            ended.await;
+        }
     }
 
     /// Bytes that wait.
@@ -317,6 +329,7 @@ impl Outbox {
     fn end(&self, state: &mut State, closing: Closing) {
         // Before anybody is told: who is cut looks here without the lock.
         self.is_closing.store(true, Ordering::Release);
+        self.ended.notify_waiters();
         if !closing.drains {
             state.clear();
             self.cut.notify_one();
@@ -474,6 +487,16 @@ mod tests {
         };
         assert_eq!(tokio::join!(stalled, cut).0, None);
         assert!(matches!(outbox.take(), Batch::Close(Closing { code: 1008, .. })));
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_a_close_hears_of_it_and_who_comes_later_at_once() {
+        let outbox = Outbox::default();
+        let mut closes = pin!(outbox.closes());
+        assert!(futures_util::poll!(&mut closes).is_pending());
+        outbox.close(Closing { code: 1012, reason: "service restart".into(), drains: true });
+        assert!(futures_util::poll!(&mut closes).is_ready());
+        outbox.closes().await;
     }
 
     #[test]

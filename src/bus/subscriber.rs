@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
+
 use crate::auth::Principal;
 use crate::protocol::Role;
 use crate::sessions::SessionKey;
@@ -16,6 +18,10 @@ use super::outbox::Outbox;
 /// more subscribes to all.
 const MAX_MESSAGE_SUBSCRIPTIONS: usize = 1000;
 
+/// Most requests of one connection that wait for something after their first answer, when
+/// they are not among those under way any more. Each takes some kilobytes meanwhile.
+const MAX_ANSWERED_TWICE: usize = 1000;
+
 /// A connection's rights, wishes and queue.
 #[derive(Debug)]
 pub struct Subscriber {
@@ -25,6 +31,8 @@ pub struct Subscriber {
     pub principal: Arc<Principal>,
     /// What waits for it.
     pub outbox: Outbox,
+    /// Places of its requests that are answered twice.
+    pub answered_twice: Semaphore,
     wants_tool_events: bool,
     watches_sessions: AtomicBool,
     watches_messages: Mutex<HashSet<SessionKey>>,
@@ -37,6 +45,7 @@ impl Subscriber {
             conn_id,
             principal,
             outbox: Outbox::default(),
+            answered_twice: Semaphore::new(MAX_ANSWERED_TWICE),
             wants_tool_events: caps.iter().any(|cap| cap == "tool-events"),
             watches_sessions: AtomicBool::new(false),
             watches_messages: Mutex::default(),

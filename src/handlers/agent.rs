@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::sync::SemaphorePermit;
 
 use crate::agent::{Accepted, Answer, Family, RunEnd, RunReport, SendRequest, inter_session};
 use crate::protocol::ErrorShape;
@@ -23,6 +24,7 @@ const WAIT_MAX_MS: u64 = 24 * 60 * 60 * 1000;
 /// `agent`: accepts a message, and answers once more when its run has ended.
 /// The same key later gives the last answer, and while it runs both again.
 pub async fn run(cx: Ctx, mut p: AgentParams) -> Reply<Value> {
+    let _place = place(&cx)?;
     chat::check_disk()?;
     agent_target::check(&cx, &p)?;
     let text = chat::clean(&p.message)?;
@@ -60,7 +62,10 @@ pub async fn run(cx: Ctx, mut p: AgentParams) -> Reply<Value> {
         Accepted::Started | Accepted::InFlight(_) => {
             let accepted_at = runs.accepted_at(&run_id).unwrap_or_else(|| cx.now_ms());
             cx.answer_first(&accepted(&run_id, accepted_at));
-            runs.ends(family, &run_id).await.map(Some)
+            let Some(report) = while_open(&cx, runs.ends(family, &run_id)).await else {
+                return Ok(Value::Null);
+            };
+            report.map(Some)
         }
         Accepted::Ended | Accepted::Interrupted => runs.ended(family, &run_id).await,
     };
@@ -70,6 +75,26 @@ pub async fn run(cx: Ctx, mut p: AgentParams) -> Reply<Value> {
             ended(&cx, &key, &report, delivered).await
         }
         None => Ok(json!({"runId": run_id, "status": "ok", "summary": "completed"})),
+    }
+}
+
+/// A place among the requests of a connection that are answered twice.
+fn place(cx: &Ctx) -> Reply<SemaphorePermit<'_>> {
+    cx.caller.subscriber.answered_twice.try_acquire().map_err(|_| {
+        ErrorShape::unavailable(
+            "this connection waits for the ends of too many runs; send it again when one of \
+             them has ended, or on another connection",
+        )
+    })
+}
+
+/// What `waiting` gives; `None` when the connection of whoever asks has ended: nobody would
+/// hear the answer.
+async fn while_open<T>(cx: &Ctx, waiting: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        given = waiting => Some(given),
+        () = cx.caller.subscriber.outbox.closes() => None,
     }
 }
 
@@ -188,7 +213,8 @@ fn agent_meta(answer: &Answer) -> Value {
 /// is yet to come. That the time is over is an answer, too.
 pub async fn wait(cx: Ctx, p: AgentWaitParams) -> Reply<Value> {
     let limit = Duration::from_millis(p.timeout_ms.unwrap_or(WAIT_DEFAULT_MS).min(WAIT_MAX_MS));
-    let report = cx.services.runs.wait(&p.run_id, limit).await;
+    let report = while_open(&cx, cx.services.runs.wait(&p.run_id, limit)).await;
+    let Some(report) = report else { return Ok(Value::Null) };
     let report = report.map_err(|error| ErrorShape::unavailable(format!("Error: {error}")))?;
     Ok(report
         .map_or_else(|| json!({"runId": p.run_id, "status": "timeout"}), |report| waited(&report)))

@@ -123,6 +123,70 @@ async fn many_runs_that_are_awaited_leave_the_connection_open_for_more() {
     assert_eq!(answers(&client, "q79", 2).await[1]["payload"]["status"], "timeout");
 }
 
+/// As in the limits of docs/protocol.md.
+const AWAITED_MAX: usize = 1000;
+/// A run that does not end by itself while a test lasts.
+const ENDLESS: &str = "@mock stream n=2000 delay=100";
+
+#[tokio::test]
+async fn a_connection_that_waits_for_too_many_ends_is_told_and_hears_of_those() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let params = json!({"message": ENDLESS, "sessionKey": "main", "idempotencyKey": "k"});
+    for index in 0..=AWAITED_MAX {
+        ask_agent(&mut client, &format!("q{index}"), params.clone()).await;
+    }
+    let have = async |client: &WsClient, status: &str| {
+        let all = client.wait_until(crate::stage::RUN_LIMIT, |all| {
+            let frames = all.iter().filter_map(|received| received.what.frame());
+            let told = frames.filter(|frame| frame["payload"]["status"] == status);
+            (told.count() >= AWAITED_MAX).then_some(())
+        });
+        all.await.unwrap_or_else(|| panic!("not all are {status}"));
+    };
+    have(&client, "accepted").await;
+    let refused = client.wait_for(crate::stage::RUN_LIMIT, |frame| frame["ok"] == false).await;
+    let error = json!({"code": "UNAVAILABLE", "message": "this connection waits for the ends of \
+        too many runs; send it again when one of them has ended, or on another connection"});
+    assert_eq!(refused.unwrap()["error"], error);
+    call(&mut client, "chat.abort", json!({"sessionKey": "main"})).await;
+    have(&client, "timeout").await;
+    ask_agent(&mut client, "again", params).await;
+    assert_eq!(answers(&client, "again", 1).await[0]["payload"]["status"], "accepted");
+}
+
+/// Tasks of the gateway.
+async fn tasks(client: &mut WsClient) -> u64 {
+    let health = call(client, "health", json!({"probe": true})).await;
+    health["services"]["tasks"]["alive"].as_u64().unwrap()
+}
+
+#[tokio::test]
+async fn nothing_waits_for_a_run_whose_connection_has_gone() {
+    const ASKED: u64 = 20;
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let (mut client, mut other) = (admin(&gateway).await, admin(&gateway).await);
+    let params = json!({"message": ENDLESS, "sessionKey": "main", "idempotencyKey": "k"});
+    ask_agent(&mut client, "q", params.clone()).await;
+    deltas(&client, "k", 1).await;
+    let before = tasks(&mut client).await;
+    for index in 0..ASKED {
+        ask_agent(&mut other, &format!("q{index}"), params.clone()).await;
+        let wait = json!({"type": "req", "id": format!("w{index}"), "method": "agent.wait",
+            "params": {"runId": "never", "timeoutMs": 600_000}});
+        other.send(&wait).await;
+    }
+    // Few others come and go meanwhile.
+    until("all wait", async || {
+        (tasks(&mut client).await >= before + 2 * ASKED - ASKED / 2).then_some(())
+    })
+    .await;
+    other.close().await;
+    until("nobody waits", async || (tasks(&mut client).await <= before + ASKED / 2).then_some(()))
+        .await;
+    assert_eq!(ends_of(&client, "k"), Vec::<Value>::new());
+}
+
 #[tokio::test]
 async fn what_is_wrong_is_refused_in_the_recorded_words() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;

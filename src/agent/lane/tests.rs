@@ -39,9 +39,14 @@ fn a_waiter_that_is_stopped_does_not_disturb_the_lane() {
     assert_eq!(table.stop(&second, AbortReason::Rpc), Stopped::Waiter);
     assert_eq!(table.stop(&second, AbortReason::Rpc), Stopped::Nothing);
     assert_eq!(ids(&table.leaving(&second.key)), ["2"], "its message is not kept yet");
+    assert_eq!(ids(&table.unfinished(&second.key)), ["1", "2"]);
+    let family = second.family.as_str();
+    assert_eq!(&*table.stopping(family, "2").unwrap().id, "2", "its key is about to be free");
+    assert!(table.stopping(family, "1").is_none() && table.stopping("other", "2").is_none());
     assert_eq!(first.abort_reason(), None);
     assert_eq!(table.stop(&first, AbortReason::Stop), Stopped::Active);
     assert_eq!(first.abort_reason(), Some(AbortReason::Stop));
+    assert_eq!(&*table.stopping(family, "1").unwrap().id, "1");
     assert_eq!(table.active(&first.key).unwrap().id, first.id);
     assert!(table.finish(&first).next.is_none());
     assert_eq!(table.counts(), (0, 0));

@@ -37,9 +37,10 @@ impl Runs {
         // Without one there is nobody to say it to.
         if let Some(entry) = entry.filter(|_| !is_silent) {
             match self.say_result(row, outcome, &parent, &entry).await {
-                // The next start tells it.
-                Err(SendError::Stopping) => return Ok(()),
-                told => told?,
+                Ok(true) => {}
+                // Somebody has stopped it, or the next start tells it.
+                Ok(false) | Err(SendError::Stopping) => return Ok(()),
+                Err(error) => return Err(error),
             }
         }
         self.move_subagent(&row.run_id, SubagentState::Announced, None).await?;
@@ -49,19 +50,20 @@ impl Runs {
         Ok(())
     }
 
+    /// Says it to the parent; false when somebody has stopped the sub-agent meanwhile.
     async fn say_result(
         self: &Arc<Self>,
         row: &SubagentRow,
         outcome: &Outcome,
         parent: &SessionKey,
         entry: &SessionEntry,
-    ) -> Result<(), SendError> {
+    ) -> Result<bool, SendError> {
         let child = SessionKey::from_canonical(row.child_key.as_str());
         let of_child = self.parts.sessions.entry(&child).await.ok().flatten();
         let channel = of_child.and_then(|entry| entry.last_channel);
         let source = Source { key: &child, channel: channel.as_deref(), tool: TOOL };
         let now = self.parts.clock.now_ms();
-        let sent = self.send(SendRequest {
+        let request = SendRequest {
             family: Family::Agent,
             key: parent.clone(),
             written_key: parent.to_string(),
@@ -73,13 +75,22 @@ impl Runs {
             dedupe_text: None,
             limit: None,
             terms: RunTerms::default(),
-        });
-        let (_, start) = sent.await?;
+        };
+        let (_, start) = {
+            let _turn = self.subagents.turning.lock().await;
+            // Whoever has stopped it looks for its result in the lane only after that, and
+            // the session may have ended with it.
+            let now = self.subagent_now(&row.run_id).await?;
+            if now.is_none_or(|now| now.state != SubagentState::Ended) {
+                return Ok(false);
+            }
+            self.send(request).await?
+        };
         let is_busy = self.active(parent).is_some();
         self.parts.events.reason(parent, Some(entry), "send", is_busy);
         // The run begins as this goes.
         drop(start);
-        Ok(())
+        Ok(true)
     }
 
     /// Takes the session of a sub-agent away, unless it is in use.

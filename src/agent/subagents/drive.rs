@@ -33,15 +33,21 @@ enum Step<T> {
 }
 
 impl Runs {
-    /// Takes care of a sub-agent until its end has been told.
-    pub(super) fn drive_subagent(self: &Arc<Self>, row: SubagentRow) {
+    /// Takes care of a sub-agent until its end has been told; false when somebody does
+    /// already.
+    pub(super) fn drive_subagent(self: &Arc<Self>, row: SubagentRow) -> bool {
+        let Some(care) = self.subagents.cared.take(&row.run_id) else { return false };
         let runs = Arc::clone(self);
-        self.parts.tasks.spawn("subagent", async move { runs.follow(&row.run_id).await });
+        self.parts.tasks.spawn("subagent", async move {
+            runs.follow(&row.run_id).await;
+            drop(care);
+        });
+        true
     }
 
     async fn follow(self: &Arc<Self>, run_id: &str) {
-        let mut pause = PAUSE;
-        while let Err(error) = self.try_to_follow(run_id).await {
+        let (mut pause, mut has_begun) = (PAUSE, false);
+        while let Err(error) = self.try_to_follow(run_id, &mut has_begun).await {
             tracing::error!(run = run_id, %error,
                 "result of a sub-agent not told; it is tried again");
             tokio::time::sleep(pause).await;
@@ -54,14 +60,20 @@ impl Runs {
     }
 
     /// Does what its row says is still to be done; somebody may have stopped it since
-    /// the last try.
-    async fn try_to_follow(self: &Arc<Self>, run_id: &str) -> Result<(), SendError> {
+    /// the last try. `has_begun` says whether this process has begun its run.
+    async fn try_to_follow(
+        self: &Arc<Self>,
+        run_id: &str,
+        has_begun: &mut bool,
+    ) -> Result<(), SendError> {
         let Some(row) = self.subagent_now(run_id).await? else { return Ok(()) };
         let outcome = match row.state {
             SubagentState::Announced => return Ok(()),
             SubagentState::Ended => Step::Done(Outcome::from_json(row.outcome.as_deref())),
             SubagentState::Stopped => Step::Stopped,
-            SubagentState::Waiting | SubagentState::Active => self.carry_out(&row).await?,
+            SubagentState::Waiting | SubagentState::Active => {
+                self.carry_out(&row, has_begun).await?
+            }
         };
         match outcome {
             Step::Done(outcome) => self.announce_subagent(&row, &outcome).await,
@@ -74,8 +86,12 @@ impl Runs {
     }
 
     /// Runs it, unless that was done before, and writes down how it ended.
-    async fn carry_out(self: &Arc<Self>, row: &SubagentRow) -> Result<Step<Outcome>, StoreError> {
-        let outcome = match self.run_to_end(row).await? {
+    async fn carry_out(
+        self: &Arc<Self>,
+        row: &SubagentRow,
+        has_begun: &mut bool,
+    ) -> Result<Step<Outcome>, StoreError> {
+        let outcome = match self.run_to_end(row, has_begun).await? {
             Step::Done(Ok(report)) => self.close_subagent(row, &report).await?,
             Step::Done(Err(error)) => self.end_subagent(row, Outcome::failed(error)).await?,
             Step::Stopped => return Ok(Step::Stopped),
@@ -90,15 +106,18 @@ impl Runs {
     async fn run_to_end(
         self: &Arc<Self>,
         row: &SubagentRow,
+        has_begun: &mut bool,
     ) -> Result<Step<Result<RunReport, String>>, StoreError> {
         let family = Some(Family::Agent);
         if row.state == SubagentState::Active
             && let Some(report) = self.ended(family, &row.run_id).await?
         {
-            return Ok(Step::Done(Ok(self.of_last_process(row, &report))));
+            let report = RunReport::clone(&report);
+            return Ok(Step::Done(Ok(if *has_begun { report } else { of_last_process(report) })));
         }
         // The semaphore is never closed.
         let _permit = self.subagents.permits.acquire().await;
+        *has_begun = true;
         match self.start_subagent(row).await? {
             Step::Done(None) => {}
             Step::Done(Some(error)) => return Ok(Step::Done(Err(error))),
@@ -114,16 +133,6 @@ impl Runs {
             return Ok(Step::Stopped);
         }
         Ok(Step::Done(Ok(RunReport::clone(&report))))
-    }
-
-    /// A run of an earlier process that was stopped without a word of its parent was
-    /// cut off with the gateway.
-    fn of_last_process(&self, row: &SubagentRow, report: &RunReport) -> RunReport {
-        let mut report = report.clone();
-        if matches!(report.end, RunEnd::Aborted(_)) && row.created_at < self.started_at {
-            report.end = RunEnd::Failed("interrupted by a stop of the gateway".into());
-        }
-        report
     }
 
     /// Waits until it has nothing more to say, and writes down how it ended, unless
@@ -192,24 +201,8 @@ impl Runs {
         if let Ok(Some(entry)) = entry {
             self.parts.events.reason(&child, Some(&entry), "send", self.active(&child).is_some());
         }
-        self.stop_if_late(&row.run_id, &row.run_id).await?;
         drop(start);
         Ok(Step::Done(None))
-    }
-
-    /// Stops a run in the session of a sub-agent that was stopped before this was in its
-    /// lane.
-    pub(super) async fn stop_if_late(
-        self: &Arc<Self>,
-        subagent: &str,
-        run_id: &str,
-    ) -> Result<(), StoreError> {
-        if self.is_stopped(subagent).await? {
-            let runs = self.lanes.table().get(run_id);
-            let runs: Vec<_> = runs.iter().collect();
-            self.stop(&runs, AbortReason::Rpc).await;
-        }
-        Ok(())
     }
 
     fn subagent_request(&self, row: &SubagentRow, child: &SessionKey) -> SendRequest {
@@ -260,7 +253,7 @@ impl Runs {
     async fn lane_empties(&self, row: &SubagentRow) -> Result<bool, StoreError> {
         let child = SessionKey::from_canonical(row.child_key.as_str());
         while !self.is_stopped(&row.run_id).await? {
-            let last = self.lanes.table().of_session(&child).pop();
+            let last = self.lanes.table().unfinished(&child).pop();
             let Some(run) = last else { return Ok(true) };
             run.ended().await;
         }
@@ -332,5 +325,17 @@ impl Runs {
             }
         };
         self.parts.sessions.update(child, close).await
+    }
+}
+
+/// A run of an earlier process that was stopped without a word of its parent was cut off
+/// with the gateway.
+fn of_last_process(report: RunReport) -> RunReport {
+    match report.end {
+        RunEnd::Aborted(_) => {
+            let end = RunEnd::Failed("interrupted by a stop of the gateway".into());
+            RunReport { end, ..report }
+        }
+        RunEnd::Answered | RunEnd::Failed(_) => report,
     }
 }

@@ -7,6 +7,7 @@
 //! Must not: know how tools or commands are written.
 
 mod announce;
+mod care;
 mod drive;
 pub mod manage;
 mod outcome;
@@ -25,6 +26,8 @@ use tokio::sync::{Mutex, Notify};
 use crate::config::SubagentLimits;
 use crate::support::{Permits, Tasks};
 
+use care::Cared;
+
 /// Runs of sub-agents.
 #[derive(Debug)]
 pub struct Subagents {
@@ -32,16 +35,20 @@ pub struct Subagents {
     permits: Permits,
     /// Rings when one is over.
     news: Notify,
-    /// Held while one begins, ends or is spoken to: whoever is told that it runs is
-    /// heard before its end is written down.
+    /// Held while one begins, ends, is stopped or spoken to, and while its result is told:
+    /// whoever is told that it runs is heard before its end is written down, and a result
+    /// is in the lane of its parent before it is stopped, or never. Whoever holds it may
+    /// not stop one.
     turning: Mutex<()>,
+    /// Those that a task of this process takes to their ends.
+    cared: Cared,
 }
 
 impl Subagents {
     /// None yet.
     pub fn new(limits: &SubagentLimits) -> Self {
         let permits = Permits::new(limits.max_concurrent);
-        Self { permits, news: Notify::new(), turning: Mutex::default() }
+        Self { permits, news: Notify::new(), turning: Mutex::default(), cared: Cared::default() }
     }
 
     /// Takes other limits.

@@ -30,12 +30,11 @@ impl Runs {
     }
 
     async fn resume_subagents(self: &Arc<Self>) -> Result<(), StoreError> {
-        let before = self.started_at;
         for row in self.parts.store.subagents(SubagentQuery::Unsettled).await? {
-            // What is newer than this process has somebody who cares already.
-            if row.created_at < before {
-                tracing::info!(run = %row.run_id, session = %row.child_key, "sub-agent goes on");
-                self.drive_subagent(row);
+            let (run, session) = (row.run_id.clone(), row.child_key.clone());
+            // What this process has begun has somebody who cares already.
+            if self.drive_subagent(row) {
+                tracing::info!(%run, %session, "sub-agent goes on");
             }
         }
         Ok(())

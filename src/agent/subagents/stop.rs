@@ -1,5 +1,6 @@
 //! Stopping sub-agents: with what began them, or one of them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::agent::run::{AbortReason, ActiveRun};
@@ -34,18 +35,30 @@ impl Runs {
             Err(error) => tracing::error!(session = %key, %error, "sub-agents not stopped"),
         }
         if run_id.is_none() {
-            // A result that came while the session was being stopped.
-            let runs = self.lanes.table().of_session(key);
-            let is_result = |run: &&Arc<ActiveRun>| {
-                run.id.starts_with(ID_PREFIX)
-                    && principal.is_none_or(|principal| {
-                        principal.allows(Scope::Admin) || *run.owner == *principal.owner()
-                    })
-            };
-            let results: Vec<_> = runs.iter().filter(is_result).collect();
-            self.stop(&results, reason).await;
+            self.stop_results(key, principal, reason, &mut stopped).await;
         }
         stopped
+    }
+
+    /// Stops results that came into the lane of a session while it was being stopped; with
+    /// a principal, those that it may stop.
+    async fn stop_results(
+        self: &Arc<Self>,
+        key: &SessionKey,
+        principal: Option<&Principal>,
+        reason: AbortReason,
+        stopped: &mut Vec<Arc<ActiveRun>>,
+    ) {
+        let runs = self.lanes.table().of_session(key);
+        let is_result = |run: &&Arc<ActiveRun>| {
+            run.id.starts_with(ID_PREFIX)
+                && run.abort_reason().is_none()
+                && principal.is_none_or(|principal| {
+                    principal.allows(Scope::Admin) || *run.owner == *principal.owner()
+                })
+        };
+        let results: Vec<_> = runs.iter().filter(is_result).collect();
+        stopped.extend(self.stop(&results, reason).await.into_iter().cloned());
     }
 
     /// Stops one run of a sub-agent, with all below it; answers whether there
@@ -68,7 +81,12 @@ impl Runs {
         reason: AbortReason,
         stopped: &mut Vec<Arc<ActiveRun>>,
     ) -> bool {
-        let mut has_stopped = false;
+        // No newer message takes the place of what a sub-agent does.
+        let reason = match reason {
+            AbortReason::Interrupt => AbortReason::Rpc,
+            reason => reason,
+        };
+        let (mut has_stopped, mut children) = (false, BTreeSet::new());
         while let Some(row) = rows.pop() {
             match self.stop_row(&row, reason, stopped).await {
                 Ok(is_stopped) => has_stopped |= is_stopped,
@@ -77,8 +95,14 @@ impl Runs {
                 }
             }
             // Also below one that is over: it may have been stopped half.
-            let below = SubagentQuery::OfParent(row.child_key);
+            let below = SubagentQuery::OfParent(row.child_key.clone());
             rows.extend(self.parts.store.subagents(below).await.unwrap_or_default());
+            children.insert(row.child_key);
+        }
+        // Now that nothing below tells a result any more.
+        for child in children {
+            let child = SessionKey::from_canonical(child);
+            self.stop_results(&child, None, reason, stopped).await;
         }
         if has_stopped {
             self.subagents.news.notify_waiters();
@@ -92,13 +116,14 @@ impl Runs {
         reason: AbortReason,
         stopped: &mut Vec<Arc<ActiveRun>>,
     ) -> Result<bool, StoreError> {
-        // No newer message takes the place of what a sub-agent does.
-        let reason = match reason {
-            AbortReason::Interrupt => AbortReason::Rpc,
-            reason => reason,
+        if !SubagentState::UNSETTLED.contains(&row.state) {
+            return Ok(false);
+        }
+        let is_stopped = {
+            let _turn = self.subagents.turning.lock().await;
+            self.move_subagent(&row.run_id, SubagentState::Stopped, None).await?
         };
-        let is_settled = !SubagentState::UNSETTLED.contains(&row.state);
-        if is_settled || !self.move_subagent(&row.run_id, SubagentState::Stopped, None).await? {
+        if !is_stopped {
             return Ok(false);
         }
         let child = SessionKey::from_canonical(row.child_key.as_str());

@@ -109,16 +109,13 @@ impl Runs {
                 let is_told = self.parts.store.tell_waiting_subagent(run_id, &text).await?;
                 Ok(is_told.then(|| run_id.to_owned()))
             }
-            SubagentState::Active => {
-                self.queue_message(run_id, child, message, owner).await.map(Some)
-            }
+            SubagentState::Active => self.queue_message(child, message, owner).await.map(Some),
             SubagentState::Ended | SubagentState::Announced | SubagentState::Stopped => Ok(None),
         }
     }
 
     async fn queue_message(
         self: &Arc<Self>,
-        subagent: &str,
         child: &SessionKey,
         message: &UserMessage,
         owner: &Owner,
@@ -139,7 +136,6 @@ impl Runs {
             terms: RunTerms::default(),
         });
         let (_, start) = sent.await.map_err(|error| SpawnError::Invalid(error.to_string()))?;
-        self.stop_if_late(subagent, &run_id).await?;
         drop(start);
         Ok(run_id)
     }

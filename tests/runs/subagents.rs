@@ -1,0 +1,118 @@
+//! Sub-agents that are stopped or left behind just when that is awkward.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use clawgate::agent::subagents::SpawnRequest;
+use clawgate::agent::{AbortReason, Ended, Family, RunEnd};
+use clawgate::sessions::SessionKey;
+use clawgate::store::{NewRun, RunOutcome, SubagentQuery, SubagentRow, SubagentState};
+
+use super::held::Hold;
+use super::{Place, key, place};
+
+const HOUR: u64 = 3_600_000;
+
+/// The run of a sub-agent that has this session.
+fn row(run_id: &str, child: &SessionKey, parent: &SessionKey, state: SubagentState) -> SubagentRow {
+    SubagentRow {
+        run_id: run_id.into(),
+        child_key: child.to_string(),
+        parent_key: parent.to_string(),
+        parent_run_id: None,
+        owner: "connection:c".into(),
+        label: None,
+        task: "t".into(),
+        message: "@mock text".into(),
+        timeout_seconds: 0,
+        is_temporary: false,
+        state,
+        outcome: None,
+        created_at: 1,
+        ended_at: None,
+    }
+}
+
+async fn begin_sessions(place: &Place, keys: &[&SessionKey]) {
+    for key in keys {
+        place.sessions.ensure(key, Path::new("/")).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_result_on_its_way_is_not_told_to_a_session_that_somebody_stops() {
+    let (place, parent) = (place().await, key(0));
+    begin_sessions(&place, &[&parent]).await;
+    // The end is written down, and the parent has not been told.
+    let mut hold = Hold::of(&place, |event| event["reason"] == "subagent-status");
+    let request = SpawnRequest { task: "@child text text=done".into(), ..SpawnRequest::default() };
+    let spawned = place.runs.spawn_subagent(&parent, None, request).await.unwrap();
+    hold.came().await;
+    let ended = place.store.subagents(SubagentQuery::Run(spawned.run_id.clone())).await.unwrap();
+    assert_eq!(ended[0].state, SubagentState::Ended);
+    place.runs.interrupt(&parent, AbortReason::Rpc).await.unwrap();
+    hold.let_go();
+    place.idle().await;
+    let telling = format!("announce:v1:{}:{}", spawned.child, spawned.run_id);
+    assert!(place.store.run(&telling).await.unwrap().is_none(), "it is told all the same");
+    let stopped = place.store.subagents(SubagentQuery::Run(spawned.run_id)).await.unwrap();
+    assert_eq!(stopped[0].state, SubagentState::Stopped);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_result_that_comes_to_a_sub_agent_while_it_is_stopped_is_stopped_too() {
+    let (place, parent, middle) = (place().await, key(0), key(1));
+    begin_sessions(&place, &[&parent, &middle]).await;
+    let waiting = row("middle", &middle, &parent, SubagentState::Waiting);
+    assert!(place.store.add_subagent(waiting, 5).await.unwrap());
+    // It is stopped, and what is below it is not yet.
+    let mut hold = Hold::of(&place, |event| event["reason"] == "subagent-status");
+    let runs = Arc::clone(&place.runs);
+    let stopping = place.tasks.spawn("stopping", async move {
+        runs.stop_subagents(&parent, None, None, AbortReason::Rpc).await
+    });
+    hold.came().await;
+    let result = "announce:v1:below";
+    assert!(place.send(1, result, "@mock stream n=2000 delay=20", Family::Agent).await);
+    hold.let_go();
+    let stopped = stopping.await.unwrap().unwrap();
+    let stopped: Vec<_> = stopped.iter().map(|run| &*run.id).collect();
+    assert_eq!(stopped, [result]);
+    assert_eq!(place.end_of(result).await, RunEnd::Aborted(AbortReason::Rpc));
+}
+
+#[tokio::test]
+async fn what_the_last_process_left_goes_on_though_the_clock_was_set_back_since() {
+    let (place, parent, child, cut) = (place().await, key(0), key(1), key(2));
+    begin_sessions(&place, &[&parent, &child]).await;
+    let above = parent.to_string();
+    place.sessions.update(&child, |entry| entry.spawned_by = Some(above)).await.unwrap();
+    let later = place.runs.parts().clock.now_ms() + HOUR;
+    for (id, child, state) in
+        [("waits", &child, SubagentState::Waiting), ("cut", &cut, SubagentState::Active)]
+    {
+        let row = SubagentRow { created_at: later, ..row(id, child, &parent, state) };
+        assert!(place.store.add_subagent(row, 5).await.unwrap());
+    }
+    let run = NewRun {
+        scope: Family::Agent.as_str().into(),
+        key: "cut".into(),
+        run_id: "cut".into(),
+        session_key: cut.to_string(),
+        text_hash: None,
+        message: None,
+        now_ms: later,
+    };
+    place.store.claim_run(run).await.unwrap();
+    let end = Ended { outcome: RunOutcome::Aborted("rpc"), is_stored: true, now_ms: later };
+    place.runs.parts().unrecorded.record("agent", "cut", end).await.unwrap();
+    place.tasks.spawn("subagents", Arc::clone(&place.runs).keep_subagents());
+    for (id, child, told) in
+        [("waits", &child, "\"ok\""), ("cut", &cut, "interrupted by a stop of the gateway")]
+    {
+        place.end_of(&format!("announce:v1:{child}:{id}")).await;
+        let rows = place.store.subagents(SubagentQuery::Run(id.into())).await.unwrap();
+        let outcome = rows[0].outcome.clone().unwrap();
+        assert!(outcome.contains(told), "{id}: {outcome}");
+    }
+}
