@@ -173,11 +173,11 @@ fn millis(moment: &Zoned) -> Option<u64> {
 /// repeats; times that are listed are times of the day, each by itself.
 fn patterns(expr: &str) -> Result<Vec<Cron>, ScheduleError> {
     let whole = pattern(expr)?;
-    let times = times_of_day(expr).filter(|times| (2..=TIMES_MAX).contains(&times.len()));
+    let times = times_of_day(expr).filter(|times| times.len() > 1);
     times.map_or_else(|| Ok(vec![whole]), |times| times.iter().map(|it| pattern(it)).collect())
 }
 
-/// A pattern for each time of the day, if all of them are listed.
+/// A pattern for each time of the day, if all of them are listed and there are not too many.
 fn times_of_day(expr: &str) -> Option<Vec<String>> {
     let fields: Vec<_> = expr.split_whitespace().collect();
     // Minute and hour, or second, minute and hour.

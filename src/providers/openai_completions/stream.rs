@@ -17,7 +17,7 @@ use crate::protocol::message::{StopReason, Usage};
 pub const THINKING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
 /// Bytes that wait for the names of their calls, which come with the first pieces.
 const MAX_WAITING: usize = 64 * 1024;
-/// What a piece counts there at least, so that their number is bounded, too.
+/// What a call counts there at least, so that their number is bounded, too.
 const MIN_WAITING: usize = 64;
 
 #[derive(Deserialize)]

@@ -221,6 +221,18 @@ fn a_message_that_begins_again_with_another_text_is_no_answer() {
 }
 
 #[test]
+fn what_the_cli_says_itself_is_no_message() {
+    let mut failure = whole("own", "API Error: overloaded");
+    failure["message"]["model"] = json!("<synthetic>");
+    let half: &[Value] = &begun("msg_1", &["The capital of Fra"]);
+    let all = [begun("msg_1", &[FRANCE]), ended("end_turn")].concat();
+    for way in [half, &all] {
+        let expected = (Ok(json!([{"type": "text", "text": FRANCE}])), FRANCE.to_owned());
+        assert_eq!(answered(&[way, &[failure.clone()]], FRANCE), expected);
+    }
+}
+
+#[test]
 fn each_message_counts_whether_it_comes_in_pieces_or_whole() {
     let text = |texts: &[&str]| {
         let blocks = texts.iter().map(|text| json!({"type": "text", "text": text}));
