@@ -15,7 +15,7 @@ use super::pairing::{Ask, LetIn, SetUp, Standing, Trust, covers, normalized};
 use super::peer::Peer;
 use super::principal::{Login, Owner, Principal};
 use super::shared_secret;
-use super::tries::pay;
+use super::tries::{Payment, pay};
 
 /// Apps whose system is updated below them.
 const NATIVE_APPS: [&str; 3] = ["openclaw-macos", "openclaw-ios", "openclaw-android"];
@@ -47,8 +47,18 @@ enum Shown {
     Secret,
     /// A token of the device.
     Token(LetIn),
-    /// A setup code, which is used up now.
+    /// A setup code, which is good for no other device now.
     Code(SetUp),
+}
+
+/// What a setup code is worth.
+enum Code<'a> {
+    /// There is none.
+    None,
+    /// It lets the device in.
+    Good(SetUp),
+    /// It does not, or too many were tried; and the try that was paid for.
+    Bad(AuthFailure, Payment<'a>),
 }
 
 impl Auth {
@@ -157,14 +167,38 @@ impl Auth {
         Ok(Ask { device_id, role, facts, trust })
     }
 
-    /// The first of the credentials that is good, in the recorded order. Each
-    /// try is paid for before it is compared.
+    /// The first of the credentials that is good, in the recorded order: a code before
+    /// all others, since a secret alone pairs nobody from elsewhere. Each try is paid for
+    /// before it is compared.
     async fn credential(
         &self,
         connect: &StandardConnect,
         ask: &Ask,
         peer: &Peer,
         now_ms: u64,
+    ) -> Result<Shown, Refusal> {
+        match self.code(connect, ask, peer, now_ms).await? {
+            Code::None => self.without_code(connect, ask, peer, now_ms, None).await,
+            Code::Good(set_up) => Ok(Shown::Code(set_up)),
+            Code::Bad(failure, paid) => {
+                let shown = self.without_code(connect, ask, peer, now_ms, Some(failure)).await?;
+                // Apps keep a code that is used up beside what they got for it.
+                if matches!(shown, Shown::Secret | Shown::Token(_)) {
+                    paid.was_no_guess();
+                }
+                Ok(shown)
+            }
+        }
+    }
+
+    /// The first of the others; `bad_code` is what is wrong with the code, if there is one.
+    async fn without_code(
+        &self,
+        connect: &StandardConnect,
+        ask: &Ask,
+        peer: &Peer,
+        now_ms: u64,
+        bad_code: Option<AuthFailure>,
     ) -> Result<Shown, Refusal> {
         let given = &connect.auth;
         let can_retry = given.token.is_some() && given.device_token.is_none();
@@ -173,11 +207,7 @@ impl Auth {
             failure.to_error(Some(&connect.client), retries)
         };
         if self.settings.mode == AuthMode::None {
-            // A code pairs for good, which the mode alone does not.
-            return match self.code(connect, ask, peer, now_ms).await? {
-                Some(set_up) => Ok(Shown::Code(set_up)),
-                None => self.own_token(connect, ask, now_ms).await,
-            };
+            return self.own_token(connect, ask, now_ms).await;
         }
         if peer.voucher().is_some() {
             return Ok(Shown::Secret);
@@ -190,17 +220,9 @@ impl Auth {
             secret.succeeded();
             return Ok(Shown::Secret);
         };
-        if given.bootstrap_token.is_some() {
-            if let Some(set_up) = self.code(connect, ask, peer, now_ms).await? {
-                secret.was_no_guess();
-                return Ok(Shown::Code(set_up));
-            }
-            if given.device_token.is_some() || !is_a_try {
-                return Err(refuse(AuthFailure::BootstrapTokenInvalid));
-            }
-        }
         let Some(token) = given.device_token.as_ref().or(given.token.as_ref()) else {
-            return Err(refuse(peer.refused(is_a_try).unwrap_or(failure)));
+            let of_code = bad_code.filter(|_| !is_a_try);
+            return Err(refuse(of_code.or(peer.refused(is_a_try)).unwrap_or(failure)));
         };
         // A token in the member of the secret is paid for already.
         let is_paid = is_a_try && given.device_token.is_none();
@@ -215,23 +237,27 @@ impl Auth {
         Err(refuse(failed.unwrap_or(failure)))
     }
 
-    /// What the code of a connect gives, if it has one that is good.
+    /// What the code of a connect gives, if it has one.
     async fn code(
         &self,
         connect: &StandardConnect,
         ask: &Ask,
         peer: &Peer,
         now_ms: u64,
-    ) -> Result<Option<SetUp>, Refusal> {
-        let Some(code) = &connect.auth.bootstrap_token else { return Ok(None) };
-        let place = self.limited_place("bootstrap-token", peer);
-        let refuse = |failure: AuthFailure| failure.to_error(Some(&connect.client), false);
-        let paid = pay(place).await.map_err(refuse)?;
-        let set_up = self.pairing.show_code(ask, code, now_ms).await?;
-        if set_up.is_some() {
-            paid.was_no_guess();
-        }
-        Ok(set_up)
+    ) -> Result<Code<'_>, Refusal> {
+        let Some(code) = &connect.auth.bootstrap_token else { return Ok(Code::None) };
+        let paid = match pay(self.limited_place("bootstrap-token", peer)).await {
+            Ok(paid) => paid,
+            // Who has guessed codes here may still know something else.
+            Err(failure) => return Ok(Code::Bad(failure, Payment::default())),
+        };
+        Ok(match self.pairing.show_code(ask, code, now_ms).await? {
+            Some(set_up) => {
+                paid.was_no_guess();
+                Code::Good(set_up)
+            }
+            None => Code::Bad(AuthFailure::BootstrapTokenInvalid, paid),
+        })
     }
 
     /// In auth mode `none` nothing is needed; a token of its own still says that

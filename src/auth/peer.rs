@@ -1,6 +1,6 @@
 //! Where a connection comes from.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use crate::config::ProxySettings;
 
@@ -77,11 +77,19 @@ impl Peer {
             .as_deref()
             .unwrap_or_default()
             .rsplit(',')
-            .map_while(|part| part.trim().parse::<IpAddr>().ok())
+            .map_while(|part| address(part.trim()))
             .map(canonical)
             .find(|ip| !is_trusted(ip))
             .unwrap_or(remote)
     }
+}
+
+/// The address in one part of a chain; some proxies tell the port as well, or put the
+/// brackets of an URL around a v6 address.
+fn address(part: &str) -> Option<IpAddr> {
+    let inner = || part.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok();
+    let with_port = || Some(part.parse::<SocketAddr>().ok()?.ip());
+    part.parse().ok().or_else(with_port).or_else(|| inner().map(IpAddr::V6))
 }
 
 /// One spelling for one address: v4-mapped v6 becomes v4 (GHSA-5847-rm3g-23mw).
@@ -127,8 +135,29 @@ mod tests {
         let ip = |remote, chain| peer(remote, Some(chain)).client_ip(&proxies).to_string();
         assert_eq!(ip("127.0.0.1", "198.51.100.7"), "198.51.100.7");
         assert_eq!(ip("127.0.0.1", "1.1.1.1, 198.51.100.7, 10.0.0.2"), "198.51.100.7");
-        assert_eq!(ip("127.0.0.1", "198.51.100.7, rubbish"), "127.0.0.1");
+        for rubbish in ["rubbish", "[198.51.100.8]", "198.51.100.8:", "198.51.100.8:99999", "[::1"]
+        {
+            let chain = format!("198.51.100.7, {rubbish}");
+            let found = peer("127.0.0.1", Some(&chain)).client_ip(&proxies);
+            assert_eq!(found.to_string(), "127.0.0.1", "{rubbish}");
+        }
         assert_eq!(ip("192.0.2.1", "198.51.100.7"), "192.0.2.1");
+    }
+
+    #[test]
+    fn an_address_of_the_chain_is_understood_with_its_port_and_in_brackets() {
+        let ranges = ["127.0.0.1", "10.0.0.2"].map(|range| range.parse().unwrap()).into();
+        let proxies = ProxySettings { ranges, ..ProxySettings::default() };
+        for (part, expected) in [
+            ("198.51.100.7:4444", "198.51.100.7"),
+            ("198.51.100.7:4444, 10.0.0.2:80", "198.51.100.7"),
+            ("[2001:db8::7]:4444", "2001:db8::7"),
+            ("[2001:db8::7]", "2001:db8::7"),
+            ("[::ffff:198.51.100.7]:1", "198.51.100.7"),
+        ] {
+            let ip = peer("127.0.0.1", Some(part)).client_ip(&proxies);
+            assert_eq!(ip.to_string(), expected, "{part}");
+        }
     }
 
     #[test]

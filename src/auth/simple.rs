@@ -54,6 +54,7 @@ impl Auth {
         let all = self.settings.shared_secret_scopes;
         asked.scopes = all.iter().map(|scope| scope.as_str().to_owned()).collect();
         let has_token = asked.auth.device_token.is_some();
+        let gives_secret = asked.auth.token.is_some() || asked.auth.password.is_some();
         let comes_as_device = match known {
             // It names no scopes and no system, so it asks for what it has.
             Some(known) if has_token => {
@@ -63,7 +64,8 @@ impl Auth {
                 true
             }
             Some(_) => false,
-            None => has_token || is_own_place(&asked, peer),
+            // A token of earlier takes nothing away from the secret beside it.
+            None => is_own_place(&asked, peer) || (has_token && !gives_secret),
         };
         if comes_as_device {
             return self.admit_device(&asked, &proof, Role::Operator, peer, now_ms).await;

@@ -280,7 +280,8 @@ fn a_device_is_told_which_of_its_credentials_is_wrong() {
         (Some("wrong"), Some("bogus"), None, "AUTH_DEVICE_TOKEN_MISMATCH"),
         (None, None, Some("bogus"), "AUTH_BOOTSTRAP_TOKEN_INVALID"),
         (Some("wrong"), None, Some("bogus"), "AUTH_TOKEN_MISMATCH"),
-        (Some("wrong"), Some("bogus"), Some("bogus"), "AUTH_BOOTSTRAP_TOKEN_INVALID"),
+        (None, Some("bogus"), Some("bogus"), "AUTH_DEVICE_TOKEN_MISMATCH"),
+        (Some("wrong"), Some("bogus"), Some("bogus"), "AUTH_DEVICE_TOKEN_MISMATCH"),
         (Some("right"), Some("bogus"), Some("bogus"), ""),
     ] {
         let signed = token.or(device_token).or(bootstrap_token);

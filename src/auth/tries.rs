@@ -100,16 +100,19 @@ impl Auth {
 
     /// The limiter and the place in it that this peer pays at, if any.
     pub(super) fn limited_place(&self, purpose: &str, peer: &Peer) -> Option<Place<'_>> {
-        let place = self.place_of(peer);
+        let (place, addresses) = (self.place_of(peer), self.tries.addresses.as_deref());
+        // An origin means something where a browser of this machine says it: a program
+        // elsewhere has as many as it likes.
         if let Some(origin) = &peer.origin
             && place.is_loopback()
+            && (peer.is_local() || addresses.is_none())
         {
             return Some((
                 &self.tries.origins,
                 format!("{purpose} {}", origin.to_ascii_lowercase()),
             ));
         }
-        let limiter = self.tries.addresses.as_deref()?;
+        let limiter = addresses?;
         // Who comes through a proxy that nobody knows is not from this machine.
         let exempt = peer.is_local() && limiter.exempts_loopback();
         (!exempt).then(|| (limiter, format!("{purpose} {place}")))

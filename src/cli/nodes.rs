@@ -8,15 +8,18 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
+use crate::nodes::MAX_LIMIT;
 use crate::support::json;
 
+use super::args::Timeout;
 use super::client::Client;
+use super::screen::in_line;
 use super::{CliError, ConnectArgs, Screen, Surroundings, format};
 
-/// What the gateway gives a node when nobody says so …
+/// What the gateway gives a node when nobody says so.
 const NODE_LIMIT: Duration = Duration::from_secs(30);
-/// … and at most.
-const NODE_LIMIT_MAX: Duration = Duration::from_hours(1);
+/// More than that of a name tells nothing more.
+const MAX_NAME: usize = 40;
 /// So that the gateway says that the time is over, not this program.
 const ON_THE_WAY: Duration = Duration::from_secs(5);
 
@@ -106,7 +109,8 @@ pub async fn run(
 ) -> Result<u8, CliError> {
     let (mut connect, asked) = parts(args.command);
     if let Asked::Invoke { more, .. } = &asked {
-        connect.timeout = Some(patience(connect.limit(), more["timeoutMs"].as_u64()));
+        let limit = patience(connect.limit(), more["timeoutMs"].as_u64());
+        connect.timeout = Some(Timeout::of(limit));
     }
     let mut client = connect.connect(around).await?;
     let (answer, text) = ask(&mut client, asked).await?;
@@ -121,7 +125,7 @@ pub async fn run(
 
 /// How long the answer of a node is waited for that has so many milliseconds.
 fn patience(limit: Duration, timeout_ms: Option<u64>) -> Duration {
-    let of_node = timeout_ms.map_or(NODE_LIMIT, Duration::from_millis).min(NODE_LIMIT_MAX);
+    let of_node = timeout_ms.map_or(NODE_LIMIT, Duration::from_millis).min(MAX_LIMIT);
     limit.max(of_node + ON_THE_WAY)
 }
 
@@ -231,7 +235,7 @@ fn pick<'a>(all: &'a [Value], id: &str, name: &str, what: &str) -> Result<&'a Va
         [one] => Ok(one),
         [] => Err(CliError::Usage(format!("there is no {what} {name}; see `clawgate nodes list`"))),
         many => {
-            let ids: Vec<_> = many.iter().map(|value| text(&value[id])).collect();
+            let ids: Vec<_> = many.iter().map(|value| in_line(text(&value[id]))).collect();
             Err(CliError::Usage(format!("{name} is not clear: {}", ids.join(", "))))
         }
     }
@@ -253,14 +257,15 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// What people call a node.
-fn label(node: &Value) -> &str {
-    node["displayName"].as_str().unwrap_or_else(|| text(&node["nodeId"]))
+/// What people call a node, which may be what it calls itself.
+fn label(node: &Value) -> String {
+    let name = node["displayName"].as_str().unwrap_or_else(|| text(&node["nodeId"]));
+    in_line(&name.chars().take(MAX_NAME).collect::<String>())
 }
 
 fn names(list: &Value) -> String {
     let names: Vec<_> = list.as_array().into_iter().flatten().map(text).collect();
-    if names.is_empty() { "nothing".into() } else { names.join(", ") }
+    if names.is_empty() { "nothing".into() } else { in_line(&names.join(", ")) }
 }
 
 fn list_text(list: &Value) -> String {
@@ -272,13 +277,13 @@ fn list_text(list: &Value) -> String {
         };
         let id: String = text(&node["nodeId"]).chars().take(12).collect();
         let platform = text(&node["platform"]).to_owned();
-        [label(node).to_owned(), state.into(), id, platform, names(&node["commands"])]
+        [label(node), state.into(), id, platform, names(&node["commands"])]
     });
     let rows: Vec<_> = nodes.collect();
     let mut shown = if rows.is_empty() { "No nodes\n".into() } else { format::table(&rows) };
     let waiting = list["pending"].as_array().into_iter().flatten().map(|request| {
         let id = text(&request["requestId"]).to_owned();
-        [label(request).to_owned(), id, names(&request["commands"])]
+        [label(request), id, names(&request["commands"])]
     });
     let rows: Vec<_> = waiting.collect();
     if !rows.is_empty() {
@@ -291,7 +296,7 @@ fn list_text(list: &Value) -> String {
 fn node_text(node: &Value) -> String {
     let yes = |name: &str| if node[name] == true { "yes" } else { "no" };
     let mut rows = vec![
-        ["name".to_owned(), label(node).to_owned()],
+        ["name".to_owned(), label(node)],
         ["id".into(), text(&node["nodeId"]).into()],
         ["connected".into(), yes("connected").into()],
         ["approved".into(), yes("paired").into()],
@@ -323,7 +328,21 @@ mod tests {
         assert_eq!(patience(seconds(30), None), seconds(35));
         assert_eq!(patience(seconds(30), Some(120_000)), seconds(125));
         assert_eq!(patience(seconds(600), Some(120_000)), seconds(600));
-        assert_eq!(patience(seconds(1), Some(u64::MAX)), seconds(3605));
+        assert_eq!(patience(seconds(1), Some(7_200_000)), seconds(7205));
+        assert_eq!(patience(seconds(1), Some(u64::MAX)), MAX_LIMIT + ON_THE_WAY);
+    }
+
+    #[test]
+    fn a_node_that_calls_itself_a_row_makes_none() {
+        let node = json!({"nodeId": "aa11", "requestId": "r1", "displayName": "Phone\nbox  x",
+            "commands": ["a\nb"]});
+        let list = json!({"nodes": [node], "pending": [node]});
+        let shown = list_text(&list);
+        assert_eq!(shown.lines().count(), 4, "{shown}");
+        assert!(shown.contains("Phone\\nbox") && shown.contains("a\\nb"), "{shown}");
+        assert_eq!(node_text(&node).lines().count(), 6);
+        let long = json!({"displayName": "x".repeat(200)});
+        assert_eq!(label(&long).len(), MAX_NAME);
     }
 
     #[test]

@@ -39,9 +39,6 @@ pub async fn remove(cx: Ctx, p: DevicePairRemoveParams) -> Reply<Value> {
     let pairing = &cx.services.pairing;
     let removed = pairing.remove(&cx.caller.principal, &p.device_id, cx.now_ms()).await;
     removed.map_err(|error| refused(error, "device pairing removal denied"))?;
-    if let Err(error) = cx.services.runs.parts().store.forget_node(&p.device_id).await {
-        tracing::error!(device = %p.device_id, %error, "what it had as a node is still known");
-    }
     let answer = json!({"deviceId": p.device_id});
     close_after_answer(&cx, p.device_id, None);
     Ok(answer)

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::nodes::{own_id, unrecorded};
+use super::nodes::{done_later, own_id, unrecorded};
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::NoParams;
 use crate::protocol::methods::nodes::{
@@ -36,7 +36,7 @@ pub async fn pull(cx: Ctx, _: NoParams) -> Reply<Value> {
     let actions = cx.services.nodes.pull(&node_id).await.map_err(unrecorded)?;
     let actions = actions.iter().map(|action| {
         json!({"id": action.id, "command": action.command, "paramsJSON": action.params_json,
-            "enqueuedAtMs": action.enqueued_at_ms})
+            "enqueuedAtMs": action.enqueued_at_ms, "idempotencyKey": action.idempotency_key})
     });
     Ok(json!({"nodeId": node_id, "actions": actions.collect::<Vec<_>>()}))
 }
@@ -50,7 +50,8 @@ pub async fn ack(cx: Ctx, p: NodePendingAckParams) -> Reply<Value> {
             ids.push(id.to_owned());
         }
     }
-    let left = cx.services.nodes.acknowledge(&node_id, ids.clone()).await.map_err(unrecorded)?;
+    let left = cx.services.nodes.acknowledge(&node_id, ids.clone(), done_later).await;
+    let left = left.map_err(unrecorded)?;
     Ok(json!({"nodeId": node_id, "ackedIds": ids, "remainingCount": left}))
 }
 

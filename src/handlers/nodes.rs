@@ -15,10 +15,13 @@ use crate::protocol::methods::nodes::{
 };
 use crate::protocol::{ErrorKind, ErrorShape, Scope};
 use crate::registry::{Ctx, Reply, Shared};
-use crate::store::StoreError;
+use crate::store::{ActionHolder, KeptAnswer, NodeAction, StoreError};
 use crate::support::{hex, json};
 
 use super::shared::{Asked, shared};
+
+/// The method whose answers are kept.
+const INVOKE: &str = "node.invoke";
 
 /// Answers above this are not kept for a repetition of their request: pictures
 /// would fill the database.
@@ -87,7 +90,7 @@ pub async fn invoke(cx: Ctx, p: NodeInvokeParams) -> Reply<Value> {
         let text = "node.invoke does not allow system.execApprovals.*; use exec.approvals.node.*";
         return Err(ErrorShape::denied(text).details(json!({"command": command})));
     }
-    let key = format!("{node_id} {command} {}", p.idempotency_key);
+    let key = key_of(&node_id, &command, &p.idempotency_key);
     let print = print_of(p.params.as_ref());
     let large = Arc::new(OnceLock::new());
     let work = {
@@ -105,7 +108,7 @@ pub async fn invoke(cx: Ctx, p: NodeInvokeParams) -> Reply<Value> {
             Ok(json!({"params": print, "answer": null}))
         }
     };
-    let mut kept = cx.once("node.invoke", Some(key), work).await?;
+    let mut kept = cx.once(INVOKE, Some(key), work).await?;
     if kept.get("params").is_some_and(|known| *known != print) {
         return Err(other_params());
     }
@@ -123,6 +126,23 @@ pub async fn invoke(cx: Ctx, p: NodeInvokeParams) -> Reply<Value> {
     })
 }
 
+/// The key of an answer: of one node and command.
+fn key_of(node_id: &str, command: &str, idempotency_key: &str) -> String {
+    format!("{node_id} {command} {idempotency_key}")
+}
+
+/// What is answered to who asks again for a command that waited, once its node has
+/// acknowledged it: nobody has told what came of it.
+pub(super) fn done_later(node_id: &str, action: &NodeAction) -> KeptAnswer {
+    let answer = json!({"ok": true, "nodeId": node_id, "command": action.command,
+        "payload": null, "payloadJSON": null, "queuedActionId": action.id});
+    KeptAnswer {
+        scope: INVOKE,
+        key: key_of(node_id, &action.command, &action.idempotency_key),
+        answer: json!({"params": print_of_queued(action), "answer": answer}).to_string(),
+    }
+}
+
 fn other_params() -> ErrorShape {
     ErrorShape::invalid("idempotencyKey was used for other params")
 }
@@ -134,8 +154,13 @@ fn print_of(params: Option<&Value>) -> String {
     hex(Sha256::digest(params.to_string()))
 }
 
-/// What is asked of a node that is there and does such a thing, and whether it is a
-/// phone with iOS.
+fn print_of_queued(action: &NodeAction) -> String {
+    let params = action.params_json.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    print_of(params.as_ref())
+}
+
+/// What is asked of a node that is there and does such a thing, and whether it is one with
+/// iOS.
 fn call_of(
     cx: &Ctx,
     node_id: &str,
@@ -149,7 +174,7 @@ fn call_of(
         (Some(params), "system.run") => Some(run_params(cx, node_id, &params)?),
         (params, _) => params,
     };
-    let is_ios = node.platform().trim().to_ascii_lowercase().starts_with("ios");
+    let is_ios = node.is_ios();
     let call = NodeCall {
         command,
         params,
@@ -162,40 +187,73 @@ fn call_of(
 
 async fn invoke_once(cx: &Ctx, node_id: &str, call: NodeCall, is_ios: bool) -> Reply<Value> {
     let nodes = &cx.services.nodes;
+    let may_wait = is_ios && policy::needs_foreground(&call.command);
     let (command, params) = (call.command.clone(), call.params.clone());
     let key = call.idempotency_key.clone().unwrap_or_default();
+    let asked = (command.as_str(), params.as_ref(), key.as_str());
+    let waits = may_wait && ask_again(cx, node_id, asked).await?;
     match nodes.invoke(node_id, call).await {
         Ok(NodeAnswer { payload, payload_json }) => {
-            if is_ios && policy::needs_foreground(&command) {
+            if may_wait {
                 nodes.was_done(node_id, &command, &key).await;
             }
             Ok(json!({"ok": true, "nodeId": node_id, "command": command, "payload": payload,
                 "payloadJSON": payload_json}))
         }
         Err(InvokeError::Refused { code, message })
-            if code == "NODE_BACKGROUND_UNAVAILABLE"
-                && is_ios
-                && policy::needs_foreground(&command) =>
+            if code == "NODE_BACKGROUND_UNAVAILABLE" && may_wait =>
         {
-            let asked = (command.as_str(), params.as_ref(), key.as_str());
             let id = keep(cx, node_id, asked).await?;
-            let mut error =
-                ErrorShape::unavailable("node command queued until iOS returns to foreground")
-                    .details(json!({
-                        "code": "QUEUED_UNTIL_FOREGROUND",
-                        "queuedActionId": id,
-                        "nodeId": node_id,
-                        "command": command,
-                        "wake": {"path": "no-registration", "available": false, "throttled": false},
-                        "nodeError": {"code": code, "message": message},
-                    }));
-            error.retryable = Some(true);
-            Err(error)
+            let node_error = json!({"code": code, "message": message});
+            Err(queued(node_id, &command, &id, &node_error))
         }
-        // It was there when it was asked.
-        Err(InvokeError::NotConnected) => Err(failed(&InvokeError::Gone(command))),
-        Err(error) => Err(failed(&error)),
+        Err(error) => {
+            if waits {
+                let waiting = nodes.hold(node_id, (&command, &key), ActionHolder::Nobody).await;
+                waiting.map_err(unrecorded)?;
+            }
+            Err(match error {
+                // It was there when it was asked.
+                InvokeError::NotConnected => failed(&InvokeError::Gone(command)),
+                error => failed(&error),
+            })
+        }
     }
+}
+
+/// Whether a command waits for its node, which is not given it while it is asked again:
+/// it would do it twice.
+async fn ask_again(
+    cx: &Ctx,
+    node_id: &str,
+    (command, params, key): (&str, Option<&Value>, &str),
+) -> Reply<bool> {
+    let hold = |holder| cx.services.nodes.hold(node_id, (command, key), holder);
+    let waiting = hold(ActionHolder::Caller).await.map_err(unrecorded)?;
+    let Some(action) = waiting else { return Ok(false) };
+    if print_of_queued(&action) != print_of(params) {
+        hold(ActionHolder::Nobody).await.map_err(unrecorded)?;
+        return Err(other_params());
+    }
+    // The node has fetched it, and may be doing it.
+    if action.held_by == ActionHolder::Node {
+        return Err(queued(node_id, command, &action.id, &Value::Null));
+    }
+    Ok(true)
+}
+
+fn queued(node_id: &str, command: &str, id: &str, node_error: &Value) -> ErrorShape {
+    let text = "node command queued until iOS returns to foreground";
+    let mut error = ErrorShape::unavailable(text).details(json!({
+        "code": "QUEUED_UNTIL_FOREGROUND",
+        "queuedActionId": id,
+        "nodeId": node_id,
+        "command": command,
+        "wake": {"path": "no-registration", "available": false, "throttled": false},
+        "nodeError": node_error,
+    }));
+    error.retryable = Some(true);
+    error
 }
 
 /// Keeps a command, its params and its key until a phone can do it; answers its id.
@@ -205,11 +263,10 @@ async fn keep(
     (command, params, key): (&str, Option<&Value>, &str),
 ) -> Reply<String> {
     let kept = cx.services.nodes.keep_for_later(node_id, command, params, key).await;
-    let kept = kept.map_err(unrecorded)?.ok_or_else(|| {
+    let kept = kept.map_err(unrecorded)?;
+    kept.map(|action| action.id).ok_or_else(|| {
         ErrorShape::unavailable("too many commands wait until this node returns to the foreground")
-    })?;
-    let waiting: Option<Value> = kept.params_json.and_then(|text| serde_json::from_str(&text).ok());
-    if print_of(waiting.as_ref()) == print_of(params) { Ok(kept.id) } else { Err(other_params()) }
+    })
 }
 
 /// The params of `system.run` as they go to the node. Only a decision that was

@@ -17,8 +17,9 @@ use crate::support::{json, millis};
 
 /// How long a node has when nobody says so, as in the original.
 const DEFAULT_LIMIT: Duration = Duration::from_secs(30);
-/// Longer than any command that is not meant to run for ever.
-const MAX_LIMIT: Duration = Duration::from_hours(1);
+/// The longest that a node can be given: its timers may be those of JavaScript, which count to
+/// 2^31 - 1 milliseconds, and one for longer is over at once.
+pub const MAX_LIMIT: Duration = Duration::from_millis((1 << 31) - 1);
 /// Invocations of one node at a time: beyond it callers are told to wait.
 const MAX_WAITING: usize = 64;
 

@@ -120,6 +120,12 @@ impl LiveNode {
     pub fn platform(&self) -> &str {
         self.joined.facts.platform.as_deref().unwrap_or("unknown")
     }
+
+    /// Whether it has iOS, or what an iPad calls it.
+    pub fn is_ios(&self) -> bool {
+        let facts = &self.joined.facts;
+        policy::is_ios(facts.platform.as_deref(), facts.device_family.as_deref())
+    }
 }
 
 impl Nodes {

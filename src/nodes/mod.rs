@@ -18,7 +18,7 @@ mod reports;
 mod system_run;
 mod work;
 
-pub use invoke::{InvokeError, NodeAnswer, NodeCall, NodeInvocation, NodeReply};
+pub use invoke::{InvokeError, MAX_LIMIT, NodeAnswer, NodeCall, NodeInvocation, NodeReply};
 pub use listing::{FindNodeError, NodeRow};
 pub use live::{Joining, LiveNode};
 pub use pairing::{ApproveError, required_scopes};

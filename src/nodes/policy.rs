@@ -103,6 +103,11 @@ pub fn runs_programs(command: &str) -> bool {
     ["system.run", "system.run.prepare", "system.which"].contains(&command)
 }
 
+/// Whether a node of this platform has iOS, or what an iPad calls it.
+pub fn is_ios(platform: Option<&str>, family: Option<&str>) -> bool {
+    Platform::of(platform, family) == Platform::Ios
+}
+
 /// Commands that an app which is in the background cannot do; they wait until
 /// it is back.
 pub fn needs_foreground(command: &str) -> bool {
@@ -131,6 +136,14 @@ mod tests {
             assert!(!may(platform, command), "{platform} {command}");
         }
         assert!(allows(&none, Some("?"), Some("iPad"), "location.get"));
+    }
+
+    #[test]
+    fn a_tablet_has_the_system_of_a_phone() {
+        for platform in ["iOS 18.4.0", " ipados 18", "iPadOS 26.1"] {
+            assert!(is_ios(Some(platform), None), "{platform}");
+        }
+        assert!(is_ios(None, Some("iPad")) && !is_ios(Some("macOS 15"), Some("Mac")));
     }
 
     #[test]

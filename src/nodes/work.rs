@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::Nodes;
-use crate::store::{NodeAction, NodeDrain, NodeWork, StoreError};
+use crate::store::{ActionHolder, NodeAction, NodeDone, NodeDrain, NodeWork, StoreError};
 
 /// Items that a node gets at a time when it does not say, as in the original.
 const DEFAULT_ITEMS: usize = 4;
@@ -79,8 +79,23 @@ impl Nodes {
             params_json: params.map(Value::to_string),
             idempotency_key: key.to_owned(),
             enqueued_at_ms: self.parts.clock.now_ms(),
+            held_by: ActionHolder::Nobody,
         };
         self.parts.store.queue_node_action(node_id, action).await
+    }
+
+    /// Notes who has a command in hand that waits under a key; answers it as it was.
+    ///
+    /// # Errors
+    /// When it cannot be recorded.
+    pub async fn hold(
+        &self,
+        node_id: &str,
+        asked: (&str, &str),
+        holder: ActionHolder,
+    ) -> Result<Option<NodeAction>, StoreError> {
+        let now_ms = self.parts.clock.now_ms();
+        self.parts.store.hold_node_action(node_id, asked, holder, now_ms).await
     }
 
     /// A command was done after all, so that a node need not do it again when it
@@ -91,11 +106,11 @@ impl Nodes {
         }
     }
 
-    /// The commands that wait for a node, as far as it may still be asked for
-    /// them.
+    /// Gives a node the commands that wait for it, as far as it may still be asked
+    /// for them and nobody else has them in hand.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// When they cannot be read, or it cannot be recorded.
     pub async fn pull(&self, node_id: &str) -> Result<Vec<NodeAction>, StoreError> {
         let now_ms = self.parts.clock.now_ms();
         let mut actions = self.parts.store.node_actions(node_id, now_ms).await?;
@@ -103,15 +118,25 @@ impl Nodes {
         actions.retain(|action| {
             node.as_ref().is_some_and(|node| self.check(node, &action.command).is_ok())
         });
-        Ok(actions)
+        if actions.is_empty() {
+            return Ok(actions);
+        }
+        let ids = actions.into_iter().map(|action| action.id).collect();
+        self.parts.store.pull_node_actions(node_id, ids, now_ms).await
     }
 
-    /// Forgets what a node has dealt with; answers how many commands still wait.
+    /// Forgets what a node has dealt with, and keeps what `done` says of its
+    /// commands; answers how many of them still wait.
     ///
     /// # Errors
     /// When it cannot be recorded.
-    pub async fn acknowledge(&self, node_id: &str, ids: Vec<String>) -> Result<usize, StoreError> {
-        self.parts.store.ack_node(node_id, ids, self.parts.clock.now_ms()).await
+    pub async fn acknowledge(
+        &self,
+        node_id: &str,
+        ids: Vec<String>,
+        done: NodeDone,
+    ) -> Result<usize, StoreError> {
+        self.parts.store.ack_node(node_id, ids, done, self.parts.clock.now_ms()).await
     }
 
     /// Notes that a node is there, though it may not stay; answers whether it is

@@ -45,6 +45,28 @@ pub(super) fn claim(
     Ok(AnswerClaim::New)
 }
 
+/// What is answered from now on to who asks for something under this key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptAnswer {
+    /// The method.
+    pub scope: &'static str,
+    /// The key.
+    pub key: String,
+    /// The answer as JSON.
+    pub answer: String,
+}
+
+/// Keeps an answer, also under a key that is claimed.
+pub(super) fn keep(connection: &Connection, kept: &KeptAnswer, now_ms: u64) -> Result<(), Fault> {
+    connection
+        .prepare_cached(
+            "INSERT INTO answers (scope, key, answer, created_at) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (scope, key) DO UPDATE SET answer = excluded.answer",
+        )?
+        .execute(params![kept.scope, kept.key, kept.answer, signed(now_ms)])?;
+    Ok(())
+}
+
 /// Keeps the answer, or gives the key back when there is none.
 pub(super) fn settle(
     connection: &Connection,
@@ -53,7 +75,7 @@ pub(super) fn settle(
 ) -> Result<(), Fault> {
     let sql = match answer {
         Some(_) => "UPDATE answers SET answer = ?3 WHERE scope = ?1 AND key = ?2",
-        None => "DELETE FROM answers WHERE scope = ?1 AND key = ?2 AND ?3 IS NULL",
+        None => "DELETE FROM answers WHERE scope = ?1 AND key = ?2 AND answer IS ?3",
     };
     connection.prepare_cached(sql)?.execute(params![scope, key, answer])?;
     Ok(())

@@ -337,6 +337,8 @@ const STEPS: &[&str] = &[
     CREATE INDEX hooks_open ON hooks (at) WHERE is_open = 1;",
     // The names that people gave to nodes, apart from what those call themselves.
     "ALTER TABLE node_pairs ADD COLUMN label TEXT;",
+    // The device that a setup code has let in, and what it was given.
+    "ALTER TABLE setup_codes ADD COLUMN taken_by TEXT;",
 ];
 
 /// Brings the schema up to date.

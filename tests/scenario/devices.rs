@@ -126,6 +126,46 @@ async fn a_node_is_paired_from_near_and_by_approval_from_afar() {
 }
 
 #[tokio::test]
+async fn a_phone_that_has_nothing_but_its_token_outlasts_an_update_and_an_approval() {
+    let gateway = gateway().await;
+    let mut operator = admin(&gateway).await;
+    let issued = call(&mut operator, "device.pair.setupCode", json!({})).await;
+    let phone = |platform: &str, family: &str, auth: Value| {
+        let guest = Guest::node("phone").far().with(auth);
+        guest.says("platform", platform).says("deviceFamily", family)
+    };
+    let code = json!({"bootstrapToken": issued["bootstrapToken"]});
+    let token = phone("iOS 18.4.0", "iPhone", code).token(&gateway).await;
+    let own = || json!({"deviceToken": token});
+    phone("iOS 18.5.0", "iPhone", own()).come(&gateway).await;
+    let list = call(&mut operator, "device.pair.list", json!({})).await;
+    assert_eq!(list["paired"][0]["platform"], "iOS 18.5.0", "{list}");
+
+    let moved = phone("iOS 18.5.0", "iPad", own());
+    let (error, _) = moved.refused(&gateway).await;
+    assert_eq!(error["details"]["reason"], "metadata-upgrade", "{error}");
+    let request = json!({"requestId": error["details"]["requestId"]});
+    call(&mut operator, "device.pair.approve", request).await;
+    let (_client, auth) = moved.come(&gateway).await;
+    assert_eq!(auth["deviceToken"], token, "it could not get to know another one");
+}
+
+#[tokio::test]
+async fn a_device_of_this_machine_is_paired_for_either_role_first() {
+    let gateway = gateway().await;
+    for name in ["node first", "operator first"] {
+        let (node, operator) = (Guest::node(name), Guest::new(name, &["operator.write"]));
+        let in_order = if name == "node first" { [node, operator] } else { [operator, node] };
+        for guest in &in_order {
+            guest.come(&gateway).await;
+        }
+    }
+    Guest::node("near").come(&gateway).await;
+    let (error, _) = Guest::new("near", &["operator.read"]).far().refused(&gateway).await;
+    assert_eq!(error["details"]["reason"], "role-upgrade", "{error}");
+}
+
+#[tokio::test]
 async fn the_command_line_manages_devices_without_a_token() {
     let gateway = gateway().await;
     let (kept, _) = Guest::new("kept", &["operator.read"]).come(&gateway).await;

@@ -504,6 +504,36 @@ async fn a_run_that_is_stopped_does_not_wait_for_its_node_and_takes_its_question
 }
 
 #[tokio::test]
+async fn a_node_has_all_the_time_that_a_call_gives_its_command_or_the_call_is_refused() {
+    let (gateway, _mock) = on_nodes(json!({"security": "full", "ask": "off"})).await;
+    let mut client = admin(&gateway).await;
+    let mut node = NodeClient::connect(&gateway, "Box", "linux", &["system.run"]).await;
+    let times = [
+        (json!(7200), json!(7_200_000), 7_205_000_u64),
+        (json!(0), Value::Null, 2_147_483_647),
+        (json!(2_147_478), json!(2_147_478_000_u64), 2_147_483_000),
+    ];
+    for (index, (timeout, limit, waited)) in times.into_iter().enumerate() {
+        let (key, run) = (format!("agent:main:{index}"), format!("run-{index}"));
+        let args = json!({"command": "id", "timeout": timeout});
+        start(&mut client, &key, &format!("@mock tool name=exec args={args} then=\"done\""), &run)
+            .await;
+        let request = node.asked("system.run", index + 1).await;
+        let params: Value = serde_json::from_str(request["paramsJSON"].as_str().unwrap()).unwrap();
+        assert_eq!((&params["timeoutMs"], &request["timeoutMs"]), (&limit, &json!(waited)));
+        node.answer(&request, json!({"exitCode": 0, "stdout": "me"})).await;
+        end_of(&client, &run).await;
+    }
+    let args = json!({"command": "id", "timeout": 2_147_479});
+    let text = format!("@mock tool name=exec args={args} then=\"no\"");
+    start(&mut client, "agent:main:long", &text, "run-long").await;
+    end_of(&client, "run-long").await;
+    let lines = told(&mut client, "agent:main:long").await;
+    assert_eq!(lines[2].1, "exec host=node: timeout must be at most 2147478 seconds");
+    assert_eq!(node.requests().len(), 3);
+}
+
+#[tokio::test]
 async fn a_session_that_is_bound_to_one_node_runs_its_commands_on_no_other() {
     let (gateway, _mock) = on_nodes(json!({"security": "full", "ask": "off"})).await;
     let mut client = admin(&gateway).await;

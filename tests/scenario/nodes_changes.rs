@@ -78,6 +78,18 @@ async fn a_command_that_the_config_allows_later_is_asked_for_and_counts_once_app
 }
 
 #[tokio::test]
+async fn what_a_tablet_cannot_do_in_the_background_waits_as_for_a_phone() {
+    let gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    let mut tablet = NodeClient::connect(&gateway, "Tablet", "iPadOS 18", &["canvas.eval"]).await;
+    invoke(&mut client, "i", &tablet.id, "canvas.eval", json!({})).await;
+    let request = tablet.asked("canvas.eval", 1).await;
+    tablet.refuse(&request, "NODE_BACKGROUND_UNAVAILABLE", "in the background").await;
+    let refused = invoked(&client, "i").await;
+    assert_eq!(refused["error"]["details"]["code"], "QUEUED_UNTIL_FOREGROUND", "{refused}");
+}
+
+#[tokio::test]
 async fn a_command_that_was_done_at_the_second_try_waits_no_longer() {
     let gateway = gateway().await;
     let mut client = admin(&gateway).await;
@@ -92,17 +104,98 @@ async fn a_command_that_was_done_at_the_second_try_waits_no_longer() {
     let mut other = admin(&gateway).await;
     let params = json!({"params": {"javaScript": "2"}});
     invoke(&mut other, "two", &phone.id, "canvas.eval", params).await;
-    let request = phone.asked("canvas.eval", 3).await;
-    phone.refuse(&request, "NODE_BACKGROUND_UNAVAILABLE", "in the background").await;
     let error = invoked(&other, "two").await["error"].clone();
     assert_eq!(error["message"], "idempotencyKey was used for other params", "{error}");
     let mut again = admin(&gateway).await;
     invoke(&mut again, "one", &phone.id, "canvas.eval", json!({})).await;
-    let request = phone.asked("canvas.eval", 4).await;
+    let request = phone.asked("canvas.eval", 3).await;
+    let waiting = pulled(&mut phone).await;
+    assert_eq!(waiting.len(), 1, "not what it is asked just now: {waiting:?}");
     phone.answer(&request, json!({"result": 1})).await;
     assert_eq!(invoked(&again, "one").await["ok"], true);
-    let waiting = call(&mut phone.client, "node.pending.pull", json!({})).await["actions"].clone();
-    assert_eq!(waiting.as_array().unwrap().len(), 1, "the other one still waits: {waiting}");
+    assert_eq!(pulled(&mut phone).await, waiting, "the other one still waits");
+}
+
+/// The commands that a node fetches.
+async fn pulled(node: &mut NodeClient) -> Vec<Value> {
+    let pulled = call(&mut node.client, "node.pending.pull", json!({})).await;
+    pulled["actions"].as_array().unwrap().clone()
+}
+
+/// What is answered to `canvas.eval` under this key.
+async fn eval(gateway: &Gateway, node: &NodeClient, key: &str, params: Value) -> Value {
+    let mut client = admin(gateway).await;
+    invoke(&mut client, key, &node.id, "canvas.eval", params).await;
+    invoked(&client, key).await
+}
+
+#[tokio::test]
+async fn a_command_that_a_phone_has_fetched_is_not_done_twice_under_its_key() {
+    let mut gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    let mut phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &["canvas.eval"]).await;
+    let buy = || json!({"params": {"javaScript": "buy()"}});
+    invoke(&mut client, "key", &phone.id, "canvas.eval", buy()).await;
+    let request = phone.asked("canvas.eval", 1).await;
+    phone.refuse(&request, "NODE_BACKGROUND_UNAVAILABLE", "in the background").await;
+    let id = invoked(&client, "key").await["error"]["details"]["queuedActionId"].clone();
+    let waiting = pulled(&mut phone).await;
+    assert_eq!((&waiting[0]["id"], &waiting[0]["idempotencyKey"]), (&id, &json!("key")));
+
+    let error = eval(&gateway, &phone, "key", buy()).await["error"].clone();
+    assert_eq!(error["details"]["code"], "QUEUED_UNTIL_FOREGROUND", "{error}");
+    assert_eq!((&error["details"]["queuedActionId"], &error["retryable"]), (&id, &json!(true)));
+    assert_eq!(pulled(&mut phone).await[0]["id"], id, "it may fetch it again");
+
+    call(&mut phone.client, "node.pending.ack", json!({"ids": [id]})).await;
+    let done = json!({"ok": true, "nodeId": phone.id, "command": "canvas.eval", "payload": null,
+        "payloadJSON": null, "queuedActionId": id});
+    assert_eq!(eval(&gateway, &phone, "key", buy()).await["payload"], done);
+    let other = eval(&gateway, &phone, "key", json!({"params": {"javaScript": "1"}})).await;
+    assert_eq!(other["error"]["message"], "idempotencyKey was used for other params");
+    assert_eq!(phone.requests().len(), 1, "it was asked once");
+    gateway.kill9();
+    gateway.restart().await;
+    assert_eq!(eval(&gateway, &phone, "key", buy()).await["payload"], done);
+}
+
+#[tokio::test]
+async fn a_command_that_could_not_be_asked_for_again_still_waits() {
+    let gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    let mut phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &["canvas.eval"]).await;
+    for (id, code, count) in [("one", "NODE_BACKGROUND_UNAVAILABLE", 1), ("two", "LOCKED", 2)] {
+        let more = json!({"idempotencyKey": "key"});
+        invoke(&mut client, id, &phone.id, "canvas.eval", more).await;
+        let request = phone.asked("canvas.eval", count).await;
+        phone.refuse(&request, code, "no").await;
+        assert_eq!(invoked(&client, id).await["ok"], false);
+    }
+    assert_eq!(pulled(&mut phone).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_command_that_was_asked_for_again_when_the_gateway_was_killed_still_waits() {
+    let mut gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    let mut phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &["canvas.eval"]).await;
+    invoke(&mut client, "key", &phone.id, "canvas.eval", json!({})).await;
+    let request = phone.asked("canvas.eval", 1).await;
+    phone.refuse(&request, "NODE_BACKGROUND_UNAVAILABLE", "in the background").await;
+    let id = invoked(&client, "key").await["error"]["details"]["queuedActionId"].clone();
+    let mut again = admin(&gateway).await;
+    invoke(&mut again, "key", &phone.id, "canvas.eval", json!({})).await;
+    phone.asked("canvas.eval", 2).await;
+    gateway.kill9();
+    gateway.restart().await;
+
+    let mut phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &["canvas.eval"]).await;
+    let waiting = pulled(&mut phone).await;
+    assert_eq!(waiting.iter().map(|action| &action["id"]).collect::<Vec<_>>(), [&id]);
+    call(&mut phone.client, "node.pending.ack", json!({"ids": [id]})).await;
+    let answer = eval(&gateway, &phone, "key", json!({})).await;
+    assert_eq!(answer["payload"]["queuedActionId"], id, "{answer}");
+    assert!(phone.requests().is_empty());
 }
 
 #[tokio::test]
@@ -114,7 +207,7 @@ async fn a_key_with_other_params_is_refused_and_a_node_is_told_how_long_it_has()
     let wanted = json!({"exact": true, "within": {"s": 5, "m": 1}});
     invoke(&mut client, "key", &phone.id, "location.get", params(wanted)).await;
     let request = phone.asked("location.get", 1).await;
-    assert_eq!(request["timeoutMs"], 3_600_000, "nobody waits for longer");
+    assert_eq!(request["timeoutMs"], 7_200_000, "as long as it was given");
     phone.answer(&request, json!({"lat": 1})).await;
     let first = invoked(&client, "key").await["payload"].clone();
     assert_eq!(first["payload"], json!({"lat": 1}));

@@ -19,7 +19,12 @@ async fn gateway(rate_limit: Option<Value>) -> Gateway {
 
 /// The code of what a try is answered with; empty when it gets in.
 async fn attempt(gateway: &Gateway, header: (&str, &str), auth: Value) -> String {
-    let headers = [(header.0.to_owned(), header.1.to_owned())];
+    attempt_with(gateway, &[header], auth).await
+}
+
+async fn attempt_with(gateway: &Gateway, headers: &[(&str, &str)], auth: Value) -> String {
+    let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let headers: Vec<_> = headers.collect();
     let mut client = WsClient::open_with(&gateway.address(), "/", &headers).await.unwrap();
     let mut params = standard_connect(&["operator.read"]);
     params["auth"] = auth;
@@ -52,6 +57,8 @@ async fn spellings_of_one_address_and_addresses_of_one_network_share_their_tries
     for spellings in [
         ["203.0.113.7", "::ffff:203.0.113.7", "::ffff:cb00:7107"],
         ["2001:db8:1:2::1", "2001:db8:1:2:ffff::9", "2001:0DB8:0001:0002::3"],
+        ["203.0.113.7:1001", "203.0.113.7:1002", "[::ffff:203.0.113.7]:1003"],
+        ["2001:db8:1:2::1", "[2001:db8:1:2::2]", "[2001:db8:1:2::3]:1003"],
     ] {
         let gateway = gateway(Some(json!({"maxAttempts": 3}))).await;
         for spelling in spellings {
@@ -64,8 +71,11 @@ async fn spellings_of_one_address_and_addresses_of_one_network_share_their_tries
             let found = attempt(&gateway, header, json!({"token": SECRET})).await;
             assert_eq!(found, "AUTH_RATE_LIMITED", "{spelling}");
         }
-        let neighbour = ("X-Forwarded-For", "198.51.100.1");
-        assert_eq!(attempt(&gateway, neighbour, json!({"token": SECRET})).await, "");
+        for neighbour in ["198.51.100.1", "198.51.100.2:1001", "[2001:db8::1]:1001"] {
+            let header = ("X-Forwarded-For", neighbour);
+            let found = attempt(&gateway, header, json!({"token": SECRET})).await;
+            assert_eq!(found, "", "{neighbour}");
+        }
     }
 }
 
@@ -78,6 +88,31 @@ async fn a_forged_beginning_of_the_chain_buys_no_tries() {
         let expected = if index < 3 { "AUTH_TOKEN_MISMATCH" } else { "AUTH_RATE_LIMITED" };
         assert_eq!(found, expected, "{chain}");
     }
+}
+
+#[tokio::test]
+async fn an_origin_buys_no_tries_behind_a_proxy_that_nobody_has_configured() {
+    let mut config = default_config("127.0.0.1:9");
+    config["gateway"]["auth"]["rateLimit"] = json!({"maxAttempts": 3});
+    config["gateway"]["controlUi"]["allowedOrigins"] = json!(["*"]);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let guess = async |index: usize, token: &str| {
+        let origin = format!("https://page{index}.example.com");
+        let headers = [("X-Forwarded-For", "203.0.113.7"), ("Origin", origin.as_str())];
+        attempt_with(&gateway, &headers, json!({"token": token})).await
+    };
+    for index in 0..3 {
+        assert_eq!(guess(index, "guess").await, "AUTH_TOKEN_MISMATCH", "{index}");
+    }
+    for token in ["guess", SECRET] {
+        assert_eq!(guess(3, token).await, "AUTH_RATE_LIMITED");
+    }
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let url = format!("http://{}/sessions/main/history", gateway.address());
+    let asked = client.get(url).bearer_auth(SECRET).header("Origin", "https://page4.example.com");
+    let answer = asked.header("X-Forwarded-For", "203.0.113.7").send().await.unwrap();
+    assert_eq!(answer.status().as_u16(), 429);
 }
 
 #[tokio::test]

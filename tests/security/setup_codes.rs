@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::stage::{admin, call, connect};
 use crate::support::client::standard_connect;
 use crate::support::guest::{Guest, command, proxied_config, said};
-use crate::support::{Gateway, GatewayOptions};
+use crate::support::{Gateway, GatewayOptions, SECRET};
 
 const RACERS: usize = 100;
 
@@ -71,10 +71,51 @@ async fn a_code_gives_what_it_says_and_is_gone_with_its_use() {
     let operator = Guest::new("phone", &["operator.read"]).far();
     let handed_on = operator.clone().with(json!({"deviceToken": other["deviceToken"]}));
     handed_on.come(&gateway).await;
-    for again in [phone("phone", &code), phone("another phone", &code)] {
-        let (error, _) = again.refused(&gateway).await;
-        assert_eq!(error["details"]["code"], "AUTH_BOOTSTRAP_TOKEN_INVALID", "it was used");
+    let (error, _) = phone("another phone", &code).refused(&gateway).await;
+    assert_eq!(error["details"]["code"], "AUTH_BOOTSTRAP_TOKEN_INVALID", "it was used");
+}
+
+#[tokio::test]
+async fn a_phone_whose_hello_was_lost_comes_again_with_its_code_in_each_role() {
+    let gateway = gateway().await;
+    let code = code(&gateway).await;
+    let node = phone("phone", &code);
+    let first = node.token(&gateway).await;
+    assert_eq!(node.token(&gateway).await, first);
+    let operator = Guest::new("phone", &["operator.read"]).far();
+    let by_code = operator.clone().with(json!({"bootstrapToken": code}));
+    let own = by_code.token(&gateway).await;
+    phone("another phone", &code).refused(&gateway).await;
+    operator.clone().with(json!({"deviceToken": own})).come(&gateway).await;
+    let (error, _) = by_code.refused(&gateway).await;
+    assert_eq!(error["details"]["code"], "AUTH_BOOTSTRAP_TOKEN_INVALID", "it has its token");
+    said(&gateway, &["devices", "remove", &node.id()]).await;
+    node.refused(&gateway).await;
+}
+
+#[tokio::test]
+async fn a_code_pairs_beside_the_secret_and_a_bad_one_takes_nothing_away() {
+    let mut config = proxied_config();
+    config["gateway"]["auth"]["rateLimit"] = json!({"maxAttempts": 3});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let code = code(&gateway).await;
+    let node = phone("phone", "").with(json!({"token": SECRET, "bootstrapToken": code}));
+    let token = node.token(&gateway).await;
+    let near = Guest::new("near", &["operator.read"]);
+    near.with(json!({"token": SECRET, "bootstrapToken": code})).come(&gateway).await;
+    // Apps keep the code that is used up, and that is no guess.
+    phone("phone", "").with(json!({"deviceToken": token})).come(&gateway).await;
+    let kept = phone("phone", "").with(json!({"deviceToken": token, "bootstrapToken": code}));
+    for _ in 0..5 {
+        kept.come(&gateway).await;
     }
+    for guess in 0..3 {
+        let (error, _) = phone("guesser", &format!("guess-{guess}")).refused(&gateway).await;
+        assert_eq!(error["details"]["code"], "AUTH_BOOTSTRAP_TOKEN_INVALID", "{error}");
+    }
+    let (error, _) = phone("guesser", "guess").refused(&gateway).await;
+    assert_eq!(error["details"]["code"], "AUTH_RATE_LIMITED", "{error}");
+    kept.come(&gateway).await;
 }
 
 #[tokio::test]

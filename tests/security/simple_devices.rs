@@ -127,6 +127,34 @@ async fn the_secret_is_worth_no_less_with_a_proof_and_pairs_nobody_from_elsewher
 }
 
 #[tokio::test]
+async fn a_token_of_earlier_takes_nothing_away_from_the_secret_beside_it() {
+    let gateway = gateway().await;
+    let key = DeviceKey::named("far");
+    let stale = "A".repeat(43);
+    let both = |nonce: &str| {
+        let mut params = shows(&key, nonce, None);
+        params["deviceToken"] = stale.as_str().into();
+        params
+    };
+    let (_client, hello) = come(&gateway, true, both).await;
+    assert_eq!(
+        hello["payload"]["auth"]["scopes"].as_array().unwrap().len(),
+        WORTH.len(),
+        "{hello}"
+    );
+    let wrong = |nonce: &str| {
+        let device = proof(&key, nonce, "wrong", now_ms());
+        let mut params = both(nonce);
+        params["deviceAuth"]["signature"] = device["signature"].clone();
+        params["deviceAuth"]["timestamp"] = device["timestamp"].clone();
+        params["token"] = "wrong".into();
+        params
+    };
+    let (_client, answer) = come(&gateway, true, wrong).await;
+    assert_eq!(answer["error"]["details"]["code"], "AUTH_TOKEN_MISMATCH", "{answer}");
+}
+
+#[tokio::test]
 async fn who_came_by_the_secret_with_a_proof_goes_when_there_is_another_secret() {
     let gateway = gateway().await;
     let (far, near) = (DeviceKey::named("far"), DeviceKey::named("near"));

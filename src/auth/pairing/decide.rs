@@ -15,6 +15,9 @@ use super::token::Minter;
 /// Scopes after which a request is begun anew, instead of being added to.
 const MAX_ASKED: usize = 64;
 
+/// Systems whose apps tell the version as well: `iOS 18.5.0`.
+const VERSIONED: [&str; 4] = ["android", "ios", "ipados", "macos"];
+
 /// A device that has proved its key and shown a credential.
 #[derive(Debug, Clone)]
 pub struct Ask {
@@ -132,6 +135,10 @@ pub fn arrive(
     else {
         // It has all that it asks for, but perhaps not in its token.
         let token = paired.and_then(|paired| {
+            let (known, told) = (&mut paired.facts.platform, &ask.facts.platform);
+            if is_update(known.as_deref(), told.as_deref()) {
+                known.clone_from(told);
+            }
             let token = live(paired, role)?;
             if covers_all(&token.scopes, &ask.facts.scopes) || ask.role == Role::Node {
                 return Some(token.clone());
@@ -164,23 +171,34 @@ pub fn arrive(
 
 /// What a device has not, of all that it comes with.
 fn lacks(paired: &PairedDevice, ask: &Ask) -> Option<Reason> {
-    let differs = |stored: &Option<String>, now: &Option<String>| {
-        let plain =
-            |text: &Option<String>| text.as_deref().unwrap_or_default().trim().to_ascii_lowercase();
-        !plain(stored).is_empty() && plain(stored) != plain(now)
-    };
-    let known = &paired.facts;
-    if differs(&known.platform, &ask.facts.platform)
-        || differs(&known.device_family, &ask.facts.device_family)
+    let (known, told) = (&paired.facts, &ask.facts);
+    let system = (known.platform.as_deref(), told.platform.as_deref());
+    if (differs(system.0, system.1) && !is_update(system.0, system.1))
+        || differs(known.device_family.as_deref(), told.device_family.as_deref())
     {
         Some(Reason::MetadataUpgrade)
     } else if live(paired, ask.role.as_str()).is_none() {
         Some(Reason::RoleUpgrade)
-    } else if !covers_all(&known.scopes, &ask.facts.scopes) {
+    } else if !covers_all(&known.scopes, &told.scopes) {
         Some(Reason::ScopeUpgrade)
     } else {
         None
     }
+}
+
+fn plain(text: Option<&str>) -> String {
+    text.unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+fn differs(stored: Option<&str>, now: Option<&str>) -> bool {
+    !plain(stored).is_empty() && plain(stored) != plain(now)
+}
+
+/// Whether a system is the same in another version (openclaw#83490, #89702).
+fn is_update(stored: Option<&str>, now: Option<&str>) -> bool {
+    let (stored, now) = (plain(stored), plain(now));
+    let name = |text: &str| VERSIONED.into_iter().find(|it| text.split(' ').next() == Some(*it));
+    stored != now && name(&stored).is_some() && name(&stored) == name(&now)
 }
 
 /// The token of this role, unless it was revoked.
@@ -192,8 +210,7 @@ pub fn live<'a>(paired: &'a PairedDevice, role: &str) -> Option<&'a DeviceToken>
 fn wait(row: &mut DeviceRow, ask: &Ask, reason: Reason, request_id: &str, now_ms: u64) -> Outcome {
     let same_key = |facts: &DeviceFacts| facts.public_key == ask.facts.public_key;
     let paired = row.paired.as_ref().filter(|paired| same_key(&paired.facts));
-    let known_scopes = paired.map(|paired| paired.facts.scopes.as_slice());
-    let silent = is_silent(reason, ask, known_scopes.unwrap_or_default());
+    let silent = is_silent(reason, ask, paired);
     let approved = paired.map(|it| (it.facts.roles.clone(), it.facts.scopes.clone()));
     let is_repair = row.paired.is_some();
     let before = row.pending.take().filter(|pending| same_key(&pending.facts));
@@ -231,14 +248,21 @@ fn holds_all(before: &DeviceFacts, now: &DeviceFacts) -> bool {
         && now.scopes.iter().all(|scope| before.scopes.contains(scope))
 }
 
-/// Whether this needs no person. More scopes always need one, however they are
-/// asked for.
-fn is_silent(reason: Reason, ask: &Ask, approved: &[String]) -> bool {
+/// Whether this needs no person. More scopes in a role that it has, or had before
+/// that was revoked, always need one, however they are asked for.
+fn is_silent(reason: Reason, ask: &Ask, paired: Option<&PairedDevice>) -> bool {
     let Trust::Neighbour { is_native } = ask.trust else { return false };
+    let has_scopes = paired.is_some_and(|it| covers_all(&it.facts.scopes, &ask.facts.scopes));
+    // One that was imported may have a role without a token for it.
+    let role = ask.role.as_str();
+    let had_role = paired.is_some_and(|it| {
+        it.tokens.contains_key(role) || it.facts.roles.iter().any(|known| known == role)
+    });
     match reason {
         Reason::NotPaired => true,
-        Reason::RoleUpgrade => covers_all(approved, &ask.facts.scopes),
-        Reason::MetadataUpgrade => is_native && covers_all(approved, &ask.facts.scopes),
+        // In a role that is new it is a new device, whichever role came first.
+        Reason::RoleUpgrade => !had_role || has_scopes,
+        Reason::MetadataUpgrade => is_native && has_scopes,
         Reason::ScopeUpgrade => false,
     }
 }
@@ -272,8 +296,15 @@ pub fn approve(
         .map_or_else(|| (BTreeMap::default(), now_ms), |it| (it.tokens.clone(), it.created_at_ms));
     for role in &facts.roles {
         let older = tokens.get(role);
+        let good = older.filter(|older| older.revoked_at_ms.is_none());
+        // It stays: a device that has nothing but its token does not get to know another
+        // one (openclaw#56377, #62176).
+        let may_keep = |it: &DeviceToken| it.scopes.iter().all(|scope| holds(scope));
+        if good.is_some_and(|it| is_enough(it, role, &facts.scopes) && may_keep(it)) {
+            continue;
+        }
         // Who asks for nothing keeps what the token has; a revoked one has nothing.
-        let scopes = match older.filter(|older| older.revoked_at_ms.is_none()) {
+        let scopes = match good {
             Some(older) if facts.scopes.is_empty() => older.scopes.clone(),
             _ => facts.scopes.clone(),
         };
@@ -291,4 +322,9 @@ pub fn approve(
     row.paired = Some(PairedDevice { facts, tokens, created_at_ms, approved_at_ms: now_ms });
     row.pending = None;
     Ok(())
+}
+
+/// Whether a token has all that can be in one of this role, of what is asked for.
+fn is_enough(token: &DeviceToken, role: &str, asked: &[String]) -> bool {
+    asked.iter().all(|scope| covers(&token.scopes, scope) || !is_of_role(role, scope))
 }

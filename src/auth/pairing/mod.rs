@@ -251,10 +251,7 @@ impl Pairing {
         });
         let written = self.store.edit_device(device_id, since(now_ms), edit).await;
         if !written.map_err(unavailable)? {
-            return Err(ErrorShape::unavailable(
-                "too many devices are paired or wait for approval; see `clawgate devices list` and `clawgate devices clear`",
-            )
-            .kind(ErrorKind::RateLimited));
+            return Err(too_many());
         }
         taken
             .try_recv()
@@ -282,6 +279,11 @@ fn unavailable(error: StoreError) -> ErrorShape {
     ErrorShape::unavailable(
         "the list of devices cannot be read or written; the gateway's log says why",
     )
+}
+
+fn too_many() -> ErrorShape {
+    let text = "too many devices are paired or wait for approval; see `clawgate devices list` and `clawgate devices clear`";
+    ErrorShape::unavailable(text).kind(ErrorKind::RateLimited)
 }
 
 fn standing(

@@ -1,24 +1,27 @@
-//! Setup codes: a secret that lets one device in, once.
+//! Setup codes: a secret that lets one device in.
 //!
-//! Promises: of many devices that come with one code, one is let in; a code
-//! gives no more than who issued it has.
+//! Promises: of many devices that come with one code, one is let in; that one gets the
+//! same again until it has used it, since its hello may not have arrived; a code gives no
+//! more than who issued it has.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
+use tokio::sync::oneshot;
 
 use crate::auth::Principal;
 use crate::protocol::{ErrorKind, ErrorShape, Role, Scope};
-use crate::store::{DeviceFacts, DeviceRow, DeviceToken, PendingDevice, SetupCode};
+use crate::store::{CodeUse, DeviceFacts, DeviceRow, DeviceToken, PendingDevice, SetupCode};
 use crate::support::Secret;
 
 use super::decide::{Ask, approve, live};
 use super::manage::{ManageError, holds};
 use super::scopes::{covers, covers_all};
-use super::token::hash;
-use super::{LetIn, Pairing, standing, unavailable};
+use super::token::{Minter, hash};
+use super::{LetIn, Pairing, since, standing, too_many, unavailable};
 
 #[cfg(test)]
 mod tests;
@@ -84,6 +87,18 @@ struct IssuerToken {
     hash: String,
 }
 
+/// What a device got for a code: the tokens by their hashes, by role.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Taken {
+    device_id: String,
+    tokens: BTreeMap<String, String>,
+    at_ms: u64,
+}
+
+/// The tokens of a device, by role.
+type Tokens = BTreeMap<String, DeviceToken>;
+
 /// A code, just issued.
 #[derive(Debug)]
 pub struct Issued {
@@ -136,6 +151,7 @@ impl Pairing {
             grant: text,
             issued_by: caller.owner().to_text(),
             expires_at_ms: now_ms + purpose.life_ms(),
+            taken_by: None,
         };
         let expires_at_ms = code.expires_at_ms;
         if !self.store.add_setup_code(code, now_ms).await.map_err(unavailable)? {
@@ -181,32 +197,36 @@ impl Pairing {
         }
         // The list is complete before a code is spent on it.
         self.imported().await;
-        // Here those who race part: one of them gets it.
-        if self.store.take_setup_code(&hash, now_ms).await.map_err(unavailable)?.is_none() {
-            return Ok(None);
-        }
         let request_id = self.minter.new_id();
-        let facts = DeviceFacts {
-            roles: grant.roles.clone(),
-            scopes: grant.scopes.clone(),
-            ..ask.facts.clone()
-        };
-        let pending = PendingDevice {
-            request_id: request_id.clone(),
-            facts,
-            silent: true,
-            is_repair: false,
-            ts: now_ms,
-        };
-        let (minter, granted) = (self.minter.clone(), grant.scopes);
-        let pair = move |row: &mut DeviceRow| {
-            row.pending = Some(pending);
-            let done = approve(row, &|scope| covers(&granted, scope), &minter, now_ms);
-            done.ok().and_then(|()| row.paired.as_ref().map(|paired| paired.tokens.clone()))
-        };
-        let Some(tokens) = self.edit(&ask.device_id, now_ms, pair).await? else { return Ok(None) };
-        tracing::info!(device = %ask.device_id, "device paired by a setup code");
-        self.tell_resolved(&request_id, &ask.device_id, "approved", now_ms);
+        let pending = pending(ask, &grant, &request_id, now_ms);
+        let (give, mut taken) = oneshot::channel();
+        let (minter, role) = (self.minter.clone(), ask.role);
+        let code_use: CodeUse = Box::new(move |row, code| {
+            // Here those who race part: one of them gets it.
+            let is_first = code.taken_by.is_none();
+            let tokens = match &code.taken_by {
+                None => pair(row, pending, &minter, now_ms),
+                Some(taken_by) => again(row, taken_by, role),
+            };
+            let note = tokens.as_ref().filter(|_| is_first).and_then(|tokens| {
+                let tokens = tokens.iter().map(|(role, it)| (role.clone(), it.hash.clone()));
+                let (device_id, tokens) = (row.device_id.clone(), tokens.collect());
+                serde_json::to_string(&Taken { device_id, tokens, at_ms: now_ms }).ok()
+            });
+            // Nobody waits any more when the connection has gone; it counts all the same.
+            let _ = give.send(tokens.map(|tokens| (tokens, is_first)));
+            note
+        });
+        let used =
+            self.store.use_setup_code(&hash, &ask.device_id, now_ms, since(now_ms), code_use);
+        if !used.await.map_err(unavailable)? {
+            return Err(too_many());
+        }
+        let Ok(Some((tokens, is_first))) = taken.try_recv() else { return Ok(None) };
+        if is_first {
+            tracing::info!(device = %ask.device_id, "device paired by a setup code");
+            self.tell_resolved(&request_id, &ask.device_id, "approved", now_ms);
+        }
         let let_in = |role: Role, token: &DeviceToken| {
             let shown = self.minter.reveal(&ask.device_id, role, token);
             standing(&ask.device_id, role, token.clone(), shown, epoch)
@@ -225,4 +245,49 @@ fn fitting(code: &SetupCode, ask: &Ask) -> Option<SetupGrant> {
     let grant: SetupGrant = serde_json::from_str(&code.grant).ok()?;
     let has_role = grant.roles.iter().any(|role| role == ask.role.as_str());
     (has_role && covers_all(&grant.scopes, &ask.facts.scopes)).then_some(grant)
+}
+
+/// What the device asks for with a code: all that it gives.
+fn pending(ask: &Ask, grant: &SetupGrant, request_id: &str, now_ms: u64) -> PendingDevice {
+    PendingDevice {
+        request_id: request_id.to_owned(),
+        facts: DeviceFacts {
+            roles: grant.roles.clone(),
+            scopes: grant.scopes.clone(),
+            ..ask.facts.clone()
+        },
+        silent: true,
+        is_repair: false,
+        ts: now_ms,
+    }
+}
+
+/// Pairs a device; its tokens for the roles that the code gives.
+fn pair(row: &mut DeviceRow, asked: PendingDevice, minter: &Minter, now_ms: u64) -> Option<Tokens> {
+    let DeviceFacts { roles, scopes, .. } = asked.facts.clone();
+    row.pending = Some(asked);
+    // A device that comes with a code may have lost what cannot be told again.
+    for (name, token) in row.paired.iter_mut().flat_map(|it| &mut it.tokens) {
+        let is_told = Role::parse(name).and_then(|it| minter.reveal(&row.device_id, it, token));
+        if roles.contains(name) && is_told.is_none() {
+            token.revoked_at_ms = Some(now_ms);
+        }
+    }
+    approve(row, &|scope| covers(&scopes, scope), minter, now_ms).ok()?;
+    let mut tokens = row.paired.as_ref()?.tokens.clone();
+    tokens.retain(|role, _| roles.contains(role));
+    Some(tokens)
+}
+
+/// What the device got that a code has let in, while it is the one that asks again and has
+/// not come with its token for this role yet.
+fn again(row: &DeviceRow, taken_by: &str, role: Role) -> Option<Tokens> {
+    let taken: Taken = serde_json::from_str(taken_by).ok()?;
+    let paired = row.paired.as_ref().filter(|_| taken.device_id == row.device_id)?;
+    let is_same = |name: &str, token: &DeviceToken| taken.tokens.get(name) == Some(&token.hash);
+    let own = live(paired, role.as_str()).filter(|token| is_same(role.as_str(), token))?;
+    let was_used = own.last_used_at_ms.is_some_and(|used| used >= taken.at_ms);
+    let mut tokens = paired.tokens.clone();
+    tokens.retain(|name, token| token.revoked_at_ms.is_none() && is_same(name, token));
+    (!was_used).then_some(tokens)
 }

@@ -119,6 +119,90 @@ fn an_updated_system_is_the_same_app_and_another_program_is_not() {
 }
 
 #[test]
+fn another_version_of_a_system_is_stored_and_asks_nobody() {
+    let on = |platform: &str, family: &str, trust| {
+        let mut ask = operator(&["operator.read"], trust);
+        ask.facts.platform = Some(platform.into());
+        ask.facts.device_family = Some(family.into());
+        ask
+    };
+    for (before, after, is_same) in [
+        ("iOS 18.4.0", "iOS 18.5.0", true),
+        ("ipados 18", "iPadOS 19", true),
+        ("android", "Android 16", true),
+        ("macOS 15.1", "macos 26.0", true),
+        ("iOS 18", "iPadOS 18", false),
+        ("iOS 18", "iosx 18", false),
+        ("linux 6", "linux 7", false),
+    ] {
+        let mut row = fresh();
+        come(&mut row, &on(before, "x", NEIGHBOUR)).unwrap();
+        let answer = come(&mut row, &on(after, "x", Trust::Stranger));
+        assert_eq!(answer.is_ok(), is_same, "{before}, {after}");
+        let stored = row.paired.as_ref().unwrap().facts.platform.as_deref();
+        assert_eq!(stored, Some(if is_same { after } else { before }));
+        row.pending = None;
+        let other = on(after, "y", Trust::Stranger);
+        assert_eq!(why(&mut row, &other), Reason::MetadataUpgrade, "another kind of device");
+    }
+}
+
+#[test]
+fn an_approval_keeps_a_token_that_is_enough_and_makes_one_where_it_is_not() {
+    let approved = |row: &mut DeviceRow| {
+        approve(row, &|_| true, &minter(), 9).unwrap();
+        row.paired.as_ref().unwrap().tokens["operator"].clone()
+    };
+    let all = ["operator.read", "operator.write"];
+    let mut row = fresh();
+    come(&mut row, &operator(&all, NEIGHBOUR)).unwrap();
+    let first = row.paired.as_ref().unwrap().tokens["operator"].clone();
+    let mut moved = operator(&["operator.read"], Trust::Stranger);
+    moved.facts.platform = Some("darwin".into());
+    assert_eq!(why(&mut row, &moved), Reason::MetadataUpgrade);
+    assert_eq!(approved(&mut row), first, "the device may have nothing else");
+    assert!(come(&mut row, &moved).is_ok());
+    moved.facts.scopes = names(&["operator.admin"]);
+    assert_eq!(why(&mut row, &moved), Reason::ScopeUpgrade);
+    let more = approved(&mut row);
+    assert!(more.hash != first.hash && more.scopes.contains(&"operator.admin".to_owned()));
+    row.paired.as_mut().unwrap().tokens.get_mut("operator").unwrap().revoked_at_ms = Some(1);
+    assert_eq!(why(&mut row, &moved), Reason::RoleUpgrade);
+    assert_ne!(approved(&mut row).hash, more.hash, "what was revoked is not given back");
+}
+
+#[test]
+fn a_neighbour_comes_in_either_role_first() {
+    for is_node_first in [true, false] {
+        let mut row = fresh();
+        let mut both = [ask(Role::Node, &[], NEIGHBOUR), operator(&["operator.write"], NEIGHBOUR)];
+        if !is_node_first {
+            both.reverse();
+        }
+        for ask in &both {
+            come(&mut row, ask).unwrap();
+        }
+        let more = operator(&["operator.admin"], NEIGHBOUR);
+        assert_eq!(why(&mut row, &more), Reason::ScopeUpgrade, "once it has the role");
+    }
+    let mut row = fresh();
+    come(&mut row, &ask(Role::Node, &[], NEIGHBOUR)).unwrap();
+    let far = operator(&["operator.read"], Trust::Stranger);
+    assert_eq!(why(&mut row, &far), Reason::RoleUpgrade, "from elsewhere a person is asked");
+}
+
+#[test]
+fn a_role_that_was_imported_without_a_token_is_no_new_one() {
+    let mut row = fresh();
+    come(&mut row, &operator(&["operator.read"], NEIGHBOUR)).unwrap();
+    row.paired.as_mut().unwrap().tokens.clear();
+    let more = operator(&["operator.admin"], NEIGHBOUR);
+    assert_eq!(why(&mut row, &more), Reason::RoleUpgrade, "more was never approved");
+    row.pending = None;
+    assert!(come(&mut row, &operator(&["operator.read"], NEIGHBOUR)).is_ok());
+}
+
+#[test]
 fn requests_of_one_device_are_one_request() {
     let mut row = fresh();
     let first = come(&mut row, &operator(&["operator.read"], Trust::Stranger)).unwrap_err().1;
@@ -195,22 +279,26 @@ proptest! {
         steps in proptest::collection::vec((some_scopes(), any::<bool>(), any::<bool>()), 1..8),
     ) {
         let mut row = fresh();
-        let mut approved: Option<Vec<String>> = None;
+        let mut approved: Vec<String> = Vec::new();
         for (scopes, is_near, is_node) in steps {
             let role = if is_node { Role::Node } else { Role::Operator };
             let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
             let trust = if is_near { NEIGHBOUR } else { Trust::Stranger };
             let request = ask(role, &scopes, trust);
+            let has = |row: &DeviceRow| {
+                row.paired.as_ref().is_some_and(|it| it.tokens.contains_key(role.as_str()))
+            };
+            let had_role = has(&row);
             let let_in = come(&mut row, &request).is_ok();
-            let limit = approved.get_or_insert_with(|| row.paired.as_ref().map(|it| it.facts.scopes.clone()).unwrap_or_default());
-            if row.paired.is_none() {
-                approved = None;
-                prop_assert!(!let_in);
-                continue;
+            prop_assert!(!let_in || had_role || is_near);
+            prop_assert_eq!(has(&row), let_in || had_role);
+            if let_in && !had_role {
+                approved.extend(request.facts.scopes.clone());
             }
-            prop_assert!(covers_all(limit, &row.paired.as_ref().unwrap().facts.scopes));
-            for token in row.paired.as_ref().unwrap().tokens.values() {
-                prop_assert!(covers_all(limit, &token.scopes));
+            let Some(paired) = &row.paired else { continue };
+            prop_assert!(covers_all(&approved, &paired.facts.scopes));
+            for token in paired.tokens.values() {
+                prop_assert!(covers_all(&approved, &token.scopes));
             }
         }
     }

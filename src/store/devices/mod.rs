@@ -134,11 +134,16 @@ pub struct SetupCode {
     pub issued_by: String,
     /// When it ends.
     pub expires_at_ms: u64,
+    /// Which device has used it, and what it got, as JSON.
+    pub taken_by: Option<String>,
 }
 
 /// A change of what is known of a device, made inside the transaction that
 /// reads and writes it.
 pub type DeviceEdit = Box<dyn FnOnce(&mut DeviceRow) + Send>;
+
+/// The same, by a setup code; answers what is noted as [`SetupCode::taken_by`].
+pub type CodeUse = Box<dyn FnOnce(&mut DeviceRow, &SetupCode) -> Option<String> + Send>;
 
 /// Devices as the rest of the program sees them. A request from before
 /// `pending_since` counts as gone.
@@ -161,8 +166,8 @@ pub trait DeviceStore: Send + Sync + 'static {
     fn devices(&self, pending_since: u64) -> StoreFuture<'_, Vec<DeviceRow>>;
 
     /// Changes what is known of a device; one of which nothing is known any
-    /// more is forgotten. False when there are too many for a new one, and
-    /// nothing was written.
+    /// more is forgotten, and one that is no longer paired is no node any more.
+    /// False when there are too many for a new one, and nothing was written.
     fn edit_device<'a>(
         &'a self,
         device_id: &'a str,
@@ -187,14 +192,18 @@ pub trait DeviceStore: Send + Sync + 'static {
     /// The setup code with this hash, if it is still good.
     fn setup_code<'a>(&'a self, hash: &'a str, now_ms: u64) -> StoreFuture<'a, Option<SetupCode>>;
 
-    /// Takes the setup code with this hash away; of many who want it one gets it.
-    fn take_setup_code<'a>(
+    /// Changes what is known of a device by the setup code with this hash, as
+    /// [`Self::edit_device`] does. Nothing happens when that code is not good any more.
+    fn use_setup_code<'a>(
         &'a self,
         hash: &'a str,
+        device_id: &'a str,
         now_ms: u64,
-    ) -> StoreFuture<'a, Option<SetupCode>>;
+        pending_since: u64,
+        code_use: CodeUse,
+    ) -> StoreFuture<'a, bool>;
 
-    /// Takes all setup codes away; answers how many were still good.
+    /// Takes all setup codes away; answers how many were still good, for any device.
     fn clear_setup_codes(&self, now_ms: u64) -> StoreFuture<'_, usize>;
 }
 
@@ -254,12 +263,18 @@ impl DeviceStore for SqliteStore {
         self.read_of("look up a setup code", hash, move |c, id| sql::code(c, id, now_ms))
     }
 
-    fn take_setup_code<'a>(
+    fn use_setup_code<'a>(
         &'a self,
         hash: &'a str,
+        device_id: &'a str,
         now_ms: u64,
-    ) -> StoreFuture<'a, Option<SetupCode>> {
-        self.write_of("use a setup code", hash, move |c, id| sql::take_code(c, id, now_ms))
+        pending_since: u64,
+        code_use: CodeUse,
+    ) -> StoreFuture<'a, bool> {
+        let device_id = device_id.to_owned();
+        self.write_of("use a setup code", hash, move |c, hash| {
+            sql::use_code(c, (hash, now_ms), (device_id, pending_since), code_use)
+        })
     }
 
     fn clear_setup_codes(&self, now_ms: u64) -> StoreFuture<'_, usize> {

@@ -4,9 +4,11 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::super::column::{signed, unsigned};
 use super::super::error::Fault;
-use super::{DeviceEdit, DeviceRow, MAX_PAIRED, MAX_PENDING, MAX_SETUP_CODES, SetupCode};
+use super::super::nodes::forget_node;
+use super::{CodeUse, DeviceRow, MAX_PAIRED, MAX_PENDING, MAX_SETUP_CODES, SetupCode};
 
 const SELECT: &str = "SELECT device_id, paired, pending FROM devices";
+const CODE: &str = "hash, granted, issued_by, expires_at, taken_by";
 
 /// The device with this id.
 pub fn by_id(c: &Connection, id: &str, since: u64) -> Result<Option<DeviceRow>, Fault> {
@@ -29,7 +31,12 @@ pub fn all(c: &Connection, since: u64) -> Result<Vec<DeviceRow>, Fault> {
 }
 
 /// Changes a device; false when there are too many for a new one.
-pub fn edit(c: &Connection, id: String, since: u64, edit: DeviceEdit) -> Result<bool, Fault> {
+pub fn edit(
+    c: &Connection,
+    id: String,
+    since: u64,
+    edit: Box<dyn FnOnce(&mut DeviceRow) + Send + '_>,
+) -> Result<bool, Fault> {
     let before = by_id(c, &id, since)?;
     let mut row = before.clone().unwrap_or(DeviceRow { device_id: id, ..DeviceRow::default() });
     edit(&mut row);
@@ -47,6 +54,9 @@ pub fn edit(c: &Connection, id: String, since: u64, edit: DeviceEdit) -> Result<
         if count(c, "pending")? >= MAX_PENDING {
             return Ok(false);
         }
+    }
+    if row.paired.is_none() && before.paired.is_some() {
+        forget_node(c, &row.device_id)?;
     }
     save(c, &row)?;
     Ok(true)
@@ -86,12 +96,13 @@ pub fn is_marked(c: &Connection, mark: &str) -> Result<bool, Fault> {
     Ok(c.prepare_cached("SELECT 1 FROM marks WHERE name = ?1")?.exists([mark])?)
 }
 
-/// Adds a code; false when there are too many.
+/// Adds a code; false when there are too many that were not used.
 pub fn add_code(c: &Connection, code: &SetupCode, now_ms: u64) -> Result<bool, Fault> {
     c.prepare_cached("DELETE FROM setup_codes WHERE expires_at <= ?1")?
         .execute([signed(now_ms)])?;
-    let known: i64 =
-        c.prepare_cached("SELECT COUNT(*) FROM setup_codes")?.query_row([], |row| row.get(0))?;
+    let known: i64 = c
+        .prepare_cached("SELECT COUNT(*) FROM setup_codes WHERE taken_by IS NULL")?
+        .query_row([], |row| row.get(0))?;
     if usize::try_from(known).unwrap_or(usize::MAX) >= MAX_SETUP_CODES {
         return Ok(false);
     }
@@ -102,23 +113,35 @@ pub fn add_code(c: &Connection, code: &SetupCode, now_ms: u64) -> Result<bool, F
     Ok(true)
 }
 
-/// A code that is still good.
+/// A code that is still good, if only for the device that has used it.
 pub fn code(c: &Connection, hash: &str, now_ms: u64) -> Result<Option<SetupCode>, Fault> {
-    let sql = "SELECT hash, granted, issued_by, expires_at FROM setup_codes
-               WHERE hash = ?1 AND expires_at > ?2";
-    Ok(c.prepare_cached(sql)?.query_row(params![hash, signed(now_ms)], read_code).optional()?)
+    let sql = format!("SELECT {CODE} FROM setup_codes WHERE hash = ?1 AND expires_at > ?2");
+    Ok(c.prepare_cached(&sql)?.query_row(params![hash, signed(now_ms)], read_code).optional()?)
 }
 
-/// The same, and it is gone.
-pub fn take_code(c: &Connection, hash: &str, now_ms: u64) -> Result<Option<SetupCode>, Fault> {
-    let sql = "DELETE FROM setup_codes WHERE hash = ?1 AND expires_at > ?2
-               RETURNING hash, granted, issued_by, expires_at";
-    Ok(c.prepare_cached(sql)?.query_row(params![hash, signed(now_ms)], read_code).optional()?)
+/// Changes a device by a code that is still good, and notes what became of the code.
+pub fn use_code(
+    c: &Connection,
+    (hash, now_ms): (&str, u64),
+    (id, since): (String, u64),
+    code_use: CodeUse,
+) -> Result<bool, Fault> {
+    let Some(code) = code(c, hash, now_ms)? else { return Ok(true) };
+    let mut taken_by = None;
+    let change = |row: &mut DeviceRow| taken_by = code_use(row, &code);
+    if !edit(c, id, since, Box::new(change))? {
+        return Ok(false);
+    }
+    if let Some(taken_by) = taken_by {
+        c.prepare_cached("UPDATE setup_codes SET taken_by = ?2 WHERE hash = ?1")?
+            .execute([hash, taken_by.as_str()])?;
+    }
+    Ok(true)
 }
 
-/// Takes all codes away; answers how many were still good.
+/// Takes all codes away; answers how many were still good for any device.
 pub fn clear_codes(c: &Connection, now_ms: u64) -> Result<usize, Fault> {
-    c.prepare_cached("DELETE FROM setup_codes WHERE expires_at <= ?1")?
+    c.prepare_cached("DELETE FROM setup_codes WHERE expires_at <= ?1 OR taken_by IS NOT NULL")?
         .execute([signed(now_ms)])?;
     Ok(c.prepare_cached("DELETE FROM setup_codes")?.execute([])?)
 }
@@ -153,6 +176,7 @@ fn read_code(row: &Row<'_>) -> rusqlite::Result<SetupCode> {
         grant: row.get(1)?,
         issued_by: row.get(2)?,
         expires_at_ms: unsigned(row.get(3)?),
+        taken_by: row.get(4)?,
     })
 }
 

@@ -64,25 +64,73 @@ fn a_request_goes_away_with_its_time_and_makes_room() {
     assert_eq!(sql::all(&c, 6).unwrap().len(), 2);
 }
 
-#[test]
-fn a_setup_code_is_good_once_and_not_for_ever() {
-    let c = database();
-    let code = |hash: &str, expires_at_ms| SetupCode {
+fn code(hash: &str, expires_at_ms: u64) -> SetupCode {
+    SetupCode {
         hash: hash.into(),
         grant: "{}".into(),
         issued_by: "x".into(),
         expires_at_ms,
+        taken_by: None,
+    }
+}
+
+#[test]
+fn a_setup_code_is_changed_together_with_its_device_and_is_not_good_for_ever() {
+    let c = database();
+    let uses = |id: &str, now_ms, note: &'static str| {
+        let change = move |row: &mut DeviceRow, code: &SetupCode| {
+            row.paired = Some(paired());
+            code.taken_by.is_none().then(|| note.to_owned())
+        };
+        assert!(sql::use_code(&c, ("a", now_ms), (id.into(), 0), Box::new(change)).unwrap());
+        sql::by_id(&c, id, 0).unwrap().is_some()
     };
     assert!(sql::add_code(&c, &code("a", 10), 0).unwrap());
-    assert_eq!(sql::take_code(&c, "a", 10).unwrap(), None, "too late");
+    assert!(!uses("late", 10, "late"));
     assert_eq!(sql::code(&c, "a", 9).unwrap(), Some(code("a", 10)));
-    assert_eq!(sql::take_code(&c, "a", 9).unwrap(), Some(code("a", 10)));
-    assert_eq!(sql::take_code(&c, "a", 9).unwrap(), None, "used");
+    assert!(uses("d", 9, "d"));
+    assert!(uses("e", 9, "e"));
+    let taken = Some(SetupCode { taken_by: Some("d".into()), ..code("a", 10) });
+    assert_eq!(sql::code(&c, "a", 9).unwrap(), taken, "it was seen by the second");
     for number in 0..MAX_SETUP_CODES {
         assert!(sql::add_code(&c, &code(&number.to_string(), 20), 0).unwrap());
     }
     assert!(!sql::add_code(&c, &code("more", 20), 0).unwrap());
     assert!(sql::add_code(&c, &code("more", 30), 20).unwrap(), "the others are over");
+}
+
+#[test]
+fn codes_that_were_used_are_cleared_as_well_and_not_counted() {
+    let c = database();
+    for hash in ["a", "b"] {
+        assert!(sql::add_code(&c, &code(hash, 10), 0).unwrap());
+    }
+    let take = |_: &mut DeviceRow, _: &SetupCode| Some("x".to_owned());
+    assert!(sql::use_code(&c, ("a", 1), ("d".into(), 0), Box::new(take)).unwrap());
+    assert_eq!(sql::clear_codes(&c, 1).unwrap(), 1);
+    assert_eq!(sql::code(&c, "a", 1).unwrap(), None);
+}
+
+#[test]
+fn a_device_that_is_removed_is_no_node_any_more() {
+    let c = database();
+    let nodes = || {
+        let count = |table: &str| format!("SELECT COUNT(*) FROM {table} WHERE node_id = 'd'");
+        ["nodes", "node_pairs", "node_work"]
+            .map(|table| c.query_row(&count(table), [], |row| row.get::<_, i64>(0)).unwrap())
+    };
+    c.execute_batch(
+        "INSERT INTO nodes (node_id) VALUES ('d');
+         INSERT INTO node_pairs (node_id, facts, token_hash, created_at, approved_at)
+         VALUES ('d', '{}', 'h', 1, 1);
+         INSERT INTO node_work (node_id, id, kind, body, created_at)
+         VALUES ('d', 'w', 'work', '{}', 1);",
+    )
+    .unwrap();
+    assert!(sql::edit(&c, "d".into(), 0, Box::new(|row| row.paired = Some(paired()))).unwrap());
+    assert_eq!(nodes(), [1, 1, 1]);
+    assert!(sql::edit(&c, "d".into(), 0, Box::new(|row| row.paired = None)).unwrap());
+    assert_eq!(nodes(), [0, 0, 0]);
 }
 
 #[test]

@@ -10,9 +10,10 @@ mod work;
 
 use serde::{Deserialize, Serialize};
 
+pub(super) use pairing::forget as forget_node;
 pub use pairing::{NodeAdmitted, NodeApproval, NodePairings};
-pub use traits::{NodeCheck, NodeStore};
-pub use work::{NodeAction, NodeDrain, NodeWork};
+pub use traits::{NodeCheck, NodeDone, NodeStore};
+pub use work::{ActionHolder, NodeAction, NodeDrain, NodeWork};
 
 /// What a node says of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -239,7 +239,8 @@ fn grant_nothing(connection: &Connection, node_id: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-pub(super) fn forget(connection: &Connection, node_id: &str) -> Result<(), Fault> {
+/// Forgets a node whose device is gone, with all that waits for it.
+pub(in crate::store) fn forget(connection: &Connection, node_id: &str) -> Result<(), Fault> {
     for table in ["nodes", "node_pairs", "node_requests", "node_work"] {
         connection
             .prepare_cached(&format!("DELETE FROM {table} WHERE node_id = ?1"))?

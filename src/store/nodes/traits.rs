@@ -1,14 +1,18 @@
 //! The part of [`Store`](crate::store::Store) that is about nodes.
 
 use super::{
-    KnownNode, NodeAction, NodeAdmitted, NodeApproval, NodeDrain, NodeFacts, NodePair,
-    NodePairRequest, NodePairings, NodeWork, pairing, work,
+    ActionHolder, KnownNode, NodeAction, NodeAdmitted, NodeApproval, NodeDrain, NodeFacts,
+    NodePair, NodePairRequest, NodePairings, NodeWork, pairing, work,
 };
+use crate::store::answers::KeptAnswer;
 use crate::store::sqlite::SqliteStore;
 use crate::store::traits::StoreFuture;
 
 /// Looks at a request inside the transaction that approves it; a text refuses.
 pub type NodeCheck = Box<dyn FnOnce(&NodePairRequest) -> Result<(), String> + Send>;
+
+/// What is answered to who asks again for a command that a node has done.
+pub type NodeDone = fn(&str, &NodeAction) -> KeptAnswer;
 
 /// Nodes, their pairing and what waits for them.
 pub trait NodeStore: Send + Sync + 'static {
@@ -69,9 +73,6 @@ pub trait NodeStore: Send + Sync + 'static {
     /// Takes an approval back; answers whether there was one.
     fn remove_node<'a>(&'a self, node_id: &'a str) -> StoreFuture<'a, bool>;
 
-    /// Forgets a node whose device is gone, with all that waits for it.
-    fn forget_node<'a>(&'a self, node_id: &'a str) -> StoreFuture<'a, ()>;
-
     /// Names an approved node, whatever it calls itself; answers whether there is
     /// one.
     fn rename_node<'a>(&'a self, node_id: &'a str, name: &'a str) -> StoreFuture<'a, bool>;
@@ -105,12 +106,27 @@ pub trait NodeStore: Send + Sync + 'static {
     ) -> StoreFuture<'a, NodeDrain>;
 
     /// Keeps a command for later; the same with the same key that waits stands
-    /// for it. Answers the one that waits; `None` when too many do.
+    /// for it, and is nobody's again. Answers the one that waits; `None` when too
+    /// many do.
     fn queue_node_action<'a>(
         &'a self,
         node_id: &'a str,
         action: NodeAction,
     ) -> StoreFuture<'a, Option<NodeAction>>;
+
+    /// Notes who has a command in hand that waits, by its key; answers it as it
+    /// was. What its node has fetched stays with that.
+    fn hold_node_action<'a>(
+        &'a self,
+        node_id: &'a str,
+        asked: (&'a str, &'a str),
+        holder: ActionHolder,
+        now_ms: u64,
+    ) -> StoreFuture<'a, Option<NodeAction>>;
+
+    /// Takes what waits out of the hand of callers, for the start: those of the last
+    /// process are gone.
+    fn let_go_of_node_actions(&self) -> StoreFuture<'_, ()>;
 
     /// Forgets a command that was done in another way, by the key that it waits
     /// under.
@@ -128,11 +144,21 @@ pub trait NodeStore: Send + Sync + 'static {
         now_ms: u64,
     ) -> StoreFuture<'a, Vec<NodeAction>>;
 
-    /// Forgets what a node has dealt with; answers how many commands still wait.
+    /// Gives a node those of these commands that nobody else has in hand.
+    fn pull_node_actions<'a>(
+        &'a self,
+        node_id: &'a str,
+        ids: Vec<String>,
+        now_ms: u64,
+    ) -> StoreFuture<'a, Vec<NodeAction>>;
+
+    /// Forgets what a node has dealt with, and keeps what `done` says of its
+    /// commands; answers how many of them still wait.
     fn ack_node<'a>(
         &'a self,
         node_id: &'a str,
         ids: Vec<String>,
+        done: NodeDone,
         now_ms: u64,
     ) -> StoreFuture<'a, usize>;
 }
@@ -205,10 +231,6 @@ impl NodeStore for SqliteStore {
         self.write_of("remove a node", node_id, pairing::remove)
     }
 
-    fn forget_node<'a>(&'a self, node_id: &'a str) -> StoreFuture<'a, ()> {
-        self.write_of("forget a node", node_id, pairing::forget)
-    }
-
     fn rename_node<'a>(&'a self, node_id: &'a str, name: &'a str) -> StoreFuture<'a, bool> {
         let name = name.to_owned();
         self.write_of("rename a node", node_id, move |c, id| pairing::rename(c, id, &name))
@@ -261,6 +283,23 @@ impl NodeStore for SqliteStore {
         })
     }
 
+    fn hold_node_action<'a>(
+        &'a self,
+        node_id: &'a str,
+        asked: (&'a str, &'a str),
+        holder: ActionHolder,
+        now_ms: u64,
+    ) -> StoreFuture<'a, Option<NodeAction>> {
+        let (command, key) = (asked.0.to_owned(), asked.1.to_owned());
+        self.write_of("hold a command for a node", node_id, move |c, id| {
+            work::hold_action(c, id, (&command, &key), holder, now_ms)
+        })
+    }
+
+    fn let_go_of_node_actions(&self) -> StoreFuture<'_, ()> {
+        Box::pin(self.database.write("let go of commands for nodes", work::let_go))
+    }
+
     fn drop_node_action<'a>(
         &'a self,
         node_id: &'a str,
@@ -281,14 +320,26 @@ impl NodeStore for SqliteStore {
         self.read_of("list commands for a node", node_id, move |c, id| work::actions(c, id, now_ms))
     }
 
-    fn ack_node<'a>(
+    fn pull_node_actions<'a>(
         &'a self,
         node_id: &'a str,
         ids: Vec<String>,
         now_ms: u64,
+    ) -> StoreFuture<'a, Vec<NodeAction>> {
+        self.write_of("give a node its commands", node_id, move |c, id| {
+            work::pull(c, id, &ids, now_ms)
+        })
+    }
+
+    fn ack_node<'a>(
+        &'a self,
+        node_id: &'a str,
+        ids: Vec<String>,
+        done: NodeDone,
+        now_ms: u64,
     ) -> StoreFuture<'a, usize> {
         self.write_of("forget what a node has done", node_id, move |c, id| {
-            work::ack(c, id, &ids, now_ms)
+            work::ack(c, id, &ids, done, now_ms)
         })
     }
 }

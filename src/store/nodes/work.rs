@@ -2,11 +2,14 @@
 //! the foreground.
 //!
 //! Promises: both outlast the process, expire and are bounded; nothing is taken
-//! away before the node has acknowledged it.
+//! away before the node has acknowledged it; of a node and a caller who asks
+//! again only one has a command in hand.
 
 use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
+use super::traits::NodeDone;
+use crate::store::answers;
 use crate::store::column::{signed, unsigned};
 use crate::store::error::Fault;
 
@@ -62,6 +65,22 @@ pub struct NodeAction {
     pub idempotency_key: String,
     /// When it was queued, in milliseconds since the epoch.
     pub enqueued_at_ms: u64,
+    /// Who has it in hand.
+    #[serde(default)]
+    pub held_by: ActionHolder,
+}
+
+/// Who has a command in hand that waits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ActionHolder {
+    /// Whoever takes it.
+    #[default]
+    Nobody,
+    /// Its node, which has fetched it and may have done it.
+    Node,
+    /// A caller for whom the node is asked again.
+    Caller,
 }
 
 pub(super) fn enqueue(
@@ -112,20 +131,72 @@ pub(super) fn queue_action(
 ) -> Result<Option<NodeAction>, Fault> {
     let now_ms = action.enqueued_at_ms;
     expire(connection, now_ms)?;
-    let waiting = actions(connection, node_id, now_ms)?;
-    let is_same = |it: &&NodeAction| {
-        (&it.command, &it.idempotency_key) == (&action.command, &action.idempotency_key)
-    };
-    if let Some(same) = waiting.iter().find(is_same) {
-        return Ok(Some(same.clone()));
+    let asked = (action.command.as_str(), action.idempotency_key.as_str());
+    if let Some(same) = hold_action(connection, node_id, asked, ActionHolder::Nobody, now_ms)? {
+        return Ok(Some(same));
     }
-    if waiting.len() >= MAX_ACTIONS {
+    if actions(connection, node_id, now_ms)?.len() >= MAX_ACTIONS {
         return Ok(None);
     }
     let body = serde_json::to_string(&action)?;
     let expires_at = Some(now_ms.saturating_add(ACTION_TTL_MS));
     insert(connection, node_id, "action", (&action.id, &body), now_ms, expires_at)?;
     Ok(Some(action))
+}
+
+/// Notes who has a command in hand, by the key that it waits under; answers it as it
+/// was. What its node has fetched stays with that.
+pub(super) fn hold_action(
+    connection: &Connection,
+    node_id: &str,
+    (command, key): (&str, &str),
+    holder: ActionHolder,
+    now_ms: u64,
+) -> Result<Option<NodeAction>, Fault> {
+    let waiting = actions(connection, node_id, now_ms)?;
+    let found = waiting.into_iter().find(|it| it.command == command && it.idempotency_key == key);
+    if let Some(action) = found.as_ref().filter(|it| it.held_by != ActionHolder::Node) {
+        hold(connection, node_id, action, holder)?;
+    }
+    Ok(found)
+}
+
+/// Gives a node those of these commands that nobody else has in hand.
+pub(super) fn pull(
+    connection: &Connection,
+    node_id: &str,
+    ids: &[String],
+    now_ms: u64,
+) -> Result<Vec<NodeAction>, Fault> {
+    let mut pulled = actions(connection, node_id, now_ms)?;
+    pulled.retain(|it| ids.contains(&it.id) && it.held_by != ActionHolder::Caller);
+    for action in &pulled {
+        hold(connection, node_id, action, ActionHolder::Node)?;
+    }
+    Ok(pulled)
+}
+
+fn hold(
+    connection: &Connection,
+    node_id: &str,
+    action: &NodeAction,
+    holder: ActionHolder,
+) -> Result<(), Fault> {
+    let body = serde_json::to_string(&NodeAction { held_by: holder, ..action.clone() })?;
+    connection
+        .prepare_cached("UPDATE node_work SET body = ?3 WHERE node_id = ?1 AND id = ?2")?
+        .execute([node_id, &action.id, &body])?;
+    Ok(())
+}
+
+/// Takes commands out of the hand of callers who went with the last process.
+pub(super) fn let_go(connection: &Connection) -> Result<(), Fault> {
+    connection.execute(
+        "UPDATE node_work SET body = json_set(body, '$.heldBy', 'nobody')
+         WHERE kind = 'action' AND body ->> '$.heldBy' = 'caller'",
+        [],
+    )?;
+    Ok(())
 }
 
 pub(super) fn drop_action(
@@ -155,11 +226,17 @@ pub(super) fn ack(
     connection: &Connection,
     node_id: &str,
     ids: &[String],
+    done: NodeDone,
     now_ms: u64,
 ) -> Result<usize, Fault> {
     let mut delete =
         connection.prepare_cached("DELETE FROM node_work WHERE node_id = ?1 AND id = ?2")?;
+    // One that has become too old meanwhile was done all the same.
+    let fetched = bodies::<NodeAction>(connection, node_id, "action", 0)?;
     for id in ids {
+        if let Some(action) = fetched.iter().find(|action| action.id == *id) {
+            answers::keep(connection, &done(node_id, action), now_ms)?;
+        }
         delete.execute([node_id, id])?;
     }
     Ok(actions(connection, node_id, now_ms)?.len())
@@ -227,6 +304,7 @@ fn expire(connection: &Connection, now_ms: u64) -> Result<(), Fault> {
 mod tests {
     use super::*;
     use crate::store::migrations::database;
+    use crate::store::{AnswerClaim, KeptAnswer};
 
     fn work(id: &str, kind: &str, priority: &str, expires_at_ms: Option<u64>) -> NodeWork {
         NodeWork {
@@ -245,7 +323,13 @@ mod tests {
             params_json: None,
             idempotency_key: format!("key-{id}"),
             enqueued_at_ms: 1,
+            held_by: ActionHolder::Nobody,
         }
+    }
+
+    fn done(node_id: &str, action: &NodeAction) -> KeptAnswer {
+        let key = format!("{node_id} {}", action.idempotency_key);
+        KeptAnswer { scope: "m", key, answer: action.id.clone() }
     }
 
     #[test]
@@ -271,8 +355,9 @@ mod tests {
         }
         assert_eq!(queue_action(&database, "n", action("more")).unwrap(), None);
         assert!(queue_action(&database, "m", action("more")).unwrap().is_some());
-        assert_eq!(ack(&database, "m", &["0".into()], 1).unwrap(), 1, "of another node");
-        assert_eq!(ack(&database, "n", &["0".into(), "nope".into()], 1).unwrap(), MAX_ACTIONS - 1);
+        let acked = |node: &str, ids: &[String]| ack(&database, node, ids, done, 1).unwrap();
+        assert_eq!(acked("m", &["0".into()]), 1, "of another node");
+        assert_eq!(acked("n", &["0".into(), "nope".into()]), MAX_ACTIONS - 1);
         let waiting = actions(&database, "n", 1).unwrap();
         assert_eq!(waiting.first().map(|it| it.id.as_str()), Some("1"));
         assert_eq!(actions(&database, "n", 2 + ACTION_TTL_MS).unwrap(), []);
@@ -305,5 +390,49 @@ mod tests {
         assert_eq!(actions(&database, "n", 1).unwrap().len(), 2, "neither is meant");
         drop_action(&database, "n", "canvas.eval", "key-a").unwrap();
         assert_eq!(actions(&database, "n", 1).unwrap(), [action("b")]);
+    }
+
+    #[test]
+    fn a_command_is_in_the_hand_of_its_node_or_of_who_asks_again_and_not_of_both() {
+        let database = database();
+        queue_action(&database, "n", action("a")).unwrap();
+        let hold = |holder| {
+            let asked = ("canvas.eval", "key-a");
+            let held = hold_action(&database, "n", asked, holder, 1).unwrap();
+            held.map(|action| action.held_by)
+        };
+        let pulled = || pull(&database, "n", &["a".into(), "b".into()], 1).unwrap().len();
+        assert_eq!(hold(ActionHolder::Caller), Some(ActionHolder::Nobody));
+        assert_eq!(pulled(), 0, "somebody asks for it just now");
+        queue_action(&database, "n", NodeAction { id: "b".into(), ..action("a") }).unwrap();
+        assert_eq!(pulled(), 1, "it waits again");
+        assert_eq!(hold(ActionHolder::Caller), Some(ActionHolder::Node));
+        assert_eq!(hold(ActionHolder::Nobody), Some(ActionHolder::Node), "it stays with its node");
+        assert_eq!(pulled(), 1, "which may ask for it again");
+    }
+
+    #[test]
+    fn a_caller_who_went_with_the_process_has_nothing_in_hand() {
+        let database = database();
+        for id in ["a", "b"] {
+            queue_action(&database, "n", action(id)).unwrap();
+        }
+        pull(&database, "n", &["b".into()], 1).unwrap();
+        let asked = ("canvas.eval", "key-a");
+        hold_action(&database, "n", asked, ActionHolder::Caller, 1).unwrap();
+        let_go(&database).unwrap();
+        let fetched = NodeAction { held_by: ActionHolder::Node, ..action("b") };
+        assert_eq!(actions(&database, "n", 1).unwrap(), [action("a"), fetched]);
+    }
+
+    #[test]
+    fn what_a_node_has_done_is_answered_from_then_on_also_to_who_asks_just_now() {
+        let database = database();
+        let claim = || answers::claim(&database, ("m", "n key-a"), 1).unwrap();
+        queue_action(&database, "n", action("a")).unwrap();
+        assert_eq!(claim(), AnswerClaim::New);
+        ack(&database, "n", &["a".into()], done, 2 + ACTION_TTL_MS).unwrap();
+        answers::settle(&database, ("m", "n key-a"), None).unwrap();
+        assert_eq!(claim(), AnswerClaim::Answered("a".into()));
     }
 }
