@@ -124,7 +124,7 @@ async fn answer_of(gateway: Arc<Gateway>, wire: Wire, request: Request) -> Respo
     let auth = gateway.auth.now();
     let peer = peer_of(wire.remote.ip(), &parts.headers, auth.vouchers().wanted_headers());
     if !is_upgrade(&parts) {
-        return http::answer(&gateway, &wire, &peer, &parts, body).await;
+        return http::answer(gateway, wire, peer, parts, body).await;
     }
     match http::upgrade(&gateway, &peer, &parts).await {
         Err(refusal) => return refusal,

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 
 use crate::agent::guardrails;
-use crate::agent::tools::{CallError, Tool, ToolContext, ToolKind, ToolScope, catalog};
+use crate::agent::tools::{CallError, Tool, ToolContext, ToolKind, ToolScope, Toolbox, catalog};
 use crate::config::ToolProfile;
 use crate::protocol::message::{ToolCall, ToolCallTag};
 use crate::protocol::methods::tools::{
@@ -14,7 +15,7 @@ use crate::protocol::methods::tools::{
 use crate::protocol::{ErrorShape, Scope};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{AgentId, SessionKey};
-use crate::support::{json, without_nulls};
+use crate::support::{hex, json, without_nulls};
 
 use super::sessions::unavailable;
 
@@ -119,47 +120,81 @@ pub async fn invoke(cx: Ctx, p: ToolsInvokeParams) -> Reply<Value> {
         let text = format!("agent id \"{named}\" does not match session agent \"{of_key}\"");
         return Ok(refused(&p.name, "validation_error", &text));
     }
-    let runs = Arc::clone(&services.runs);
-    let is_owner = cx.caller.principal.allows(Scope::Admin);
-    let (action, is_dry) = (p.action, p.dry_run.unwrap_or_default());
     let mut call = call_of(services.ids.uuid(), p.name, p.args.unwrap_or_default());
-    let work = async move {
-        let parts = runs.parts();
-        let entry = parts.sessions.entry(&key).await.map_err(unavailable)?;
-        let scope = ToolScope::of_session(parts, &key, entry.as_ref()).await;
-        let scope = scope.map_err(unavailable)?.by_client().owned(is_owner);
-        let agent = key.agent(&parts.keys.now());
-        let toolbox = parts.tools.toolbox(&parts.settings.now(), agent.as_str(), &scope).await;
-        if let Some(action) = action {
-            let tool = toolbox.find(&call.name);
-            add_action(&mut call.arguments, tool, &action);
+    let toolbox = toolbox(&cx, &key).await?;
+    if let Some(action) = p.action {
+        let tool = toolbox.find(&call.name);
+        add_action(&mut call.arguments, tool, &action);
+    }
+    // Who may not call it now is told no answer of an earlier call either.
+    match toolbox.check(&call) {
+        Ok((tool, _)) if p.dry_run == Some(true) && tool.kind() != ToolKind::Reads => {
+            let text = "this tool changes something, so it cannot be called with dryRun";
+            return Ok(refused(&call.name, "validation_error", text));
         }
-        let cx = ToolContext::new(Arc::clone(&runs), key.clone(), parts.agent_of(&key));
-        let cx = cx.owned(is_owner);
-        Ok(match toolbox.check(&call) {
-            Ok((tool, _)) if is_dry && tool.kind() != ToolKind::Reads => {
-                let text = "this tool changes something, so it cannot be called with dryRun";
-                refused(&call.name, "validation_error", text)
-            }
-            Ok((tool, _)) => {
-                let output = guardrails::call(&cx, &toolbox, &call).await;
-                if let Some(usage) = &output.usage {
-                    runs.pay_for(&key, usage).await;
-                }
-                match (guardrails::refusal(&output), output.error_line()) {
-                    (Some(reason), _) => refused(&call.name, "forbidden", reason),
-                    (None, Some(text)) => refused(&call.name, "internal_error", &text),
-                    (None, None) => json!({"ok": true, "toolName": call.name,
-                        "output": output.to_wire(), "source": tool.source().word()}),
-                }
-            }
-            Err(CallError::Unknown(name)) => {
-                refused(&call.name, "not_found", &format!("Tool not available: {name}"))
-            }
-            Err(CallError::Invalid(text)) => refused(&call.name, "validation_error", &text),
-        })
+        Ok(_) => {}
+        Err(CallError::Unknown(name)) => {
+            let text = format!("Tool not available: {name}");
+            return Ok(refused(&call.name, "not_found", &text));
+        }
+        Err(CallError::Invalid(text)) => {
+            return Ok(refused(&call.name, "validation_error", &text));
+        }
+    }
+    let print = print_of(&call, &key, is_owner(&cx));
+    let work = {
+        let (cx, print) = (cx.clone(), print.clone());
+        async move {
+            let answer = called(&cx, &key, &toolbox, &call).await;
+            Ok(json!({"call": print, "answer": answer}))
+        }
     };
-    cx.once("tools.invoke", p.idempotency_key, work).await
+    // What others call theirs is another key.
+    let whose = cx.caller.principal.device().unwrap_or("gateway");
+    let once = p.idempotency_key.map(|key| format!("{whose} {key}"));
+    let mut kept = cx.once("tools.invoke", once, work).await?;
+    if kept["call"] != print {
+        return Err(ErrorShape::invalid("idempotencyKey was used for another call"));
+    }
+    Ok(kept["answer"].take())
+}
+
+/// The tools that the caller may call in a session.
+async fn toolbox(cx: &Ctx, key: &SessionKey) -> Reply<Toolbox> {
+    let parts = cx.services.runs.parts();
+    let entry = parts.sessions.entry(key).await.map_err(unavailable)?;
+    let scope = ToolScope::of_session(parts, key, entry.as_ref()).await;
+    let scope = scope.map_err(unavailable)?.by_client().owned(is_owner(cx));
+    let agent = key.agent(&parts.keys.now());
+    Ok(parts.tools.toolbox(&parts.settings.now(), agent.as_str(), &scope).await)
+}
+
+/// Calls a tool that is there, for the caller.
+async fn called(cx: &Ctx, key: &SessionKey, toolbox: &Toolbox, call: &ToolCall) -> Value {
+    let runs = &cx.services.runs;
+    let context = ToolContext::new(Arc::clone(runs), key.clone(), runs.parts().agent_of(key));
+    let output = guardrails::call(&context.owned(is_owner(cx)), toolbox, call).await;
+    if let Some(usage) = &output.usage {
+        runs.pay_for(key, usage).await;
+    }
+    let source = toolbox.find(&call.name).map(|tool| tool.source().word());
+    match (guardrails::refusal(&output), output.error_line()) {
+        (Some(reason), _) => refused(&call.name, "forbidden", reason),
+        (None, Some(text)) => refused(&call.name, "internal_error", &text),
+        (None, None) => json!({"ok": true, "toolName": call.name, "output": output.to_wire(),
+            "source": source}),
+    }
+}
+
+fn is_owner(cx: &Ctx) -> bool {
+    cx.caller.principal.allows(Scope::Admin)
+}
+
+/// Tells calls apart, in whatever order their arguments come.
+fn print_of(call: &ToolCall, key: &SessionKey, is_owner: bool) -> String {
+    let mut asked = json!([call.name, call.arguments, key.as_str(), is_owner]);
+    asked.sort_all_objects();
+    hex(Sha256::digest(asked.to_string()))
 }
 
 fn refused(tool: &str, code: &str, message: &str) -> Value {
@@ -188,7 +223,7 @@ fn call_of(id: String, name: String, args: Vec<(String, Value)>) -> ToolCall {
 }
 
 /// The agent that is named, which must be configured.
-fn configured(cx: &Ctx, written: Option<&str>) -> Reply<AgentId> {
+pub(super) fn configured(cx: &Ctx, written: Option<&str>) -> Reply<AgentId> {
     let services = &cx.services;
     let agent = written.map(AgentId::normalize);
     let agent = agent.unwrap_or_else(|| services.keys.now().default_agent.clone());

@@ -6,6 +6,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{StatusCode, header, request};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use crate::auth::{HttpCaller, Peer, Principal};
 use crate::bus::Subscriber;
@@ -14,6 +15,8 @@ use crate::protocol::{Profile, Scope, Version};
 use crate::registry::{Caller, Ctx, Reply, Services};
 use crate::support::{json, strict_json};
 
+use super::attending::Attending;
+use super::body::Pace;
 use super::manner::{Manner, json_answer};
 use super::pattern::PathValues;
 use super::query;
@@ -42,6 +45,8 @@ pub struct Asked<'a> {
     pub footing: Footing,
     /// Its body.
     pub body: Body,
+    /// Cancelled when whoever asks has gone away before the answer.
+    pub gone: CancellationToken,
 }
 
 impl Asked<'_> {
@@ -118,8 +123,16 @@ impl Asked<'_> {
     /// # Errors
     /// The answer to a body that is too large or too slow.
     pub async fn bytes(&mut self, limit: u64) -> Result<Bytes, Response> {
-        let (manner, body) = (self.manner, std::mem::take(&mut self.body));
-        let read = body::read(&self.parts.headers, body, limit).await;
+        let (manner, headers) = (self.manner, &self.parts.headers);
+        let (body, pace) = (std::mem::take(&mut self.body), Pace::of(self.caller.proof));
+        let reading = body::read(headers, body, limit, pace);
+        let read = if pace.may_be_long(headers) {
+            let (attending, _cx) = self.attend().await;
+            let read = attending.unless_cut(reading).await;
+            read.ok_or_else(|| Attending::cut(manner))?
+        } else {
+            reading.await
+        };
         read.map_err(|why| why.answer(manner, limit))
     }
 
@@ -165,6 +178,7 @@ pub fn cx_with(services: &Arc<Services>, subscriber: Arc<Subscriber>) -> Ctx {
         place: None,
         is_webchat: false,
         is_dashboard: false,
+        is_retrying: false,
         key_names: Arc::default(),
     };
     Ctx::new(Arc::clone(services), caller)

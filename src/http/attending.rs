@@ -1,13 +1,15 @@
 //! Requests that take long.
 //!
 //! Promises: one ends with what let it in, as connections do: when a device is
-//! removed, its token is taken away, or the gateway's secret becomes another one.
+//! removed, its token is taken away, or the gateway's secret becomes another one; and
+//! when whoever asks goes away before the answer.
 
 use std::sync::Arc;
 
 use axum::http::StatusCode;
 use axum::response::Response;
 use futures_util::FutureExt;
+use tokio_util::sync::CancellationToken;
 
 use crate::bus::Subscriber;
 use crate::gateway::Gateway;
@@ -21,6 +23,7 @@ use super::manner::Manner;
 pub struct Attending {
     gateway: Arc<Gateway>,
     subscriber: Arc<Subscriber>,
+    gone: CancellationToken,
 }
 
 impl Asked<'_> {
@@ -29,10 +32,11 @@ impl Asked<'_> {
     pub fn attend(&self) -> impl Future<Output = (Attending, Ctx)> + Send + use<> {
         let (gateway, footing) = (Arc::clone(self.gateway), self.footing.clone());
         let subscriber = subscriber(&gateway.services, &self.caller.principal, &[]);
+        let gone = self.gone.clone();
         async move {
             gateway.hub.attend(Arc::clone(&subscriber));
             let cx = cx_with(&gateway.services, Arc::clone(&subscriber));
-            let attending = Attending { gateway, subscriber };
+            let attending = Attending { gateway, subscriber, gone };
             // What happened before the hub knew of it.
             footing.look_again(&attending.gateway, &attending.subscriber).await;
             (attending, cx)
@@ -41,12 +45,16 @@ impl Asked<'_> {
 }
 
 impl Attending {
-    /// What `work` comes to; `None` when whoever asks is let in no more.
+    /// What `work` comes to; `None` when whoever asks is let in no more, or has gone.
     pub async fn unless_cut<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        self.subscriber.outbox.unless_cut(work).await
+        tokio::select! {
+            biased;
+            done = self.subscriber.outbox.unless_cut(work) => done,
+            () = self.gone.cancelled() => None,
+        }
     }
 
-    /// Whether whoever asks is let in no more. Nothing else is to be awaited then.
+    /// Whether whoever asks is let in no more, or has gone. Nothing else is to be awaited then.
     pub fn is_cut(&self) -> bool {
         self.unless_cut(std::future::pending::<()>()).now_or_never().is_some()
     }

@@ -7,7 +7,7 @@ use crate::channels::{Channels, HookAnswer, HookRefusal, HookRequest};
 use crate::gateway::Gateway;
 
 use super::Asked;
-use super::body::{self, Unread};
+use super::body::{self, Pace, Unread};
 use super::manner::later;
 
 /// What is told while others send large bodies.
@@ -54,7 +54,8 @@ pub(super) async fn answer(asked: Asked<'_>) -> Response {
             Some((paid, room))
         }
     };
-    let body = match body::read(&parts.headers, body, limit).await {
+    let pace = if unproven.is_some() { Pace::Hasty } else { Pace::Steady };
+    let body = match body::read(&parts.headers, body, limit, pace).await {
         Ok(body) => body,
         Err(why) => return unread(why, limit),
     };

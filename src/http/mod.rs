@@ -3,8 +3,9 @@
 //! Owns: which path is whose, in one table (`routes`). Promises: a request is
 //! answered by a route of that table or not at all; no page that is not allowed
 //! reaches one that takes no proof of its own; a body has a bound of bytes and
-//! of time, and is read for a path that somebody has only. Must not: know what
-//! a request means.
+//! of time, and is read for a path that somebody has only; what changes something
+//! is done to its end, though whoever asks goes away. Must not: know what a request
+//! means.
 
 mod about;
 mod asked;
@@ -38,9 +39,10 @@ mod webhooks;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::request;
+use axum::http::{StatusCode, request};
 use axum::response::Response;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use crate::auth::{HttpCaller, Peer};
@@ -60,17 +62,33 @@ pub use sockets::{OpenAsked, SocketEntry, SocketRoute, upgrade};
 pub use ui::Tickets;
 pub use uploads::Places as UploadPlaces;
 
-/// The answer to a request.
+/// The answer to a request. When whoever asks goes away, reading ends at once; what
+/// may change something hears of it ([`Attending`]), and is not cut off in its middle.
 pub async fn answer(
-    gateway: &Arc<Gateway>,
-    wire: &Wire,
-    peer: &Peer,
-    parts: &request::Parts,
+    gateway: Arc<Gateway>,
+    wire: Wire,
+    peer: Peer,
+    parts: request::Parts,
     body: Body,
 ) -> Response {
     let id = request_id::of(&parts.headers, &*gateway.services.ids);
-    let answering = Box::pin(answer_marked(gateway, wire, peer, parts, body));
-    request_id::named(answering.instrument(marks::request(&id)).await, &id)
+    let (tasks, is_reading) = (gateway.services.tasks.clone(), body::is_unwanted(&parts.method));
+    let gone = CancellationToken::new();
+    let going = gone.clone().drop_guard();
+    let answering = async move { answer_marked(&gateway, &wire, &peer, &parts, body, gone).await };
+    let answering = Box::pin(answering.instrument(marks::request(&id)));
+    let answer = if is_reading {
+        answering.await
+    } else {
+        tasks.spawn("http", answering).await.ok().flatten().unwrap_or_else(broken)
+    };
+    going.disarm();
+    request_id::named(answer, &id)
+}
+
+/// The answer where a route has panicked.
+fn broken() -> Response {
+    Manner::Recorded.error(StatusCode::INTERNAL_SERVER_ERROR, "internal error")
 }
 
 async fn answer_marked(
@@ -79,6 +97,7 @@ async fn answer_marked(
     peer: &Peer,
     parts: &request::Parts,
     body: Body,
+    gone: CancellationToken,
 ) -> Response {
     let began = Instant::now();
     let (body, reading) = body::watched(body);
@@ -88,12 +107,15 @@ async fn answer_marked(
     let answer = if let Some(answer) = cors.preflight(parts, &found) {
         answer
     } else {
-        let answering = Box::pin(of_route(gateway, wire, peer, parts, body, found));
+        let answering = Box::pin(of_route(gateway, wire, peer, parts, (body, gone.clone()), found));
         let answered = traces::within(watch.context(), answering).await;
         let answer = answered.unwrap_or_else(|refusal| refusal);
         Box::pin(packed::packed(parts, entry, answer)).await
     };
-    watch.end(&answer);
+    // Who has gone away hears no answer: there is none to count.
+    if !gone.is_cancelled() {
+        watch.end(&answer);
+    }
     let answer = reading.ended(wire, &parts.headers, answer);
     let status = answer.status().as_u16();
     // Not the address: there may be a credential in it, or a name of a session.
@@ -108,7 +130,7 @@ async fn of_route(
     wire: &Wire,
     peer: &Peer,
     parts: &request::Parts,
-    body: Body,
+    (body, gone): (Body, CancellationToken),
     found: Found,
 ) -> Result<Response, Response> {
     let manner = found.manner();
@@ -140,7 +162,7 @@ async fn of_route(
         }
         None => (HttpCaller::nobody(), Footing::new(gateway.auth.now(), None)),
     };
-    let asked = Asked { gateway, wire, peer, parts, path, manner, caller, footing, body };
+    let asked = Asked { gateway, wire, peer, parts, path, manner, caller, footing, body, gone };
     Ok(metrics::of_route(route.place, (route.answer)(asked).await))
 }
 

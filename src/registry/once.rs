@@ -50,17 +50,7 @@ impl Ctx {
             store.settle_answer(method, &key, kept).await.map_err(unavailable)?;
             answer
         });
-        self.to_its_end(method, doing).await
-    }
-
-    /// Does `work` to its end, though the caller goes away: what a request of HTTP waits
-    /// for is dropped with it. `method` is who does it, for the log.
-    pub async fn to_its_end<T: Send + 'static>(
-        &self,
-        method: &'static str,
-        work: impl Future<Output = Reply<T>> + Send + 'static,
-    ) -> Reply<T> {
-        let doing = traces::within(traces::current(), work);
+        let doing = traces::within(traces::current(), doing);
         let doing = self.services.tasks.spawn(method, doing);
         doing.await.ok().flatten().unwrap_or_else(|| Err(failed(method)))
     }

@@ -26,6 +26,9 @@ const LIFE: Duration = Duration::from_hours(24);
 /// It is removed so much later: a message that was checked in time is accepted
 /// by then.
 const GRACE: Duration = Duration::from_hours(1);
+/// So many files that messages took may be named by others: each has a record. Of more
+/// the oldest are forgotten, which nobody names any more but a flood.
+const TAKEN_MAX: usize = 10_000;
 /// Most bytes of an id; ours are shorter.
 const ID_MAX: usize = 200;
 
@@ -51,12 +54,12 @@ pub struct Upload {
     pub expires_at_ms: u64,
 }
 
-/// What is there.
+/// The files that no message took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stock {
-    /// Records of files.
+    /// How many.
     pub count: usize,
-    /// Bytes of files that no message took.
+    /// Their bytes.
     pub bytes: u64,
 }
 
@@ -123,29 +126,41 @@ impl Uploads {
         Ok(bytes)
     }
 
-    /// Removes what has been there for long enough; answers what is left.
+    /// Removes what has been there for long enough, and the oldest of too many records;
+    /// answers what no message took.
     ///
     /// # Errors
     /// When the folder cannot be read, or something stays that should not.
     pub fn tidy(&self, now_ms: u64) -> io::Result<Stock> {
         let life = millis(LIFE + GRACE);
-        let mut stock = Stock::default();
+        let mut taken = Vec::new();
         for entry in entries(&self.folder.join("records"))? {
             let (entry, facts) = entry?;
+            let name = entry.file_name();
+            let id = name.to_str().and_then(|name| name.strip_suffix(".json"));
+            let file = id.map(|id| self.file(id));
             // The time of the record is the one of the upload.
-            let made = facts.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
-            if millis(made).saturating_add(life) > now_ms {
-                stock.count += 1;
+            let made = millis(facts.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default());
+            if made.saturating_add(life) > now_ms {
+                if file.is_some_and(|file| !file.exists()) {
+                    taken.push((made, entry.path()));
+                }
                 continue;
             }
             // The record goes last: no file stays without one.
-            let name = entry.file_name();
-            if let Some(id) = name.to_str().and_then(|name| name.strip_suffix(".json")) {
-                remove(&self.file(id))?;
+            if let Some(file) = file {
+                remove(&file)?;
             }
             remove(&entry.path())?;
         }
+        taken.sort_unstable();
+        let excess = taken.len().saturating_sub(TAKEN_MAX);
+        for (_, record) in taken.iter().take(excess) {
+            remove(record)?;
+        }
+        let mut stock = Stock::default();
         for entry in entries(&self.folder.join("files"))? {
+            stock.count += 1;
             stock.bytes = stock.bytes.saturating_add(entry?.1.len());
         }
         Ok(stock)
@@ -375,7 +390,27 @@ mod tests {
             assert_eq!(fs::read(media.path("a---1.txt")).unwrap(), b"hello file");
             assert_eq!(media.uploads().beginning("a---1.txt", 99).unwrap(), b"hello file");
             assert_eq!(files(&media), ["records/a---1.txt.json"]);
+            let now = millis(SystemTime::UNIX_EPOCH.elapsed().unwrap());
+            assert_eq!(media.uploads().tidy(now).unwrap(), Stock::default());
         }
+    }
+
+    #[test]
+    fn of_files_that_messages_took_the_newest_stay_known() {
+        let (_home, media) = home();
+        let uploads = media.uploads();
+        let waits = uploaded(&media, "waits", 0);
+        let old = UNIX_EPOCH + Duration::from_hours(24 * 365);
+        for number in 0..TAKEN_MAX + 2 {
+            let record = File::create(uploads.record(&format!("taken-{number}"))).unwrap();
+            record.set_modified(old + Duration::from_secs(number as u64)).unwrap();
+        }
+        File::open(uploads.record("waits")).unwrap().set_modified(old).unwrap();
+        let stock = Stock { count: 1, bytes: waits.bytes };
+        assert_eq!(uploads.tidy(millis(Duration::from_hours(24 * 365))).unwrap(), stock);
+        let is_known = |id: &str| uploads.record(id).exists();
+        assert_eq!(["taken-0", "taken-1", "taken-2"].map(is_known), [false, false, true]);
+        assert!(is_known("waits"), "no message took it");
     }
 
     #[test]

@@ -4,6 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
+use clawgate::config::edit::ValuePath;
+use clawgate::config::keys;
 use serde_json::Value;
 
 use super::{is_valid, read};
@@ -61,6 +63,30 @@ fn nginx_passes_upgrades_on_and_believes_no_header_of_a_client() {
     {
         assert!(text.contains(line), "{line}");
     }
+}
+
+/// How long nginx waits for a byte, in seconds.
+fn read_timeout(sample: &str) -> u64 {
+    let lines = sample.lines().map(str::trim);
+    let mut values = lines.filter_map(|line| line.strip_prefix("proxy_read_timeout "));
+    let value = values.next().expect("60 seconds are too few").trim_end_matches(';').to_owned();
+    assert_eq!(values.next(), None, "one for all that is asked");
+    let (number, unit) = value.split_at(value.len() - 1);
+    let unit = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        other => panic!("what is a {other}?"),
+    };
+    number.parse::<u64>().unwrap() * unit
+}
+
+#[test]
+fn nginx_waits_for_an_answer_longer_than_a_run_may_take() {
+    let path: ValuePath = "agents.defaults.timeoutSeconds".parse().unwrap();
+    let key = keys::find(path.steps()).and_then(|found| found.key).expect("there is such a key");
+    let of_a_run: u64 = key.default.parse().unwrap();
+    assert!(read_timeout(&read("config/nginx.conf")) > of_a_run);
 }
 
 #[test]

@@ -4,8 +4,8 @@
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::stage::{Api, admin, ask, call, config, refusal, scripted, text_of};
-use crate::support::{Gateway, GatewayOptions, MockProvider};
+use crate::stage::{Api, admin, ask, call, config, history, refusal, scripted, text_of};
+use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
 /// A gateway with these `tools` and agents.
 async fn gateway(tools: Value, agents: Value) -> (Gateway, MockProvider) {
@@ -22,11 +22,15 @@ fn names(payload: &Value) -> Vec<&str> {
     tools.map(|tool| tool["id"].as_str().unwrap()).collect()
 }
 
-/// Names of the tools that the model was offered last.
+/// Names of the tools that the model was offered last, by either API.
 fn offered(mock: &MockProvider) -> Vec<String> {
     let last = mock.requests().pop().unwrap();
     let tools = last.body["tools"].as_array().cloned().unwrap_or_default();
-    tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
+    let names = tools.iter().map(|tool| {
+        let name = tool["function"]["name"].as_str().or(tool["name"].as_str());
+        name.unwrap().to_owned()
+    });
+    names.collect()
 }
 
 #[tokio::test]
@@ -111,7 +115,7 @@ async fn a_call_with_a_key_is_done_once_also_across_a_restart() {
     // What a kill in the middle of a call leaves.
     database
         .execute(
-            "INSERT INTO answers (scope, key, created_at) VALUES ('tools.invoke', 'k-2', 1e13)",
+            "INSERT INTO answers (scope, key, created_at) VALUES ('tools.invoke', 'gateway k-2', 1e13)",
             [],
         )
         .unwrap();
@@ -141,4 +145,47 @@ async fn the_model_is_offered_what_the_policy_allows_and_cannot_call_the_rest() 
     let result = history["messages"].as_array().unwrap().iter();
     let result: Vec<_> = result.filter(|message| message["role"] == "toolResult").collect();
     assert_eq!(result[0]["content"][0]["text"], "Tool session_status not found");
+}
+
+/// The text of the last result of a tool in a session.
+async fn last_result(client: &mut WsClient, session: &str) -> String {
+    let all = history(client, session).await;
+    text_of(all.iter().rfind(|message| message["role"] == "toolResult").expect("a result"))
+}
+
+#[tokio::test]
+async fn the_rules_for_a_model_hold_whenever_it_answers() {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["agents"]["defaults"]["model"]["fallbacks"] = json!(["mocka/mock-think"]);
+    let denied = json!({"deny": ["session_status", "process"]});
+    config["tools"]["byProvider"] = json!({ "mocka": denied });
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let looks = "@mock tool name=session_status then=done";
+    ask(&mut client, "one", looks, "run-1").await;
+    assert_ne!(last_result(&mut client, "one").await, "Tool session_status not found");
+
+    // By the wish of one run.
+    let params = json!({"message": looks, "sessionKey": "agent:main:two", "idempotencyKey": "run-2",
+        "model": "mocka/mock-think"});
+    call(&mut client, "agent", params).await;
+    let end = call(&mut client, "agent.wait", json!({"runId": "run-2"})).await;
+    assert_eq!(end["status"], "ok", "{end}");
+    assert_eq!(last_result(&mut client, "agent:main:two").await, "Tool session_status not found");
+    assert!(!offered(&mock).contains(&"session_status".to_owned()));
+
+    // Where the model that was asked first had them.
+    mock.fail("mock-1", 400, "no");
+    ask(&mut client, "three", looks, "run-3").await;
+    assert_eq!(last_result(&mut client, "three").await, "Tool session_status not found");
+    assert!(!offered(&mock).contains(&"session_status".to_owned()));
+    // Nor are they shown to it, from its first answer on.
+    let asked = mock.requests().into_iter().filter(|it| it.body["model"] == "mock-think");
+    let shown = asked.filter(|it| it.body["tools"].to_string().contains("\"session_status\""));
+    assert_eq!(shown.count(), 0);
+    let args = json!({"command": "sleep 0.3; echo over", "background": true});
+    let runs = format!("@mock tool name=exec args={args} then=done");
+    ask(&mut client, "four", &runs, "run-4").await;
+    assert_eq!(last_result(&mut client, "four").await, "over");
 }

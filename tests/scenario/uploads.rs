@@ -427,6 +427,17 @@ async fn some_upload_side_by_side_and_no_one_takes_all_places_or_all_room() {
 }
 
 #[tokio::test]
+async fn files_that_messages_took_are_in_nobodys_way() {
+    let (gateway, _mock) = gateway(json!({})).await;
+    upload(&gateway, PATH, "text/plain", "x").await;
+    let records = gateway.state_dir().join("media/uploads/records");
+    for number in 0..1000 {
+        std::fs::write(records.join(format!("taken-{number}.json")), "{}").unwrap();
+    }
+    upload(&gateway, PATH, "text/plain", "x").await;
+}
+
+#[tokio::test]
 async fn a_body_that_does_not_come_on_is_given_up() {
     let (gateway, _mock) = gateway(json!({})).await;
     let mut tcp = open(&gateway, PATH, SECRET, "Content-Length: 1000000\r\n").await;

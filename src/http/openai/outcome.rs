@@ -26,17 +26,24 @@ pub struct Answered {
 }
 
 /// Why there is no answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failed {
     /// Whose fault it is.
     pub status: StatusCode,
     /// In words.
     pub message: &'static str,
+    /// What was said before somebody stopped it.
+    pub said: String,
 }
 
 impl Failed {
+    /// One that has said nothing.
+    pub const fn new(status: StatusCode, message: &'static str) -> Self {
+        Self { status, message, said: String::new() }
+    }
+
     /// `{message, type}`.
-    pub fn error(self) -> Value {
+    pub fn error(&self) -> Value {
         json!({"message": self.message, "type": openai_word(self.status)})
     }
 
@@ -48,7 +55,7 @@ impl Failed {
     /// An answer that tells of it. Whatever the run did before it failed is done, so
     /// nobody is to begin another one without having thought about it. Who is let in
     /// no more learns nothing of the run.
-    pub fn told_by(self, answer: Response) -> Response {
+    pub fn told_by(&self, answer: Response) -> Response {
         match self.status {
             StatusCode::UNAUTHORIZED => answer,
             _ => last_answer(answer),
@@ -66,18 +73,14 @@ pub fn last_answer(answer: Response) -> Response {
 /// # Errors
 /// When it has no answer.
 pub fn of(report: &RunReport) -> Result<Answered, Failed> {
-    let failed = |status, message| Err(Failed { status, message });
+    let progress = &report.progress;
     match &report.end {
         // What the provider said is in the log: it may be about the gateway's keys.
-        RunEnd::Failed(_) => failed(StatusCode::INTERNAL_SERVER_ERROR, "internal error"),
-        RunEnd::Aborted(AbortReason::Timeout) => {
-            failed(StatusCode::GATEWAY_TIMEOUT, "the run took too long")
+        RunEnd::Failed(_) => Err(Failed::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error")),
+        RunEnd::Aborted(reason) => {
+            Err(Failed { said: progress.text.to_string(), ..stopped(*reason) })
         }
-        RunEnd::Aborted(AbortReason::Shutdown) => {
-            failed(StatusCode::SERVICE_UNAVAILABLE, "the gateway stops")
-        }
-        RunEnd::Answered | RunEnd::Aborted(_) => {
-            let progress = &report.progress;
+        RunEnd::Answered => {
             let answer = progress.answer.as_ref();
             Ok(Answered {
                 text: progress.text.to_string(),
@@ -85,6 +88,21 @@ pub fn of(report: &RunReport) -> Result<Answered, Failed> {
                 used: answer.map(|answer| answer.used.clone()).unwrap_or_default(),
                 is_cut: answer.is_some_and(|answer| answer.stop_reason == "length"),
             })
+        }
+    }
+}
+
+/// What a run came to that was stopped.
+const fn stopped(why: AbortReason) -> Failed {
+    match why {
+        AbortReason::Timeout => Failed::new(StatusCode::GATEWAY_TIMEOUT, "the run took too long"),
+        AbortReason::Shutdown => Failed::new(StatusCode::SERVICE_UNAVAILABLE, "the gateway stops"),
+        // A status after which no client begins by itself what somebody has stopped.
+        AbortReason::Rpc | AbortReason::Stop => {
+            Failed::new(StatusCode::GONE, "the run was stopped")
+        }
+        AbortReason::Interrupt => {
+            Failed::new(StatusCode::GONE, "a newer message took the place of this one")
         }
     }
 }
@@ -100,9 +118,9 @@ mod tests {
 
     #[test]
     fn what_a_run_has_done_is_not_to_be_done_again_by_a_client() {
-        for (status, told) in [(500, true), (503, true), (504, true), (401, false)] {
+        for (status, told) in [(410, true), (500, true), (503, true), (504, true), (401, false)] {
             let status = StatusCode::from_u16(status).unwrap();
-            let answer = Failed { status, message: "x" }.answer();
+            let answer = Failed::new(status, "x").answer();
             let header = answer.headers().get("x-should-retry");
             assert_eq!(header.is_some_and(|it| it == "false"), told, "{status}");
             assert_eq!(answer.status(), status);

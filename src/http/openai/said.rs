@@ -73,7 +73,9 @@ fn unheard(
 async fn goes_on(cx: &Ctx, key: &SessionKey) -> bool {
     let sessions = &cx.services.sessions;
     match sessions.entry(key).await {
-        Ok(Some(entry)) => !sessions.is_stale(key, &entry, cx.now_ms()).await.unwrap_or(false),
+        Ok(Some(entry)) => {
+            !sessions.is_stale(key, &entry, cx.now_ms(), None).await.unwrap_or(false)
+        }
         _ => false,
     }
 }

@@ -12,7 +12,6 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use futures_util::FutureExt;
 use tokio::time::{Instant, sleep_until};
-use tracing::Instrument;
 
 use super::outcome::{Answered, Failed, of};
 use crate::agent::feed::{Follower, Missed, RunNews, Told};
@@ -24,7 +23,6 @@ use crate::protocol::ErrorShape;
 use crate::registry::{Ctx, Services};
 use crate::sessions::SessionKey;
 use crate::store::StoreError;
-use crate::telemetry::traces;
 
 /// After so long without a word a client is told that there is somebody: proxies
 /// cut what is silent for a minute.
@@ -110,16 +108,11 @@ impl Waiting {
         question: Question,
         manner: Manner,
     ) -> Result<Self, Response> {
-        let tasks = cx.services.runs.parts().tasks.clone();
-        let asking = Box::pin(Self::ask(attending, cx, question));
-        let asking = traces::within(traces::current(), asking).in_current_span();
-        // Done to its end: who goes away meanwhile lets go of what comes of it, which
-        // stops the run.
-        match tasks.spawn("http ask", asking).await.ok().flatten() {
-            Some(Ok(waiting)) => Ok(waiting),
-            Some(Err(Refused::Cut)) => Err(Attending::cut(manner)),
-            Some(Err(Refused::Because(error))) => Err(manner.of_error(&error)),
-            None => Err(manner.error(StatusCode::INTERNAL_SERVER_ERROR, "internal error")),
+        // Boxed: this is the longest part of a request.
+        match Box::pin(Self::ask(attending, cx, question)).await {
+            Ok(waiting) => Ok(waiting),
+            Err(Refused::Cut) => Err(Attending::cut(manner)),
+            Err(Refused::Because(error)) => Err(manner.of_error(&error)),
         }
     }
 
@@ -238,11 +231,11 @@ impl Drop for Waiting {
     }
 }
 
-const CUT_OFF: Failed = Failed { status: StatusCode::UNAUTHORIZED, message: CUT };
+const CUT_OFF: Failed = Failed::new(StatusCode::UNAUTHORIZED, CUT);
 
 fn unreadable(error: &StoreError) -> Failed {
     tracing::error!(%error, "the end of a run cannot be read");
-    Failed { status: StatusCode::SERVICE_UNAVAILABLE, message: "internal error" }
+    Failed::new(StatusCode::SERVICE_UNAVAILABLE, "internal error")
 }
 
 #[cfg(test)]

@@ -5,6 +5,11 @@
 
 use std::fmt::Write as _;
 
+use crate::handlers::clean;
+
+/// What stands between several texts of a user in one message.
+const BETWEEN: &str = "\n\n";
+
 /// What was said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
@@ -52,10 +57,24 @@ pub fn first_new(entries: &[Entry]) -> Option<usize> {
 /// these messages of users. The last one is there to be answered.
 pub fn heard(new: &[Entry], unanswered: &[String]) -> usize {
     let last = new.iter().rposition(|entry| entry.who != Who::Assistant).unwrap_or_default();
-    let mut unanswered = unanswered.iter();
-    let is_heard =
-        |entry: &&Entry| entry.who == Who::User && unanswered.any(|text| *text == entry.text);
-    new[..last].iter().take_while(is_heard).count()
+    let of_users = new[..last].iter().take_while(|entry| entry.who == Who::User);
+    // As a session keeps it.
+    let told: Vec<_> = of_users.map_while(|entry| clean(&entry.text).ok()).collect();
+    unanswered.iter().fold(0, |heard, text| heard + together(&told[heard..], text).unwrap_or(0))
+}
+
+/// How many of these texts, from the first on, one message has told together.
+fn together(told: &[String], message: &str) -> Option<usize> {
+    let mut rest = message;
+    for (index, text) in told.iter().enumerate() {
+        let is_first = rest.len() == message.len();
+        let between = if is_first || text.is_empty() { "" } else { BETWEEN };
+        rest = rest.strip_prefix(between)?.strip_prefix(text.as_str())?;
+        if rest.is_empty() {
+            return Some(index + 1);
+        }
+    }
+    None
 }
 
 /// The message. `is_known` says that the session has what was said before.
@@ -66,7 +85,7 @@ pub fn message(entries: &[Entry], is_known: bool) -> String {
     let is_all = is_known || earlier.is_empty();
     if is_all && new.iter().all(|entry| entry.who == Who::User) {
         let texts = new.iter().map(|entry| entry.text.as_str()).filter(|text| !text.is_empty());
-        return texts.collect::<Vec<_>>().join("\n\n");
+        return texts.collect::<Vec<_>>().join(BETWEEN);
     }
     let new = new.iter().map(Entry::line).collect::<Vec<_>>().join("\n");
     if is_all {
@@ -101,6 +120,21 @@ mod tests {
         assert!(told.contains("User: first\nAssistant: answer\n"), "{told}");
         assert!(told.ends_with("\nUser: second"), "{told}");
         assert_eq!(message(&more, true), "second");
+    }
+
+    #[test]
+    fn what_was_heard_is_known_again_as_the_session_keeps_it() {
+        let new = ["cafe\u{301}\u{7}", "", "with\nmilk", "now"].map(|text| entry(Who::User, text));
+        let heard = |unanswered: &[&str]| {
+            let unanswered: Vec<_> = unanswered.iter().map(|&text| text.to_owned()).collect();
+            super::heard(&new, &unanswered)
+        };
+        assert_eq!(heard(&["caf\u{e9}"]), 1);
+        assert_eq!(heard(&["caf\u{e9}\n\nwith\nmilk"]), 3);
+        assert_eq!(heard(&["of others", "caf\u{e9}", "with\nmilk"]), 3);
+        assert_eq!(heard(&["caf\u{e9}", "", "with\nmilk"]), 3);
+        assert_eq!(heard(&["caf\u{e9}\n\nwith\nmilk\n\nnow"]), 0, "the last is said");
+        assert_eq!(heard(&["caf\u{e9} with", "with\nmilk"]), 0);
     }
 
     #[test]

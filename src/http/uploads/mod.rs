@@ -251,11 +251,11 @@ async fn of_form<E: std::fmt::Display + 'static>(
 ) -> Result<(Partial, MediaType, Option<String>), Failure> {
     let mut form = Form::of(&head.content_type, body).map_err(Failure::Broken)?;
     let file = form.file();
-    let file = tokio::time::timeout(receive::WINDOW, file).await.map_err(|_| Failure::TooSlow)?;
+    let file = tokio::time::timeout(body::WINDOW, file).await.map_err(|_| Failure::TooSlow)?;
     let file = file.map_err(Failure::Broken)?.ok_or(Failure::Empty)?;
     let told = Told { kind: &file.kind, size: None, most };
     let (partial, kind) = receive(file.bytes, partial, &told).await?;
-    let end = tokio::time::timeout(receive::WINDOW, form.end());
+    let end = tokio::time::timeout(body::WINDOW, form.end());
     end.await.map_err(|_| Failure::TooSlow)?.map_err(Failure::Broken)?;
     Ok((partial, kind, file.name))
 }

@@ -3,12 +3,11 @@
 //! Promises: a little of it is in memory; it ends where its bound is, and when it
 //! does not come on.
 
-use std::time::Duration;
-
 use axum::body::Bytes;
 use futures_util::{Stream, StreamExt};
 use tokio::time::{Instant, timeout_at};
 
+use crate::http::body::{LONGEST, PROGRESS, WINDOW};
 use crate::http::ui::blocking;
 use crate::sessions::{MediaError, MediaType, Partial};
 
@@ -16,12 +15,6 @@ use crate::sessions::{MediaError, MediaType, Partial};
 const BATCH: usize = 256 * 1024;
 /// So many of the first bytes say what it is.
 const HEAD: usize = 4 * 1024;
-/// Within so long …
-pub(super) const WINDOW: Duration = Duration::from_secs(15);
-/// … so much has to come, or all the rest: what a poor line of a phone has.
-const PROGRESS: usize = 64 * 1024;
-/// Longer than the largest file takes there: nobody holds a place for ever.
-const LONGEST: Duration = Duration::from_hours(4);
 
 /// Why there is no file.
 #[derive(Debug)]
@@ -131,6 +124,7 @@ impl Coming {
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
+    use std::time::Duration;
 
     use futures_util::stream;
 

@@ -22,7 +22,7 @@ use crate::protocol::methods::cron::WakeMode;
 use crate::registry::Services;
 use crate::support::{json, strict_json};
 
-use super::body::{self, Unread};
+use super::body::{self, Pace, Unread};
 use super::caller::once;
 use super::credential::bearer;
 use super::manner::{json_answer, later};
@@ -63,14 +63,14 @@ pub(super) async fn answer(asked: Asked<'_>) -> Response {
     // Paid before anything is compared (GHSA-5m9r-p9g7-679c).
     let auth = gateway.auth.now();
     let paid = auth.pay_hook_token(peer).await;
-    let Some(proven) = prove(hooks, path, shown(&parts.headers)) else {
+    if prove(hooks, path, shown(&parts.headers)).is_none() {
         return match paid {
             Ok(_) => text(StatusCode::UNAUTHORIZED, "Unauthorized"),
             Err(wait_ms) => {
                 later(wait_ms, text(StatusCode::TOO_MANY_REQUESTS, "Too Many Requests"))
             }
         };
-    };
+    }
     match paid {
         Ok(paid) => paid.succeeded(),
         Err(_) => auth.forgive_hook_token(peer),
@@ -84,6 +84,11 @@ pub(super) async fn answer(asked: Asked<'_>) -> Response {
         Ok(payload) => payload,
         Err(refusal) => return refusal,
     };
+    // The body may have come for long, and the token have been taken away meanwhile.
+    let settings = services.settings.now();
+    let hooks = &settings.hooks;
+    let proven = prove(hooks, path, shown(&parts.headers)).filter(|_| hooks.enabled);
+    let Some(proven) = proven else { return text(StatusCode::UNAUTHORIZED, "Unauthorized") };
     let now = crate::sessions::iso_time(services.clock.now_ms());
     let sent = Sent { payload: &payload, headers: &parts.headers, query, path, now: &now };
     match done(services, hooks, &sent, &proven).await {
@@ -119,7 +124,7 @@ async fn payload(
     body: axum::body::Body,
     limit: u64,
 ) -> Result<Value, Response> {
-    let bytes = body::read(headers, body, limit).await.map_err(unread)?;
+    let bytes = body::read(headers, body, limit, Pace::Steady).await.map_err(unread)?;
     if bytes.is_empty() {
         return Ok(json!({}));
     }

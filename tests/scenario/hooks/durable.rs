@@ -111,6 +111,24 @@ async fn what_is_told_reaches_the_model_whole_or_is_refused() {
 }
 
 #[tokio::test]
+async fn a_wake_that_finds_no_room_makes_some() {
+    let (gateway, _mock) = hooked(&json!({})).await;
+    let mut client = admin(&gateway).await;
+    let later = json!({"mode": "next-heartbeat", "text": "event"});
+    // Both ways in which one is kept.
+    let keyed = [("Idempotency-Key", "doorbell")];
+    for headers in [&keyed[..], &keyed[..0]] {
+        while client.request("wake", later.clone()).await["ok"] == true {}
+        let wake = async |mode: &str| {
+            let body = json!({"text": "doorbell", "mode": mode});
+            post_with(&gateway, "/hooks/wake", TOKEN, headers, &body).await.status
+        };
+        assert_eq!(wake("now").await, 503);
+        until("room", async || (wake("next-heartbeat").await == 200).then_some(())).await;
+    }
+}
+
+#[tokio::test]
 async fn every_wake_that_was_acknowledged_is_heard() {
     let (mut gateway, mock) = hooked(&json!({})).await;
     let wake = async |gateway: &Gateway, number: usize| {

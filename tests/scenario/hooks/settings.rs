@@ -4,8 +4,10 @@ use std::fs;
 use std::process::Command;
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
-use super::{TOKEN, hooked, post, post_with, send, with_hooks};
+use super::{TOKEN, hooked, post, post_with, read, send, with_hooks};
 use crate::stage::{SecretFile, admin, call, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, program};
 
@@ -135,6 +137,32 @@ async fn all_of_it_is_in_use_at_once() {
         (answer.status == 404).then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_token_that_is_taken_away_while_a_body_comes_is_good_no_more() {
+    let (gateway, _mock) = hooked(&json!({})).await;
+    let body = json!({"text": "x", "mode": "next-heartbeat"});
+    let text = body.to_string();
+    let head = format!(
+        "POST /hooks/wake HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Authorization: Bearer {TOKEN}\r\nContent-Length: {}\r\nExpect: 100-continue\r\n\r\n",
+        text.len()
+    );
+    let mut tcp = TcpStream::connect(gateway.address()).await.unwrap();
+    tcp.write_all(head.as_bytes()).await.unwrap();
+    let mut waits = [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
+    tcp.read_exact(&mut waits).await.unwrap();
+    assert!(waits.starts_with(b"HTTP/1.1 100 "));
+    edit(&gateway, |config| config["hooks"]["token"] = json!("another-token-for-hooks"));
+    until("the other token is right", async || {
+        let answer =
+            post_with(&gateway, "/hooks/wake", "another-token-for-hooks", &[], &body).await;
+        (answer.status == 200).then_some(())
+    })
+    .await;
+    tcp.write_all(text.as_bytes()).await.unwrap();
+    assert_eq!(read(&mut tcp).await.status, 401);
 }
 
 #[tokio::test]

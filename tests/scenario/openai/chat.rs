@@ -4,7 +4,9 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 use super::{answer, offering, offering_with, pieces, post};
+use crate::metrics::Scraped;
 use crate::stage::{admin, call, history, row, settles, text_of, until};
+use crate::support::client::SOON;
 
 const PATH: &str = "/v1/chat/completions";
 pub const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -109,6 +111,22 @@ async fn a_message_whose_run_failed_is_heard_once() {
     }
     let heard = mock.requests().last().unwrap().body["messages"].to_string();
     for text in ["msg=one", "msg=two", "text=reached"] {
+        assert_eq!(heard.matches(text).count(), 1, "{text}: {heard}");
+    }
+}
+
+#[tokio::test]
+async fn messages_that_were_heard_together_or_were_cleaned_are_heard_once() {
+    let (gateway, mock) = offering().await;
+    let user = |text: &str| json!({"role": "user", "content": text});
+    let mut messages = vec![user("Qque\u{301}\u{7}"), user("@mock err status=400 msg=one")];
+    for status in [500, 200] {
+        let body = json!({"model": "openclaw", "user": "ann", "messages": messages});
+        assert_eq!(answer(post(&gateway, PATH, &body)).await.0, status);
+        messages.push(user("@mock text text=reached"));
+    }
+    let heard = mock.requests().last().unwrap().body["messages"].to_string();
+    for text in ["Qqu\u{e9}", "Qqu", "msg=one", "text=reached"] {
         assert_eq!(heard.matches(text).count(), 1, "{text}: {heard}");
     }
 }
@@ -295,6 +313,9 @@ async fn whoever_goes_away_at_once_stops_his_run_too() {
     };
     let tasks = until("the end of all runs", idle).await;
     assert_eq!(tasks["byStatus"]["succeeded"], 0, "{tasks}");
+    let counted = Scraped::of(&gateway).await;
+    let refused = counted.find("clawgate_http_requests_total", &json!({"status": "401"}));
+    assert_eq!(refused, None, "nobody was refused");
 }
 
 /// The row of a session that need not be there.
@@ -336,6 +357,39 @@ async fn clients_are_told_not_to_ask_again_by_themselves_for_a_run_that_failed()
     let refused = post(&gateway, PATH, &json!({"model": "openclaw"})).send().await.unwrap();
     assert_eq!(refused.status(), 400);
     assert_eq!(refused.headers().get("x-should-retry"), None);
+}
+
+/// Stops the runs of a session when the first of them has said something.
+pub async fn stop_what_speaks(client: &mut crate::support::WsClient, key: &str) {
+    let speaks = client.wait_for(SOON, |frame| {
+        let payload = &frame["payload"];
+        frame["event"] == "chat" && payload["sessionKey"] == key && payload["state"] == "delta"
+    });
+    speaks.await.expect("a word");
+    let told = call(client, "chat.abort", json!({"sessionKey": key})).await;
+    assert_eq!(told["aborted"], true, "{told}");
+}
+
+#[tokio::test]
+async fn a_run_that_somebody_stops_is_no_answer_and_not_to_be_asked_for_again() {
+    let (gateway, _mock) = offering().await;
+    let mut client = admin(&gateway).await;
+    let error = json!({"error": {"message": "the run was stopped",
+        "type": "invalid_request_error"}});
+    let mut body = says("@mock stream n=400 delay=50");
+    let key = "agent:main:waited";
+    let request = post(&gateway, PATH, &body).header("x-openclaw-session-key", key);
+    let (told, ()) = tokio::join!(request.send(), stop_what_speaks(&mut client, key));
+    let told = told.unwrap();
+    assert_eq!(told.status(), 410);
+    assert_eq!(told.headers()["x-should-retry"], "false");
+    let whole: Value = serde_json::from_str(&told.text().await.unwrap()).unwrap();
+    assert_eq!(whole, error);
+    body["stream"] = json!(true);
+    let key = "agent:main:streamed";
+    let request = post(&gateway, PATH, &body).header("x-openclaw-session-key", key);
+    let ((all, is_done), ()) = tokio::join!(pieces(request), stop_what_speaks(&mut client, key));
+    assert!(is_done && *all.last().unwrap() == error, "{all:?}");
 }
 
 #[tokio::test]

@@ -3,8 +3,9 @@
 use axum::routing::get;
 use serde_json::{Value, json};
 
+use super::chat::stop_what_speaks;
 use super::{answer, offering, offering_with, pieces, post};
-use crate::stage::serve;
+use crate::stage::{admin, serve};
 use crate::support::{Gateway, MockProvider};
 
 const PATH: &str = "/v1/responses";
@@ -191,4 +192,30 @@ async fn a_response_that_fails_says_so() {
     asked["stream"] = json!(true);
     let (all, is_done) = pieces(post(&gateway, PATH, &asked)).await;
     assert!(is_done && all.last().unwrap()["type"] == "response.failed", "{all:?}");
+}
+
+#[tokio::test]
+async fn a_response_that_somebody_stops_has_failed_with_what_was_said_until_then() {
+    let (gateway, _mock) = offering().await;
+    let mut client = admin(&gateway).await;
+    let mut asked = json!({"model": "openclaw", "input": "@mock stream n=400 delay=50"});
+    let is_stopped = |told: &Value| {
+        assert_eq!(told["status"], "failed", "{told}");
+        assert_eq!(told["error"]["message"], "the run was stopped");
+        let said = &told["output"][0];
+        assert_eq!((&said["type"], &said["status"]), (&json!("message"), &json!("incomplete")));
+        assert_ne!(said["content"][0]["text"], "");
+    };
+    let key = "agent:main:waited";
+    let request = post(&gateway, PATH, &asked).header("x-openclaw-session-key", key);
+    let ((status, told), ()) = tokio::join!(answer(request), stop_what_speaks(&mut client, key));
+    assert_eq!(status, 410, "{told}");
+    is_stopped(&told);
+    asked["stream"] = json!(true);
+    let key = "agent:main:streamed";
+    let request = post(&gateway, PATH, &asked).header("x-openclaw-session-key", key);
+    let ((all, is_done), ()) = tokio::join!(pieces(request), stop_what_speaks(&mut client, key));
+    let last = all.last().unwrap();
+    assert!(is_done && last["type"] == "response.failed", "{all:?}");
+    is_stopped(&last["response"]);
 }

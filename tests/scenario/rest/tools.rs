@@ -272,6 +272,51 @@ async fn a_dry_run_changes_nothing_and_a_call_with_a_key_is_done_once() {
 }
 
 #[tokio::test]
+async fn a_key_tells_nothing_of_a_call_that_somebody_else_or_something_else_was() {
+    let mut config = proxied_config();
+    config["gateway"]["tools"] = json!({"allow": ["cron"]});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let owner = Guest::new("owner", &["operator.admin"]).token(&gateway).await;
+    let writer = Guest::new("writer", &["operator.write"]).token(&gateway).await;
+    let with_key = |name: &str| json!({"tool": name, "args": {}, "idempotencyKey": "1"});
+    let called = async |token: &str, body: &Value| {
+        let (status, said) = answer(invoking(&gateway, body).bearer_auth(token)).await;
+        (status, serde_json::from_str::<Value>(&said).unwrap())
+    };
+    let mut list = with_key("cron");
+    list["action"] = json!("list");
+    assert_eq!(called(&owner, &list).await.0, 200);
+    let why = "Tool not available: cron";
+    assert_eq!(called(&writer, &list).await, (404, failed("not_found", why)));
+    let (status, own) = called(&writer, &with_key("session_status")).await;
+    assert_eq!((status, &own["result"]["details"]["ok"]), (200, &json!(true)), "{own}");
+    let why = "idempotencyKey was used for another call";
+    let other = called(&writer, &with_key("agents_list")).await;
+    assert_eq!(other, (400, failed("invalid_request", why)));
+    assert_eq!(called(&writer, &with_key("session_status")).await, (200, own));
+}
+
+#[tokio::test]
+async fn who_is_removed_while_a_body_comes_is_let_in_no_more() {
+    let gateway = Gateway::start(GatewayOptions::with_config(proxied_config())).await;
+    let guest = Guest::new("guest", &["operator.write"]);
+    let token = guest.token(&gateway).await;
+    let mut tcp = TcpStream::connect(gateway.address()).await.unwrap();
+    let head = format!(
+        "POST {PATH} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Length: 1000000\r\nExpect: 100-continue\r\n\r\n"
+    );
+    tcp.write_all(head.as_bytes()).await.unwrap();
+    let mut waits = [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
+    tokio::time::timeout(SOON, tcp.read_exact(&mut waits)).await.unwrap().unwrap();
+    assert!(waits.starts_with(b"HTTP/1.1 100 "));
+    let mut operator = admin(&gateway).await;
+    call(&mut operator, "device.pair.remove", json!({"deviceId": guest.id()})).await;
+    let mut head = [0; 12];
+    tokio::time::timeout(SOON, tcp.read_exact(&mut head)).await.unwrap().unwrap();
+    assert_eq!(&head, b"HTTP/1.1 401");
+}
+
+#[tokio::test]
 async fn guardrails_hold_for_what_a_client_calls_itself() {
     let (gateway, _mock) = gateway(|config| {
         config["tools"]["guardrails"] = json!({"enabled": true, "toolPolicies": {

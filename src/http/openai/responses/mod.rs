@@ -70,7 +70,7 @@ async fn answered(mut asked: Asked<'_>) -> Result<Response, Response> {
         Ok(answered) => json_answer(StatusCode::OK, &made.whole(&answered)),
         // Who is let in no more gets no response, not even of a failure.
         Err(failed) if failed.status == StatusCode::UNAUTHORIZED => failed.answer(),
-        Err(failed) => failed.told_by(json_answer(failed.status, &made.failed(failed))),
+        Err(failed) => failed.told_by(json_answer(failed.status, &made.failed(&failed))),
     })
 }
 

@@ -33,9 +33,11 @@ impl Made {
         self.ended(answered, calls)
     }
 
-    /// One that came to nothing.
-    pub fn failed(&self, failed: Failed) -> Value {
-        let mut made = self.frame("failed", &[], &Usage::default());
+    /// One that came to nothing, but perhaps to a beginning.
+    pub fn failed(&self, failed: &Failed) -> Value {
+        let said = Some(&failed.said).filter(|said| !said.is_empty());
+        let said = said.map(|said| self.message(said, "commentary", "incomplete"));
+        let mut made = self.frame("failed", said.as_slice(), &Usage::default());
         let code = openai_word(failed.status);
         made["error"] = json!({"code": code, "message": failed.message});
         made
@@ -45,7 +47,7 @@ impl Made {
         let is_over = answered.calls.is_empty() && !answered.is_cut;
         let mut output = Vec::new();
         if calls.is_empty() || !answered.text.is_empty() {
-            output.push(self.message(answered));
+            output.push(self.answer(answered));
         }
         output.extend(calls);
         let status = if is_over { "completed" } else { "incomplete" };
@@ -64,11 +66,15 @@ impl Made {
                 "total_tokens": input + used.output}})
     }
 
-    fn message(&self, answered: &Answered) -> Value {
+    fn answer(&self, answered: &Answered) -> Value {
         let phase = if answered.calls.is_empty() { "final_answer" } else { "commentary" };
+        self.message(&answered.text, phase, "completed")
+    }
+
+    fn message(&self, text: &str, phase: &str, status: &str) -> Value {
         json!({"type": "message", "id": self.message_id, "role": "assistant",
-            "content": [text_part(&answered.text)],
-            "phase": phase, "status": "completed"})
+            "content": [text_part(text)],
+            "phase": phase, "status": status})
     }
 
     fn call(&self, call: &ToolCall) -> Value {
@@ -140,12 +146,12 @@ impl Pieces for Made {
         let answered = match end {
             Ok(answered) => answered,
             Err(failed) => {
-                let made = self.failed(failed);
+                let made = self.failed(&failed);
                 return vec![Self::of_response("response.failed", &made), DONE.to_owned()];
             }
         };
         let part = text_part(&answered.text);
-        let message = self.message(&answered);
+        let message = self.answer(&answered);
         let mut lines = vec![
             self.of_text("response.output_text.done", "text", &json!(answered.text)),
             self.of_text("response.content_part.done", "part", &part),
