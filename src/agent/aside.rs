@@ -86,7 +86,8 @@ impl Runs {
         let model = info.ok_or_else(|| AsideError::NoModel(name.to_string()))?;
         let entry = entry.unwrap_or_default();
         let mut messages = parts.sessions.context(key).await?;
-        pictures::fit(&mut messages, model.accepts_images(), &parts.sessions.media()).await;
+        let media = parts.sessions.media();
+        pictures::fit(&mut messages, None, model.accepts_images(), &media).await;
         Share::Usual.fit(messages.iter_mut(), model.context_window);
         let text = format!("{ABOUT}\n\n<btw_side_question>\n{question}\n</btw_side_question>");
         let now_ms = parts.clock.now_ms();
@@ -99,9 +100,11 @@ impl Runs {
             tools: toolbox.specs(),
             ..ModelRequest::aside(Arc::clone(&model), messages, session_id)
         };
-        let system = |model: &ModelInfo| prompt.render(model, ThinkingLevel::Off, &[]);
+        let mut system = |model: &ModelInfo| prompt.render(model, ThinkingLevel::Off, &[]);
         let mut route =
             parts.models.route(key, &key.agent(&parts.keys.now()), model).unremembered();
-        Ok(route.stream(&mut request, &system, &mut |_| {}).await?)
+        let mut answer = route.stream(&mut request, &mut system, &mut |_| {}).await?;
+        answer.usage.grow(&route.take_dropped());
+        Ok(answer)
     }
 }

@@ -5,6 +5,7 @@
 //! tool or the end), nothing comes after the end, the end comes once.
 
 mod pace;
+mod quiet;
 mod tools;
 
 pub use tools::Card;
@@ -20,13 +21,13 @@ use crate::bus::{Audience, Bus, ChatMark, Event, EventKind};
 use crate::protocol::message::{StopReason, Usage};
 use crate::providers::{FallbackNotice, text_for_people};
 use crate::sessions::directives;
+use crate::sessions::visible::Visible;
 use crate::support::{Clock, json, without_nulls};
 
 use super::fallback;
 use super::feed::{Ending, Feed, RunNews};
 use super::named_files;
 use super::run::{AbortReason, ActiveRun};
-use super::visible::Visible;
 use pace::Allowance;
 
 /// Time between two chat deltas of a run.
@@ -180,10 +181,15 @@ impl Emitter {
 
     /// Something is said for the model, in the place of what it said itself.
     pub fn say(&mut self, text: &str) {
+        self.forget_turn();
+        self.text(text);
+    }
+
+    /// What the current model turn has said does not count.
+    pub fn forget_turn(&mut self) {
         self.raw.clear();
         self.visible = Visible::new();
         self.shown = 0;
-        self.text(text);
     }
 
     /// Sends what is new of the current turn's text, if anything is.
@@ -226,9 +232,7 @@ impl Emitter {
     pub fn next_turn(&mut self, is_whole: bool) {
         self.settle(is_whole);
         self.earlier = self.whole_text();
-        self.raw.clear();
-        self.visible = Visible::new();
-        self.shown = 0;
+        self.forget_turn();
     }
 
     /// All text of the run so far.
@@ -392,11 +396,9 @@ impl Emitter {
     fn chat_end(&self, payload: Value) {
         self.run.set_over();
         // Of a heartbeat only an answer is told that says something.
-        if self.run.terms.is_heartbeat {
-            let text = payload["message"]["content"][0]["text"].as_str().unwrap_or_default();
-            if payload["state"] != "final" || directives::is_heartbeat(text) || text.is_empty() {
-                return;
-            }
+        let is_heartbeat = self.run.terms.is_heartbeat;
+        if is_heartbeat && (payload["state"] != "final" || self.says_nothing()) {
+            return;
         }
         let payload = without_nulls(payload);
         let mark = ChatMark { run_id: Arc::clone(&self.run.id), text: None, begins: false };

@@ -46,8 +46,8 @@ pub enum RunNews {
         /// The model.
         model: Arc<ModelInfo>,
     },
-    /// Its answer grows; or it is asked again, and what came before of this answer
-    /// does not count.
+    /// Its answer grows, or it is asked again. When some of the answer had come by then,
+    /// [`Self::Asks`] tells that another one begins in its place.
     Stream(StreamEvent),
     /// More of the text that people see, without directives and thoughts.
     Says(String),

@@ -5,13 +5,11 @@
 
 use serde_json::Value;
 
-use super::visible::Visible;
 use crate::protocol::message::{ContentBlock, text_of};
+use crate::sessions::visible::{Visible, named};
 
 /// Most files that one run names; more are not for a reader.
 const FILES_MAX: usize = 10;
-/// Longest name.
-const NAME_MAX: usize = 4096;
 /// What begins such a line.
 const MARK: &str = "MEDIA:";
 /// The tools whose text may name files: what a program prints. What was found on
@@ -49,18 +47,6 @@ pub fn of_result(tool: &str, content: &[ContentBlock], details: Option<&Value>) 
     }
     let text = text_of(content);
     text.lines().filter_map(|line| named(line.trim().strip_prefix(MARK)?)).collect()
-}
-
-/// The path or address behind the mark; in quotes when it has spaces.
-pub fn named(rest: &str) -> Option<String> {
-    let rest = rest.trim();
-    let quote = rest.chars().next().filter(|first| ['"', '\'', '`'].contains(first));
-    let name = match quote {
-        Some(quote) => rest.get(1..)?.split(quote).next()?,
-        None => rest.split_whitespace().next()?,
-    };
-    let is_name = !name.trim().is_empty() && name.len() <= NAME_MAX && !name.contains('\0');
-    is_name.then(|| name.trim().to_owned())
 }
 
 #[cfg(test)]

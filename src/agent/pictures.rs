@@ -5,15 +5,11 @@ use crate::protocol::message::{AgentMessage, ContentBlock, UserContent, UserMess
 use crate::providers::{PictureSize, picture_fits};
 use crate::sessions::{Media, RECEIPT_MEMBER, StoredMedia};
 
-/// Fits the messages of a context to a model.
-pub async fn fit(messages: &mut [AgentMessage], sees: bool, media: &Media) {
-    let users = messages.iter_mut().filter_map(|message| match message {
-        AgentMessage::User(user) => Some(user),
-        _ => None,
-    });
-    // Large pictures are looked at once, when they come.
-    let mut is_last = true;
-    for user in users.rev() {
+/// Fits the messages of a context to a model; those of the turn of this run, if one asks.
+pub async fn fit(messages: &mut [AgentMessage], run_id: Option<&str>, sees: bool, media: &Media) {
+    let start = turn_start(messages, run_id);
+    for (place, message) in messages.iter_mut().enumerate() {
+        let AgentMessage::User(user) = message else { continue };
         if let Some(receipt) = user.extra.get(RECEIPT_MEMBER).and_then(|text| text.as_str()) {
             let line = format!("{receipt}\n\n");
             put_above(user, &line);
@@ -21,11 +17,29 @@ pub async fn fit(messages: &mut [AgentMessage], sees: bool, media: &Media) {
         let files = StoredMedia::of(&user.extra);
         if !sees {
             name_pictures(user, &files);
-        } else if is_last {
+        } else if place >= start {
+            // Large pictures are looked at once, in the turn in which they come.
             show_pictures(user, &files, media).await;
         }
-        is_last = false;
     }
+}
+
+/// Where the turn begins that goes on: with the message of its run, or what was said last,
+/// and with what no model has begun to answer before it. What one could not answer with its
+/// pictures would fail again with them.
+fn turn_start(messages: &[AgentMessage], run_id: Option<&str>) -> usize {
+    let is_user = |message: &AgentMessage| matches!(message, AgentMessage::User(_));
+    let is_own = |message: &AgentMessage| {
+        matches!(message, AgentMessage::User(it) if run_id.is_some()
+            && it.extra.get("idempotencyKey").and_then(|key| key.as_str()) == run_id)
+    };
+    let is_answer = |message: &AgentMessage| {
+        let AgentMessage::Assistant(answer) = message else { return false };
+        !answer.is_from_gateway()
+    };
+    let own = messages.iter().rposition(is_own).or_else(|| messages.iter().rposition(is_user));
+    let mut before = messages.iter().take(own.unwrap_or_default());
+    before.rposition(is_answer).map_or(0, |answer| answer + 1)
 }
 
 /// Pictures that the message holds are named, as others are already.
@@ -76,6 +90,7 @@ fn put_above(user: &mut UserMessage, lines: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::message::{AssistantMessage, StopReason};
     use crate::providers::testing::png;
     use crate::support::json;
 
@@ -104,20 +119,54 @@ mod tests {
     async fn a_model_that_sees_nothing_is_told_the_names() {
         let home = tempfile::tempdir().unwrap();
         let mut messages = [user("look", true)];
-        fit(&mut messages, false, &Media::new(home.path())).await;
+        fit(&mut messages, None, false, &Media::new(home.path())).await;
         assert_eq!(messages[0].text(), "[media attached: /m/a.png (image/png)]\nlook");
     }
 
+    fn answer(stop_reason: StopReason) -> AgentMessage {
+        let message = AssistantMessage::from_gateway("seen", 0);
+        let content = match stop_reason {
+            StopReason::ToolUse => vec![ContentBlock::tool_call("c", "read", json!({}))],
+            _ => vec![ContentBlock::text("seen")],
+        };
+        let provider = "mock".to_owned();
+        AgentMessage::Assistant(AssistantMessage { content, provider, stop_reason, ..message })
+    }
+
     #[tokio::test]
-    async fn the_last_large_picture_is_shown() {
+    async fn the_large_pictures_of_a_turn_are_shown() {
         let home = tempfile::tempdir().unwrap();
         let inbound = home.path().join("media/inbound");
         std::fs::create_dir_all(&inbound).unwrap();
         std::fs::write(inbound.join("a.png"), "Man").unwrap();
-        let mut messages = [user("first", false), user("second", false)];
-        fit(&mut messages, true, &Media::new(home.path())).await;
-        assert_eq!(blocks(&messages[0]).len(), 1);
-        assert_eq!(blocks(&messages[1])[1], ContentBlock::image("TWFu", "image/png"));
+        let mut own = user("own", false);
+        let AgentMessage::User(told) = &mut own else { panic!("a user") };
+        told.extra.insert("idempotencyKey".into(), json!("run-1"));
+        let turn = [
+            user("answered", false),
+            answer(StopReason::Stop),
+            user("failed", false),
+            answer(StopReason::Error),
+            user("not begun", false),
+            own,
+            answer(StopReason::ToolUse),
+            user("taken in", false),
+        ];
+        let shown = async |messages: &[AgentMessage], run_id: Option<&str>| {
+            let mut messages = messages.to_vec();
+            fit(&mut messages, run_id, true, &Media::new(home.path())).await;
+            let users = messages.iter().filter(|it| matches!(it, AgentMessage::User(_)));
+            users.map(|user| blocks(user).len() == 2).collect::<Vec<_>>()
+        };
+        let expected = [false, false, true, true, true];
+        assert_eq!(shown(&turn[..], Some("run-1")).await, expected);
+        // The run has answered, and goes on with what was said meanwhile.
+        let mut more = turn.to_vec();
+        more.insert(7, answer(StopReason::Stop));
+        assert_eq!(shown(&more[..], Some("run-1")).await, expected);
+        // All is answered: what was said last can still be asked about.
+        more.truncate(2);
+        assert_eq!(shown(&more[..], None).await, [true]);
     }
 
     #[tokio::test]
@@ -130,7 +179,7 @@ mod tests {
             let AgentMessage::User(told) = &mut message else { panic!("a user") };
             told.extra["inboundMedia"][0]["bytes"] = json!(24);
             let mut messages = [message];
-            fit(&mut messages, true, &Media::new(home.path())).await;
+            fit(&mut messages, None, true, &Media::new(home.path())).await;
             messages
         };
         std::fs::write(inbound.join("a.png"), png(8001, 1)).unwrap();
@@ -148,7 +197,7 @@ mod tests {
         let mut message = UserMessage::text("do it", 0);
         message.extra.insert(RECEIPT_MEMBER.into(), json!("from the scheduler"));
         let mut messages = [AgentMessage::User(message)];
-        fit(&mut messages, true, &Media::new(home.path())).await;
+        fit(&mut messages, None, true, &Media::new(home.path())).await;
         assert_eq!(messages[0].text(), "from the scheduler\n\ndo it");
     }
 }

@@ -15,6 +15,12 @@ struct ThinkingOption {
     label: &'static str,
 }
 
+impl ThinkingOption {
+    const fn of(level: ThinkingLevel) -> Self {
+        Self { id: level.as_str(), label: level.as_str() }
+    }
+}
+
 /// A session as clients see it in lists and events.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -55,8 +61,8 @@ pub struct SessionRow {
     aborted_last_run: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking_level: Option<String>,
-    thinking_levels: [ThinkingOption; LEVELS],
-    thinking_options: [&'static str; LEVELS],
+    thinking_levels: &'static [ThinkingOption],
+    thinking_options: &'static [&'static str],
     /// Not in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_default: Option<&'static str>,
@@ -128,25 +134,32 @@ pub struct SessionRow {
     pub has_active_run: Option<bool>,
 }
 
-/// How many levels a model offers.
-const LEVELS: usize = 5;
+/// The levels that a model offers; the last one only where it is the default.
+static LEVELS: [&str; 6] = [
+    ThinkingLevel::Off.as_str(),
+    ThinkingLevel::Minimal.as_str(),
+    ThinkingLevel::Low.as_str(),
+    ThinkingLevel::Medium.as_str(),
+    ThinkingLevel::High.as_str(),
+    ThinkingLevel::XHigh.as_str(),
+];
 
-/// The levels that a model offers.
-fn thinking_levels() -> [ThinkingLevel; LEVELS] {
-    [
-        ThinkingLevel::Off,
-        ThinkingLevel::Minimal,
-        ThinkingLevel::Low,
-        ThinkingLevel::Medium,
-        ThinkingLevel::High,
-    ]
-}
+/// The same as clients choose among them.
+static OPTIONS: [ThinkingOption; 6] = [
+    ThinkingOption::of(ThinkingLevel::Off),
+    ThinkingOption::of(ThinkingLevel::Minimal),
+    ThinkingOption::of(ThinkingLevel::Low),
+    ThinkingOption::of(ThinkingLevel::Medium),
+    ThinkingOption::of(ThinkingLevel::High),
+    ThinkingOption::of(ThinkingLevel::XHigh),
+];
 
-/// `thinkingLevels`, `thinkingOptions` and `thinkingDefault` of a row or of
-/// the defaults of `sessions.list`.
-fn thinking_members() -> ([ThinkingOption; LEVELS], [&'static str; LEVELS]) {
-    let names = thinking_levels().map(ThinkingLevel::as_str);
-    (names.map(|name| ThinkingOption { id: name, label: name }), names)
+/// What is offered of all, with this default.
+fn offered<T>(all: &'static [T], default: ThinkingLevel) -> &'static [T] {
+    match all {
+        [usual @ .., _] if default != ThinkingLevel::XHigh => usual,
+        all => all,
+    }
 }
 
 /// What runs an agent's turns.
@@ -173,7 +186,7 @@ impl SessionRow {
     /// The row of a session.
     pub fn new(key: &SessionKey, entry: &SessionEntry, models: &Models) -> Self {
         let model = models.shown(key, entry);
-        let (thinking_levels, thinking_options) = thinking_members();
+        let thinking_default = models.thinking_default();
         // Nothing is known of a context that holds nothing yet.
         let total_tokens = entry.total_tokens.filter(|total| *total > 0);
         Self {
@@ -196,9 +209,9 @@ impl SessionRow {
             system_sent: entry.system_sent,
             aborted_last_run: entry.aborted_last_run,
             thinking_level: entry.thinking_level.clone(),
-            thinking_levels,
-            thinking_options,
-            thinking_default: Some(ThinkingLevel::Off.as_str()),
+            thinking_levels: offered(&OPTIONS, thinking_default),
+            thinking_options: offered(&LEVELS, thinking_default),
+            thinking_default: Some(thinking_default.as_str()),
             fast_mode: entry.fast_mode,
             verbose_level: entry.verbose_level.clone(),
             trace_level: entry.trace_level.clone(),
@@ -254,14 +267,14 @@ impl SessionRow {
     /// `defaults` of `sessions.list`.
     pub fn defaults(models: &Models) -> Value {
         let model = models.catalog().known(&models.default_choice().model);
-        let (levels, options) = thinking_members();
+        let thinking_default = models.thinking_default();
         json!({
             "modelProvider": model.provider,
             "model": model.id,
             "contextTokens": model.context_window,
-            "thinkingLevels": levels,
-            "thinkingOptions": options,
-            "thinkingDefault": ThinkingLevel::Off.as_str(),
+            "thinkingLevels": offered(&OPTIONS, thinking_default),
+            "thinkingOptions": offered(&LEVELS, thinking_default),
+            "thinkingDefault": thinking_default.as_str(),
         })
     }
 }

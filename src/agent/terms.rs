@@ -13,6 +13,9 @@ pub struct RunTerms {
     pub is_owner: bool,
     /// Whether it is a heartbeat: only an answer that says something is told.
     pub is_heartbeat: bool,
+    /// With no more characters than these beside an acknowledgement, the answer of a
+    /// heartbeat says nothing.
+    pub ack_max_chars: usize,
     /// When a session begins anew that is too old for its message.
     pub when_stale: WhenStale,
     /// The model that answers, when it is not the session's.
@@ -32,6 +35,9 @@ pub struct RunTerms {
     pub instructions: Option<String>,
     /// How whoever asks would like each call of a model to be answered.
     pub wishes: AnswerWishes,
+    /// The channel by which its message came, whose rule says whether the session is too
+    /// old for it; that of the session when absent.
+    pub came_by: Option<String>,
     /// The channel that its message is said to come by, where it is not that of
     /// its session.
     pub channel: Option<String>,

@@ -1,8 +1,10 @@
 //! What one run does: model, tools, model, … until there is an answer.
 
+mod brief;
 mod calls;
 mod ending;
 mod flush;
+mod hearing;
 mod notes;
 mod room;
 
@@ -12,26 +14,24 @@ pub use ending::close_broken;
 use std::sync::Arc;
 
 use crate::protocol::message::{AgentMessage, AssistantMessage, ContentBlock, StopReason, Usage};
-use crate::protocol::methods::agent::PromptMode;
 use crate::providers::{ModelInfo, ModelRequest, ProviderError, Route, StreamEvent, ThinkingLevel};
+use crate::sessions::visible::part_thoughts;
 use crate::sessions::{SessionEntry, SessionError, StoredMessage};
-use crate::support::millis;
 
 use super::emitter::Emitter;
-use super::feed::RunNews;
 use super::models::SessionModel;
 use super::notices::Untold;
 use super::parts::RunsParts;
-use super::prompt::Prompt;
+use super::pictures;
 use super::pruning::{self, Share};
 use super::recovery;
 use super::report::Answer;
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::runs::Runs;
 use super::spent::{add, charge};
-use super::tools::Toolbox;
-use super::{pictures, visible};
+use brief::Brief;
 use ending::take_call;
+use hearing::Hearing;
 use room::Fill;
 
 /// A model that calls tools without end is stopped after so many rounds.
@@ -59,8 +59,10 @@ pub async fn execute(runs: &Arc<Runs>, run: &Arc<ActiveRun>) -> RunEnd {
         share: Share::Usual,
         kept: None,
         answer_id: None,
+        is_quiet: false,
     };
     let started_at = turn.emitter.started_at();
+    let is_heartbeat = run.terms.is_heartbeat;
     let update = turn.update(move |entry| {
         entry.status = Some("running".into());
         entry.started_at = Some(started_at);
@@ -68,7 +70,9 @@ pub async fn execute(runs: &Arc<Runs>, run: &Arc<ActiveRun>) -> RunEnd {
         entry.aborted_last_run = Some(false);
         entry.system_sent = Some(true);
         entry.live_model_switch_pending = None;
-        entry.updated_at = started_at;
+        if !is_heartbeat {
+            entry.updated_at = started_at;
+        }
     });
     // Asked for together, they are one commit.
     let (row, ()) = tokio::join!(update, recovery::settle(parts, run));
@@ -123,6 +127,8 @@ struct Turn<'a> {
     kept: Option<StoredMessage>,
     /// Id that the answer of the model will have in the transcript.
     answer_id: Option<String>,
+    /// Whether it is a heartbeat that has come to nothing that anybody would look for.
+    is_quiet: bool,
 }
 
 impl Turn<'_> {
@@ -149,16 +155,12 @@ impl Turn<'_> {
                 self.fill = Fill::new(&entry, &self.run.message.content.text());
             }
             if !self.run.terms.is_bare() {
-                self.keep_room(route.model()).await?;
+                self.keep_room(&route).await?;
             }
-            let toolbox = tokio::select! {
-                biased;
-                reason = self.run.aborted() => return Err(Stop::Aborted(reason)),
-                toolbox = self.runs.toolbox(&self.run.key, &entry, Some(self.run)) => toolbox?,
-            };
-            let mut message = match self.ask(&entry, &toolbox, &mut route).await {
+            let mut brief = self.brief(&entry).await?;
+            let mut message = match self.ask(&mut brief, &mut route).await {
                 Err(Stop::Failed { message, kind: TOO_LONG }) if !self.run.terms.is_bare() => {
-                    self.make_room(message, route.model().context_window).await?;
+                    self.make_room(message, &route).await?;
                     last = Some(route);
                     continue;
                 }
@@ -171,6 +173,7 @@ impl Turn<'_> {
             last = Some(route);
             self.used = add(&self.used, &message.usage);
             self.fill.counted(&message.usage);
+            let toolbox = brief.toolbox;
             self.keep_from_asking(&mut message, &toolbox, &mut unknown);
             let is_cut = self.settle_cut(&mut message);
             let is_whole = message.stop_reason.ended_by_itself();
@@ -223,36 +226,19 @@ impl Turn<'_> {
     /// kept in the transcript.
     async fn ask(
         &mut self,
-        entry: &SessionEntry,
-        toolbox: &Toolbox,
+        brief: &mut Brief<'_>,
         route: &mut Route,
     ) -> Result<AssistantMessage, Stop> {
-        let mut request = self.request(entry, toolbox, route.model()).await?;
-        let prompt = self.prompt(entry, toolbox).await;
-        let (thinking, notices) = (request.thinking, &self.notices);
-        let render = |model: &ModelInfo| Some(prompt.as_ref()?.render(model, thinking, notices));
-        let system = |model: &ModelInfo| render(model).unwrap_or_default();
-        let emitter = &mut self.emitter;
-        let entry_id = self.parts.ids.entry_id();
-        self.answer_id = Some(entry_id.clone());
-        emitter.tell(|| RunNews::Asks { entry_id, model: Arc::clone(route.model()) });
-        let mut events = |event: StreamEvent| {
-            emitter.tell(|| RunNews::Stream(event.clone()));
-            match event {
-                StreamEvent::TextDelta { delta, .. } => emitter.text(&delta),
-                StreamEvent::Retry(notice) => {
-                    let delay = millis(notice.delay);
-                    emitter.retry(notice.attempt, notice.max_attempts, delay, &notice.message);
-                }
-                StreamEvent::Fallback(notice) => emitter.fallback(&notice),
-                _ => {}
-            }
-        };
+        let mut request = self.request(brief.entry, route.model()).await?;
+        let (emitter, id) = (&mut self.emitter, &mut self.answer_id);
+        let mut hearing = Hearing::new(self.parts, emitter, id, route.model());
+        let mut events = |event: StreamEvent| hearing.hear(event);
         let outcome = tokio::select! {
             biased;
             reason = self.run.aborted() => Err(Stop::Aborted(reason)),
-            answer = route.stream(&mut request, &system, &mut events) => Ok(answer),
+            answer = route.stream(&mut request, brief, &mut events) => Ok(answer),
         };
+        self.pay(&route.take_dropped()).await;
         let model = route.model();
         match outcome {
             Ok(Ok(message)) if message.stop_reason != StopReason::Error => Ok(parted(message)),
@@ -271,20 +257,8 @@ impl Turn<'_> {
         }
     }
 
-    /// What the model is told of itself; nothing in a bare run.
-    async fn prompt(&self, entry: &SessionEntry, toolbox: &Toolbox) -> Option<Prompt> {
-        let terms = &self.run.terms;
-        if terms.is_bare() {
-            return None;
-        }
-        let prompt = Prompt::gather(self.parts, &self.run.key, entry, toolbox).await;
-        let prompt = if terms.is_light { prompt.without_files() } else { prompt };
-        let prompt = prompt.minimal(terms.prompt == PromptMode::Minimal);
-        let prompt = prompt.instructed(terms.instructions.as_deref());
-        Some(prompt.by_channel(terms.channel.as_deref()))
-    }
-
-    /// Takes what was used beside the answers of the run: by tools, and before one failed.
+    /// Takes what was used beside the answers of the run: by tools, and before one failed or
+    /// was thrown away.
     async fn pay(&mut self, usage: &Usage) {
         self.used = add(&self.used, usage);
         charge(self.parts, &self.run.key, usage).await;
@@ -311,17 +285,12 @@ impl Turn<'_> {
 
     /// How hard to think: what the message says, or the session, or the agent.
     fn thinking(&self, entry: &SessionEntry) -> ThinkingLevel {
-        let settings = self.parts.settings.now();
-        let default_level = settings.agents.defaults.thinking_default.as_deref();
-        let session_level = entry.thinking_level.as_deref().or(default_level);
-        let level = session_level.and_then(ThinkingLevel::meant_by).unwrap_or_default();
-        self.run.thinking.unwrap_or(level)
+        self.run.thinking.unwrap_or_else(|| self.parts.models.thinking(entry))
     }
 
     async fn request(
         &self,
         entry: &SessionEntry,
-        toolbox: &Toolbox,
         model: &Arc<ModelInfo>,
     ) -> Result<ModelRequest, Stop> {
         let is_bare = self.run.terms.is_bare();
@@ -331,7 +300,7 @@ impl Turn<'_> {
         }
         notes::leave_out(&mut messages);
         let media = self.parts.sessions.media();
-        pictures::fit(&mut messages, model.accepts_images(), &media).await;
+        pictures::fit(&mut messages, Some(&self.run.id), model.accepts_images(), &media).await;
         self.share.fit(messages.iter_mut(), model.context_window);
         if let Some(settings) = &self.parts.settings.now().agents.defaults.pruning {
             pruning::prune(
@@ -343,10 +312,10 @@ impl Turn<'_> {
         }
         Ok(ModelRequest {
             model: Arc::clone(model),
-            // Told by whoever chooses the model.
+            // Told to each model that is asked.
             system: None,
             messages,
-            tools: toolbox.specs(),
+            tools: Vec::new(),
             thinking: self.thinking(entry),
             // A provider that keeps conversations has another one of a bare run.
             session_id: if is_bare { self.run.id.to_string() } else { entry.session_id.clone() },
@@ -381,7 +350,7 @@ impl Turn<'_> {
         if !partial.content.is_empty() {
             let partial = AgentMessage::Assistant(partial);
             let id = self.answer_id.clone();
-            self.kept = Some(self.parts.append(&self.run.key, partial, id).await?);
+            self.kept = Some(self.parts.append_step(self.run, partial, id).await?);
         }
         Ok(())
     }
@@ -411,7 +380,7 @@ impl Turn<'_> {
         let is_bare = self.run.terms.is_bare();
         let row = self.update(move |entry| take_call(entry, &usage, is_bare)).await;
         let message = AgentMessage::Assistant(message);
-        let mut stored = self.parts.append(&self.run.key, message, self.answer_id.clone()).await?;
+        let mut stored = self.parts.append_step(self.run, message, self.answer_id.clone()).await?;
         if let Some(row) = row {
             stored.session = SessionEntry { transcript: stored.session.transcript, ..row };
         }
@@ -424,7 +393,7 @@ impl Turn<'_> {
         id: Option<String>,
     ) -> Result<StoredMessage, SessionError> {
         let is_result = matches!(message, AgentMessage::ToolResult(_));
-        let stored = self.parts.append(&self.run.key, message, id).await?;
+        let stored = self.parts.append_step(self.run, message, id).await?;
         if !is_result {
             self.parts.announce(&self.run.key, &stored);
         }
@@ -435,6 +404,6 @@ impl Turn<'_> {
 /// An answer with the thoughts in its text as blocks of their own.
 fn parted(mut message: AssistantMessage) -> AssistantMessage {
     let is_whole = message.stop_reason.ended_by_itself();
-    message.content = visible::part_thoughts(message.content, is_whole);
+    message.content = part_thoughts(message.content, is_whole);
     message
 }

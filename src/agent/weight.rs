@@ -27,8 +27,8 @@ pub struct ContextWeight {
 }
 
 impl Runs {
-    /// The tools of a session, or of a run in it; without a run those that its
-    /// owner has.
+    /// The tools of a session, or of a run in it, with the model that it wishes; without
+    /// a run those that its owner has.
     ///
     /// # Errors
     /// When the session is not readable.
@@ -38,21 +38,49 @@ impl Runs {
         entry: &SessionEntry,
         run: Option<&ActiveRun>,
     ) -> Result<Toolbox, SessionError> {
-        if run.is_some_and(|run| run.terms.is_bare()) {
-            return Ok(Toolbox::default());
-        }
-        let parts = self.parts();
-        let scope = ToolScope::of_session(parts, key, Some(entry)).await?;
-        let scope = match run {
+        let models = &self.parts().models;
+        let model = match run.and_then(|run| run.terms.model.as_ref()) {
+            Some(wanted) => models.wanted(wanted, key),
+            None => models.of_session(key, Some(entry)),
+        };
+        let scope = self.tool_scope(key, entry, run).await?;
+        Ok(self.toolbox_of(key, run, &scope.answered_by(model.name)).await)
+    }
+
+    /// For whom the tools of a session are wanted, or those of a run in it.
+    ///
+    /// # Errors
+    /// When the session is not readable.
+    pub(super) async fn tool_scope(
+        &self,
+        key: &SessionKey,
+        entry: &SessionEntry,
+        run: Option<&ActiveRun>,
+    ) -> Result<ToolScope, SessionError> {
+        let scope = ToolScope::of_session(self.parts(), key, Some(entry)).await?;
+        Ok(match run {
             Some(run) => scope.owned(run.owned.get()).limited(&run.terms.tools),
             None => scope.owned(true),
-        };
+        })
+    }
+
+    /// The tools of a session, or of a run in it, with the model that `scope` names.
+    pub(super) async fn toolbox_of(
+        &self,
+        key: &SessionKey,
+        run: Option<&ActiveRun>,
+        scope: &ToolScope,
+    ) -> Toolbox {
+        if run.is_some_and(|run| run.terms.is_bare()) {
+            return Toolbox::default();
+        }
+        let parts = self.parts();
         let agent = key.agent(&parts.keys.now());
-        let toolbox = parts.tools.toolbox(&parts.settings.now(), agent.as_str(), &scope).await;
-        Ok(match run {
+        let toolbox = parts.tools.toolbox(&parts.settings.now(), agent.as_str(), scope).await;
+        match run {
             Some(run) => toolbox.with_clients(&run.terms.client_tools),
             None => toolbox,
-        })
+        }
     }
 
     /// Weighs the context of a session.

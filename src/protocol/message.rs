@@ -381,6 +381,22 @@ pub struct Usage {
     pub extra: Extra,
 }
 
+impl Usage {
+    /// Takes in what another call has used.
+    pub fn grow(&mut self, more: &Self) {
+        self.input += more.input;
+        self.output += more.output;
+        self.cache_read += more.cache_read;
+        self.cache_write += more.cache_write;
+        self.total_tokens += more.total_tokens;
+        self.cost.input += more.cost.input;
+        self.cost.output += more.cost.output;
+        self.cost.cache_read += more.cost.cache_read;
+        self.cost.cache_write += more.cost.cache_write;
+        self.cost.total += more.cost.total;
+    }
+}
+
 /// Price of one model call in US dollars.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

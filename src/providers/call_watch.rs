@@ -40,19 +40,16 @@ impl CallWatch {
         Self { numbers, began: Instant::now(), has_begun: false, outcome: "aborted", span }
     }
 
-    /// Something has come; whether it is a piece of the answer.
-    pub fn saw(&mut self, event: &StreamEvent) -> bool {
+    /// Something has come.
+    pub fn saw(&mut self, event: &StreamEvent) {
         if matches!(event, StreamEvent::Retry(_)) {
             NUMBERS.retries.count();
-            return false;
-        }
-        if !self.has_begun {
+        } else if !self.has_begun {
             self.has_begun = true;
             let took = self.began.elapsed();
             self.numbers.first.note(took);
             self.span.set("openclaw.model.first_token_ms", millis(took));
         }
-        true
     }
 
     /// The span that the call is.

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::credentials::says_no_credit;
 use super::failover::ALL_FAILED;
 use super::overflow;
-use crate::protocol::message::{AssistantMessage, StopReason};
+use crate::protocol::message::{AssistantMessage, StopReason, Usage};
 
 /// What kind of failure it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,6 +151,11 @@ impl ProviderError {
         partial.error_message = Some(self.message.clone());
         self.partial = Some(Box::new(partial));
         self
+    }
+
+    /// What the call has used all the same.
+    pub fn usage(&self) -> Usage {
+        self.partial.as_ref().map(|partial| partial.usage.clone()).unwrap_or_default()
     }
 
     /// Whether the same call may succeed when it is made again.

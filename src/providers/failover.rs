@@ -1,7 +1,7 @@
 //! Asking the next credential, and then the next model, when one fails.
 //!
-//! Owns: the order in which they are tried. Promises: an answer that has begun
-//! is never given by somebody else; each step is reported; when everything
+//! Owns: the order in which they are tried. Promises: an answer of which people have
+//! read something is never given by somebody else; each step is reported; when everything
 //! rests, the first is asked all the same. Must not: know of sessions or runs.
 
 use std::collections::HashMap;
@@ -9,13 +9,15 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::briefing::Briefing;
 use super::call_watch::CallWatch;
 use super::credentials::{Credential, Credentials, FailureReason};
+use super::retry::Heard;
 use super::{
-    AnswerWishes, Catalog, EventSink, ModelInfo, ModelRef, ModelRequest, ProviderError,
+    AnswerWishes, Api, Catalog, EventSink, ModelInfo, ModelRef, ModelRequest, ProviderError,
     ProviderErrorKind, StreamEvent,
 };
-use crate::protocol::message::{AssistantMessage, StopReason};
+use crate::protocol::message::{AssistantMessage, StopReason, Usage};
 use crate::telemetry::traces;
 
 /// Conversations that are remembered to be answered by a fallback.
@@ -108,8 +110,10 @@ impl Failover {
             models: std::iter::once(Arc::clone(&first)).chain(others).collect(),
             selected: first,
             wishes: AnswerWishes::default(),
+            from: 0,
             at: 0,
             attempts: Vec::new(),
+            dropped: Usage::default(),
         }
     }
 }
@@ -123,8 +127,13 @@ pub struct Route {
     selected: Arc<ModelInfo>,
     models: Vec<Arc<ModelInfo>>,
     wishes: AnswerWishes,
+    /// Who was asked first for the answer that is asked for.
+    from: usize,
+    /// Who is asked now.
     at: usize,
     attempts: Vec<Attempt>,
+    /// What attempts have used that gave no answer.
+    dropped: Usage,
 }
 
 /// How trying one model ended.
@@ -144,6 +153,25 @@ impl Route {
         self
     }
 
+    /// A way of its own from the model on that is asked now, for calls that are no part of
+    /// the conversation.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        let (before, rest) = self.models.split_at(self.at.min(self.models.len()));
+        Self {
+            failover: Arc::clone(&self.failover),
+            agent: self.agent.clone(),
+            conversation: None,
+            selected: Arc::clone(self.model()),
+            models: rest.iter().chain(before).cloned().collect(),
+            wishes: AnswerWishes::default(),
+            from: 0,
+            at: 0,
+            attempts: Vec::new(),
+            dropped: Usage::default(),
+        }
+    }
+
     /// The same way, asking each model like this.
     #[must_use]
     pub const fn wishing(mut self, wishes: AnswerWishes) -> Self {
@@ -161,22 +189,31 @@ impl Route {
         self.models.get(self.at).unwrap_or(&self.selected)
     }
 
-    /// Streams one answer. The model of `request` is set here; what the model
-    /// is told of itself comes from `system`. The next call begins with the
-    /// model that answered this one.
+    /// What attempts have used that gave no answer and no error, since this was asked last.
+    pub fn take_dropped(&mut self) -> Usage {
+        std::mem::take(&mut self.dropped)
+    }
+
+    /// Streams one answer. The model of `request` is set here; what each model is
+    /// told of itself, and what it may use, comes from `briefing`. The next call begins
+    /// with the model that answered this one, and comes back to those before it when all
+    /// that follow have failed.
     ///
     /// # Errors
     /// When no model gives an answer.
     pub async fn stream(
         &mut self,
         request: &mut ModelRequest,
-        system: &(dyn Fn(&ModelInfo) -> String + Sync),
+        briefing: &mut dyn Briefing,
         events: EventSink<'_>,
     ) -> Result<AssistantMessage, ProviderError> {
+        let mut heard = Heard::default();
+        self.from = self.at;
+        self.attempts.clear();
         loop {
             let model = self.learn().await;
-            request.system = Some(system(&model));
-            let error = match self.try_model(&model, request, events).await {
+            let tried = self.try_model(&model, request, briefing, &mut heard, events).await;
+            let error = match tried {
                 Tried::Answered(message) => {
                     self.note_answer(&message, events);
                     return Ok(*message);
@@ -184,7 +221,8 @@ impl Route {
                 Tried::Final(error) => return Err(error),
                 Tried::Failed(error) => error,
             };
-            let next = self.models.get(self.at + 1);
+            let place = self.next_place().await;
+            let next = place.and_then(|place| self.models.get(place));
             if self.models.len() > 1 {
                 let to = next.map_or_else(|| "none".into(), |model| model.reference().to_string());
                 tracing::warn!(from = %model.reference(), %to, error = %error, "another model is asked");
@@ -196,11 +234,27 @@ impl Route {
                     position: self.at + 1,
                 }));
             }
-            if next.is_none() {
-                return Err(self.summary(error));
-            }
-            self.at += 1;
+            let Some(place) = place else { return Err(self.summary(error)) };
+            self.dropped.grow(&error.usage());
+            self.at = place;
         }
+    }
+
+    /// Those that may still be asked for this answer, in their order.
+    fn later(&self) -> impl Iterator<Item = usize> + use<> {
+        let (end, before) =
+            if self.at < self.from { (self.from, 0..0) } else { (self.models.len(), 0..self.from) };
+        (self.at + 1..end).chain(before)
+    }
+
+    /// Who is asked next. Of those that have failed once already only who is awake.
+    async fn next_place(&self) -> Option<usize> {
+        for place in self.later() {
+            if place > self.from || self.is_awake(place).await {
+                return Some(place);
+            }
+        }
+        None
     }
 
     /// The model whose turn it is, with what its server says of it.
@@ -217,6 +271,8 @@ impl Route {
         &mut self,
         model: &Arc<ModelInfo>,
         request: &mut ModelRequest,
+        briefing: &mut dyn Briefing,
+        heard: &mut Heard,
         events: EventSink<'_>,
     ) -> Tried {
         let failover = Arc::clone(&self.failover);
@@ -224,14 +280,20 @@ impl Route {
         let Some(mut credential) = waiting.next() else {
             return Tried::Failed(self.resting(model).await);
         };
+        briefing.brief(model, request).await;
         loop {
             request.model = self.wishes.of(credential.apply(model));
-            let mut begun = false;
+            heard.forget(&mut *events);
+            let began_ms = failover.credentials.now_ms();
             let mut call = CallWatch::new(model);
             let provider = failover.catalog.provider_for(model);
             let span = call.context();
             let mut watched = |event: StreamEvent| {
-                begun |= call.saw(&event);
+                call.saw(&event);
+                heard.note(&event);
+                if let StreamEvent::Retry(notice) = &event {
+                    self.dropped.grow(&notice.usage);
+                }
                 events(event);
             };
             let answer = provider.stream(request, &mut watched);
@@ -246,7 +308,7 @@ impl Route {
                 }
                 Err(error) => error,
             };
-            failover.credentials.failed(&credential, model, &error);
+            failover.credentials.failed(&credential, model, &error, began_ms);
             let reason = FailureReason::of(&error);
             self.attempts.push(Attempt {
                 model: model.reference(),
@@ -254,12 +316,16 @@ impl Route {
                 reason,
                 status: error.status,
             });
-            // What fails as soon as its stream begins has said nothing.
-            if begun || !reason.fails_over() {
+            // The CLI may have used its own tools before it has said anything.
+            let is_final = heard.has_text() || model.api == Api::ClaudeCli && heard.has_begun();
+            if is_final || !reason.fails_over() {
                 return Tried::Final(error);
             }
             match waiting.next().filter(|_| reason.rotates()) {
-                Some(next) => credential = next,
+                Some(next) => {
+                    self.dropped.grow(&error.usage());
+                    credential = next;
+                }
                 None => return Tried::Failed(error),
             }
         }
@@ -281,14 +347,19 @@ impl Route {
 
     /// Whether one of the later models has a credential that does not rest.
     async fn has_awake_rest(&self) -> bool {
-        let credentials = &self.failover.credentials;
-        for model in self.models.iter().skip(self.at + 1) {
-            let all = credentials.for_model(&self.agent, model).await;
-            if all.iter().any(|credential| credentials.rest(credential, model).is_none()) {
+        for place in self.later() {
+            if self.is_awake(place).await {
                 return true;
             }
         }
         false
+    }
+
+    async fn is_awake(&self, place: usize) -> bool {
+        let Some(model) = self.models.get(place) else { return false };
+        let credentials = &self.failover.credentials;
+        let all = credentials.for_model(&self.agent, model).await;
+        all.iter().any(|credential| credentials.rest(credential, model).is_none())
     }
 
     /// The error of a model whose credentials all rest.

@@ -2,13 +2,14 @@
 //!
 //! Owns: requests to model providers, their streams, retry, usage, the model
 //! catalogue. Promises: a stream can be dropped at any await, and what has
-//! been streamed is never lost by an error. Must not: know about sessions,
-//! runs or sockets.
+//! been streamed is never lost by an error. Must not: know about sessions (but for
+//! what people see of a text), runs or sockets.
 
 mod adapters;
 mod answer;
 mod anthropic;
 mod api;
+mod briefing;
 mod call_watch;
 mod catalog;
 mod claude_cli;
@@ -39,6 +40,7 @@ pub(crate) mod testing;
 mod wishes;
 
 pub use adapters::Adapters;
+pub use briefing::Briefing;
 pub use catalog::{
     Api, Catalog, CatalogError, CatalogSources, Choice, InputKind, MissingModel, ModelInfo,
     ModelPrice, ModelRef, NameError, OFFLINE_MODEL, OFFLINE_PROVIDER, PriceStep, ProviderInfo,
@@ -206,6 +208,8 @@ pub enum StreamEvent {
     Retry(RetryNotice),
     /// Another model is asked, or answers.
     Fallback(FallbackNotice),
+    /// The answer begins once more: what came of it before does not count.
+    Anew,
 }
 
 /// Where a provider reports [`StreamEvent`]s; called in order.

@@ -1,19 +1,22 @@
-//! Trying a call again when it failed before anything was streamed.
+//! Trying a call again when it failed before anything was said.
 //!
 //! Owns: how often and how long to wait, as the providers' own clients do.
-//! Promises: an answer that has begun is never repeated; each wait is reported
-//! before it begins. Must not: know any API.
+//! Promises: an answer of which people have read something is never repeated; what
+//! was thought before is; each wait is reported before it begins. Must not: know any
+//! API.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{EventSink, ModelRequest, Provider, ProviderError, StreamEvent};
-use crate::protocol::message::AssistantMessage;
+use crate::protocol::message::{AssistantMessage, Usage};
+use crate::sessions::directives;
+use crate::sessions::visible::Visible;
 use crate::support::BoxFuture;
 
 /// A call failed and will be made again after `delay`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct RetryNotice {
     /// Which retry this is; the first one is 1.
     pub attempt: u32,
@@ -23,6 +26,8 @@ pub struct RetryNotice {
     pub delay: Duration,
     /// Why the last attempt failed.
     pub message: String,
+    /// What it has used.
+    pub usage: Usage,
 }
 
 /// How often and how long.
@@ -76,6 +81,52 @@ fn jitter_permille() -> u32 {
     750 + u32::try_from(random).unwrap_or(0)
 }
 
+/// What has come of an answer.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    has_begun: bool,
+    has_text: bool,
+    /// Its text as people see it, until they see some of it.
+    visible: Visible,
+}
+
+impl Heard {
+    /// More of it.
+    pub fn note(&mut self, event: &StreamEvent) {
+        match event {
+            StreamEvent::Retry(_) | StreamEvent::Fallback(_) => {}
+            StreamEvent::Anew => *self = Self::default(),
+            StreamEvent::TextDelta { delta, .. } => {
+                self.has_begun = true;
+                if !self.has_text {
+                    self.visible.push(delta);
+                    let text = self.visible.text();
+                    self.has_text = !text.is_empty() && !directives::may_become_silent(text);
+                }
+            }
+            _ => self.has_begun = true,
+        }
+    }
+
+    /// Whether anything has come.
+    pub const fn has_begun(&self) -> bool {
+        self.has_begun
+    }
+
+    /// Whether people have read some of it. Thoughts, also those in a text, and calls that
+    /// are not complete have done nothing yet and can be thrown away.
+    pub const fn has_text(&self) -> bool {
+        self.has_text
+    }
+
+    /// The answer is asked for once more: tells that what has come does not count.
+    pub fn forget(&mut self, events: EventSink<'_>) {
+        if std::mem::take(self).has_begun {
+            events(StreamEvent::Anew);
+        }
+    }
+}
+
 /// A provider that tries again.
 pub struct Retry {
     inner: Arc<dyn Provider>,
@@ -97,22 +148,24 @@ impl Provider for Retry {
     ) -> BoxFuture<'a, Result<AssistantMessage, ProviderError>> {
         Box::pin(async move {
             let mut attempt = 1;
+            let mut heard = Heard::default();
             loop {
-                let mut begun = false;
+                heard.forget(&mut *events);
                 let mut watched = |event: StreamEvent| {
-                    begun = true;
+                    heard.note(&event);
                     events(event);
                 };
                 let error = match self.inner.stream(request, &mut watched).await {
                     Ok(message) => return Ok(message),
                     Err(error) => error,
                 };
-                let delay = if begun { None } else { self.policy.delay(attempt, &error) };
+                let delay = self.policy.delay(attempt, &error).filter(|_| !heard.has_text());
                 let Some(delay) = delay else { return Err(error) };
                 events(StreamEvent::Retry(RetryNotice {
                     attempt,
                     max_attempts: self.policy.retries,
                     delay,
+                    usage: error.usage(),
                     message: error.message,
                 }));
                 tokio::time::sleep(delay).await;
@@ -130,8 +183,8 @@ mod tests {
     use parking_lot::Mutex;
     use tokio::time::Instant;
 
-    /// Plays one outcome per call: how many events, then this error or success.
-    struct Scripted(Mutex<Vec<(bool, Option<ProviderError>)>>);
+    /// Plays one outcome per call: perhaps an event, then this error or success.
+    struct Scripted(Mutex<Vec<(Option<StreamEvent>, Option<ProviderError>)>>);
 
     impl Provider for Scripted {
         fn stream<'a>(
@@ -140,9 +193,9 @@ mod tests {
             events: EventSink<'a>,
         ) -> BoxFuture<'a, Result<AssistantMessage, ProviderError>> {
             Box::pin(async move {
-                let (begins, error) = self.0.lock().remove(0);
-                if begins {
-                    events(StreamEvent::TextStart { index: 0 });
+                let (event, error) = self.0.lock().remove(0);
+                if let Some(event) = event {
+                    events(event);
                 }
                 error.map_or_else(|| Ok(testing::answer(&request.model)), Err)
             })
@@ -150,7 +203,7 @@ mod tests {
     }
 
     async fn play(
-        script: Vec<(bool, Option<ProviderError>)>,
+        script: Vec<(Option<StreamEvent>, Option<ProviderError>)>,
     ) -> (bool, Vec<StreamEvent>, Duration, usize) {
         let scripted = Arc::new(Scripted(Mutex::new(script)));
         let retry = Retry::new(scripted.clone(), RetryPolicy::default());
@@ -160,6 +213,14 @@ mod tests {
         (ok, events, start.elapsed(), scripted.0.lock().len())
     }
 
+    fn said() -> Option<StreamEvent> {
+        Some(StreamEvent::TextDelta { index: 0, delta: "a".into() })
+    }
+
+    fn thought() -> Option<StreamEvent> {
+        Some(StreamEvent::ThinkingDelta { index: 0, delta: "hm".into() })
+    }
+
     fn failing(kind: ProviderErrorKind, retry_after: Option<u64>) -> ProviderError {
         let retry_after = retry_after.map(Duration::from_secs);
         ProviderError { retry_after, ..ProviderError::new(kind, "500 boom") }
@@ -167,7 +228,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_failing_provider_is_tried_three_times_with_growing_waits() {
-        let broken = || (false, Some(failing(ProviderErrorKind::Server, None)));
+        let broken = || (None, Some(failing(ProviderErrorKind::Server, None)));
         let (ok, events, waited, _) = play(vec![broken(), broken(), broken()]).await;
         assert!(!ok);
         let delays: Vec<_> = events
@@ -190,8 +251,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_wait_that_the_provider_asks_for_is_kept() {
-        let limited = (false, Some(failing(ProviderErrorKind::RateLimit, Some(7))));
-        let (ok, events, waited, _) = play(vec![limited, (true, None)]).await;
+        let limited = (None, Some(failing(ProviderErrorKind::RateLimit, Some(7))));
+        let (ok, events, waited, _) = play(vec![limited, (said(), None)]).await;
         assert!(ok);
         assert_eq!(events.len(), 2);
         assert!(waited >= Duration::from_secs(7) && waited < Duration::from_secs(8), "{waited:?}");
@@ -199,22 +260,60 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn too_long_a_wait_fails_at_once() {
-        let limited = (false, Some(failing(ProviderErrorKind::RateLimit, Some(61))));
-        let (ok, events, waited, left) = play(vec![limited, (true, None)]).await;
+        let limited = (None, Some(failing(ProviderErrorKind::RateLimit, Some(61))));
+        let (ok, events, waited, left) = play(vec![limited, (said(), None)]).await;
         assert_eq!((ok, events.len(), waited, left), (false, 0, Duration::ZERO, 1));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_that_has_begun_is_never_repeated() {
-        let cut = (true, Some(failing(ProviderErrorKind::Cut, None)));
-        let (ok, events, _, left) = play(vec![cut, (true, None)]).await;
-        assert_eq!((ok, events, left), (false, vec![StreamEvent::TextStart { index: 0 }], 1));
+    async fn an_answer_that_has_said_something_is_never_repeated() {
+        let cut = (said(), Some(failing(ProviderErrorKind::Cut, None)));
+        let (ok, events, _, left) = play(vec![cut, (said(), None)]).await;
+        assert_eq!((ok, events, left), (false, vec![said().unwrap()], 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_was_cut_while_it_was_thought_about_begins_anew() {
+        let cut = (thought(), Some(failing(ProviderErrorKind::Cut, None)));
+        let (ok, mut events, _, left) = play(vec![cut, (said(), None)]).await;
+        assert!(matches!(events.remove(1), StreamEvent::Retry(_)));
+        let rest = vec![thought().unwrap(), StreamEvent::Anew, said().unwrap()];
+        assert_eq!((ok, events, left), (true, rest, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_text_of_which_people_have_seen_nothing_begins_anew() {
+        for text in ["<think>hm, ", "\n", "NO_RE", "[[reply_to"] {
+            let hidden = Some(StreamEvent::TextDelta { index: 0, delta: text.into() });
+            let cut = (hidden, Some(failing(ProviderErrorKind::Cut, None)));
+            let (ok, events, _, left) = play(vec![cut, (said(), None)]).await;
+            assert_eq!((ok, left), (true, 0), "{text}");
+            assert_eq!(events[2..], [StreamEvent::Anew, said().unwrap()], "{text}");
+        }
+        let seen = "<think>hm</think>So";
+        let seen = Some(StreamEvent::TextDelta { index: 0, delta: seen.into() });
+        let cut = (seen, Some(failing(ProviderErrorKind::Cut, None)));
+        let (ok, _, _, left) = play(vec![cut, (said(), None)]).await;
+        assert_eq!((ok, left), (false, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_thrown_away_attempt_has_used_is_told() {
+        let mut partial = testing::answer(&request(vec![]).model);
+        partial.usage.input = 3;
+        let error = failing(ProviderErrorKind::Cut, None).with_partial(partial);
+        let (_, events, _, _) = play(vec![(thought(), Some(error)), (said(), None)]).await;
+        let used = events.iter().find_map(|event| match event {
+            StreamEvent::Retry(notice) => Some(notice.usage.input),
+            _ => None,
+        });
+        assert_eq!(used, Some(3));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_cannot_get_better_is_not_repeated() {
-        let denied = (false, Some(failing(ProviderErrorKind::Auth, None)));
-        let (ok, events, _, left) = play(vec![denied, (true, None)]).await;
+        let denied = (None, Some(failing(ProviderErrorKind::Auth, None)));
+        let (ok, events, _, left) = play(vec![denied, (said(), None)]).await;
         assert_eq!((ok, events.len(), left), (false, 0, 1));
     }
 

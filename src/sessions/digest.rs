@@ -1,6 +1,7 @@
 //! What the session list shows of a conversation.
 
 use super::directives;
+use super::display::is_of_heartbeat;
 use crate::protocol::message::AgentMessage;
 use crate::store::TranscriptFacts;
 
@@ -18,8 +19,12 @@ const PREVIEW_MAX: usize = 240;
 
 /// Takes a message into the title and preview of its session.
 pub(super) fn note(facts: &mut TranscriptFacts, message: &AgentMessage) {
-    let is_user = matches!(message, AgentMessage::User(_));
-    if matches!(message, AgentMessage::ToolResult(_)) {
+    let (is_user, members) = match message {
+        AgentMessage::User(message) => (true, &message.extra),
+        AgentMessage::Assistant(message) => (false, &message.extra),
+        AgentMessage::ToolResult(_) => return,
+    };
+    if is_of_heartbeat(members) {
         return;
     }
     let text = message.text();
@@ -62,6 +67,8 @@ fn cut(text: &str, max: usize) -> String {
 mod tests {
     use super::*;
     use crate::protocol::message::{AssistantMessage, UserMessage};
+    use crate::sessions::HEARTBEAT_KIND;
+    use crate::support::json;
 
     #[test]
     fn the_first_question_is_the_title_and_the_last_text_the_preview() {
@@ -73,6 +80,21 @@ mod tests {
         }
         assert_eq!(facts.derived_title.as_deref(), Some("[Sun] first answer"));
         assert_eq!(facts.last_message.as_deref(), Some("done"));
+    }
+
+    #[test]
+    fn a_heartbeat_that_nobody_sees_is_no_title_and_no_preview() {
+        let mut facts = TranscriptFacts::default();
+        let kind = json!({"kind": HEARTBEAT_KIND});
+        let mut question = UserMessage::text("Read HEARTBEAT.md", 1);
+        question.extra.insert("provenance".into(), kind.clone());
+        note(&mut facts, &AgentMessage::User(question));
+        let mut quiet = AssistantMessage::from_gateway("All is well. HEARTBEAT_OK", 2);
+        quiet.extra.insert("provenance".into(), kind);
+        note(&mut facts, &AgentMessage::Assistant(quiet));
+        assert_eq!(facts, TranscriptFacts::default());
+        note(&mut facts, &AgentMessage::User(UserMessage::text("hello", 3)));
+        assert_eq!(facts.derived_title.as_deref(), Some("hello"));
     }
 
     #[test]

@@ -17,6 +17,20 @@ pub fn is_heartbeat(text: &str) -> bool {
     text.trim() == HEARTBEAT_OK
 }
 
+/// What an answer to a heartbeat says beside the word for it; `None` when that is nothing,
+/// or no more than `ack_max` characters.
+pub fn heartbeat_news(answer: &str, ack_max: usize) -> Option<String> {
+    let text = answer.trim();
+    // Models wrap it.
+    let bare = text.trim_matches(['*', '`', '_', '"', '.', '!', ' ', '\n']);
+    let rest = bare.strip_prefix(HEARTBEAT_OK).or_else(|| bare.strip_suffix(HEARTBEAT_OK));
+    match rest.map(|rest| rest.trim_matches(['*', '`', '"', '.', '!', ' ', '\n'])) {
+        Some(rest) if rest.chars().nth(ack_max).is_none() => None,
+        Some(rest) => Some(rest.to_owned()),
+        None => (!text.is_empty()).then(|| text.to_owned()),
+    }
+}
+
 /// Begins what a message of another session says to the model only.
 pub const INTERNAL_BEGIN: &str = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>";
 /// Ends it.
@@ -135,6 +149,25 @@ mod tests {
         for loud in ["NO_REPLY but more", "", "NO REPLY", "HEARTBEAT_OK"] {
             assert!(!is_silent(loud), "{loud}");
         }
+    }
+
+    #[test]
+    fn an_acknowledgement_is_silent_and_news_beside_it_are_not() {
+        for silent in [
+            "HEARTBEAT_OK",
+            " **HEARTBEAT_OK**\n",
+            "HEARTBEAT_OK.",
+            "",
+            "All is well. HEARTBEAT_OK",
+        ] {
+            assert_eq!(heartbeat_news(silent, 300), None, "{silent}");
+        }
+        assert_eq!(heartbeat_news("Mail came.", 300).as_deref(), Some("Mail came."));
+        let long = format!("HEARTBEAT_OK {}", "x".repeat(301));
+        assert_eq!(heartbeat_news(&long, 300).unwrap().len(), 301);
+        assert_eq!(heartbeat_news("HEARTBEAT_OK a", 0).as_deref(), Some("a"));
+        // In the middle of a sentence it is a word like others.
+        assert!(heartbeat_news("I would say HEARTBEAT_OK if nothing was wrong", 300).is_some());
     }
 
     #[test]

@@ -30,7 +30,8 @@ const TRUNCATED: &str = "\n...(truncated)...";
 /// (`systemProvenanceReceipt` of `chat.send`); people do not see it.
 pub const RECEIPT_MEMBER: &str = "systemProvenanceReceipt";
 
-/// `provenance.kind` of what a heartbeat asks, which nobody need see.
+/// `provenance.kind` of what a heartbeat asks, and of an answer that says nothing: nobody
+/// need see them.
 pub const HEARTBEAT_KIND: &str = "heartbeat";
 
 /// `provenance.kind` of what a job asks.
@@ -57,7 +58,10 @@ pub fn whole_message(message: &AgentMessage, id: &str, max_chars: usize) -> Opti
 
 fn pending(message: &AgentMessage, id: &str, view: &View) -> Option<Value> {
     let mut shown = show(serde_json::to_value(message).ok()?, id, 0, view)?;
-    shown["__openclaw"] = json!({"id": id, "pending": true});
+    if let Some(Value::Object(place)) = shown.get_mut("__openclaw") {
+        place.shift_remove("seq");
+        place.insert("pending".into(), json!(true));
+    }
     Some(shown)
 }
 
@@ -164,8 +168,17 @@ fn role(message: &Map<String, Value>) -> &str {
 
 /// Whether another session says it.
 pub(super) fn is_of_session(message: &Map<String, Value>) -> bool {
+    is_kind(message, "inter_session")
+}
+
+/// Whether it is a part of a heartbeat that nobody need see.
+pub(super) fn is_of_heartbeat(message: &Map<String, Value>) -> bool {
+    is_kind(message, HEARTBEAT_KIND)
+}
+
+fn is_kind(message: &Map<String, Value>, wanted: &str) -> bool {
     let kind = message.get("provenance").and_then(|provenance| provenance.get("kind"));
-    kind.is_some_and(|kind| kind == "inter_session")
+    kind.is_some_and(|kind| kind == wanted)
 }
 
 /// Takes out what the other session says to the model only.
@@ -186,9 +199,8 @@ fn strip_internal(message: &mut Map<String, Value>) {
 /// Replies that say "nothing to say" stay in the transcript and out of sight.
 /// A tool call beside them is shown: its result would have no beginning.
 pub(super) fn is_hidden(message: &Map<String, Value>) -> bool {
-    if role(message) != "assistant" {
-        let kind = message.get("provenance").and_then(|provenance| provenance.get("kind"));
-        return kind.is_some_and(|kind| kind == HEARTBEAT_KIND);
+    if role(message) != "assistant" || is_of_heartbeat(message) {
+        return is_of_heartbeat(message);
     }
     let text = match message.get("content") {
         Some(Value::String(text)) => text.clone(),
@@ -347,6 +359,13 @@ mod tests {
         let cut = show(stored.clone(), "x", 1, &View::list(50)).unwrap();
         assert_eq!(cut["content"][0]["text"], format!("{}\n...(truncated)...", "ä".repeat(50)));
         assert_eq!(cut["__openclaw"], json!({"id": "x", "seq": 1, "truncated": true}));
+        let message: AgentMessage = serde_json::from_value(
+            json!({"role": "user", "content": "ä".repeat(60), "timestamp": 1}),
+        )
+        .unwrap();
+        let waiting = waiting_message(&message, "x", 50).unwrap();
+        let place = json!({"id": "x", "truncated": true, "pending": true});
+        assert_eq!(waiting["__openclaw"], place);
         let whole = show(stored, "x", 1, &View::list(60)).unwrap();
         assert_eq!(whole["__openclaw"], json!({"id": "x", "seq": 1}));
     }
@@ -371,6 +390,11 @@ mod tests {
         assert_eq!(answer(json!("no_reply")), None);
         assert_eq!(answer(json!([{"type": "text", "text": "HEARTBEAT_OK"}])), None);
         assert!(answer(json!([])).is_some());
+        let words = json!([{"type": "text", "text": "All is quiet. HEARTBEAT_OK"}]);
+        assert!(answer(words.clone()).is_some(), "nobody asked whether");
+        let quiet = json!({"role": "assistant", "content": words,
+            "provenance": {"kind": "heartbeat"}});
+        assert_eq!(show(quiet, "x", 1, &View::list(99)), None);
         let call = json!([{"type": "text", "text": "NO_REPLY"}, {"type": "toolCall", "id": "c"}]);
         assert!(answer(call).is_some());
         assert!(

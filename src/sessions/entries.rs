@@ -9,9 +9,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 
-use serde_json::{Map, Value};
-
-use super::display::{HEARTBEAT_KIND, is_of_session};
+use super::display::{is_of_heartbeat, is_of_session};
 use super::media::{Media, StoredMedia};
 use super::outline::Outlines;
 use super::service::Sessions;
@@ -197,10 +195,10 @@ impl Sessions {
 /// A message as people see it; `None` for what nobody needs to see.
 fn shown(message: AgentMessage, media: Option<&Media>) -> Option<AgentMessage> {
     match message {
-        AgentMessage::User(message) if is_kind(&message.extra, HEARTBEAT_KIND) => None,
+        AgentMessage::User(message) if is_of_heartbeat(&message.extra) => None,
         AgentMessage::User(message) => Some(AgentMessage::User(user(message, media))),
         AgentMessage::Assistant(mut message) => {
-            if is_silent(&message.content) {
+            if is_of_heartbeat(&message.extra) || is_silent(&message.content) {
                 return None;
             }
             strip(&mut message.content);
@@ -208,11 +206,6 @@ fn shown(message: AgentMessage, media: Option<&Media>) -> Option<AgentMessage> {
         }
         AgentMessage::ToolResult(message) => Some(AgentMessage::ToolResult(message)),
     }
-}
-
-fn is_kind(members: &Map<String, Value>, wanted: &str) -> bool {
-    let kind = members.get("provenance").and_then(|provenance| provenance.get("kind"));
-    kind.is_some_and(|kind| kind == wanted)
 }
 
 /// What a person said, without what was put around it for the model.

@@ -193,7 +193,7 @@ const MALFORMED_KEY: &str =
 
 const OWN_RUN: &str = "A message that comes while a run ends or that follows one is answered under its own run id, \
     in the order it came.";
-const RETRIES: &str = "A call that is tried again is one lifecycle event with the reason and the delay; the original's run starts and fails anew each time, for up to 45 s, and stores each failure.";
+const RETRIES: &str = "A call that is tried again is one lifecycle event with the reason and the delay; the original's run starts and fails anew each time, for up to 45 s, and stores each failure. An answer of which something was read is not asked for again here; there its text begins anew, up to four times.";
 const NOTHING_OLD: &str = "A conversation that is too long with nothing old in it to sum up fails at once; the original sums it up eight times and never tells the chat that it failed.";
 const STORED_ONCE: &str = "The transcript has each message and each failed answer once, and no summary of them; the original stores every try.";
 const CUT_IS_CUT: &str = "An answer that the provider broke off is called that; the original calls it a request that timed out.";
@@ -208,6 +208,8 @@ const TOKEN_ONCE: &str =
     "The token of a node is told when it is approved, and only its hash is kept.";
 const OTHER_SESSIONS: &str = "Sessions of earlier recordings.";
 const GIVEN_NAME: &str = "A node is called what a person has named it, also while it is connected.";
+const KEY_TOLD: &str =
+    "A node is told the key of a command that has waited, as of one that it is asked for at once.";
 const OTHER_NODE: &str = "A node of an earlier recording still waits.";
 const FOLLOWS: &str = "A node that follows a session by another spelling of its key is told what is said there; \
      one that goes is asked up to that moment.";
@@ -876,6 +878,7 @@ pub const DIFFERENCES: &[Difference] = &[
     ),
     allow(Kind::Value, "nodes/invoke", "* res node.describe", "*/displayName", GIVEN_NAME),
     allow(Kind::Value, "nodes/invoke", "* res node.list", "*/displayName", GIVEN_NAME),
+    allow(Kind::Extra, "nodes/invoke", "n res node.pending.pull", "*/idempotencyKey", KEY_TOLD),
     allow(Kind::Value, "methods/nodes-by-node", "* res health", "*/sessions/*", OTHER_SESSIONS),
     allow(Kind::Absent, "methods/nodes-by-node", "* res health", "*/sessions/*", OTHER_SESSIONS),
     allow(Kind::Value, "*", "n res node.canvas.capability.refresh", "/ok", CANVAS),

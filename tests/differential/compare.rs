@@ -101,9 +101,10 @@ fn common(event: &StreamEvent, content: &[ContentBlock]) -> Option<Value> {
             ),
         },
         // The signature is in the block that pi tells at its end.
-        StreamEvent::ThinkingSigned { .. } | StreamEvent::Retry(_) | StreamEvent::Fallback(_) => {
-            return None;
-        }
+        StreamEvent::ThinkingSigned { .. }
+        | StreamEvent::Retry(_)
+        | StreamEvent::Fallback(_)
+        | StreamEvent::Anew => return None,
     })
 }
 

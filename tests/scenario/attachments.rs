@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::stage::{
-    Api, admin, ask, call, end_of, history, scripted, start, text_of, until, with_both_apis,
+    Api, admin, ask, call, deltas, end_of, history, scripted, start, text_of, until, with_both_apis,
 };
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient, default_config};
 
@@ -126,6 +126,21 @@ async fn a_large_picture_is_a_file_that_the_model_sees_once(api: Api) {
     ask(&mut client, "main", "and now?", "run-2").await;
     assert!(!asked(&mock).contains(&data));
     assert!(asked(&mock).contains("[media attached: "));
+}
+
+async fn a_large_picture_is_still_seen_when_another_message_is_taken_in(api: Api) {
+    let (gateway, mock) = with_input(api, &json!(["text", "image"])).await;
+    let mut client = admin(&gateway).await;
+    let mut bytes = STANDARD.decode(DOT).unwrap();
+    bytes.resize(2_500_000, 0);
+    let data = STANDARD.encode(&bytes);
+    let tool = "@mock tool name=session_status pre=\"Let me look.\" delay=300";
+    send(&mut client, "run-1", tool, json!([{"content": data}])).await;
+    deltas(&client, "run-1", 1).await;
+    start(&mut client, "main", "and this?", "run-2").await;
+    assert_eq!(end_of(&client, "run-1").await["state"], "final");
+    assert_eq!(end_of(&client, "run-2").await["takenInto"], "run-1");
+    assert!(asked(&mock).contains("and this?") && asked(&mock).contains(&data));
 }
 
 async fn a_picture_that_the_provider_refuses_does_not_end_the_conversation(api: Api) {
@@ -274,6 +289,7 @@ with_both_apis! {
     a_picture_reaches_a_model_that_sees_and_is_kept_whole;
     a_model_that_does_not_see_is_told_where_the_picture_is;
     a_large_picture_is_a_file_that_the_model_sees_once;
+    a_large_picture_is_still_seen_when_another_message_is_taken_in;
     a_picture_that_the_provider_refuses_does_not_end_the_conversation;
     a_picture_of_too_many_pixels_is_a_file_that_the_model_is_told_of;
 }

@@ -297,6 +297,33 @@ async fn a_transcript_is_cut_to_its_last_lines_and_kept_beside() {
 }
 
 #[tokio::test]
+async fn a_cut_leaves_a_run_its_question() {
+    let (gateway, mock) = forgetful().await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "s", "hello", "run-1").await;
+    let command = "until test -e go; do sleep 0.05; done; echo gone";
+    let args = json!({"command": command});
+    let text = format!("@mock tool name=exec args={args} then=\"seen\"");
+    start(&mut client, "s", &text, "run-2").await;
+    crate::stage::until("the call", async || {
+        let said = history(&mut client, "s").await;
+        said.last()?["content"].to_string().contains("toolCall").then_some(())
+    })
+    .await;
+    let mut other = admin(&gateway).await;
+    let id = begin(&mut other, COMPACT, json!({"key": "s", "maxLines": 1})).await;
+    // Requests of one connection are begun in their order.
+    call(&mut other, "health", json!({})).await;
+    fs::write(gateway.workspace().join("go"), "").unwrap();
+    assert_eq!(text_of(&end_of(&client, "run-2").await["message"]), "seen");
+    let asked = mock.requests().pop().unwrap().body["messages"].to_string();
+    assert!(asked.contains("until test -e go"), "{asked}");
+    let answer = other.wait_for(RUN_LIMIT, |frame| frame["id"] == *id).await.expect("an answer");
+    assert_eq!(answer["payload"]["compacted"], true, "{answer}");
+    assert_eq!(told(&mut client, "s").await, lines(&[("assistant", "seen")]));
+}
+
+#[tokio::test]
 async fn one_can_go_back_behind_a_compaction_or_branch_off_there() {
     let (gateway, _mock) = forgetful().await;
     let mut client = admin(&gateway).await;
@@ -341,6 +368,8 @@ async fn one_can_go_back_behind_a_compaction_or_branch_off_there() {
         (&json!("agent:main:s"), &checkpoint)
     );
     assert_eq!(branch["entry"]["label"], "Checkpoint branch");
+    let second = call(&mut client, "sessions.compaction.branch", params.clone()).await;
+    assert_eq!(second["entry"]["label"], "Checkpoint branch 2");
     assert_eq!(branch["entry"]["parentSessionKey"], "agent:main:s");
     assert_eq!(branch["entry"]["sessionId"], branch["sessionId"]);
     assert_eq!(told(&mut client, &key).await, whole);
@@ -701,4 +730,90 @@ async fn no_notes_are_asked_for_where_they_cannot_be_written_or_nobody_wants_the
         assert_eq!(row(&mut client, "agent:main:s").await["compactionCount"], 1);
         assert_eq!(holding(&mock, "is about to be summed up"), 0);
     }
+}
+
+#[tokio::test]
+async fn a_run_that_wants_a_model_of_its_own_has_its_notes_written_by_no_other() {
+    let mock = MockProvider::start().await;
+    let mut config = default_config(mock.address());
+    let flush = json!({"prompt": "@mock err status=400 msg=\"no notes\""});
+    config["agents"]["defaults"]["compaction"] =
+        json!({"keepRecentTokens": 1, "reserveTokens": 10_000_000, "memoryFlush": flush});
+    config["models"]["providers"]["mock"]["models"][1]["contextWindow"] = json!(8000);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "s", "hello", "run-1").await;
+    ask(&mut client, "s", SUMMARY, "run-2").await;
+    let params = json!({"message": long("there"), "sessionKey": "s", "idempotencyKey": "small",
+        "model": "mock/mock-2"});
+    call(&mut client, "agent", params).await;
+    let end = call(&mut client, "agent.wait", json!({"runId": "small"})).await;
+    assert_eq!(end["status"], "ok", "{end}");
+    assert_eq!(row(&mut client, "agent:main:s").await["compactionCount"], 1);
+    assert_eq!(holding(&mock, "no notes"), 1);
+    let asked: Vec<_> = mock.calls().into_iter().skip(2).map(|(model, _)| model).collect();
+    assert!(asked.iter().all(|model| model == "mock-2"), "{asked:?}");
+}
+
+/// A model that reads a lot, another that reads 20 000 tokens, and a conversation of 24 000.
+async fn too_long_for_the_other(mut compaction: Value) -> (Gateway, MockProvider, WsClient) {
+    let mock = MockProvider::start().await;
+    mock.limit("mock-2", 20_000);
+    let mut config = default_config(mock.address());
+    compaction["memoryFlush"] = json!({"enabled": false});
+    config["agents"]["defaults"]["compaction"] = compaction;
+    config["agents"]["defaults"]["model"]["fallbacks"] = json!(["mock/mock-2"]);
+    config["models"]["providers"]["mock"]["models"][1]["contextWindow"] = json!(20_000);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    for number in 0..8 {
+        let text = format!("@mock text text=ok {}", "x".repeat(12_000));
+        ask(&mut client, "s", &text, &format!("long-{number}")).await;
+    }
+    (gateway, mock, client)
+}
+
+/// The models that were asked after the conversation had become so long.
+fn asked_since(mock: &MockProvider) -> Vec<String> {
+    mock.calls().into_iter().skip(8).map(|(model, _)| model).collect()
+}
+
+#[tokio::test]
+async fn a_small_model_that_answers_one_message_sums_up_for_itself() {
+    let (_gateway, mock, mut client) = too_long_for_the_other(json!({})).await;
+    let params = json!({"message": "and now?", "sessionKey": "s", "idempotencyKey": "small",
+        "model": "mock/mock-2"});
+    call(&mut client, "agent", params).await;
+    let end = call(&mut client, "agent.wait", json!({"runId": "small"})).await;
+    assert_eq!(end["status"], "ok", "{end}");
+    assert_eq!(row(&mut client, "agent:main:s").await["compactionCount"], 1);
+    assert!(asked_since(&mock).iter().all(|model| model == "mock-2"), "{:?}", asked_since(&mock));
+}
+
+#[tokio::test]
+async fn a_small_fallback_that_finds_a_conversation_too_long_sums_up_for_itself() {
+    let (_gateway, mock, mut client) = too_long_for_the_other(json!({})).await;
+    mock.fail("mock-1", 404, "gone");
+    let end = ask(&mut client, "s", "and now?", "run-1").await;
+    assert_eq!(
+        (&end["state"], text_of(&end["message"])),
+        (&json!("final"), "Echo: and now?".into())
+    );
+    let list = call(&mut client, "sessions.compaction.list", json!({"key": "s"})).await;
+    assert_eq!(list["checkpoints"][0]["reason"], "overflow-retry");
+    let asked = asked_since(&mock);
+    let (first, rest) = asked.split_first().unwrap();
+    assert!(first == "mock-1" && rest.iter().all(|model| model == "mock-2"), "{asked:?}");
+}
+
+#[tokio::test]
+async fn what_is_summed_up_is_cut_anew_for_a_fallback_that_reads_less() {
+    let (_gateway, mock, mut client) = too_long_for_the_other(json!({"keepRecentTokens": 1})).await;
+    mock.fail("mock-1", 404, "gone");
+    let answer = call(&mut client, COMPACT, json!({"key": "s"})).await;
+    assert_eq!((&answer["compacted"], &answer["result"]["summary"]), (&json!(true), &json!("ok")));
+    let asked = asked_since(&mock);
+    // All at once, and then piece by piece.
+    assert_eq!(asked[..2], ["mock-1", "mock-2"]);
+    assert!(asked.len() > 3 && asked[2..].iter().all(|model| model == "mock-2"), "{asked:?}");
 }

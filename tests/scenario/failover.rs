@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;
 use axum::http::HeaderMap;
@@ -10,7 +11,9 @@ use clawgate::support::{Clock, SystemClock};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::stage::{Api, admin, ask, config, events, history, serve, text_of, until};
+use crate::stage::{
+    Api, admin, ask, config, end_of, events, history, serve, start, text_of, until,
+};
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient, default_config};
 
 /// A gateway whose default model may fall back to `mocka/mock-think`.
@@ -193,7 +196,7 @@ async fn when_every_model_fails_one_error_names_each() {
 }
 
 #[tokio::test]
-async fn an_answer_that_has_begun_is_not_given_by_another_model() {
+async fn an_answer_that_has_said_something_is_not_given_by_another_model() {
     let mock = MockProvider::start().await;
     let gateway = gateway(&mock).await;
     let mut client = admin(&gateway).await;
@@ -209,6 +212,15 @@ const OVERLOADED: &str = "event: error\ndata: {\"type\": \"error\", \
     \"error\": {\"type\": \"overloaded_error\", \"message\": \"Overloaded\"}}\n\n";
 const BEGUN_AND_CUT: &str = "event: message_start\ndata: {\"type\": \"message_start\", \
     \"message\": {\"id\": \"m\", \"usage\": {\"input_tokens\": 3}}}\n\n";
+const THOUGHT_AND_OVERLOADED: &str = "event: message_start\ndata: {\"type\": \"message_start\", \
+    \"message\": {\"id\": \"m\", \"usage\": {\"input_tokens\": 3}}}\n\n\
+    event: content_block_start\ndata: {\"type\": \"content_block_start\", \"index\": 0, \
+    \"content_block\": {\"type\": \"thinking\", \"thinking\": \"hm\"}}\n\n\
+    event: error\ndata: {\"type\": \"error\", \
+    \"error\": {\"type\": \"overloaded_error\", \"message\": \"Overloaded\"}}\n\n";
+const CALL_AND_CUT: &str = "data: {\"id\": \"r\", \"choices\": [{\"index\": 0, \
+    \"delta\": {\"tool_calls\": [{\"index\": 0, \"id\": \"c\", \"type\": \"function\", \
+    \"function\": {\"name\": \"read\", \"arguments\": \"{\\\"pa\"}}]}}]}\n\n";
 const FINE: &str = "data: {\"id\": \"r\", \"choices\": [{\"index\": 0, \
     \"delta\": {\"content\": \"fine\"}, \"finish_reason\": \"stop\"}]}\n\ndata: [DONE]\n\n";
 
@@ -219,6 +231,8 @@ async fn an_answer_that_fails_before_its_first_word_is_given_by_a_fallback() {
         ("openai-completions", "", "timeout"),
         ("anthropic-messages", OVERLOADED, "overloaded"),
         ("anthropic-messages", BEGUN_AND_CUT, "timeout"),
+        ("anthropic-messages", THOUGHT_AND_OVERLOADED, "overloaded"),
+        ("openai-completions", CALL_AND_CUT, "timeout"),
     ] {
         let mock = MockProvider::start().await;
         let app = Router::new().fallback(move || async move { (EVENTS, said) });
@@ -237,6 +251,43 @@ async fn an_answer_that_fails_before_its_first_word_is_given_by_a_fallback() {
         assert_eq!(steps.len(), 1, "{steps:?}");
         assert_eq!(steps[0]["fallbackStepFromFailureReason"], reason, "{said}");
     }
+}
+
+const ANSWERED: &str = "event: message_start\ndata: {\"type\": \"message_start\", \
+    \"message\": {\"id\": \"m\", \"usage\": {\"input_tokens\": 5}}}\n\n\
+    event: content_block_start\ndata: {\"type\": \"content_block_start\", \"index\": 0, \
+    \"content_block\": {\"type\": \"text\", \"text\": \"\"}}\n\n\
+    event: content_block_delta\ndata: {\"type\": \"content_block_delta\", \"index\": 0, \
+    \"delta\": {\"type\": \"text_delta\", \"text\": \"fine\"}}\n\n\
+    event: content_block_stop\ndata: {\"type\": \"content_block_stop\", \"index\": 0}\n\n\
+    event: message_delta\ndata: {\"type\": \"message_delta\", \
+    \"delta\": {\"stop_reason\": \"end_turn\"}, \"usage\": {\"output_tokens\": 1}}\n\n\
+    event: message_stop\ndata: {\"type\": \"message_stop\"}\n\n";
+
+#[tokio::test]
+async fn what_attempts_have_used_that_gave_no_answer_is_paid_for() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&calls);
+    // The first model is tried three times.
+    let app = Router::new().fallback(move || {
+        let said = if count.fetch_add(1, Ordering::Relaxed) < 3 { BEGUN_AND_CUT } else { ANSWERED };
+        async move { (EVENTS, said) }
+    });
+    let (port, _server) = serve(app).await;
+    let mut config = config(&format!("127.0.0.1:{port}"), Api::Anthropic);
+    let models = &mut config["models"]["providers"]["mocka"]["models"];
+    let mut other = models[0].clone();
+    other["id"] = json!("mock-other");
+    models.as_array_mut().unwrap().push(other);
+    config["agents"]["defaults"]["model"]["fallbacks"] = json!(["mocka/mock-other"]);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let end = ask(&mut client, "main", "hello", "r1").await;
+    assert_eq!((&end["state"], text_of(&end["message"])), (&json!("final"), "fine".into()));
+    assert_eq!(calls.load(Ordering::Relaxed), 4);
+    assert_eq!(end["usage"]["input"], 3 * 3 + 5, "{end}");
+    let answer = history(&mut client, "main").await.pop().unwrap();
+    assert_eq!(answer["usage"]["input"], 5);
 }
 
 #[tokio::test]
@@ -292,6 +343,36 @@ async fn tool_rounds_stay_with_the_model_that_answers() {
     assert_eq!(text_of(&end["message"]), "done");
     assert_eq!(models(&mock), ["mock-1", "mock-think", "mock-think"]);
     assert_eq!(phases(&client, "r1", "fallback").len(), 1);
+}
+
+#[tokio::test]
+async fn a_fallback_that_fails_in_its_turn_gives_way_to_the_model_before_it() {
+    let mock = MockProvider::start().await;
+    let gateway = gateway(&mock).await;
+    let mut client = admin(&gateway).await;
+    mock.fail("mock-1", 400, "no");
+    let text = "@mock tool name=session_status pre=\"Let me look.\" delay=300 then=done";
+    start(&mut client, "main", text, "r1").await;
+    until("the fallback is asked", async || (mock.calls().len() == 2).then_some(())).await;
+    // It goes on with what it has begun, and is not there for the next call.
+    mock.fail("mock-think", 400, "no");
+    mock.heal("mock-1");
+    let end = end_of(&client, "r1").await;
+    assert_eq!(
+        (&end["state"], text_of(&end["message"])),
+        (&json!("final"), "Let me look.done".into())
+    );
+    assert_eq!(models(&mock), ["mock-1", "mock-think", "mock-think", "mock-1"]);
+    assert_eq!(phases(&client, "r1", "fallback_cleared").len(), 1);
+
+    // When that fails as well, no one is asked again.
+    mock.fail("mock-1", 400, "no");
+    mock.heal("mock-think");
+    start(&mut client, "main", text, "r2").await;
+    until("the fallback is asked", async || (mock.calls().len() == 6).then_some(())).await;
+    mock.fail("mock-think", 400, "no");
+    assert_eq!(end_of(&client, "r2").await["state"], "error");
+    assert_eq!(models(&mock)[4..], ["mock-1", "mock-think", "mock-think", "mock-1"]);
 }
 
 #[tokio::test]
@@ -358,6 +439,28 @@ async fn a_credential_that_rests_goes_on_resting_after_a_stop_and_after_a_kill()
     let mut client = admin(&gateway).await;
     let end = ask(&mut client, "main", "four", "r4").await;
     assert_eq!(end["state"], "final");
+}
+
+#[tokio::test]
+async fn conversations_that_fail_at_the_same_time_make_a_model_rest_once() {
+    let mock = MockProvider::start().await;
+    let mut gateway = gateway(&mock).await;
+    let mut client = admin(&gateway).await;
+    // Each is tried three times: all have begun before the first has failed.
+    mock.fail("mock-1", 500, "down");
+    let sessions = ["one", "two", "three", "four"];
+    for session in sessions {
+        start(&mut client, session, "hello", session).await;
+    }
+    for session in sessions {
+        assert_eq!(end_of(&client, session).await["state"], "final");
+    }
+    assert!(gateway.terminate().await.unwrap().success());
+    let database = gateway.state_dir().join("clawgate.sqlite");
+    let open = rusqlite::Connection::open(&database).unwrap();
+    let count = "SELECT failures FROM cooldowns";
+    let failures: i64 = open.query_row(count, [], |row| row.get(0)).unwrap();
+    assert_eq!(failures, 1);
 }
 
 #[tokio::test]

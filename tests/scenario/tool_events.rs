@@ -1,9 +1,12 @@
 //! Who is told what of a tool call.
 
+use std::fs;
+
 use serde_json::{Value, json};
 
 use crate::stage::{
-    Api, admin, ask, call, connect, events, history, scripted, text_of, with_both_apis,
+    Api, admin, ask, call, connect, end_of, events, history, scripted, start, text_of, until,
+    with_both_apis,
 };
 use crate::support::WsClient;
 use crate::support::client::{ALL_SCOPES, standard_connect};
@@ -31,7 +34,7 @@ async fn tool_calls_are_told_to_their_owner_and_to_watchers_and_cards_to_all(api
     let end = ask(&mut owner, "main", CALL, "run-1").await;
     assert_eq!(text_of(&end["message"]), "Let me look.All is well.");
     for client in [&watcher, &bystander] {
-        crate::stage::end_of(client, "run-1").await;
+        end_of(client, "run-1").await;
     }
 
     let told = of_stream(&owner, "tool");
@@ -59,6 +62,30 @@ async fn tool_calls_are_told_to_their_owner_and_to_watchers_and_cards_to_all(api
         assert!(cards.iter().all(|card| card["data"]["title"] == "session_status"));
     }
     order(&watcher);
+}
+
+#[tokio::test]
+async fn who_begins_another_run_meanwhile_sees_the_calls_of_the_one_that_is_active() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut first = admin(&gateway).await;
+    let mut params = standard_connect(&ALL_SCOPES);
+    params["caps"] = json!(["tool-events"]);
+    let mut second = connect(&gateway, &params).await;
+    let other = connect(&gateway, &params).await;
+    let args = json!({"command": "until [ -e go ]; do sleep 0.05; done"});
+    let text = format!("@mock tool name=exec args={args} then=done");
+    start(&mut first, "main", &text, "run-1").await;
+    until("the call", async || (!of_stream(&first, "item").is_empty()).then_some(())).await;
+    start(&mut second, "main", "@mock text text=later", "run-2").await;
+    fs::write(gateway.workspace().join("go"), "").unwrap();
+    for client in [&first, &second, &other] {
+        end_of(client, "run-1").await;
+    }
+    let told = of_stream(&second, "tool");
+    let phases: Vec<_> = told.iter().map(|payload| payload["data"]["phase"].clone()).collect();
+    assert_eq!(phases.last(), Some(&json!("result")), "{told:?}");
+    assert!(of_stream(&first, "tool").is_empty(), "it has not asked for them");
+    assert!(of_stream(&other, "tool").is_empty(), "it has begun no run");
 }
 
 /// The text before the call, the call, its message, its result.

@@ -16,7 +16,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::protocol::message::Usage;
-use crate::providers::{Api, ProviderError};
+use crate::providers::{Api, ProviderError, Route};
 use crate::sessions::{
     Compaction, CompactionReason, ContextEntry, SessionEntry, SessionError, SessionKey,
 };
@@ -24,7 +24,7 @@ use crate::support::json;
 
 use super::emitter::Emitter;
 use super::feed::RunNews;
-use super::models::SessionModel;
+use super::hold::HoldError;
 use super::parts::RunsParts;
 use super::pruning::Share;
 use super::run::{AbortReason, ActiveRun};
@@ -78,12 +78,9 @@ pub enum CompactError {
     /// The model failed.
     #[error("compaction failed: {0}")]
     Model(String),
-    /// Something runs in the session and does not end.
-    #[error("the session is still active; try again in a moment")]
-    Active,
-    /// The gateway is about to stop.
-    #[error("gateway is stopping; try again after it has restarted")]
-    Stopping,
+    /// The session is not to be had.
+    #[error(transparent)]
+    Held(#[from] HoldError),
     /// The transcript could not be read or written.
     #[error("compaction failed: {0}")]
     Session(#[from] SessionError),
@@ -96,22 +93,25 @@ impl From<ProviderError> for CompactError {
 }
 
 /// Sums up what is long ago in the session of `run`, which holds its lane and
-/// can be stopped while the model works. Its `emitter` tells of it, unless there
-/// is nothing to sum up. What it takes is added to `used`; the session's row has it.
+/// can be stopped while the model works: the one that `route` asks now, or who follows it.
+/// Its `emitter` tells of it, unless there is nothing to sum up. What it takes is added to
+/// `used`; the session's row has it.
 pub async fn compact(
     parts: &RunsParts,
     run: &ActiveRun,
+    route: &Route,
     emitter: &mut Emitter,
     reason: CompactionReason,
     used: &mut Usage,
 ) -> Result<Compacted, CompactError> {
-    compact_as(parts, run, emitter, (reason, None), used).await
+    compact_as(parts, run, route.beside(), emitter, (reason, None), used).await
 }
 
 /// The same, with what somebody wants the summary to heed.
 async fn compact_as(
     parts: &RunsParts,
     run: &ActiveRun,
+    mut route: Route,
     emitter: &mut Emitter,
     (reason, instructions): (CompactionReason, Option<&str>),
     used: &mut Usage,
@@ -119,20 +119,17 @@ async fn compact_as(
     let key = &run.key;
     let mut context = parts.sessions.context_entries(key).await?;
     let entry = parts.sessions.entry(key).await?.unwrap_or_default();
-    let SessionModel { name, info } = parts.models.of_session(key, Some(&entry));
-    let model = info.ok_or_else(|| CompactError::Model(format!("Unknown model: {name}")))?;
+    let window = route.model().context_window;
     // Long results count as what the model gets to see of them.
-    Share::Usual.fit(context.iter_mut().map(|entry| &mut entry.message), model.context_window);
+    Share::Usual.fit(context.iter_mut().map(|entry| &mut entry.message), window);
     // A small model that kept as much as a large one would keep all it can read.
     let keep = parts.settings.now().agents.defaults.compaction_keep_recent_tokens;
-    let keep = keep.min(model.context_window / 2);
-    let plan = plan::plan(&context, keep).map_err(CompactError::Nothing)?;
-    if model.api == Api::Offline {
+    let plan = plan::plan(&context, keep.min(window / 2)).map_err(CompactError::Nothing)?;
+    if route.model().api == Api::Offline {
         return Err(CompactError::NoModel);
     }
     emitter.compaction_start();
     emitter.tell(|| RunNews::Compacts(reason));
-    let mut route = parts.models.route(key, &key.agent(&parts.keys.now()), model).unremembered();
     let mut taken = Usage::default();
     let summing = summary::sum_up(&mut route, &entry.session_id, &plan, instructions, &mut taken);
     let summed = tokio::select! {

@@ -9,12 +9,11 @@ use std::sync::Arc;
 use crate::protocol::message::{
     AgentMessage, ContentBlock, StopReason, Usage, UserContent, UserMessage, text_of,
 };
-use crate::providers::{ModelInfo, ModelRequest, Route};
+use crate::providers::{ModelInfo, ModelRequest, ProviderErrorKind, Route};
 use crate::sessions::{CompactedFiles, ContextEntry};
 
 use super::CompactError;
 use super::plan::Plan;
-use crate::agent::spent::add;
 
 /// Most characters of a tool's result that the summary is made from.
 const RESULT_MAX: usize = 2_000;
@@ -48,11 +47,30 @@ pub async fn sum_up(
     used: &mut Usage,
 ) -> Result<String, CompactError> {
     let mut summary = plan.previous.map(str::to_owned);
-    for piece in pieces(plan.summed, piece_bytes(route.model())) {
+    let mut left = plan.summed;
+    while !left.is_empty() {
+        let window = route.model().context_window;
+        let (piece, later) = piece(left, piece_bytes(window));
+        if piece.is_empty() {
+            break;
+        }
         let mut request =
             request(route.model(), session_id, &piece, summary.as_deref(), instructions);
-        let answer = route.stream(&mut request, &|_| SYSTEM.to_owned(), &mut |_| {}).await?;
-        *used = add(used, &answer.usage);
+        let mut system = |_: &ModelInfo| SYSTEM.to_owned();
+        let asked = route.stream(&mut request, &mut system, &mut |_| {}).await;
+        used.grow(&route.take_dropped());
+        let answer = match asked {
+            // It was cut for a model that failed, and that reads more.
+            Err(error)
+                if error.kind == ProviderErrorKind::ContextLength
+                    && route.model().context_window < window =>
+            {
+                continue;
+            }
+            asked => asked?,
+        };
+        left = later;
+        used.grow(&answer.usage);
         if let Some(why) = answer.failure() {
             return Err(CompactError::Model(why));
         }
@@ -66,8 +84,7 @@ pub async fn sum_up(
     summary.ok_or_else(|| CompactError::Model("no summary came".into()))
 }
 
-fn piece_bytes(model: &ModelInfo) -> usize {
-    let window = model.context_window;
+fn piece_bytes(window: u64) -> usize {
     let tokens = window.saturating_sub(RESERVED_TOKENS).max(window / 2);
     usize::try_from(tokens.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX)
 }
@@ -95,19 +112,18 @@ fn request(
     ModelRequest::aside(Arc::clone(model), messages, session_id)
 }
 
-/// The conversation as text, in pieces of at most `max` bytes.
-fn pieces(entries: &[ContextEntry], max: usize) -> Vec<String> {
-    let mut pieces = vec![String::new()];
-    for entry in entries {
+/// The begin of a conversation as text of at most `max` bytes, and what follows it.
+fn piece(entries: &[ContextEntry], max: usize) -> (String, &[ContextEntry]) {
+    let mut piece = String::new();
+    for (index, entry) in entries.iter().enumerate() {
         let mut text = written(&entry.message);
         shorten(&mut text, max);
-        match pieces.last_mut() {
-            Some(piece) if piece.len() + text.len() <= max => piece.push_str(&text),
-            _ => pieces.push(text),
+        if !piece.is_empty() && piece.len() + text.len() > max {
+            return (piece, entries.split_at(index).1);
         }
+        piece.push_str(&text);
     }
-    pieces.retain(|piece| !piece.is_empty());
-    pieces
+    (piece, &[])
 }
 
 /// A message as lines of text.
@@ -195,6 +211,17 @@ mod tests {
             "model": "m", "usage": {}, "stopReason": "stop", "timestamp": 1}))
     }
 
+    /// All of it, piece by piece.
+    fn pieces(mut entries: &[ContextEntry], max: usize) -> Vec<String> {
+        let mut pieces = Vec::new();
+        while !entries.is_empty() {
+            let (piece, rest) = piece(entries, max);
+            pieces.push(piece);
+            entries = rest;
+        }
+        pieces
+    }
+
     #[test]
     fn a_conversation_is_written_as_text() {
         let context = [
@@ -221,12 +248,12 @@ mod tests {
     fn what_is_too_long_for_the_model_comes_in_pieces() {
         let context: Vec<_> =
             (0..10).map(|_| entry(json!({"role": "user", "content": "x".repeat(90)}))).collect();
-        let pieces = pieces(&context, 300);
-        assert_eq!(pieces.len(), 4);
-        assert_eq!(pieces.concat().matches("[User]").count(), 10);
+        let parts = pieces(&context, 300);
+        assert_eq!(parts.len(), 4);
+        assert_eq!(parts.concat().matches("[User]").count(), 10);
         let huge = [entry(json!({"role": "user", "content": "x".repeat(1_000)}))];
-        assert_eq!(super::pieces(&huge, 300).len(), 1);
-        assert!(super::pieces(&huge, 300)[0].len() < 350);
+        assert_eq!(pieces(&huge, 300).len(), 1);
+        assert!(pieces(&huge, 300)[0].len() < 350);
     }
 
     #[test]

@@ -1,7 +1,5 @@
-//! The events of tool calls: cards for everybody, the calls themselves for the
-//! run's owner and for those who watch sessions.
-
-use std::sync::Arc;
+//! The events of tool calls: cards for everybody, the calls themselves for those who
+//! look on at the run, its owner first, and for those who watch sessions.
 
 use serde_json::{Map, Value};
 
@@ -177,26 +175,27 @@ impl Emitter {
         self.agent("command_output", without_nulls(data));
     }
 
-    /// Tool events are for the run's owner, and for those who watch sessions;
-    /// both get the session's row with them.
+    /// Tool events are for the run's owner and whoever has begun another run in its session
+    /// meanwhile, and for those who watch sessions; all get the session's row with them.
     fn tool(&mut self, data: Value, row: &Map<String, Value>) {
         self.seq += 1;
         if self.run.terms.is_heartbeat {
             return;
         }
-        let to = Audience::ToolWatchers(Arc::clone(&self.run.owner));
         let mut payload = json!(self.told("tool", without_nulls(data), self.seq));
         if let Value::Object(members) = &mut payload {
             members.extend(row.clone());
         }
-        self.bus.publish(EventKind::Agent, &to, &payload);
+        for owner in self.run.onlookers() {
+            self.bus.publish(EventKind::Agent, &Audience::ToolWatchers(owner), &payload);
+        }
         self.bus.publish(EventKind::SessionTool, &Audience::SessionWatchers, &payload);
     }
 
     /// Whether anybody gets tool events of this run.
     pub fn has_tool_watchers(&self) -> bool {
-        let owner = Audience::ToolWatchers(Arc::clone(&self.run.owner));
-        self.bus.wants(EventKind::Agent, &owner)
+        let mut onlookers = self.run.onlookers().into_iter();
+        onlookers.any(|it| self.bus.wants(EventKind::Agent, &Audience::ToolWatchers(it)))
             || self.bus.wants(EventKind::SessionTool, &Audience::SessionWatchers)
     }
 }

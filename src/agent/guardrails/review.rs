@@ -14,7 +14,7 @@ use crate::agent::tools::ToolContext;
 use crate::protocol::message::{
     AgentMessage, AssistantMessage, StopReason, ToolCall, UserMessage, text_of,
 };
-use crate::providers::ModelRequest;
+use crate::providers::{ModelInfo, ModelRequest};
 use crate::support::json;
 
 /// As in the upstream of the action chat: the call waits for it.
@@ -79,8 +79,11 @@ async fn answer(cx: &ToolContext, call: &ToolCall) -> Result<AssistantMessage, S
     let session_id = format!("review:{}", call.id);
     let mut request = ModelRequest::aside(Arc::clone(&model), messages, session_id);
     let mut route = parts.models.route(&cx.key, &agent, model).unremembered();
-    let answer = route.stream(&mut request, &|_| SYSTEM.to_owned(), &mut |_| {}).await;
-    answer.map_err(|error| format!("the reviewer failed: {}", error.message))
+    let mut system = |_: &ModelInfo| SYSTEM.to_owned();
+    let answer = route.stream(&mut request, &mut system, &mut |_| {}).await;
+    let mut answer = answer.map_err(|error| format!("the reviewer failed: {}", error.message))?;
+    answer.usage.grow(&route.take_dropped());
+    Ok(answer)
 }
 
 fn parse(answer: &str) -> Result<String, String> {

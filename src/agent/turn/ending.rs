@@ -1,7 +1,9 @@
 //! How a run ends: what is written down, and what is told.
 
 use crate::protocol::message::{AgentMessage, AssistantMessage, Usage};
+use crate::sessions::HEARTBEAT_KIND;
 use crate::store::SessionEntry;
+use crate::support::json;
 
 use super::Turn;
 use crate::agent::parts::RunsParts;
@@ -11,8 +13,13 @@ use crate::agent::spent::pay;
 impl Turn<'_> {
     /// The answer and the row are on disk before anybody hears that it is final.
     pub(super) async fn finish(mut self, message: &AssistantMessage) -> RunEnd {
-        let wire = AgentMessage::Assistant(message.clone());
-        let mut stored = match self.parts.append(&self.run.key, wire, self.answer_id.clone()).await
+        let mut wire = message.clone();
+        let is_quiet = self.emitter.ends_quietly(message.stop_reason.ended_by_itself());
+        if is_quiet {
+            wire.extra.insert("provenance".into(), json!({"kind": HEARTBEAT_KIND}));
+        }
+        let wire = AgentMessage::Assistant(wire);
+        let mut stored = match self.parts.append_step(self.run, wire, self.answer_id.clone()).await
         {
             Ok(stored) => stored,
             Err(error) => {
@@ -22,6 +29,7 @@ impl Turn<'_> {
         let usage = message.usage.clone();
         let (provider, model) = (message.provider.clone(), message.model.clone());
         let is_bare = self.run.terms.is_bare();
+        self.is_quiet = is_quiet;
         let row = self
             .close(&RunEnd::Answered, "done", move |entry| {
                 // Who answered, which may be a fallback.
@@ -89,12 +97,15 @@ impl Turn<'_> {
     ) -> Option<SessionEntry> {
         let (started_at, ended_at) = (self.emitter.started_at(), self.parts.clock.now_ms());
         let (models, key) = (self.parts.models.clone(), self.run.key.clone());
+        let is_quiet = self.is_quiet;
         let update = self.update(move |entry| {
             let model = models.of_session(&key, Some(entry));
             entry.status = Some(status.into());
             entry.ended_at = Some(ended_at);
             entry.runtime_ms = Some(ended_at.saturating_sub(started_at));
-            entry.updated_at = ended_at;
+            if !is_quiet {
+                entry.updated_at = ended_at;
+            }
             entry.context_tokens = model.context_window();
             entry.model_provider = Some(model.name.provider);
             entry.model = Some(model.name.model);

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::brief::Brief;
 use super::calls::not_made;
 use super::{Stop, Turn, notes};
 use crate::agent::guardrails;
@@ -20,8 +21,11 @@ use crate::config::MemoryFlush;
 use crate::protocol::message::{
     AgentMessage, StopReason, ToolCall, ToolResultMessage, Usage, UserMessage,
 };
-use crate::providers::{Api, ModelInfo, ModelRequest, ProviderError, ThinkingLevel};
+use crate::providers::{
+    Api, Briefing, ModelInfo, ModelRequest, ProviderError, Route, ThinkingLevel,
+};
 use crate::sessions::{SessionEntry, SessionError};
+use crate::support::BoxFuture;
 
 /// A model that does not come to an end is not asked more often.
 const ROUNDS_MAX: usize = 8;
@@ -55,15 +59,39 @@ enum NotesError {
     TimedOut,
 }
 
+/// What a model is told for its notes.
+struct NotesBrief<'t> {
+    brief: Brief<'t>,
+    instructions: String,
+}
+
+impl Briefing for NotesBrief<'_> {
+    fn brief<'a>(
+        &'a mut self,
+        model: &'a ModelInfo,
+        request: &'a mut ModelRequest,
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let Self { brief, instructions } = self;
+            brief.toolbox = brief.tools_of(model).await.only(&TOOLS);
+            let (key, toolbox) = (&brief.run.key, &brief.toolbox);
+            let prompt = Prompt::gather(brief.parts, key, brief.entry, toolbox).await;
+            let prompt = prompt.instructed(Some(instructions.as_str()));
+            request.system = Some(prompt.render(model, ThinkingLevel::Off, &[]));
+            request.tools = toolbox.specs();
+        })
+    }
+}
+
 impl Turn<'_> {
     /// Has the model write down what lasts, unless it was asked for that since the last
     /// compaction.
-    pub(super) async fn take_notes(&mut self, model: &Arc<ModelInfo>) -> Result<(), Stop> {
+    pub(super) async fn take_notes(&mut self, route: &Route) -> Result<(), Stop> {
         let settings = self.parts.settings.now();
         let flush = &settings.agents.defaults.memory_flush;
         let is_talk = !self.run.terms.is_heartbeat && !self.run.key.is_spawned();
         // A CLI has its own conversation, and its own tools.
-        let can = !matches!(model.api, Api::Offline | Api::ClaudeCli);
+        let can = !matches!(route.model().api, Api::Offline | Api::ClaudeCli);
         if !(flush.is_enabled && is_talk && can) {
             return Ok(());
         }
@@ -75,7 +103,7 @@ impl Turn<'_> {
         self.update(move |entry| drop(entry.extra.insert(MARK.into(), Value::from(mark)))).await;
         // Paid for, also when there are no notes in the end.
         let mut used = Usage::default();
-        let writing = Box::pin(self.write_notes(&entry, flush, model, &mut used));
+        let writing = Box::pin(self.write_notes(&entry, flush, route.beside(), &mut used));
         let written = tokio::select! {
             biased;
             reason = self.run.aborted() => Err(Stop::Aborted(reason)),
@@ -96,11 +124,15 @@ impl Turn<'_> {
         &self,
         entry: &SessionEntry,
         flush: &MemoryFlush,
-        model: &Arc<ModelInfo>,
+        mut route: Route,
         used: &mut Usage,
     ) -> Result<(), NotesError> {
         let (parts, key) = (self.parts, &self.run.key);
-        let toolbox = self.runs.toolbox(key, entry, Some(self.run)).await?.only(&TOOLS);
+        let model = Arc::clone(route.model());
+        let instructions =
+            flush.system_prompt.as_deref().unwrap_or(SYSTEM).replace(DAY, &self.day());
+        let mut brief = NotesBrief { brief: self.brief(entry).await?, instructions };
+        let toolbox = brief.brief.tools_of(&model).await.only(&TOOLS);
         let mut messages = parts.sessions.context(key).await?;
         notes::leave_out(&mut messages);
         // What was said last is answered afterwards, and not in this place.
@@ -111,26 +143,19 @@ impl Turn<'_> {
         if messages.is_empty() || !writes {
             return Ok(());
         }
-        pictures::fit(&mut messages, model.accepts_images(), &parts.sessions.media()).await;
+        let (run_id, media) = (Some(&*self.run.id), parts.sessions.media());
+        pictures::fit(&mut messages, run_id, model.accepts_images(), &media).await;
         self.share.fit(messages.iter_mut(), model.context_window);
         let prompt = flush.prompt.as_deref().unwrap_or(PROMPT).replace(DAY, &self.day());
         let now_ms = parts.clock.now_ms();
         messages.push(AgentMessage::User(UserMessage::text(prompt, now_ms)));
-        let instructions =
-            flush.system_prompt.as_deref().unwrap_or(SYSTEM).replace(DAY, &self.day());
-        let prompt = Prompt::gather(parts, key, entry, &toolbox).await;
-        let prompt = prompt.instructed(Some(&instructions));
-        let system = |model: &ModelInfo| prompt.render(model, ThinkingLevel::Off, &[]);
         let session_id = entry.session_id.clone();
-        let mut request = ModelRequest {
-            tools: toolbox.specs(),
-            ..ModelRequest::aside(Arc::clone(model), messages, session_id)
-        };
-        let agent = key.agent(&parts.keys.now());
-        let mut route = parts.models.route(key, &agent, Arc::clone(model)).unremembered();
+        let mut request = ModelRequest::aside(model, messages, session_id);
         for _ in 0..ROUNDS_MAX {
-            let answer = route.stream(&mut request, &system, &mut |_| {}).await?;
-            *used = add(used, &answer.usage);
+            let answer = route.stream(&mut request, &mut brief, &mut |_| {}).await;
+            used.grow(&route.take_dropped());
+            let answer = answer?;
+            used.grow(&answer.usage);
             if let Some(why) = answer.failure() {
                 return Err(NotesError::Model(why));
             }
@@ -140,7 +165,7 @@ impl Turn<'_> {
             }
             request.messages.push(AgentMessage::Assistant(answer));
             for call in calls {
-                let result = self.call_for_notes(call, &toolbox, route.model()).await;
+                let result = self.call_for_notes(call, &brief.brief.toolbox, route.model()).await;
                 request.messages.push(result);
             }
         }

@@ -2,13 +2,11 @@
 //! cannot read it any more, or when it has said so. What no summary helps with
 //! are results of tools: less of them is shown.
 
-use std::sync::Arc;
-
 use super::{Stop, TOO_LONG, Turn};
 use crate::agent::compaction::{self, CompactError, Compacted};
 use crate::agent::pruning;
 use crate::protocol::message::{ContentBlock, Usage};
-use crate::providers::ModelInfo;
+use crate::providers::Route;
 use crate::sessions::{CompactionReason, SessionEntry};
 
 /// How full the context is, in tokens, as far as that is known.
@@ -47,20 +45,21 @@ impl Turn<'_> {
     /// Sums up what is long ago when the rest of the context is not enough for
     /// an answer, and has the model write down what lasts before it comes to that.
     /// When that fails the model is asked all the same.
-    pub(super) async fn keep_room(&mut self, model: &Arc<ModelInfo>) -> Result<(), Stop> {
+    pub(super) async fn keep_room(&mut self, route: &Route) -> Result<(), Stop> {
+        let model = route.model();
         let reserve = self.parts.settings.now().agents.defaults.compaction_reserve_tokens;
         // A small model that kept so much free would have no room at all.
         let reserve = reserve.min(model.context_window / 4);
         let limit = model.context_window.saturating_sub(reserve);
         let soft = self.parts.settings.now().agents.defaults.memory_flush.soft_threshold_tokens;
         if self.fill.tokens > limit.saturating_sub(soft.min(model.context_window / 4)) {
-            self.take_notes(model).await?;
+            self.take_notes(route).await?;
         }
         if self.fill.tokens <= limit.max(self.fill.not_before) {
             return Ok(());
         }
         let reason = CompactionReason::AutoThreshold;
-        match self.compact(reason).await {
+        match self.compact(route, reason).await {
             Ok(done) => self.fill.tokens = done.compaction.tokens_after,
             Err(CompactError::Stopped(reason)) => return Err(Stop::Aborted(reason)),
             Err(CompactError::Nothing(_)) => {}
@@ -72,28 +71,31 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// The model, which should read `window` tokens, refused the conversation as
-    /// too long: sums up what is long ago, and when that is not enough shows it
-    /// less of results, so that it can be asked once more.
-    pub(super) async fn make_room(&mut self, message: String, window: u64) -> Result<(), Stop> {
-        if !std::mem::replace(&mut self.has_compacted, true) && self.sum_up().await? {
+    /// The model that `route` asks refused the conversation as too long: sums up what is
+    /// long ago, and when that is not enough shows it less of results, so that it can be
+    /// asked once more.
+    pub(super) async fn make_room(&mut self, message: String, route: &Route) -> Result<(), Stop> {
+        if !std::mem::replace(&mut self.has_compacted, true) && self.sum_up(route).await? {
             return Ok(());
         }
         let context = self.parts.sessions.context(&self.run.key).await?;
-        let smaller = self.share.smaller(&context, window);
+        let smaller = self.share.smaller(&context, route.model().context_window);
         self.share = smaller.ok_or(Stop::Failed { message, kind: TOO_LONG })?;
         Ok(())
     }
 
-    async fn compact(&mut self, reason: CompactionReason) -> Result<Compacted, CompactError> {
-        let (parts, run) = (self.parts, self.run);
-        compaction::compact(parts, run, &mut self.emitter, reason, &mut self.used).await
+    async fn compact(
+        &mut self,
+        route: &Route,
+        reason: CompactionReason,
+    ) -> Result<Compacted, CompactError> {
+        let (parts, run, emitter) = (self.parts, self.run, &mut self.emitter);
+        compaction::compact(parts, run, route, emitter, reason, &mut self.used).await
     }
 
     /// Sums up what is long ago, and answers whether that was possible.
-    async fn sum_up(&mut self) -> Result<bool, Stop> {
-        let reason = CompactionReason::OverflowRetry;
-        match self.compact(reason).await {
+    async fn sum_up(&mut self, route: &Route) -> Result<bool, Stop> {
+        match self.compact(route, CompactionReason::OverflowRetry).await {
             Ok(done) => {
                 self.fill.tokens = done.compaction.tokens_after;
                 Ok(true)

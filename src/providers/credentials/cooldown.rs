@@ -67,6 +67,29 @@ const QUOTA: &str = "exceeded your current quota";
 const THROTTLED: [&str; 5] =
     ["resource_exhausted", "retry in ", "try again in ", "per minute", "perminute"];
 
+/// What a provider may name when it refuses the credential itself,
+const CREDENTIALS: [&str; 3] = ["key", "token", "account"];
+/// and what it says of it.
+const BAD: [&str; 10] = [
+    "invalid",
+    "not valid",
+    "incorrect",
+    "expired",
+    "revoked",
+    "leaked",
+    "disabled",
+    "deactivated",
+    "suspended",
+    "unregistered",
+];
+
+/// Whether `message` of a provider says that it takes the credential for nothing.
+fn says_bad_key(message: &str) -> bool {
+    let text = message.to_lowercase();
+    let says = |list: &[&str]| list.iter().any(|word| text.contains(word));
+    says(&CREDENTIALS) && says(&BAD)
+}
+
 /// Whether `message` of a provider says that there is no credit left.
 pub fn says_no_credit(message: &str) -> bool {
     let text = message.to_lowercase();
@@ -144,8 +167,13 @@ impl FailureReason {
         matches!(self, Self::Auth | Self::Billing | Self::RateLimit)
     }
 
-    const fn rests(self) -> Scope {
+    /// What rests when this is why a call failed with `error`.
+    fn rests(self, error: &ProviderError) -> Scope {
         match self {
+            // A good key may not have this model.
+            Self::Auth if error.status == Some(403) && !says_bad_key(&error.message) => {
+                Scope::Model
+            }
             Self::Auth | Self::Billing => Scope::Credential,
             Self::RateLimit | Self::Overloaded | Self::Timeout => Scope::Model,
             Self::ModelNotFound | Self::Format | Self::ContextOverflow | Self::Refusal => {
@@ -225,10 +253,18 @@ impl Cooldowns {
         rests.filter(|rest| rest.until_ms > now_ms).max_by_key(|rest| rest.until_ms)
     }
 
-    /// A call failed.
-    pub fn failed(&self, id: &str, model: &ModelInfo, error: &ProviderError, now_ms: u64) {
+    /// A call failed that began at `began_ms`. One of those that were under way when the
+    /// rest began, or that was made in spite of it, says nothing new.
+    pub fn failed(
+        &self,
+        id: &str,
+        model: &ModelInfo,
+        error: &ProviderError,
+        began_ms: u64,
+        now_ms: u64,
+    ) {
         let reason = FailureReason::of(error);
-        let key = match reason.rests() {
+        let key = match reason.rests(error) {
             Scope::Nothing => return,
             Scope::Model => (id.to_owned(), Some(model.id.clone())),
             Scope::Credential => (id.to_owned(), None),
@@ -239,14 +275,24 @@ impl Cooldowns {
             let gone = states.extract_if(|_, state| state.rest.until_ms <= now_ms);
             changed.extend(gone.map(|(key, _)| key));
         }
+        // Who says how long to wait is believed.
+        let asked_ms = now_ms.saturating_add(millis(error.retry_after.unwrap_or_default()));
+        let is_same =
+            |state: &&mut State| state.rest.reason == reason && began_ms < state.rest.until_ms;
+        if let Some(state) = states.get_mut(&key).filter(is_same) {
+            if error.retry_after.is_some() && asked_ms > state.rest.until_ms {
+                state.rest.until_ms = asked_ms;
+                changed.insert(key);
+            }
+            return;
+        }
         let earlier = states.get(&key).filter(|state| {
             now_ms.saturating_sub(state.failed_at) < self.window() && state.rest.reason == reason
         });
         let failures = earlier.map_or(1, |state| state.failures.saturating_add(1));
         let rest = self.length(reason, failures, &model.provider);
-        // Who says how long to wait is believed.
-        let rest = rest.max(error.retry_after.unwrap_or_default());
-        let rest = Rest { until_ms: now_ms.saturating_add(millis(rest)), reason };
+        let until_ms = now_ms.saturating_add(millis(rest)).max(asked_ms);
+        let rest = Rest { until_ms, reason };
         let is_foreign = states.get(&key).is_some_and(|state| state.is_foreign);
         changed.insert(key.clone());
         states.insert(key, State { failures, failed_at: now_ms, rest, is_foreign });

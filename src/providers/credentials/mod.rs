@@ -248,14 +248,20 @@ impl Credentials {
         self.cooldowns.longest(id, self.clock.now_ms())
     }
 
-    /// A call with this credential failed.
+    /// What [`Self::failed`] is to know of a call that begins now.
+    pub fn now_ms(&self) -> u64 {
+        self.clock.now_ms()
+    }
+
+    /// A call with this credential failed, which began at `began_ms`.
     pub fn failed(
         &self,
         credential: &Credential,
         model: &ModelInfo,
         failure: &super::ProviderError,
+        began_ms: u64,
     ) {
-        self.cooldowns.failed(&credential.id, model, failure, self.clock.now_ms());
+        self.cooldowns.failed(&credential.id, model, failure, began_ms, self.now_ms());
         self.keep();
     }
 

@@ -133,6 +133,28 @@ impl ProfileFile {
         .map(|_| ())
     }
 
+    /// Has a credential tried first where the file, or the one beside it, has an order of
+    /// its own for the provider.
+    ///
+    /// # Errors
+    /// When one of them is not writable.
+    pub fn put_first(path: &Path, id: &str, provider: &str) -> Result<(), StoreError> {
+        let has_orders = |path: &PathBuf| read_value(path).is_ok_and(|it| it["order"].is_object());
+        for path in [path.to_owned(), Self::state_path(path)].iter().filter(|it| has_orders(it)) {
+            change_file(path, |members| {
+                let orders = members.get_mut("order").and_then(Value::as_object_mut);
+                let orders = orders.into_iter().flatten();
+                let own = orders.filter(|(name, _)| name.to_lowercase() == provider);
+                for ids in own.filter_map(|(_, ids)| ids.as_array_mut()) {
+                    ids.retain(|known| known != id);
+                    ids.insert(0, json!(id));
+                }
+                Some(true)
+            })?;
+        }
+        Ok(())
+    }
+
     /// Removes a credential; whether it was there.
     ///
     /// # Errors
@@ -147,13 +169,22 @@ fn change(
     path: &Path,
     edit: impl FnOnce(&mut Map<String, Value>) -> bool,
 ) -> Result<bool, StoreError> {
+    change_file(path, |members| {
+        members.entry("version").or_insert(json!(VERSION));
+        members.entry("profiles").or_insert_with(|| json!({})).as_object_mut().map(edit)
+    })
+}
+
+/// Changes the members of a file and writes it, if `edit` says that it did; `None` is a file
+/// of another form.
+fn change_file(
+    path: &Path,
+    edit: impl FnOnce(&mut Map<String, Value>) -> Option<bool>,
+) -> Result<bool, StoreError> {
     let _alone = WriteLock::acquire(path)?;
     let mut whole = read_value(path)?;
-    let malformed = || StoreError::Malformed(path.to_owned());
-    let members = whole.as_object_mut().ok_or_else(malformed)?;
-    members.entry("version").or_insert(json!(VERSION));
-    let profiles = members.entry("profiles").or_insert_with(|| json!({}));
-    if !edit(profiles.as_object_mut().ok_or_else(malformed)?) {
+    let is_changed = whole.as_object_mut().and_then(edit);
+    if !is_changed.ok_or_else(|| StoreError::Malformed(path.to_owned()))? {
         return Ok(false);
     }
     atomic::write_private(path, format!("{whole:#}\n").as_bytes())?;

@@ -78,6 +78,7 @@ impl Failover {
         let mut last = ProviderError::no_api_key(&info.provider);
         for credential in self.ways_in(agent, model, &info).await {
             let reached = credential.apply(&info);
+            let began_ms = self.credentials().now_ms();
             let call = CallWatch::of_embeddings(&info);
             let asked = self.ask_all(model.api, &reached, texts, dimensions);
             let answered = traces::within(call.context(), asked).await;
@@ -95,7 +96,7 @@ impl Failover {
             // A key that may not do this may answer all the same.
             let is_about_model = !matches!(reason, FailureReason::Auth | FailureReason::Billing);
             if is_about_model && !model.is_elsewhere {
-                self.credentials().failed(&credential, &info, &error);
+                self.credentials().failed(&credential, &info, &error, began_ms);
             }
             if !reason.rotates() {
                 return Err(error);

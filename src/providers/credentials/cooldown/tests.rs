@@ -18,37 +18,84 @@ fn cooldowns() -> Cooldowns {
     Cooldowns::new(CooldownConfig::default())
 }
 
+/// A call fails at once.
+fn failed(all: &Cooldowns, id: &str, model: &ModelInfo, error: &ProviderError, now_ms: u64) {
+    all.failed(id, model, error, now_ms, now_ms);
+}
+
 #[test]
 fn rests_grow_with_each_failure_and_end_with_success() {
     let (all, model) = (cooldowns(), named("m"));
     let mut now = 1000;
     for minutes in [1, 5, 25, 60, 60] {
-        all.failed("p", &model, &status(429, "slow down"), now);
+        failed(&all, "p", &model, &status(429, "slow down"), now);
         let rest = all.rest("p", &model, now).unwrap();
         assert_eq!(rest.until_ms - now, minutes * MINUTE);
         assert_eq!(all.rest("p", &model, rest.until_ms), None);
         now = rest.until_ms;
     }
     all.succeeded("p", &model, now);
-    all.failed("p", &model, &status(429, "slow down"), now);
+    failed(&all, "p", &model, &status(429, "slow down"), now);
     assert_eq!(all.rest("p", &model, now).unwrap().until_ms - now, MINUTE);
+}
+
+#[test]
+fn calls_that_fail_together_are_one_failure() {
+    let (all, model, error) = (cooldowns(), named("m"), status(500, "x"));
+    for ended in [2000, 2100, 2 * MINUTE] {
+        all.failed("p", &model, &error, 1000, ended);
+        assert_eq!(all.rest("p", &model, 2000).unwrap().until_ms, 2000 + MINUTE);
+    }
+    // Nobody else could be asked.
+    failed(&all, "p", &model, &error, 3000);
+    assert_eq!(all.rest("p", &model, 2000).unwrap().until_ms, 2000 + MINUTE);
+    let asked = ProviderError { retry_after: Some(Duration::from_mins(2)), ..error.clone() };
+    failed(&all, "p", &model, &asked, 4000);
+    assert_eq!(all.rest("p", &model, 2000).unwrap().until_ms, 4000 + 2 * MINUTE);
+    let now = 4000 + 2 * MINUTE;
+    failed(&all, "p", &model, &error, now);
+    assert_eq!(all.rest("p", &model, now).unwrap().until_ms, now + 5 * MINUTE);
+}
+
+#[test]
+fn a_model_that_a_key_may_not_use_leaves_the_others_alone() {
+    let may_not = [
+        "Project `p` does not have access to model `one`",
+        "Your API key does not have permission to use the specified resource.",
+    ];
+    for message in may_not {
+        let (all, one, other) = (cooldowns(), named("one"), named("other"));
+        failed(&all, "p", &one, &status(403, message), 0);
+        assert_eq!(all.rest("p", &one, 1).unwrap().reason, FailureReason::Auth);
+        assert_eq!(all.rest("p", &other, 1), None, "{message}");
+    }
+    let bad = [
+        "Your API key was reported as leaked. Please use another API key.",
+        "Method doesn't allow unregistered callers. Please use API Key to call this API.",
+        "This account has been disabled",
+    ];
+    for message in bad {
+        let (all, one, other) = (cooldowns(), named("one"), named("other"));
+        failed(&all, "p", &one, &status(403, message), 0);
+        assert!(all.rest("p", &other, 1).is_some(), "{message}");
+    }
 }
 
 #[test]
 fn a_day_without_failure_is_a_new_beginning() {
     let (all, model) = (cooldowns(), named("m"));
-    all.failed("p", &model, &status(500, "x"), 0);
-    all.failed("p", &model, &status(500, "x"), 25 * HOUR);
+    failed(&all, "p", &model, &status(500, "x"), 0);
+    failed(&all, "p", &model, &status(500, "x"), 25 * HOUR);
     assert_eq!(all.rest("p", &model, 25 * HOUR).unwrap().until_ms, 25 * HOUR + MINUTE);
 }
 
 #[test]
 fn a_rate_limit_concerns_one_model_and_a_refused_key_all() {
     let (all, one, other) = (cooldowns(), named("one"), named("other"));
-    all.failed("p", &one, &status(429, "slow down"), 0);
+    failed(&all, "p", &one, &status(429, "slow down"), 0);
     assert!(all.rest("p", &one, 1).is_some());
     assert_eq!(all.rest("p", &other, 1), None);
-    all.failed("p", &one, &status(401, "bad key"), 0);
+    failed(&all, "p", &one, &status(401, "bad key"), 0);
     assert_eq!(all.rest("p", &other, 1).unwrap().reason, FailureReason::Auth);
     assert_eq!(all.rest("q", &other, 1), None);
 }
@@ -57,11 +104,11 @@ fn a_rate_limit_concerns_one_model_and_a_refused_key_all() {
 fn an_account_without_credit_rests_for_hours() {
     let (all, model) = (cooldowns(), named("m"));
     let mut now = 0;
-    for hours in [5, 10, 20, 24, 24] {
-        all.failed("p", &model, &status(429, "You exceeded your current quota"), now);
+    for hours in [5, 10, 20, 24] {
+        failed(&all, "p", &model, &status(429, "You exceeded your current quota"), now);
         let rest = all.longest("p", now).unwrap();
         assert_eq!((rest.until_ms - now, rest.reason), (hours * HOUR, FailureReason::Billing));
-        now += HOUR;
+        now = rest.until_ms;
     }
     assert_eq!(FailureReason::of(&status(402, "x")), FailureReason::Billing);
 }
@@ -79,7 +126,7 @@ fn what_one_request_did_wrong_makes_no_credential_rest() {
         refused,
         ProviderError::new(Kind::Protocol, "html"),
     ] {
-        all.failed("p", &model, &error, 0);
+        failed(&all, "p", &model, &error, 0);
         assert_eq!(all.longest("p", 1), None, "{error:?}");
     }
 }
@@ -89,7 +136,7 @@ fn the_wait_that_a_provider_asks_for_is_kept() {
     let (all, model) = (cooldowns(), named("m"));
     let mut error = status(429, "slow down");
     error.retry_after = Some(Duration::from_mins(10));
-    all.failed("p", &model, &error, 0);
+    failed(&all, "p", &model, &error, 0);
     assert_eq!(all.rest("p", &model, 1).unwrap().until_ms, 10 * MINUTE);
 }
 
@@ -111,7 +158,7 @@ fn throttled() -> [ProviderError; 2] {
 fn a_limit_per_minute_is_not_taken_for_an_account_without_credit() {
     for error in throttled() {
         let (all, one, other) = (cooldowns(), named("one"), named("other"));
-        all.failed("p", &one, &error, 0);
+        failed(&all, "p", &one, &error, 0);
         let rest = Rest { until_ms: MINUTE, reason: FailureReason::RateLimit };
         assert_eq!(all.rest("p", &one, 1), Some(rest), "{error}");
         assert_eq!(all.rest("p", &other, 1), None, "{error}");
@@ -177,16 +224,17 @@ fn stored(all: &Cooldowns) -> Vec<CooldownRow> {
 #[test]
 fn what_rests_goes_on_resting_in_another_process_and_grows_from_there() {
     let (all, model) = (cooldowns(), named("m"));
-    all.failed("p", &model, &status(429, "slow down"), 1000);
-    all.failed("p", &model, &status(429, "slow down"), 2000);
-    all.failed("q", &model, &status(401, "bad key"), 2000);
+    failed(&all, "p", &model, &status(429, "slow down"), 0);
+    failed(&all, "p", &model, &status(429, "slow down"), MINUTE);
+    failed(&all, "q", &model, &status(401, "bad key"), MINUTE);
     let again = cooldowns();
-    again.recall(stored(&all), 3000);
+    let now = MINUTE + 1000;
+    again.recall(stored(&all), now);
     assert!(!again.begins_storing());
-    assert_eq!(again.rest("p", &model, 3000), all.rest("p", &model, 3000));
-    assert_eq!(again.rest("q", &named("x"), 3000).unwrap().reason, FailureReason::Auth);
-    again.failed("p", &model, &status(429, "slow down"), 4000);
-    assert_eq!(again.rest("p", &model, 4000).unwrap().until_ms, 4000 + 25 * MINUTE);
+    assert_eq!(again.rest("p", &model, now), all.rest("p", &model, now));
+    assert_eq!(again.rest("q", &named("x"), now).unwrap().reason, FailureReason::Auth);
+    failed(&again, "p", &model, &status(429, "slow down"), 6 * MINUTE);
+    assert_eq!(again.rest("p", &model, now).unwrap().until_ms, 31 * MINUTE);
     // Nothing is known any more of what is long over.
     let late = cooldowns();
     late.recall(stored(&again), 30 * HOUR);
@@ -198,7 +246,7 @@ fn what_rests_goes_on_resting_in_another_process_and_grows_from_there() {
 fn a_success_is_stored_only_when_it_ends_something() {
     let (all, model) = (cooldowns(), named("m"));
     all.succeeded("p", &model, 1);
-    all.failed("q", &model, &status(500, "x"), 1);
+    failed(&all, "q", &model, &status(500, "x"), 1);
     assert_eq!(stored(&all).len(), 1);
     all.succeeded("p", &model, 2);
     assert!(!all.begins_storing());
@@ -207,7 +255,7 @@ fn a_success_is_stored_only_when_it_ends_something() {
     let removed = CooldownChange::Remove("q".into(), Some("m".into()));
     assert_eq!(all.changes(), Some(vec![removed]));
     // Somebody is at it, so nobody else begins.
-    all.failed("q", &model, &status(500, "x"), 4);
+    failed(&all, "q", &model, &status(500, "x"), 4);
     assert!(!all.begins_storing());
     assert_eq!(all.changes().unwrap().len(), 1);
     assert_eq!(all.changes(), None);

@@ -4,14 +4,15 @@
 //! Promises: what was shown is never taken back, however the text is cut into
 //! pieces; each piece is looked at once. Code is shown as it is.
 
-use super::named_files;
+use super::directives;
 use crate::protocol::message::ContentBlock;
-use crate::sessions::directives;
 
 /// Tags around thoughts.
 const TAGS: [&str; 3] = ["think", "thinking", "thought"];
 /// Begins a line that names a file for the client.
 const MEDIA: &str = "MEDIA:";
+/// Longest name of a file.
+const NAME_MAX: usize = 4096;
 
 /// Which marks are taken out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,7 +202,7 @@ impl Visible {
                 let found = media(rest, is_end);
                 if let Found::Mark(length) = found {
                     let line = rest.get(MEDIA.len()..length).unwrap_or_default();
-                    self.files.extend(named_files::named(line));
+                    self.files.extend(named(line));
                 }
                 found
             }
@@ -358,6 +359,18 @@ fn media(rest: &str, is_end: bool) -> Found {
         None if is_end => Found::Mark(rest.len()),
         None => Found::Unclear,
     }
+}
+
+/// The path or address behind `MEDIA:`; in quotes when it has spaces.
+pub fn named(rest: &str) -> Option<String> {
+    let rest = rest.trim();
+    let quote = rest.chars().next().filter(|first| ['"', '\'', '`'].contains(first));
+    let name = match quote {
+        Some(quote) => rest.get(1..)?.split(quote).next()?,
+        None => rest.split_whitespace().next()?,
+    };
+    let is_name = !name.trim().is_empty() && name.len() <= NAME_MAX && !name.contains('\0');
+    is_name.then(|| name.trim().to_owned())
 }
 
 #[cfg(test)]
