@@ -235,7 +235,10 @@ async fn a_retried_append_is_the_first_one() {
     let sessions = open(dir.path()).await;
     let main = key("main");
     sessions.ensure(&main, Path::new("/w")).await.unwrap();
-    let options = || AppendOptions { idempotency_key: Some("r:assistant".into()), id: None };
+    let options = || AppendOptions {
+        idempotency_key: Some("r:assistant".into()),
+        ..AppendOptions::default()
+    };
     let first = sessions.append(&main, assistant("once"), options()).await.unwrap();
     say(&sessions, &main, "between").await;
     let again = sessions.append(&main, assistant("twice"), options()).await.unwrap();

@@ -107,9 +107,8 @@ impl Runs {
             // Those behind it came later, and it may itself be over by now.
             let place = all.iter().position(|other| std::ptr::eq(&raw const **other, run));
             let before = all.iter().take(place.unwrap_or_default());
-            // A compaction is nobody's answer: the message waits for it.
-            let others: Vec<_> =
-                before.filter(|other| other.family != Family::Compaction).collect();
+            // A lane that is only held is nobody's answer: the message waits.
+            let others: Vec<_> = before.filter(|other| other.family != Family::Hold).collect();
             self.stop(&others, AbortReason::Interrupt).await;
         }
     }

@@ -9,8 +9,8 @@ use crate::sessions::SessionKey;
 
 use super::parts::RunsParts;
 
-/// Most events that wait in one session and are in memory alone; the oldest of them give
-/// way. Those that the database has, which bounds them, stay.
+/// Most events that wait in one session and are in memory alone, and most beacons; the
+/// oldest of them give way. Those that the database has, which bounds them, stay.
 const MAX_PASSING: usize = 20;
 /// Most sessions in which something waits; in others it is kept only by the database.
 const MAX_SESSIONS: usize = 1000;
@@ -23,16 +23,35 @@ const MAX_CHARS: usize = 8192;
 /// never hear of any.
 const TOLD_CHARS: usize = 40_000;
 
-/// What happened outside of a conversation and should be known in it.
-#[derive(Debug, Default)]
-pub struct Notices(Mutex<BTreeMap<SessionKey, Waiting>>);
+/// What happened outside of a conversation and should be known in it; clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Notices(Arc<Mutex<BTreeMap<SessionKey, Waiting>>>);
 
 /// An event.
 #[derive(Debug)]
 struct Notice {
     text: String,
-    /// Its id in the database, if that has it, too.
-    id: Option<u64>,
+    origin: Origin,
+}
+
+/// Where an event is from, as far as its place here is bounded by that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// The database has it, too, under this id.
+    Stored(u64),
+    /// It is in memory alone.
+    Passing,
+    /// The same, and it is from a beacon: however many there are, nothing else gives way.
+    Beacon,
+}
+
+impl Origin {
+    const fn id(self) -> Option<u64> {
+        match self {
+            Self::Stored(id) => Some(id),
+            Self::Passing | Self::Beacon => None,
+        }
+    }
 }
 
 /// What waits for one session, or has waited: the oldest first.
@@ -41,23 +60,29 @@ struct Waiting(Vec<Notice>);
 
 impl Waiting {
     /// Another event; the same text twice in a row is one.
-    fn push(&mut self, text: String, id: Option<u64>) {
+    fn push(&mut self, text: String, origin: Origin) {
         match self.0.last_mut() {
-            Some(last) if last.text == text => last.id = last.id.max(id),
-            _ => self.0.push(Notice { text, id }),
+            Some(last) if last.text == text => {
+                if origin.id() > last.origin.id() {
+                    last.origin = origin;
+                }
+            }
+            _ => self.0.push(Notice { text, origin }),
         }
         self.bound();
     }
 
     /// The oldest that are in memory alone give way.
     fn bound(&mut self) {
-        let passing = self.0.iter().filter(|notice| notice.id.is_none()).count();
-        let mut surplus = passing.saturating_sub(MAX_PASSING);
-        self.0.retain(|notice| {
-            let is_surplus = surplus > 0 && notice.id.is_none();
-            surplus -= usize::from(is_surplus);
-            !is_surplus
-        });
+        for bounded in [Origin::Passing, Origin::Beacon] {
+            let waiting = self.0.iter().filter(|notice| notice.origin == bounded).count();
+            let mut surplus = waiting.saturating_sub(MAX_PASSING);
+            self.0.retain(|notice| {
+                let is_surplus = surplus > 0 && notice.origin == bounded;
+                surplus -= usize::from(is_surplus);
+                !is_surplus
+            });
+        }
     }
 
     /// Takes as many of the oldest as have so many characters together.
@@ -77,32 +102,37 @@ impl Waiting {
 
     /// The last of them that the database has.
     fn stored(&self) -> Option<u64> {
-        self.0.iter().filter_map(|notice| notice.id).max()
+        self.0.iter().filter_map(|notice| notice.origin.id()).max()
     }
 }
 
 impl Notices {
     /// Adds an event; the same text twice in a row is one.
     pub fn add(&self, key: &SessionKey, text: &str) {
-        self.put(key, text, None);
+        self.put(key, text, Origin::Passing);
+    }
+
+    /// The same for the news of a beacon.
+    pub fn add_beacon(&self, key: &SessionKey, text: &str) {
+        self.put(key, text, Origin::Beacon);
     }
 
     /// The same for one that the database has under this id.
     pub(super) fn add_stored(&self, key: &SessionKey, text: &str, id: u64) {
-        self.put(key, text, Some(id));
+        self.put(key, text, Origin::Stored(id));
     }
 
-    fn put(&self, key: &SessionKey, text: &str, id: Option<u64>) {
+    fn put(&self, key: &SessionKey, text: &str, origin: Origin) {
         let mut all = self.0.lock();
-        if id.is_none() && all.len() >= MAX_SESSIONS && !all.contains_key(key) {
+        if origin.id().is_none() && all.len() >= MAX_SESSIONS && !all.contains_key(key) {
             tracing::warn!(session = %key, "system event not kept: they wait in {MAX_SESSIONS} sessions");
             return;
         }
-        let text = match id {
-            Some(_) => text.to_owned(),
-            None => text.chars().take(PASSING_CHARS).collect(),
+        let text = match origin {
+            Origin::Stored(_) => text.to_owned(),
+            Origin::Passing | Origin::Beacon => text.chars().take(PASSING_CHARS).collect(),
         };
-        all.entry(key.clone()).or_default().push(text, id);
+        all.entry(key.clone()).or_default().push(text, origin);
     }
 
     /// Takes what waits for a session, up to so many characters.
@@ -223,6 +253,19 @@ mod tests {
         assert_eq!((of("kept"), of("event 2"), texts[0].as_str()), (30, 6 + 5, "event 0"));
         assert_eq!(texts.last().map(String::as_str), Some("passing 29"));
         assert!(notices.take(&key, TOLD_CHARS).0.is_empty());
+    }
+
+    #[test]
+    fn beacons_give_way_to_each_other_and_nothing_else_does() {
+        let notices = Notices::default();
+        let key = SessionKey::from_canonical("agent:main:main");
+        notices.add(&key, "passing");
+        for index in 0..30 {
+            notices.add_beacon(&key, &format!("beacon {index}"));
+        }
+        let texts = notices.take(&key, TOLD_CHARS).texts();
+        assert_eq!((texts.len(), texts[0].as_str()), (1 + MAX_PASSING, "passing"));
+        assert_eq!(texts[1], "beacon 10");
     }
 
     #[test]

@@ -87,15 +87,19 @@ pub struct RunsParts {
 
 impl RunsParts {
     /// Adds a system event that waits for a session's next turn. It survives a
-    /// stop of the gateway.
+    /// stop of the gateway. Who adds it may go away: what is written down waits here, too.
     ///
     /// # Errors
     /// When it cannot be written down.
     pub async fn notice(&self, key: &SessionKey, text: &str) -> Result<(), StoreError> {
-        let text = shortened(text);
-        let id = self.store.add_notice(key.as_str(), text.clone()).await?;
-        self.notices.add_stored(key, &text, id);
-        Ok(())
+        let (store, notices) = (Arc::clone(&self.store), self.notices.clone());
+        let (key, text) = (key.clone(), shortened(text));
+        let adding = async move {
+            let added = store.add_notice(key.as_str(), text.clone()).await;
+            added.map(|id| notices.add_stored(&key, &text, id))
+        };
+        let added = self.tasks.spawn("notice", adding).await.ok().flatten();
+        added.unwrap_or(Err(StoreError::Stopped { operation: "add a system event" }))
     }
 
     /// The same for one that nobody would send again: where too many wait already, it is
@@ -189,6 +193,26 @@ impl RunsParts {
         Ok(stored)
     }
 
+    /// Adds what a run says or does to its transcript. What a heartbeat does by the way lifts
+    /// its session in no list.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub async fn append_step(
+        &self,
+        run: &ActiveRun,
+        message: AgentMessage,
+        id: Option<String>,
+    ) -> Result<StoredMessage, SessionError> {
+        let workspace = self.agent_of(&run.key).workspace;
+        let entry = self.sessions.ensure(&run.key, &workspace).await?;
+        let is_quiet = run.terms.is_heartbeat;
+        let options = AppendOptions { id, is_quiet, ..AppendOptions::default() };
+        let stored = self.sessions.append_to(&run.key, &entry, message, options).await?;
+        self.feed.of_session(&run.key, || RunNews::Stored(stored.clone()));
+        Ok(stored)
+    }
+
     /// Adds the message of a run, unless it is there already.
     pub async fn append_once(
         &self,
@@ -199,7 +223,11 @@ impl RunsParts {
     ) -> Result<StoredMessage, SessionError> {
         let workspace = self.agent_of(key).workspace;
         let entry = self.sessions.ensure(key, &workspace).await?;
-        let options = AppendOptions { id: Some(id.into()), idempotency_key: Some(run_id.into()) };
+        let options = AppendOptions {
+            id: Some(id.into()),
+            idempotency_key: Some(run_id.into()),
+            ..AppendOptions::default()
+        };
         let stored = self.sessions.append_to(key, &entry, message, options).await?;
         if !stored.is_repeated {
             self.feed.of_session(key, || RunNews::Stored(stored.clone()));
@@ -230,7 +258,8 @@ impl RunsParts {
             return Ok(());
         }
         let workspace = self.agent_of(&run.key).workspace;
-        if self.sessions.renew_if_stale(&run.key, &workspace, run.accepted_at).await? {
+        let (at, channel) = (run.accepted_at, run.terms.came_by.as_deref());
+        if self.sessions.renew_if_stale(&run.key, &workspace, at, channel).await? {
             tracing::info!(session = %run.key, "stale session begins anew");
         }
         Ok(())

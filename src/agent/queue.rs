@@ -49,7 +49,7 @@ impl QueueRules {
     pub fn of_family(self, family: Family) -> Self {
         match family {
             Family::Chat => self,
-            Family::Agent | Family::Compaction => Self {
+            Family::Agent | Family::Hold => Self {
                 mode: QueueMode::Followup,
                 debounce: Duration::ZERO,
                 cap: usize::MAX,

@@ -29,8 +29,8 @@ pub enum Family {
     Chat,
     /// `agent`.
     Agent,
-    /// `sessions.compact`, which only holds the lane and has no message.
-    Compaction,
+    /// What only holds the lane and has no message, as `sessions.compact` does.
+    Hold,
 }
 
 impl Family {
@@ -39,7 +39,7 @@ impl Family {
         match self {
             Self::Chat => "chat",
             Self::Agent => "agent",
-            Self::Compaction => "compaction",
+            Self::Hold => "hold",
         }
     }
 }
@@ -202,7 +202,7 @@ impl Reports {
 
     /// The run of any family with this id that ended last.
     pub fn newest(&self, run_id: &str) -> Option<Arc<RunReport>> {
-        let families = [Family::Chat, Family::Agent, Family::Compaction];
+        let families = [Family::Chat, Family::Agent, Family::Hold];
         let found = families.map(|family| self.get(family, run_id));
         found.into_iter().flatten().max_by_key(|report| report.ended_at)
     }

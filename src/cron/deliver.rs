@@ -30,8 +30,8 @@ pub(super) struct Saying<'a> {
 }
 
 impl Worker {
-    /// Delivers the answer of a run as its job wants it; what becomes of that
-    /// is part of the outcome. `said` is the whole answer.
+    /// Delivers what a run said as its job wants it; what becomes of that is part of the
+    /// outcome. `said` is all of it.
     pub(super) async fn deliver(
         &self,
         ticket: &Ticket,

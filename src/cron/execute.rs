@@ -6,15 +6,17 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::agent::approvals::ExecWords;
-use crate::agent::{AbortReason, Family, RunEnd, RunReport, RunTerms, SendRequest};
+use crate::agent::{AbortReason, Family, Hold, RunEnd, RunReport, RunTerms, SendRequest};
 use crate::auth::Owner;
 use crate::protocol::message::UserMessage;
-use crate::protocol::methods::cron::{AgentTurn, Payload, WakeMode};
+use crate::protocol::methods::cron::{AgentTurn, DeliveryMode, Payload, WakeMode};
 use crate::providers::ThinkingLevel;
 use crate::sessions::{JOB_KIND, SessionEntry, SessionError, SessionKey};
+use crate::store::StoreError;
 use crate::support::json;
 use crate::telemetry::metrics::NUMBERS;
 
+use super::admission::{Begun, NotBegun};
 use super::alert::Failure;
 use super::claim;
 use super::job::Job;
@@ -30,6 +32,8 @@ use super::texts;
 pub(super) const USUAL_LIMIT: Duration = Duration::from_hours(1);
 /// Longest time that a job may ask for.
 const LIMIT_MAX_SECONDS: f64 = 7.0 * 86_400.0;
+/// Why a run does not begin that somebody asked for before the gateway stopped.
+const STOPPED: &str = "skipped: the gateway stopped before it began";
 /// What is told of a run that took too long, in the words of the original.
 const TIMED_OUT: &str = "cron: job execution timed out";
 
@@ -37,47 +41,45 @@ const TIMED_OUT: &str = "cron: job execution timed out";
 pub(super) struct Room {
     /// Its key.
     pub key: SessionKey,
-    /// The session in which lists show the job.
-    pub base: Option<SessionKey>,
+    /// The session in which lists show the job. It has the transcript of the run, so
+    /// nothing else runs there meanwhile; who stops it stops the run.
+    pub base: Option<Hold>,
 }
 
 impl Worker {
     /// Runs a job whose row is written, to its end.
     pub(super) async fn run(self: &Arc<Self>, ticket: &Ticket) {
-        // The semaphore is never closed.
-        let permit = tokio::select! {
-            biased;
-            () = self.cron.stopped.cancelled() => None,
-            permit = self.cron.permits.acquire() => permit,
+        let outcome = match Box::pin(self.admit(ticket)).await {
+            Ok(begun) => self.perform(begun).await,
+            Err(NotBegun::Stopping) => {
+                if self.put_back(ticket).await {
+                    return;
+                }
+                Outcome::skipped(STOPPED)
+            }
+            Err(NotBegun::Ended(outcome)) => *outcome,
         };
-        if self.cron.is_stopped() && self.put_back(ticket).await {
-            return;
-        }
+        self.skip_passed(&ticket.job.id).await;
+        self.finish(ticket, &outcome).await;
+        self.sweep().await;
+    }
+
+    /// Does what a job wants.
+    async fn perform(self: &Arc<Self>, begun: Begun<'_>) -> Outcome {
+        let Begun { ticket, base, place: _place } = begun;
         let job = &ticket.job;
         self.cron.tell("started", job, &json!({"runAtMs": ticket.started_at}));
         // It may have been removed since the job was made.
         let agent = self.cron.check_agent(job.agent_id.as_deref());
-        let mut reminded = None;
-        let outcome = match (agent, &job.payload) {
+        match (agent, &job.payload) {
             (Err(error), _) => {
                 Outcome::failed(&error.to_string(), "cron-setup", self.cron.now_ms())
             }
-            (Ok(()), Payload::SystemEvent { text }) => {
-                let home = self.reminded_in(job).await;
-                let outcome = self.remind(&home, text).await;
-                reminded = Some(home);
-                outcome
+            (Ok(()), Payload::SystemEvent { text }) => Box::pin(self.remind(&ticket, text)).await,
+            (Ok(()), Payload::AgentTurn(turn)) => {
+                Box::pin(self.ask_agent(&ticket, turn, base)).await
             }
-            (Ok(()), Payload::AgentTurn(turn)) => Box::pin(self.ask_agent(ticket, turn)).await,
-        };
-        drop(permit);
-        self.skip_passed(&job.id).await;
-        self.finish(ticket, &outcome).await;
-        let wakes = job.wake_mode == WakeMode::Now && outcome.status == "ok";
-        if let Some(home) = reminded.filter(|_| wakes) {
-            self.cron.heartbeats.remind(self.cron.agent_of(job).as_str(), home);
         }
-        self.sweep().await;
     }
 
     /// Leaves a run that has not begun to the next process; `false` when it is not
@@ -134,7 +136,7 @@ impl Worker {
             if ended.goes {
                 self.cron.tell("removed", &ended.job, &Value::Null);
             }
-            if let Some(error) = &outcome.error {
+            if let Some(error) = outcome.error.as_ref().filter(|_| outcome.status == "error") {
                 let (job, origin) = (&ended.job, ticket.origin.as_ref());
                 self.alert(Failure { job, origin, error, row_id: &ticket.row_id }).await;
             }
@@ -156,33 +158,50 @@ impl Worker {
         SessionKey::main(&self.cron.agent_of(job), &self.cron.parts.keys.now())
     }
 
-    /// Tells a session something; it answers at its next turn.
-    async fn remind(&self, home: &SessionKey, text: &str) -> Outcome {
-        match self.runs.parts().remind(home, text).await {
-            Ok(()) => Outcome::ok(text),
-            Err(error) => Outcome::failed(&error.to_string(), "cron-setup", self.cron.now_ms()),
+    /// Tells a session something: it answers at once, or at its next turn, as the job has
+    /// it. A web server that is to hear of the job is told what the session was.
+    async fn remind(&self, ticket: &Ticket, text: &str) -> Outcome {
+        let job = &ticket.job;
+        let home = self.reminded_in(job).await;
+        if let Err(error) = self.runs.parts().remind(&home, text).await {
+            return Outcome::failed(&error.to_string(), "cron-setup", self.cron.now_ms());
         }
+        // A web server may be slow.
+        if job.wake_mode == WakeMode::Now {
+            self.cron.heartbeats.remind(self.cron.agent_of(job).as_str(), home);
+        }
+        let mut outcome = Outcome::ok(text);
+        let delivery = job.delivery.clone().unwrap_or_default();
+        if delivery.mode() == DeliveryMode::Webhook && outcome.summary.is_some() {
+            self.deliver(ticket, &Wanted::of(&delivery), &mut outcome, text, &[]).await;
+        }
+        outcome
     }
 
     /// Asks an agent, and delivers its answer.
-    async fn ask_agent(self: &Arc<Self>, ticket: &Ticket, turn: &AgentTurn) -> Outcome {
+    async fn ask_agent(
+        self: &Arc<Self>,
+        ticket: &Ticket,
+        turn: &AgentTurn,
+        hold: Option<Hold>,
+    ) -> Outcome {
         let now = self.cron.now_ms();
         let run_id = self.cron.parts.ids.uuid();
         let terms = terms(ticket, turn);
-        let room = match self.room(ticket, &run_id, &terms).await {
+        let room = match self.room(ticket, &run_id, &terms, hold).await {
             Ok(room) => room,
             Err(error) => return Outcome::failed(&error.to_string(), "cron-setup", now),
         };
         let request = self.request(ticket, turn, &room, &run_id, terms);
         let wanted = Wanted::of(&ticket.job.delivery.clone().unwrap_or_default());
-        self.ask(ticket, &room, request, &wanted).await
+        self.ask(ticket, room, request, &wanted).await
     }
 
     /// Runs what is asked in a session, to its end, and delivers the answer.
     pub(super) async fn ask(
         &self,
         ticket: &Ticket,
-        room: &Room,
+        room: Room,
         request: SendRequest,
         wanted: &Wanted,
     ) -> Outcome {
@@ -192,7 +211,7 @@ impl Worker {
             // The run begins as its start goes.
             Ok((_, start)) => {
                 drop(start);
-                self.runs.ends(Some(Family::Agent), &run_id).await.map_err(|it| it.to_string())
+                self.end_of(&run_id, &room).await.map_err(|it| it.to_string())
             }
             Err(error) => Err(error.to_string()),
         };
@@ -202,12 +221,32 @@ impl Worker {
             Err(error) => Outcome::failed(error, "agent-run", now),
         };
         outcome.session_key = Some(room.key.to_string());
-        outcome.session_id = self.close(room).await;
+        let end = match &report {
+            Ok(report) => report.end.clone(),
+            Err(error) => RunEnd::Failed(error.clone()),
+        };
+        outcome.session_id = self.close(room, end).await;
         if outcome.status == "ok" {
             let said = report.map(|report| report.progress.clone()).unwrap_or_default();
             self.deliver(ticket, wanted, &mut outcome, &said.text, &said.files).await;
         }
         outcome
+    }
+
+    /// How a run ends. It is stopped when somebody stops the session of its job.
+    async fn end_of(&self, run_id: &str, room: &Room) -> Result<Arc<RunReport>, StoreError> {
+        let mut ends = std::pin::pin!(self.runs.ends(Some(Family::Agent), run_id));
+        if let Some(base) = &room.base {
+            let reason = tokio::select! {
+                biased;
+                ended = &mut ends => return ended,
+                reason = base.stopped() => reason,
+            };
+            if let Err(error) = self.runs.interrupt(&room.key, reason).await {
+                tracing::warn!(session = %room.key, %error, "run of a job is waited for");
+            }
+        }
+        ends.await
     }
 
     fn request(
@@ -246,6 +285,7 @@ impl Worker {
         ticket: &Ticket,
         run_id: &str,
         terms: &RunTerms,
+        hold: Option<Hold>,
     ) -> Result<Room, SessionError> {
         let (job, parts) = (&ticket.job, self.runs.parts());
         let agent = self.cron.agent_of(job);
@@ -258,21 +298,22 @@ impl Worker {
             return Ok(Room { key, base: None });
         }
         let base = SessionKey::job(&agent, &job.id);
+        let set = parts.sessions.entry(&base).await?.unwrap_or_default();
         let key = SessionKey::job_run(&agent, &job.id, run_id);
         let workspace = parts.agent_of(&key).workspace;
         let (limits, commands) = (terms.tools.clone(), self.commands(ticket));
         let name = format!("Cron: {}", job.name);
         let of_run = name.clone();
         let begun = parts.sessions.begin_as(&key, run_id, &workspace, move |entry| {
+            inherit(entry, set, commands);
             // Sub-agents have no tool that this run has not.
             entry.tool_limits = limits;
-            commands.write(entry);
             entry.display_name = Some(of_run);
         });
         let begun = begun.await?;
         let shown = parts.sessions.follow(&base, &begun, &name).await?;
         parts.events.reason(&base, Some(&shown), "create", true);
-        Ok(Room { key, base: Some(base) })
+        Ok(Room { key, base: hold })
     }
 
     /// What binds the commands of a run: what bound those of the session that made
@@ -289,22 +330,52 @@ impl Worker {
         words.and(ExecWords::of_agent(&parts.settings.now(), maker.as_str()))
     }
 
-    /// Lists show how the run ended; answers the session's id.
-    async fn close(&self, room: &Room) -> Option<String> {
-        let sessions = &self.runs.parts().sessions;
-        let entry = sessions.entry(&room.key).await.ok().flatten()?;
-        if let Some(base) = &room.base {
-            let ended = entry.clone();
-            let closed = sessions.update(base, move |base| copy_end(&ended, base)).await;
+    /// Lists show how the run ended, and the session of its job goes on; answers the id
+    /// of the run's.
+    async fn close(&self, room: Room, end: RunEnd) -> Option<String> {
+        let parts = self.runs.parts();
+        let ended = parts.sessions.entry(&room.key).await.ok().flatten()?;
+        let id = ended.session_id.clone();
+        if let Some(hold) = room.base {
+            let base = hold.key().clone();
+            let closed = parts.sessions.follow_to_end(&base, ended).await;
+            hold.end(end).await;
             match closed {
-                Ok(shown) => self.runs.parts().events.reason(base, Some(&shown), "patch", false),
+                Ok(shown) => {
+                    let has_active_run = self.runs.active(&base).is_some();
+                    parts.events.reason(&base, Some(&shown), "patch", has_active_run);
+                }
                 // Somebody has deleted it meanwhile.
                 Err(SessionError::NotFound(_)) => {}
                 Err(error) => tracing::warn!(session = %base, %error, "session not updated"),
             }
         }
-        Some(entry.session_id)
+        Some(id)
     }
+}
+
+/// What somebody has set on the session of a job holds in its runs, of rules for commands
+/// the stricter.
+fn inherit(entry: &mut SessionEntry, set: SessionEntry, commands: ExecWords) {
+    let of_base = ExecWords {
+        security: set.exec_security,
+        ask: set.exec_ask,
+        host: set.exec_host,
+        node: set.exec_node,
+    };
+    commands.and(of_base).write(entry);
+    entry.thinking_level = set.thinking_level;
+    entry.verbose_level = set.verbose_level;
+    entry.trace_level = set.trace_level;
+    entry.reasoning_level = set.reasoning_level;
+    entry.elevated_level = set.elevated_level;
+    entry.fast_mode = set.fast_mode;
+    entry.response_usage = set.response_usage;
+    entry.permission_mode = set.permission_mode;
+    entry.extra_system_prompt = set.extra_system_prompt;
+    entry.provider_override = set.provider_override;
+    entry.model_override = set.model_override;
+    entry.model_override_source = set.model_override_source;
 }
 
 /// What a run may do: the job's tools of those that whoever made it had.
@@ -322,22 +393,13 @@ fn terms(ticket: &Ticket, turn: &AgentTurn) -> RunTerms {
     }
 }
 
-fn limit(turn: &AgentTurn) -> Option<Duration> {
+/// How long a run may take; `None` when that is left to the agents.
+pub(super) fn limit(turn: &AgentTurn) -> Option<Duration> {
     let Some(seconds) = turn.timeout_seconds.as_ref().and_then(Value::as_f64) else {
         return Some(USUAL_LIMIT);
     };
     let time = Duration::try_from_secs_f64(seconds.min(LIMIT_MAX_SECONDS)).unwrap_or_default();
     (time > Duration::ZERO).then_some(time)
-}
-
-/// What a list shows of the last run, in the session of its job.
-fn copy_end(ended: &SessionEntry, base: &mut SessionEntry) {
-    if base.session_id != ended.session_id {
-        return;
-    }
-    let label = (base.label.take(), base.display_name.take());
-    *base = SessionEntry { tool_limits: Vec::new(), ..ended.clone() };
-    (base.label, base.display_name) = label;
 }
 
 fn of_report(report: &RunReport, now: u64) -> Outcome {

@@ -106,24 +106,38 @@ impl Cron {
         }
         let keys = &self.parts.keys.now();
         let (agent, main) = (&keys.default_agent, SessionKey::main(&keys.default_agent, keys));
-        let text = texts::untrusted_event(text);
-        if claim.is_none() {
-            runs.parts().notice(&main, &text).await.map_err(unkept)?;
-        } else {
-            let row = HookRow { id: self.parts.ids.uuid(), claim, ask: String::new() };
-            let event = HookNews { session_key: main.to_string(), text: text.clone() };
-            let store = &self.parts.store;
-            let accepted = store.accept_hook(row, Some(event), self.now_ms()).await;
-            match accepted.map_err(unkept)? {
-                HookAccepted::Told(id) => runs.parts().noted(&main, &text, id),
-                HookAccepted::Known(_) => return Ok(()),
-                HookAccepted::New | HookAccepted::Full => return Err(HookError::Busy),
-            }
-        }
-        if mode == WakeMode::Now {
+        let told = self.keep_event(runs, claim, &main, &texts::untrusted_event(text)).await;
+        // Also where there is no room for it: the turn that this begins makes some.
+        let wakes = matches!(told, Ok(true) | Err(HookError::Busy));
+        if wakes && mode == WakeMode::Now {
             self.heartbeats.wake(agent.as_str(), main);
         }
-        Ok(())
+        told.map(drop)
+    }
+
+    /// Keeps an event for the main session; whether it was not kept before.
+    async fn keep_event(
+        &self,
+        runs: &Runs,
+        claim: Option<String>,
+        main: &SessionKey,
+        text: &str,
+    ) -> Result<bool, HookError> {
+        if claim.is_none() {
+            runs.parts().notice(main, text).await.map_err(unkept)?;
+            return Ok(true);
+        }
+        let row = HookRow { id: self.parts.ids.uuid(), claim, ask: String::new() };
+        let event = HookNews { session_key: main.to_string(), text: text.to_owned() };
+        let accepted = self.parts.store.accept_hook(row, Some(event), self.now_ms()).await;
+        match accepted.map_err(unkept)? {
+            HookAccepted::Told(id) => {
+                runs.parts().noted(main, text, id);
+                Ok(true)
+            }
+            HookAccepted::Known(_) => Ok(false),
+            HookAccepted::New | HookAccepted::Full => Err(HookError::Busy),
+        }
     }
 
     /// Asks an agent; the id of the run, which begins soon. A request with a claim
@@ -273,7 +287,7 @@ impl Worker {
                 let request = self.hook_request(id, ask, &key);
                 let delivery = ticket.job.delivery.clone().unwrap_or_default();
                 let wanted = Wanted::of(&delivery).at_home();
-                self.ask(&ticket, &room, request, &wanted).await
+                self.ask(&ticket, room, request, &wanted).await
             }
             Err(error) => Outcome::failed(&error.to_string(), "cron-setup", now),
         }

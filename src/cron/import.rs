@@ -3,6 +3,7 @@
 //! Promises: the source is only read; a job or run that is here stays as it is,
 //! so that the same import again adds nothing.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -54,36 +55,41 @@ struct Found {
 }
 
 impl Imported {
-    /// Takes over the jobs below a state directory; without a store it only
-    /// tells what there is.
+    /// Takes over the jobs below a state directory; with `is_dry`, as without a store, it
+    /// only tells what would be.
     ///
     /// # Errors
     /// When the database does not take them.
     pub async fn take(
         from: &Path,
         store: Option<&Arc<dyn Store>>,
+        is_dry: bool,
         now: u64,
     ) -> Result<Self, StoreError> {
         let folder = from.join("cron");
         let reading = blocking(move || read(&folder, now));
         let Folder { jobs, left_out, is_read } = reading.await.unwrap_or_default();
         let mut report = Self { left_out, is_read, ..Self::default() };
+        let mut known = BTreeSet::new();
+        if let Some(store) = store {
+            known.extend(store.cron_jobs().await?.into_iter().map(|row| row.id));
+        }
         for Found { job, due_at, runs } in jobs {
-            let count = u64::try_from(runs.len()).unwrap_or(u64::MAX);
-            let Some(store) = store else {
-                (report.jobs, report.runs) = (report.jobs + 1, report.runs + count);
-                continue;
-            };
-            if store.cron_job(&job.id).await?.is_some() {
+            if known.contains(&job.id) {
                 report.known += 1;
                 continue;
             }
-            if !store.add_cron_job(job.to_row(due_at, None), JOBS_MAX).await? {
+            let count = number(runs.len());
+            let is_added = match store.filter(|_| !is_dry) {
+                Some(store) => store.add_cron_job(job.to_row(due_at, None), runs, JOBS_MAX).await?,
+                None => number(known.len()) < JOBS_MAX,
+            };
+            if !is_added {
                 let why = format!("there are {JOBS_MAX} jobs already");
                 report.left_out.push((job.id, why));
                 continue;
             }
-            store.add_cron_runs(runs).await?;
+            known.insert(job.id);
             (report.jobs, report.runs) = (report.jobs + 1, report.runs + count);
         }
         Ok(report)
@@ -104,7 +110,7 @@ impl Imported {
         if store.has_cron_import(&file).await? {
             return Ok(None);
         }
-        let report = Self::take(from, Some(store), now).await?;
+        let report = Self::take(from, Some(store), false, now).await?;
         // A kill before this costs nothing: what is here is not added again.
         if report.is_read {
             store.note_cron_import(&file, now).await?;
@@ -130,6 +136,10 @@ impl Cron {
         tracing::info!(jobs = report.jobs, runs = report.runs, "took over the jobs of OpenClaw");
         Ok(())
     }
+}
+
+fn number(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }
 
 fn read(folder: &Path, now: u64) -> Folder {
@@ -275,9 +285,12 @@ mod tests {
     #[tokio::test]
     async fn jobs_come_with_their_state_and_runs_once() {
         let (root, store) = place();
-        let dry = Imported::take(root.path(), None, NOW).await.unwrap();
-        assert_eq!((dry.jobs, dry.runs, dry.left_out.len()), (3, 1, 2));
-        let taken = Imported::take(root.path(), Some(&store), NOW).await.unwrap();
+        let take =
+            async |store, is_dry| Imported::take(root.path(), store, is_dry, NOW).await.unwrap();
+        let nowhere = take(None, true).await;
+        assert_eq!((nowhere.jobs, nowhere.runs, nowhere.left_out.len()), (3, 1, 2));
+        assert_eq!(take(Some(&store), true).await, nowhere);
+        let taken = take(Some(&store), false).await;
         assert_eq!((taken.jobs, taken.known, taken.runs), (3, 0, 1));
         let rows = store.cron_jobs().await.unwrap();
         let jobs: Vec<_> = rows.iter().map(|row| Job::of_row(row).unwrap()).collect();
@@ -289,8 +302,10 @@ mod tests {
         assert_eq!((rows[2].due_at, jobs[2].enabled), (None, false));
         let query = CronRunQuery { limit: 9, ..CronRunQuery::default() };
         assert_eq!(store.cron_runs(query).await.unwrap().1, 1);
-        let again = Imported::take(root.path(), Some(&store), NOW).await.unwrap();
-        assert_eq!((again.jobs, again.known, again.runs), (0, 3, 0));
+        for is_dry in [true, false] {
+            let again = take(Some(&store), is_dry).await;
+            assert_eq!((again.jobs, again.known, again.runs), (0, 3, 0));
+        }
     }
 
     #[tokio::test]

@@ -191,6 +191,7 @@ impl Job {
     pub fn patch(&mut self, patch: JobPatch, now: u64) -> Result<(), CronError> {
         let before = (self.schedule.clone(), self.enabled);
         if let Some(schedule) = patch.schedule {
+            let schedule = spread_like(schedule, &self.schedule);
             self.schedule = settle("cron.update", schedule, &self.id, now)?;
         }
         self.name = patch.name.map_or_else(|| self.name.clone(), |name| name.trim().to_owned());
@@ -211,10 +212,17 @@ impl Job {
         if let Some(payload) = patch.payload {
             self.patch_payload(payload)?;
         }
+        let mode = patch.delivery.as_ref().and_then(|delivery| delivery.said.mode);
         if let Some(delivery) = patch.delivery {
             self.delivery.get_or_insert_default().patch(delivery);
         }
-        self.failure_alert = patch.failure_alert.or_else(|| self.failure_alert.take());
+        // The main session answers in its chat: what another target had by default is over.
+        if self.session_target == "main" && mode != Some(DeliveryMode::Announce) {
+            self.delivery = self.delivery.take().filter(|delivery| !delivery.is_for_answers());
+        }
+        if let Some(alert) = patch.failure_alert {
+            self.failure_alert = Some(alert.over(self.failure_alert.take()));
+        }
         self.check("cron.update")?;
         self.updated_at_ms = now;
         if before != (self.schedule.clone(), self.enabled) {
@@ -371,6 +379,16 @@ fn settle(method: &str, schedule: Schedule, id: &str, now: u64) -> Result<Schedu
             CronError::Invalid(format!("invalid {method} params: {error}"))
         }
     })
+}
+
+/// The new schedule of a job; a calendar that does not say how it is spread is as before.
+fn spread_like(mut schedule: Schedule, before: &Schedule) -> Schedule {
+    if let Schedule::Cron { stagger_ms, .. } = &mut schedule
+        && let Schedule::Cron { stagger_ms: own, .. } = before
+    {
+        *stagger_ms = stagger_ms.or(*own);
+    }
+    schedule
 }
 
 fn is_web(text: &str) -> bool {

@@ -1,6 +1,7 @@
 //! The list of jobs: made, changed, removed, shown.
 //!
-//! Promises: a change is on disk before it is answered.
+//! Promises: a change is on disk before it is answered; one that is on disk is told, and
+//! the scheduler hears of it, though who asked for it has gone.
 
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
+use crate::protocol::decode::Setting;
 use crate::protocol::methods::cron::{CronListParams, JobPatch, NewJob, Payload};
 use crate::sessions::AgentId;
 use crate::store::{CronChange, CronJobChange};
@@ -38,7 +40,11 @@ impl Cron {
     ///
     /// # Errors
     /// When it asks for what there is not, or cannot be written down.
-    pub async fn add(&self, new: NewJob, origin: Option<Origin>) -> Result<Job, CronError> {
+    pub async fn add(
+        self: &Arc<Self>,
+        new: NewJob,
+        origin: Option<Origin>,
+    ) -> Result<Job, CronError> {
         self.put_down(self.draft(new)?, origin).await
     }
 
@@ -55,10 +61,19 @@ impl Cron {
     ///
     /// # Errors
     /// When that fails, or there are too many.
-    pub async fn put_down(&self, job: Job, origin: Option<Origin>) -> Result<Job, CronError> {
+    pub async fn put_down(
+        self: &Arc<Self>,
+        job: Job,
+        origin: Option<Origin>,
+    ) -> Result<Job, CronError> {
+        let cron = Arc::clone(self);
+        self.to_its_end("cron add", async move { cron.write_down(job, origin).await }).await
+    }
+
+    async fn write_down(&self, job: Job, origin: Option<Origin>) -> Result<Job, CronError> {
         let origin = origin.and_then(|origin| serde_json::to_string(&origin).ok());
         let row = job.to_row(job.state.next_run_at_ms, origin);
-        if !self.parts.store.add_cron_job(row, JOBS_MAX).await? {
+        if !self.parts.store.add_cron_job(row, Vec::new(), JOBS_MAX).await? {
             return Err(CronError::TooMany(JOBS_MAX));
         }
         self.tell("added", &job, &next(&job));
@@ -71,10 +86,15 @@ impl Cron {
     /// # Errors
     /// When there is no such job, when it asks for what there is not, or cannot
     /// be written down.
-    pub async fn update(&self, id: &str, patch: JobPatch) -> Result<Job, CronError> {
-        if let crate::protocol::decode::Setting::Set(agent) = &patch.agent_id {
+    pub async fn update(self: &Arc<Self>, id: &str, patch: JobPatch) -> Result<Job, CronError> {
+        if let Setting::Set(agent) = &patch.agent_id {
             self.check_agent(Some(agent))?;
         }
+        let (cron, id) = (Arc::clone(self), id.to_owned());
+        self.to_its_end("cron update", async move { cron.change(&id, patch).await }).await
+    }
+
+    async fn change(&self, id: &str, patch: JobPatch) -> Result<Job, CronError> {
         let now = self.now_ms();
         let (sender, mut changed) = tokio::sync::oneshot::channel();
         let edited = self.edit(id, move |row| {
@@ -107,7 +127,12 @@ impl Cron {
     ///
     /// # Errors
     /// When it cannot be written down.
-    pub async fn remove(&self, id: &str) -> Result<bool, CronError> {
+    pub async fn remove(self: &Arc<Self>, id: &str) -> Result<bool, CronError> {
+        let (cron, id) = (Arc::clone(self), id.to_owned());
+        self.to_its_end("cron remove", async move { cron.strike(&id).await }).await
+    }
+
+    async fn strike(&self, id: &str) -> Result<bool, CronError> {
         let remove = |_: &_| Some(CronChange::of_job(CronJobChange::Remove));
         let Some(edited) = self.edit(id, remove).await? else { return Ok(false) };
         let job = Job::of_row(&edited.before).unwrap_or_else(|_| Job::nameless(id));

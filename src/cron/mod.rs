@@ -6,6 +6,7 @@
 //! nobody could run it is told; without jobs nothing wakes up. Must not: know
 //! about sockets, methods or channels.
 
+mod admission;
 mod alert;
 mod claim;
 mod deliver;

@@ -14,10 +14,13 @@ use super::service::Ticket;
 /// Most characters of an answer that the log keeps; the transcript has all.
 const SUMMARY_MAX: usize = 2000;
 
+/// `status` of a run that did not begin.
+const SKIPPED: &str = "skipped";
+
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Outcome {
-    /// `ok` or `error`.
+    /// `ok`, `error`, or `skipped` when it did not begin.
     pub status: &'static str,
     /// Why it failed.
     pub error: Option<String>,
@@ -73,6 +76,11 @@ impl Outcome {
         outcome
     }
 
+    /// One that did not begin, and was not to.
+    pub fn skipped(why: &str) -> Self {
+        Self { status: SKIPPED, error: Some(why.to_owned()), ..Self::ok("") }
+    }
+
     /// It has failed after all.
     pub fn fail(&mut self, error: &str, message: &str, source: &str, now: u64) {
         self.status = "error";
@@ -121,6 +129,15 @@ impl Outcome {
         now: u64,
     ) -> Option<(Job, bool)> {
         let mut job = Job::of_row(row).ok()?;
+        if self.status == SKIPPED {
+            // Neither a failure nor a run: its instants stay as they are.
+            job.updated_at_ms = now;
+            job.state.running_at_ms = None;
+            job.state.last_run_status = Some(SKIPPED.into());
+            job.state.last_status = Some(SKIPPED.into());
+            job.state.last_error.clone_from(&self.error);
+            return Some((job, false));
+        }
         let is_ok = self.status == "ok";
         // Somebody may have given it another instant while it ran.
         let is_as_begun = job.schedule == ticket.job.schedule;

@@ -34,10 +34,14 @@ impl Cron {
     /// A page of the log: `cron.runs`.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When nobody says which job is meant, or it cannot be read.
     pub async fn runs(&self, p: CronRunsParams) -> Result<Value, CronError> {
         let limit = p.limit.unwrap_or(PAGE);
-        let job_id = p.id.filter(|_| !p.all_jobs);
+        let scope = p.scope.as_deref();
+        let job_id = p.id.filter(|_| scope != Some("all"));
+        if scope == Some("job") && job_id.is_none() {
+            return Err(CronError::Invalid("invalid cron.runs params: missing id".into()));
+        }
         // Instants that were missed are told as skipped.
         let mut statuses = p.statuses;
         if statuses.iter().any(|status| status == "skipped") {

@@ -54,7 +54,7 @@ pub enum ScheduleError {
     #[error(
         "schedule.at is too far in the future: {at} ({years} years ahead). Maximum allowed: \
          {YEARS_MAX} years",
-        at = iso_time(*at), years = at.saturating_sub(*now) / YEAR_MS
+        at = date(*at), years = at.saturating_sub(*now) / YEAR_MS
     )]
     Far {
         /// It, in milliseconds since the epoch.
@@ -271,6 +271,13 @@ pub fn parse_at(text: &str) -> Option<u64> {
         .or_else(|| utc(text.parse::<civil::DateTime>().ok()?))
         .or_else(|| utc(text.parse::<civil::Date>().ok()?.at(0, 0, 0, 0)))?;
     u64::try_from(moment.as_millisecond()).ok()
+}
+
+/// A moment as people read it, which may be further away than calendars go.
+pub fn date(moment: u64) -> String {
+    let is_in_calendars =
+        i64::try_from(moment).is_ok_and(|it| Timestamp::from_millisecond(it).is_ok());
+    if is_in_calendars { iso_time(moment) } else { "after the year 9999".to_owned() }
 }
 
 /// A schedule as it is kept, for a job that is made or changed now.

@@ -45,6 +45,8 @@ pub struct CronParts {
     pub ids: Arc<dyn Ids>,
     /// The way to chats of channels.
     pub outlet: Arc<dyn Outlet>,
+    /// Background tasks.
+    pub tasks: Tasks,
 }
 
 /// Jobs and heartbeats, as far as they need no agent to run.
@@ -291,21 +293,25 @@ impl Cron {
         }
     }
 
+    /// Does something with a job to its end, though who asks goes away: what is written
+    /// down is told and looked at as well.
+    pub(super) async fn to_its_end<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl Future<Output = Result<T, CronError>> + Send + 'static,
+    ) -> Result<T, CronError> {
+        let done = self.parts.tasks.spawn(name, work).await.ok().flatten();
+        done.unwrap_or_else(|| Err(CronError::Refused(BROKEN.into())))
+    }
+
     /// Claims a run that somebody wants now. Who asks may go away: what has been
     /// claimed begins all the same, or the job would count as running for ever.
     ///
     /// # Errors
     /// When there is no such job, or it cannot be written down.
-    pub async fn ask(
-        self: &Arc<Self>,
-        tasks: &Tasks,
-        id: &str,
-        only_due: bool,
-    ) -> Result<Asked, CronError> {
+    pub async fn ask(self: &Arc<Self>, id: &str, only_due: bool) -> Result<Asked, CronError> {
         let (cron, id) = (Arc::clone(self), id.to_owned());
-        let asking = async move { cron.claim_asked(&id, only_due).await };
-        let asked = tasks.spawn("cron ask", asking).await.ok().flatten();
-        asked.unwrap_or_else(|| Err(CronError::Refused(BROKEN.into())))
+        self.to_its_end("cron ask", async move { cron.claim_asked(&id, only_due).await }).await
     }
 
     async fn claim_asked(self: &Arc<Self>, id: &str, only_due: bool) -> Result<Asked, CronError> {

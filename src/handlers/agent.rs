@@ -6,7 +6,10 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::sync::SemaphorePermit;
 
-use crate::agent::{Accepted, Answer, Family, RunEnd, RunReport, SendRequest, inter_session};
+use crate::agent::{
+    Accepted, Answer, Family, RunEnd, RunReport, SendRequest, WhenStale, inter_session,
+};
+use crate::commands::{Command, Work};
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::agent::{AgentParams, AgentWaitParams};
 use crate::registry::{Ctx, Reply};
@@ -26,6 +29,7 @@ const WAIT_MAX_MS: u64 = 24 * 60 * 60 * 1000;
 pub async fn run(cx: Ctx, mut p: AgentParams) -> Reply<Value> {
     let _place = place(&cx)?;
     chat::check_disk()?;
+    agent_target::leave_out_blanks(&mut p);
     agent_target::check(&cx, &p)?;
     let text = chat::clean(&p.message)?;
     let Some(key) = agent_target::enter_session(&cx, &p).await? else {
@@ -39,23 +43,28 @@ pub async fn run(cx: Ctx, mut p: AgentParams) -> Reply<Value> {
     let is_named = p.session_key.is_some() || p.agent_id.is_some() || p.session_id.is_some();
     let is_repeat = runs.is_taken(Family::Agent, &run_id).await;
     let is_repeat = is_repeat.map_err(|error| failed(&run_id, &error.to_string()))?;
+    let work = if is_named && !is_repeat { anew(&cx, &p, &key, &text)? } else { None };
+    let text = match &work {
+        Some(Work::Message(message)) => message.text.clone(),
+        _ => text,
+    };
     // Nothing is expected of a request that is refused: it is the last thing before the run.
-    let request = request(&cx, &mut p, key.clone(), &text, is_repeat).await?;
+    let mut request = request(&cx, &mut p, key.clone(), &text, is_repeat).await?;
+    if work.is_some() {
+        request.terms.when_stale = WhenStale::Afterwards;
+    }
     let reply = reply::of_agent(&cx, &key, &p).await?;
     let has_reply = reply.is_some();
     if !is_repeat && let Err(error) = agent_target::open(&cx, &p, &key, request.thinking).await {
         reply::settle(&cx, reply, false).await;
         return Err(error);
     }
-    let outcome = runs.send(request).await;
+    let outcome = chat::take(&cx, request, work).await;
     reply::settle(&cx, reply, outcome.is_ok()).await;
-    let (outcome, start) = outcome.map_err(|error| failed(&run_id, &error.to_string()))?;
+    let outcome = outcome.map_err(|error| failed(&run_id, &error.to_string()))?;
     if outcome == Accepted::Started && is_named {
         let entry = cx.services.sessions.entry(&key).await.ok().flatten();
         cx.first_after_answer(change(&cx, key.clone(), entry, "send"));
-    }
-    if let Some(start) = start {
-        cx.after_answer(start);
     }
     let family = Some(Family::Agent);
     let report = match outcome {
@@ -76,6 +85,15 @@ pub async fn run(cx: Ctx, mut p: AgentParams) -> Reply<Value> {
         }
         None => Ok(json!({"runId": run_id, "status": "ok", "summary": "completed"})),
     }
+}
+
+/// What a message comes to that begins its session anew, `/new` or `/reset`: for those who
+/// may do that by `sessions.reset`. One with files is for the model, as in a chat.
+fn anew(cx: &Ctx, p: &AgentParams, key: &SessionKey, text: &str) -> Reply<Option<Work>> {
+    let command = Command::parse(text).filter(Command::begins_anew);
+    let Some(command) = command.filter(|_| p.attachments.is_empty()) else { return Ok(None) };
+    cx.check("sessions.reset")?;
+    Ok(Some(command.work(cx, key)))
 }
 
 /// A place among the requests of a connection that are answered twice.

@@ -27,8 +27,11 @@ fn invalid(text: impl Display) -> ErrorShape {
     ErrorShape::invalid(format!("invalid agent params: {text}"))
 }
 
-fn given(text: Option<&str>) -> Option<&str> {
-    text.filter(|text| !text.trim().is_empty())
+/// What is blank says nothing of where a message goes.
+pub(super) fn leave_out_blanks(p: &mut AgentParams) {
+    for place in [&mut p.session_key, &mut p.agent_id, &mut p.session_id, &mut p.to] {
+        place.take_if(|text| text.trim().is_empty());
+    }
 }
 
 /// What must be refused whatever session is meant.
@@ -123,22 +126,22 @@ async fn session(cx: &Ctx, p: &AgentParams) -> Reply<Option<SessionKey>> {
     if let Some(key) = voicewake::woken(cx, p).await {
         return Ok(Some(key));
     }
-    if let Some(written) = given(p.session_key.as_deref()) {
+    if let Some(written) = p.session_key.as_deref() {
         return Ok(Some(cx.session_key(written)));
     }
     let keys = &cx.services.keys.now();
-    let agent = given(p.agent_id.as_deref()).map(AgentId::normalize);
-    if let Some(id) = given(p.session_id.as_deref()) {
+    let agent = p.agent_id.as_deref().map(AgentId::normalize);
+    if let Some(id) = p.session_id.as_deref() {
         if let Some(key) = with_id(cx, id).await? {
             check_agent(cx, p, &key)?;
             return Ok(Some(key));
         }
-        if agent.is_some() || given(p.to.as_deref()).is_none() {
+        if agent.is_some() || p.to.is_none() {
             let agent = agent.unwrap_or_else(|| keys.default_agent.clone());
             return Ok(Some(SessionKey::explicit(&agent, id)));
         }
     }
-    let agent = agent.or_else(|| given(p.to.as_deref()).map(|_| keys.default_agent.clone()));
+    let agent = agent.or_else(|| p.to.as_ref().map(|_| keys.default_agent.clone()));
     Ok(agent.map(|agent| SessionKey::main(&agent, keys)))
 }
 
@@ -155,7 +158,7 @@ pub(super) async fn terms(
     p: &AgentParams,
     key: &SessionKey,
 ) -> Reply<(RunTerms, Option<ThinkingLevel>)> {
-    if let Some(id) = given(p.session_id.as_deref())
+    if let Some(id) = p.session_id.as_deref()
         && SessionId::parse(id).is_none()
     {
         return Err(ErrorShape::invalid(format!("Invalid session ID: {id}")));
@@ -210,7 +213,7 @@ pub(super) async fn open(
     key: &SessionKey,
     thinking: Option<ThinkingLevel>,
 ) -> Reply<()> {
-    let id = given(p.session_id.as_deref()).and_then(SessionId::parse);
+    let id = p.session_id.as_deref().and_then(SessionId::parse);
     // Of two sessions that would begin with one id, one gets it.
     let _beginning = match &id {
         Some(id) => Some(cx.services.lanes.enter(format!("begin {id}")).await),

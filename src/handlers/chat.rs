@@ -15,7 +15,7 @@ use crate::protocol::methods::chat::{ChatAbortParams, ChatInjectParams, ChatSend
 use crate::protocol::{ErrorKind, ErrorShape, Scope};
 use crate::providers::ThinkingLevel;
 use crate::registry::{Ctx, Reply};
-use crate::sessions::{RECEIPT_MEMBER, SessionEntry, SessionError, SessionKey};
+use crate::sessions::{RECEIPT_MEMBER, SessionEntry, SessionError, SessionKey, WEBCHAT};
 use crate::support::{json, trouble};
 
 use super::{attachments, reply};
@@ -52,10 +52,9 @@ pub(super) struct Checked {
 }
 
 impl Checked {
-    /// The same as a message of its own, though it reads like another one that
-    /// is being answered.
-    pub(super) fn never_a_repeat(mut self) -> Self {
-        self.request.dedupe_text = None;
+    /// The same as a message that came by a channel.
+    pub(super) fn by_channel(mut self, channel: &str) -> Self {
+        self.request.terms.came_by = Some(channel.to_owned());
         self
     }
 }
@@ -137,21 +136,14 @@ pub(super) async fn hand_in(cx: &Ctx, message: Checked) -> Reply<Handed> {
         Task::Stop => None,
         _ => reply::of_chat(cx, &key, &run_id, route.as_ref(), deliver).await?,
     };
-    let outcome = match task {
+    let work = match task {
         Task::Stop => {
             return Ok(Handed::Stopped(stop(cx, &key, None, AbortReason::Stop).await?));
         }
-        Task::Command(work) => {
-            // Boxed: commands are rare, and this is the way of every message.
-            Box::pin(command(cx, request, work)).await
-        }
-        Task::Plain => cx.services.runs.send(request).await.map(|(accepted, start)| {
-            if let Some(start) = start {
-                cx.after_answer(start);
-            }
-            accepted
-        }),
+        Task::Command(work) => Some(work),
+        Task::Plain => None,
     };
+    let outcome = take(cx, request, work).await;
     // One that reads like what is being answered is answered by that.
     let has_run = match &outcome {
         Ok(Accepted::InFlight(other)) if *other != run_id => {
@@ -164,6 +156,24 @@ pub(super) async fn hand_in(cx: &Ctx, message: Checked) -> Reply<Handed> {
         note_route(cx, &key, route).await;
     }
     Ok(Handed::Sent(outcome))
+}
+
+/// Does the work of a message, or has it answered by the model. What begins or is told by
+/// it waits for the answer.
+pub(super) async fn take(
+    cx: &Ctx,
+    request: SendRequest,
+    work: Option<Work>,
+) -> Result<Accepted, SendError> {
+    if let Some(work) = work {
+        // Boxed: commands are rare, and this is the way of every message.
+        return Box::pin(command(cx, request, work)).await;
+    }
+    let (accepted, start) = cx.services.runs.send(request).await?;
+    if let Some(start) = start {
+        cx.after_answer(start);
+    }
+    Ok(accepted)
 }
 
 /// Does a command. What there is to tell of it is told after the answer.
@@ -187,11 +197,12 @@ async fn send_request(
     key: SessionKey,
     text: &str,
 ) -> Reply<SendRequest> {
-    let is_plain = p.attachments.is_empty();
+    let may_be_repeated = cx.caller.is_retrying && p.attachments.is_empty();
     let thinking = thinking(p.thinking.as_deref())?;
     let mut incoming = attachments::receive(cx, &key, text, p.attachments.clone()).await?;
     let extra = &mut incoming.message.extra;
     extra.extend(p.provenance.clone().map(|provenance| ("provenance".into(), provenance)));
+    let came_by = p.route.as_ref().map_or(WEBCHAT, |route| route.channel.as_str());
     let receipt = p.provenance_receipt.as_deref().map(str::trim).filter(|text| !text.is_empty());
     extra.extend(receipt.map(|receipt| (RECEIPT_MEMBER.into(), receipt.into())));
     Ok(SendRequest {
@@ -204,9 +215,9 @@ async fn send_request(
         thinking,
         owner: cx.caller.principal.owner().clone(),
         // What another system passes on it has told apart, and answers apart.
-        dedupe_text: (is_plain && p.route.is_none()).then(|| text.trim().to_owned()),
+        dedupe_text: (may_be_repeated && p.route.is_none()).then(|| text.trim().to_owned()),
         limit: p.timeout_ms.map(run_limit),
-        terms: terms(cx),
+        terms: RunTerms { came_by: Some(came_by.to_owned()), ..terms(cx) },
     })
 }
 

@@ -1,19 +1,25 @@
 //! `sessions.compact` and `sessions.compaction.*`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::session_changes::{change, interrupt, refuse_webchat};
 use super::sessions::unavailable;
-use crate::agent::CompactionChange;
 use crate::agent::compaction::CompactError;
+use crate::agent::{CompactionChange, HoldError, RunEnd};
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::compaction::{SessionsCheckpointParams, SessionsCompactParams};
 use crate::protocol::methods::sessions::SessionKeyParams;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{CutSession, SessionEntry, SessionError, SessionKey};
 use crate::support::json;
+
+/// How long a cut waits for what runs in the session: whoever asks for it has given up
+/// then.
+const CUT_WAIT: Duration = Duration::from_mins(1);
 
 /// `sessions.compact`: a summary by the session's model in the place of what is
 /// long ago, or only the last lines of the transcript. It takes no lane of
@@ -29,8 +35,19 @@ pub async fn compact(cx: Ctx, p: SessionsCompactParams) -> Reply<Value> {
     }
 }
 
+/// Keeps the last lines, once nothing runs in the session: a run would lose its question.
 async fn cut(cx: &Ctx, key: &SessionKey, lines: usize) -> Reply<Value> {
-    match cx.services.sessions.cut(key, lines).await.map_err(unavailable)? {
+    let owner = cx.caller.principal.owner().clone();
+    let waited = timeout(CUT_WAIT, cx.services.runs.hold_behind(key, owner)).await;
+    let waited = waited.unwrap_or(Err(HoldError::Active));
+    let hold = waited.map_err(|error| ErrorShape::unavailable(error.to_string()))?;
+    let cut = cx.services.sessions.cut(key, lines).await;
+    hold.end(match &cut {
+        Ok(_) => RunEnd::Answered,
+        Err(error) => RunEnd::Failed(error.to_string()),
+    })
+    .await;
+    match cut.map_err(unavailable)? {
         CutSession::NoTranscript => Ok(not_compacted(key, "no transcript")),
         CutSession::Short(kept) => {
             Ok(json!({"ok": true, "key": key.as_str(), "compacted": false, "kept": kept}))

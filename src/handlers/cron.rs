@@ -104,8 +104,8 @@ pub async fn remove(cx: Ctx, p: CronIdParams) -> Reply<Value> {
 
 /// `cron.run`: runs a job now; its run begins after the answer.
 pub async fn run(cx: Ctx, p: CronRunParams) -> Reply<Value> {
-    let parts = cx.services.runs.parts();
-    let asked = parts.cron.ask(&parts.tasks, &p.id, p.only_due).await.map_err(told)?;
+    let cron = &cx.services.runs.parts().cron;
+    let asked = cron.ask(&p.id, p.only_due).await.map_err(told)?;
     Ok(match asked {
         Asked::Enqueued(run_id, enqueued) => {
             cx.after_answer(enqueued);
@@ -135,10 +135,12 @@ pub async fn wake(cx: Ctx, p: WakeParams) -> Reply<Value> {
     let (services, keys) = (&cx.services, &cx.services.keys.now());
     let parts = services.runs.parts();
     let main = SessionKey::main(&keys.default_agent, keys);
-    parts.notice(&main, p.text.trim()).await.map_err(unwritten)?;
-    if p.mode == WakeMode::Now {
+    let noted = parts.notice(&main, p.text.trim()).await;
+    // Also where there is no room for it: the turn that this begins makes some.
+    if p.mode == WakeMode::Now && noted.as_ref().err().is_none_or(StoreError::is_crowded) {
         parts.cron.heartbeats.wake(keys.default_agent.as_str(), main);
     }
+    noted.map_err(unwritten)?;
     Ok(json!({"ok": true}))
 }
 

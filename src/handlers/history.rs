@@ -36,7 +36,7 @@ pub async fn history(cx: Ctx, p: ChatHistoryParams) -> Reply<Value> {
     };
     let (page, active) = cx.services.runs.history(&key, options).await.map_err(unreadable)?;
     let entry = page.entry.unwrap_or_default();
-    let level = entry.thinking_level.as_deref().unwrap_or("off");
+    let level = cx.services.models.thinking(&entry).as_str();
     let mut messages = page.messages;
     let level = if cx.is_simple() {
         messages.iter_mut().for_each(simple::message_out);
@@ -127,12 +127,23 @@ fn entry(session_key: &str, messages: &[&Value]) -> Value {
     let entry = json!({
         "runId": run_id,
         "sessionKey": session_key,
-        "messages": messages,
+        "messages": messages.iter().map(|message| shown(message)).collect::<Vec<_>>(),
         "usage": usage,
         "startedAt": time(messages.first()),
         "completedAt": time(last.filter(|_| is_complete)),
     });
     without_nulls(entry)
+}
+
+/// A message as dashboards read it in an entry: calls are `tool_use`, and their results
+/// are looked for in what the assistant says.
+fn shown(message: &Value) -> Value {
+    let mut shown = message.clone();
+    simple::content_out(&mut shown);
+    if message["role"] == "toolResult" {
+        shown["role"] = json!("assistant");
+    }
+    shown
 }
 
 /// `chat.message.get`: one message, whole. What cannot be had is an answer,
@@ -224,6 +235,31 @@ mod tests {
         assert!(entries[1].get("completedAt").is_none(), "it waits for a tool");
         assert_eq!(entries[1]["usage"], json!({"inputTokens": 3, "outputTokens": 2}));
         assert_eq!(entries[1]["messages"], json!(messages[1..]));
+    }
+
+    #[test]
+    fn an_entry_has_calls_and_results_as_dashboards_read_them() {
+        let call = json!({"type": "toolCall", "id": "c", "name": "read", "arguments": {}});
+        let text = json!([{"type": "text", "text": "alpha"}]);
+        let usage = json!({"input": 3, "output": 2});
+        let messages = [
+            json!({"role": "user", "content": "hi"}),
+            json!({"role": "assistant", "content": [call], "usage": usage, "stopReason": "toolUse"}),
+            json!({"role": "toolResult", "toolCallId": "c", "toolName": "read", "content": text,
+                "isError": false}),
+        ];
+        let shown = entries("main", &messages)[0]["messages"].clone();
+        assert_eq!(shown[0], messages[0]);
+        assert_eq!(
+            shown[1],
+            json!({"role": "assistant", "usage": usage, "stopReason": "toolUse",
+                "content": [{"type": "tool_use", "id": "c", "name": "read", "input": {}}]})
+        );
+        assert_eq!(
+            shown[2],
+            json!({"role": "assistant", "toolName": "read", "content": [{"type": "tool_result",
+                "tool_use_id": "c", "content": text, "is_error": false}]})
+        );
     }
 
     #[test]

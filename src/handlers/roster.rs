@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use tokio::sync::OwnedMutexGuard;
 
 use crate::agent::Deletion;
 use crate::agent::roster::{
@@ -14,7 +15,7 @@ use crate::protocol::methods::agents::{
 };
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{AgentId, SessionKey, SessionQuery};
-use crate::support::{blocking, json, without_nulls};
+use crate::support::{json, without_nulls};
 
 use super::config;
 use super::session_changes::interrupt;
@@ -37,6 +38,7 @@ pub async fn create(cx: Ctx, p: AgentsCreateParams) -> Reply<Value> {
         emoji: p.emoji,
         avatar: p.avatar,
     };
+    let _turn = turn(&cx).await;
     let Created { id, name, workspace, model } =
         work(&cx, "agents.create", move |roster| roster.create(new)).await?;
     tracing::info!(agent = %id, by = %cx.caller.name, "an agent was added");
@@ -66,23 +68,29 @@ pub async fn update(cx: Ctx, p: AgentsUpdateParams) -> Reply<Value> {
         ..AgentChange::default()
     };
     let of = id.clone();
+    let _turn = turn(&cx).await;
     work(&cx, "agents.update", move |roster| roster.update(&of, change)).await?;
     tracing::info!(agent = %id, by = %cx.caller.name, "an agent was changed");
     Ok(json!({"ok": true, "agentId": id.as_str()}))
 }
 
-/// `agents.delete`: removes an agent and its bindings, ends its sessions and
-/// moves its folders to the trash. `kept` names the folders that stay.
+/// `agents.delete`: removes an agent, its bindings and what it was always allowed, ends its
+/// sessions and moves its folders to the trash. `kept` names the files that stay.
 pub async fn delete(cx: Ctx, p: AgentsDeleteParams) -> Reply<Value> {
     let id = AgentId::normalize(&p.agent_id);
     let of = id.clone();
+    let _turn = turn(&cx).await;
     let removed = work(&cx, "agents.delete", move |roster| roster.remove(&of)).await?;
     tracing::info!(agent = %id, by = %cx.caller.name, "an agent was removed");
     end_sessions(&cx, &id).await;
     let bindings = removed.bindings;
     let discarded = if p.delete_files { discard(&cx, removed).await } else { Discarded::default() };
-    let kept: Vec<_> = discarded
-        .kept
+    let mut kept = discarded.kept;
+    if let Err(error) = cx.services.runs.parts().approvals.forget(&id).await {
+        tracing::error!(agent = %id, %error, "what a removed agent was always allowed is still written");
+        kept.push((cx.services.settings.now().paths.exec_approvals(), error.to_string()));
+    }
+    let kept: Vec<_> = kept
         .iter()
         .map(|(path, reason)| json!({"path": path.display().to_string(), "reason": reason}))
         .collect();
@@ -141,12 +149,23 @@ async fn end_sessions(cx: &Ctx, id: &AgentId) {
     }
 }
 
+/// Moves the folders of a removed agent in the turn of the config file: in no other is it
+/// known who uses them.
 async fn discard(cx: &Ctx, removed: Removed) -> Discarded {
-    let would_work = config::would_work(&cx.services);
     let (env, clock) = (cx.services.env.clone(), Arc::clone(&cx.services.clock));
-    let roster = Roster::new(env, clock, Box::new(would_work));
-    let moved = blocking(move || roster.discard(&removed)).await;
-    moved.unwrap_or_default()
+    let work =
+        move |would_work: Box<WouldWork>| Roster::new(env, clock, would_work).discard(&removed);
+    let moved = config::in_turn(&cx.services, work).await;
+    moved.map(|(discarded, _turn)| discarded).unwrap_or_default()
+}
+
+/// The lane of all who add, change and remove agents.
+const LANE: &str = "agents of the config";
+
+/// The turn to do so. Who removes one keeps it until its sessions have ended and its folders
+/// are away: they are not those of another one with its name.
+async fn turn(cx: &Ctx) -> OwnedMutexGuard<()> {
+    cx.services.lanes.enter(LANE.to_owned()).await
 }
 
 /// Changes agents in the turn of the config file, and has the gateway use them. Not given

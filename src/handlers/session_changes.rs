@@ -13,7 +13,7 @@ use crate::protocol::methods::sessions::{
     SessionsAbortParams, SessionsDeleteParams, SessionsResetParams, SessionsSendParams,
 };
 use crate::registry::{Ctx, Reply};
-use crate::sessions::{SessionEntry, SessionKey};
+use crate::sessions::{SessionEntry, SessionKey, WEBCHAT};
 use crate::support::json;
 
 /// `sessions.send`: `chat.send` for a session that exists.
@@ -76,7 +76,7 @@ pub(super) async fn say(
             stopped.map_err(|_| ErrorShape::unavailable("failed to interrupt active session"))?;
         entry = existing(&cx, &key, &p.key).await?;
     }
-    let is_stale = cx.services.sessions.is_stale(&key, &entry, cx.now_ms());
+    let is_stale = cx.services.sessions.is_stale(&key, &entry, cx.now_ms(), Some(WEBCHAT));
     let begins_anew = is_stale.await.map_err(unavailable)? && runs.active(&key).is_none();
     let next = if begins_anew { 1 } else { entry.transcript.message_count + 1 };
     let mut answer = chat::deliver(&cx, message).await?;
@@ -123,19 +123,15 @@ pub async fn abort(cx: Ctx, p: SessionsAbortParams) -> Reply<Value> {
 /// end.
 pub async fn reset(cx: Ctx, p: SessionsResetParams) -> Reply<Value> {
     let key = cx.enter_session(&p.key).await;
-    let (services, named) = (Arc::clone(&cx.services), key.clone());
-    let resetting = async move {
-        let (runs, parts) = (&services.runs, services.runs.parts());
-        interrupt(runs, &named, &p.key).await?;
-        if parts.remember_session(&named).await {
-            // What has begun meanwhile ends as well.
-            interrupt(runs, &named, &p.key).await?;
-        }
-        let workspace = parts.agent_of(&named).workspace;
-        services.sessions.reset(&named, &workspace).await.map_err(unavailable)
-    };
-    let entry = cx.to_its_end("sessions.reset", resetting).await?;
-    cx.services.runs.parts().processes.end_of_session(&key);
+    let (runs, parts) = (&cx.services.runs, cx.services.runs.parts());
+    interrupt(runs, &key, &p.key).await?;
+    if parts.remember_session(&key).await {
+        // What has begun meanwhile ends as well.
+        interrupt(runs, &key, &p.key).await?;
+    }
+    let workspace = parts.agent_of(&key).workspace;
+    let entry = cx.services.sessions.reset(&key, &workspace).await.map_err(unavailable)?;
+    parts.processes.end_of_session(&key);
     let mut answer = json!({"ok": true, "key": key.as_str(), "entry": entry});
     // Which model will answer, though none has yet.
     let model = cx.services.models.of_session(&key, Some(&entry)).name;
@@ -156,10 +152,8 @@ pub async fn delete(cx: Ctx, p: SessionsDeleteParams) -> Reply<Value> {
         return Err(ErrorShape::invalid(format!("Cannot delete the main session ({main}).")));
     }
     interrupt(&cx.services.runs, &key, &p.key).await?;
-    let (sessions, named) = (cx.services.sessions.clone(), key.clone());
-    let deleting =
-        async move { sessions.delete(&named, !p.delete_transcript).await.map_err(unavailable) };
-    let deleted = cx.to_its_end("sessions.delete", deleting).await?;
+    let deleted = cx.services.sessions.delete(&key, !p.delete_transcript).await;
+    let deleted = deleted.map_err(unavailable)?;
     let session_id = deleted.as_ref().map(|deleted| deleted.entry.session_id.clone());
     let archived = deleted.map(|deleted| deleted.archived).unwrap_or_default();
     let is_deleted = session_id.is_some();

@@ -89,6 +89,7 @@ async fn listing(cx: &Ctx, p: SessionsListParams) -> Reply<Listing> {
         include_unknown: p.include_unknown.unwrap_or_default(),
         ..SessionQuery::default()
     };
+    let path = path(cx, query.agent.as_deref());
     let page = services.sessions.list(query).await.map_err(unavailable)?;
     let wanted =
         Extras { has_title: p.include_derived_titles, has_last_message: p.include_last_message };
@@ -107,10 +108,9 @@ async fn listing(cx: &Ctx, p: SessionsListParams) -> Reply<Listing> {
             }
         })
         .collect();
-    let path = services.settings.now().paths.sessions_dir(keys.default_agent.as_str());
     Ok(Listing {
         ts: now_ms,
-        path: path.join("sessions.json").display().to_string(),
+        path,
         count: sessions.len(),
         total_count: page.total,
         limit_applied: limit,
@@ -118,6 +118,16 @@ async fn listing(cx: &Ctx, p: SessionsListParams) -> Reply<Listing> {
         defaults: SessionRow::defaults(&services.models),
         sessions,
     })
+}
+
+/// Where the original would have the rows: each agent has a file of its own.
+fn path(cx: &Ctx, agent: Option<&str>) -> String {
+    let (settings, keys) = (cx.services.settings.now(), cx.services.keys.now());
+    if agent.is_none() && settings.agents.list.len() > 1 {
+        return "(multiple)".to_owned();
+    }
+    let folder = settings.paths.sessions_dir(agent.unwrap_or(keys.default_agent.as_str()));
+    folder.join("sessions.json").display().to_string()
 }
 
 /// What a caller wants to see of the transcript in a row.
@@ -145,19 +155,18 @@ fn row(cx: &Ctx, listed: &Listed, wanted: Extras) -> SessionRow {
 pub(super) fn shown(cx: &Ctx, row: SessionRow, key: &SessionKey, entry: &SessionEntry) -> Value {
     let mut row = serde_json::to_value(row).unwrap_or(Value::Null);
     let Value::Object(members) = &mut row else { return row };
+    let level = cx.services.models.thinking(entry).as_str();
     if cx.is_simple() {
         if let Some(name) = cx.caller.key_names.name(key.as_str()) {
             members.insert("key".into(), json!(name));
         }
-        let level = members.get("thinkingLevel").and_then(Value::as_str).unwrap_or("off");
-        let level = simple::thinking_out(level).to_owned();
-        members.insert("thinkingLevel".into(), json!(level));
+        members.insert("thinkingLevel".into(), json!(simple::thinking_out(level)));
         members.insert("surface".into(), json!("web"));
     }
     if cx.caller.is_dashboard {
         let agent = key.agent(&cx.services.keys.now());
         members.insert("agentId".into(), json!(agent.as_str()));
-        members.insert("thinking".into(), json!(entry.thinking_level.as_deref().unwrap_or("off")));
+        members.insert("thinking".into(), json!(level));
         let created_at = entry.session_started_at.unwrap_or(entry.updated_at);
         members.insert("createdAt".into(), json!(iso_time(created_at)));
         members.insert("lastMessageAt".into(), json!(iso_time(entry.updated_at)));
@@ -190,6 +199,14 @@ async fn listed(cx: &Ctx, key: &SessionKey) -> Reply<Option<Listed>> {
 /// `sessions.resolve`: the canonical key for a key, a transcript or a label.
 pub async fn resolve(cx: Ctx, p: SessionsResolveParams) -> Reply<Value> {
     let sessions = &cx.services.sessions;
+    let agent = p.agent_id.as_deref().map(AgentId::normalize);
+    let parent = p.spawned_by.as_deref().map(|parent| cx.session_key(parent));
+    let keys = cx.services.keys.now();
+    let is_meant = |key: &SessionKey, entry: &SessionEntry| {
+        let spawned_by = entry.spawned_by.as_deref();
+        agent.as_ref().is_none_or(|agent| key.agent(&keys) == *agent)
+            && parent.as_ref().is_none_or(|parent| spawned_by == Some(parent.as_str()))
+    };
     let found = match (p.key, p.session_id, p.label) {
         (None, None, None) => {
             return Err(ErrorShape::invalid("Either key, sessionId, or label is required"));
@@ -197,25 +214,33 @@ pub async fn resolve(cx: Ctx, p: SessionsResolveParams) -> Reply<Value> {
         (Some(written), None, None) => {
             let key = cx.session_key(&written);
             let entry = sessions.entry(&key).await.map_err(unavailable)?;
+            let entry = entry.filter(|entry| is_meant(&key, entry));
             entry.map(|_| key.to_string()).ok_or_else(|| format!("No session found: {written}"))
         }
         (None, Some(id), None) => {
             let row = sessions.by_id(&id).await.map_err(unavailable)?;
+            let key_of = |row: &Listed| SessionKey::from_canonical(row.key.as_str());
+            let row = row.filter(|row| is_meant(&key_of(row), &row.entry));
             row.map(|row| row.key).ok_or_else(|| format!("No session found: {id}"))
         }
         (None, None, Some(label)) => {
             let query = SessionQuery {
-                limit: Some(1),
-                agent: p.agent_id.as_deref().map(|id| AgentId::normalize(id).to_string()),
+                limit: Some(2),
+                agent: agent.as_ref().map(ToString::to_string),
                 label: Some(label.clone()),
-                spawned_by: p.spawned_by.map(|parent| cx.session_key(&parent).to_string()),
+                spawned_by: parent.as_ref().map(ToString::to_string),
                 include_global: p.include_global,
                 include_unknown: p.include_unknown,
                 ..SessionQuery::default()
             };
             let page = sessions.list(query).await.map_err(unavailable)?;
-            let row = page.entries.into_iter().next();
-            row.map(|row| row.key).ok_or_else(|| format!("No session found with label: {label}"))
+            let mut keys: Vec<_> = page.entries.into_iter().map(|row| row.key).collect();
+            if keys.len() > 1 {
+                let keys = keys.join(", ");
+                let text = format!("Multiple sessions found with label: {label} ({keys})");
+                return Err(ErrorShape::invalid(text));
+            }
+            keys.pop().ok_or_else(|| format!("No session found with label: {label}"))
         }
         _ => {
             return Err(ErrorShape::invalid(

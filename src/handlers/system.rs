@@ -146,14 +146,18 @@ pub async fn event(cx: Ctx, p: SystemEventParams) -> Reply<Value> {
     let services = &cx.services;
     let (key, beacon) = Beacon::of_system_event(&p);
     let is_news = services.presence.announce(&key, beacon, cx.now_ms());
-    // A beacon that says nothing new is no news for the model.
-    if !p.text.starts_with("Node:") || is_news {
-        let keys = &services.keys.now();
-        let main = SessionKey::main(&keys.default_agent, keys);
-        let parts = services.runs.parts();
+    publish_presence(services);
+    let (keys, parts) = (&services.keys.now(), services.runs.parts());
+    let main = SessionKey::main(&keys.default_agent, keys);
+    // A beacon that says nothing new is no news for the model, and one that does is none for
+    // long: it takes no room from what somebody wants to be heard.
+    if p.text.starts_with("Node:") {
+        if is_news {
+            parts.notices.add_beacon(&main, &p.text);
+        }
+    } else {
         parts.notice(&main, &p.text).await.map_err(super::cron::unwritten)?;
     }
-    publish_presence(services);
     Ok(json!({"ok": true}))
 }
 

@@ -13,10 +13,13 @@ use super::service::Sessions;
 use super::steps::{blocking, remember};
 use super::transcript::{Birth, Position, fork, position};
 use super::{ForkedSession, SessionKey, TranscriptFacts, paths, rebuild, time};
-use crate::store::{CompactionCheckpoint, NewSession, SessionEntry};
+use crate::store::{CompactionCheckpoint, Edited, NewSession, SessionEntry};
 
 /// The label of a branch whose session has none.
 const BRANCH_LABEL: &str = "Checkpoint branch";
+
+/// Branches of one label that are numbered; further ones have none.
+const NUMBERS_MAX: u32 = 100;
 
 impl Sessions {
     /// The compactions of a session, newest first; none for an unknown one.
@@ -41,18 +44,30 @@ impl Sessions {
         let branch_key = format!("agent:{agent}:dashboard:{}", self.inner.ids.uuid());
         let branch_key = SessionKey::from_canonical(branch_key);
         let mut entry = self.forked(&branch_key, &source, &checkpoint).await?;
-        entry.label = Some(match source.label.as_deref().map(str::trim) {
+        let label = match source.label.as_deref().map(str::trim) {
             Some(label) if !label.is_empty() => format!("{label} (checkpoint)"),
             _ => BRANCH_LABEL.to_owned(),
-        });
+        };
         entry.parent_session_key = Some(key.to_string());
         entry.compaction_checkpoints.clear();
         entry.compaction_count = None;
-        let new = NewSession { key: branch_key.to_string(), agent: agent.as_str().into(), entry };
-        let created = self.inner.store.create_sessions_if_absent(vec![new]).await?;
-        let entry = created.into_iter().next().map(|(entry, _)| entry);
-        let entry = entry.ok_or_else(|| SessionError::NotFound(branch_key.clone()))?;
-        Ok(ForkedSession { key: branch_key, checkpoint, entry })
+        let mut new =
+            NewSession { key: branch_key.to_string(), agent: agent.as_str().into(), entry };
+        // A label is given to one session only: further branches are numbered.
+        let more = (2..=NUMBERS_MAX).map(|number| Some(format!("{label} {number}")));
+        for label in std::iter::once(Some(label.clone())).chain(more).chain([None]) {
+            new.entry.label = label;
+            let created =
+                self.inner.store.edit_session(new.clone(), Box::new(|_: &mut SessionEntry| Ok(())));
+            match created.await? {
+                Edited::Written { entry, .. } => {
+                    return Ok(ForkedSession { key: branch_key, checkpoint, entry: *entry });
+                }
+                Edited::LabelTaken(_) => {}
+                Edited::Refused(reason) => return Err(SessionError::Refused(reason)),
+            }
+        }
+        Err(SessionError::LabelTaken(label))
     }
 
     /// Puts a session back to what was there before a compaction. Its later

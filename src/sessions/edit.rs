@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::service::Sessions;
+use super::steps::show;
 use super::{SessionError, SessionId, SessionKey, paths};
 use crate::store::{Edited, NewSession, SessionEntry};
 
@@ -45,8 +46,9 @@ impl Sessions {
         Ok(is_transcript && !tokio::fs::try_exists(&file).await.unwrap_or(true))
     }
 
-    /// Lets a session show the transcript of another one, under a name of its
-    /// own; it is begun if there is none.
+    /// Lets a session show the transcript of another one that runs, under a name of its
+    /// own; it is begun if there is none, bound as that one is. What a person has set on it
+    /// stays. For whoever has its lane: what runs there would go on in another transcript.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -56,23 +58,23 @@ impl Sessions {
         other: &SessionEntry,
         name: &str,
     ) -> Result<SessionEntry, SessionError> {
-        let shown = SessionEntry {
-            session_id: other.session_id.clone(),
-            session_file: other.session_file.clone(),
-            session_started_at: other.session_started_at,
-            updated_at: other.updated_at,
-            status: Some("running".into()),
-            ..SessionEntry::default()
-        };
+        let other = SessionEntry { status: Some("running".into()), ..other.clone() };
+        let mut new = self.new_session(key);
+        new.entry.exec_security.clone_from(&other.exec_security);
+        new.entry.exec_ask.clone_from(&other.exec_ask);
+        new.entry.exec_host.clone_from(&other.exec_host);
+        new.entry.exec_node.clone_from(&other.exec_node);
         for label in [Some(name.to_owned()), None] {
-            let (mut entry, name) = (shown.clone(), name.to_owned());
-            entry.label = label;
-            entry.display_name = Some(name);
-            let edit = move |old: &mut SessionEntry| {
-                *old = entry;
+            let (other, name) = (other.clone(), name.to_owned());
+            let edit = move |entry: &mut SessionEntry| {
+                show(entry, other);
+                if entry.label.is_none() || entry.label == entry.display_name {
+                    entry.label = label;
+                }
+                entry.display_name = Some(name);
                 Ok(())
             };
-            let edited = self.inner.store.edit_session(self.new_session(key), Box::new(edit));
+            let edited = self.inner.store.edit_session(new.clone(), Box::new(edit));
             match edited.await? {
                 Edited::Written { entry, .. } => return Ok(*entry),
                 // A label is given to one session only; the name stays.
@@ -81,6 +83,23 @@ impl Sessions {
             }
         }
         Err(SessionError::LabelTaken(name.to_owned()))
+    }
+
+    /// Shows how the other one ended, unless the session has another transcript by now.
+    ///
+    /// # Errors
+    /// [`SessionError::NotFound`]; when it cannot be written.
+    pub async fn follow_to_end(
+        &self,
+        key: &SessionKey,
+        other: SessionEntry,
+    ) -> Result<SessionEntry, SessionError> {
+        let change = move |entry: &mut SessionEntry| {
+            if entry.session_id == other.session_id {
+                show(entry, other);
+            }
+        };
+        self.update(key, change).await
     }
 
     /// Changes the settings of a session, which is begun if there is none, with this `id` if

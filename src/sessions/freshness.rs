@@ -16,16 +16,17 @@ use crate::config::{ResetPolicy, ResetType};
 
 impl Sessions {
     /// Begins a stale session anew, for a message that arrived `at` (in
-    /// milliseconds); settings stay, the old transcript is put away. Answers
-    /// whether it was stale.
+    /// milliseconds) by this channel; settings stay, the old transcript is put away.
+    /// Answers whether it was stale.
     pub async fn renew_if_stale(
         &self,
         key: &SessionKey,
         cwd: &Path,
         at: u64,
+        channel: Option<&str>,
     ) -> Result<bool, SessionError> {
         let Some(entry) = self.entry(key).await? else { return Ok(false) };
-        let is_stale = self.is_stale(key, &entry, at).await?;
+        let is_stale = self.is_stale(key, &entry, at, channel).await?;
         if is_stale {
             self.reset(key, cwd).await?;
         }
@@ -33,16 +34,18 @@ impl Sessions {
     }
 
     /// Whether a message that arrives `at` (in milliseconds) comes too late for
-    /// the current transcript of a session.
+    /// the current transcript of a session. One that names no channel counts as one of the
+    /// session's.
     pub async fn is_stale(
         &self,
         key: &SessionKey,
         entry: &SessionEntry,
         at: u64,
+        channel: Option<&str>,
     ) -> Result<bool, SessionError> {
-        let channel = entry.channel.as_deref().or(entry.last_channel.as_deref());
-        let policy =
-            self.inner.options.now().reset.policy(kind(key, entry), channel.or(Some(WEBCHAT)));
+        let of_entry = || entry.channel.as_deref().or(entry.last_channel.as_deref());
+        let channel = channel.or_else(of_entry).unwrap_or(WEBCHAT);
+        let policy = self.inner.options.now().reset.policy(kind(key, entry), Some(channel));
         let began_at = match entry.session_started_at {
             Some(began_at) => began_at,
             None => self.header_time(key, entry).await?.unwrap_or(entry.updated_at),

@@ -2,7 +2,7 @@
 
 mod peer;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::config::DmScope;
@@ -64,6 +64,20 @@ pub struct KeyRules {
     pub dm_scope: DmScope,
     /// `session.identityLinks`.
     pub identity_links: BTreeMap<String, Vec<String>>,
+    /// Sessions that are there under keys of main sessions, where these rules have other
+    /// keys for them: each is still found under its own, and a main session goes on.
+    pub kept: BTreeSet<SessionKey>,
+}
+
+impl KeyRules {
+    /// The keys under which sessions of an agent may be there that would be kept.
+    pub fn kept_of(&self, agent: &AgentId) -> Vec<SessionKey> {
+        if !self.global_scope && self.main_key == "main" {
+            return Vec::new();
+        }
+        let key = |name: &str| SessionKey(format!("agent:{agent}:{name}"));
+        vec![key("main"), key(&self.main_key)]
+    }
 }
 
 impl Default for KeyRules {
@@ -74,6 +88,7 @@ impl Default for KeyRules {
             global_scope: false,
             dm_scope: DmScope::Main,
             identity_links: BTreeMap::new(),
+            kept: BTreeSet::new(),
         }
     }
 }
@@ -92,8 +107,7 @@ impl SessionKey {
     /// belong to it.
     pub fn parse_for(text: &str, agent: &AgentId, rules: &KeyRules) -> Self {
         let key = text.trim().to_lowercase();
-        let main_key = rules.main_key.as_str();
-        let is_main = |rest: &str| rest == "main" || rest == main_key;
+        let is_main = |rest: &str| rest == "main" || rest == rules.main_key;
         if key == "global" || key == "unknown" {
             return Self(key);
         }
@@ -103,10 +117,9 @@ impl SessionKey {
         if let Some(rest) = key.strip_prefix("agent:") {
             return match rest.split_once(':') {
                 Some((agent, rest)) if !agent.is_empty() && is_main(rest) => {
-                    if rules.global_scope {
-                        return Self("global".into());
-                    }
-                    Self(format!("agent:{agent}:{main_key}"))
+                    let main = Self::main_of(agent, rules);
+                    let own = Self(key);
+                    if rules.kept.contains(&own) { own } else { main }
                 }
                 _ => Self(key),
             };
@@ -116,10 +129,19 @@ impl SessionKey {
 
     /// The main session of an agent.
     pub fn main(agent: &AgentId, rules: &KeyRules) -> Self {
+        Self::main_of(agent.as_str(), rules)
+    }
+
+    fn main_of(agent: &str, rules: &KeyRules) -> Self {
         if rules.global_scope {
             return Self("global".into());
         }
-        Self(format!("agent:{agent}:{}", rules.main_key))
+        let key = Self(format!("agent:{agent}:{}", rules.main_key));
+        if rules.kept.is_empty() || rules.kept.contains(&key) {
+            return key;
+        }
+        let before = Self(format!("agent:{agent}:main"));
+        if rules.kept.contains(&before) { before } else { key }
     }
 
     /// A new session of an agent, as dashboards begin them.
@@ -250,6 +272,32 @@ mod tests {
             assert_eq!(SessionKey::parse(written, &global).as_str(), "global");
         }
         assert_eq!(SessionKey::parse("agent:ops:x", &global).as_str(), "agent:ops:x");
+    }
+
+    #[test]
+    fn what_is_there_is_found_under_its_key_whatever_the_main_key_is() {
+        let key = |text: &str| SessionKey::from_canonical(text);
+        let (old, new) = ("agent:main:main", "agent:main:home");
+        let home = KeyRules { main_key: "home".into(), ..KeyRules::default() };
+        assert_eq!(home.kept_of(&home.default_agent), [key(old), key(new)]);
+        assert!(KeyRules::default().kept_of(&home.default_agent).is_empty());
+        let with = |rules: &KeyRules, kept: &[&str]| KeyRules {
+            kept: kept.iter().map(|text| key(text)).collect(),
+            ..rules.clone()
+        };
+        let global = KeyRules { global_scope: true, ..home.clone() };
+        for (rules, [main, of_old, of_new]) in [
+            // The conversation goes on.
+            (with(&home, &[old]), [old, old, old]),
+            (with(&home, &[new]), [new, new, new]),
+            // None of two is lost.
+            (with(&home, &[old, new]), [new, old, new]),
+            (with(&global, &[old]), ["global", old, "global"]),
+        ] {
+            let parsed = ["main", old, new].map(|text| SessionKey::parse(text, &rules));
+            assert_eq!(parsed, [main, of_old, of_new].map(key), "{:?}", rules.kept);
+            assert_eq!(SessionKey::main(&rules.default_agent, &rules), key(main));
+        }
     }
 
     #[test]

@@ -38,6 +38,7 @@ mod transcript;
 mod types;
 mod uploads;
 pub mod usage;
+pub mod visible;
 mod words;
 
 pub mod key;

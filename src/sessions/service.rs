@@ -4,6 +4,7 @@
 //! `ensure` and `update` answered is on disk; two who begin a session at the
 //! same time get the same one. Must not: interpret what is said.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -94,6 +95,24 @@ impl Sessions {
         Arc::clone(&self.inner.options.now().rules)
     }
 
+    /// These rules, with the main sessions of these agents that began under others.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub async fn with_kept(
+        &self,
+        rules: KeyRules,
+        agents: &[AgentId],
+    ) -> Result<KeyRules, SessionError> {
+        let mut kept = BTreeSet::new();
+        for key in agents.iter().flat_map(|agent| rules.kept_of(agent)) {
+            if self.entry(&key).await?.is_some() {
+                kept.insert(key);
+            }
+        }
+        Ok(KeyRules { kept, ..rules })
+    }
+
     /// Other terms from now on. The state folder stays the same.
     pub fn reconfigure(&self, options: SessionsOptions) {
         self.inner.options.set(options);
@@ -159,6 +178,7 @@ impl Sessions {
         message: AgentMessage,
         options: AppendOptions,
     ) -> Result<StoredMessage, SessionError> {
+        let is_quiet = options.is_quiet;
         let message = match &options.idempotency_key {
             Some(idempotency_key) => marked(message, idempotency_key),
             None => message,
@@ -172,7 +192,7 @@ impl Sessions {
             let (id, seq, session) = (placed.id, placed.position.messages, entry.clone());
             return Ok(StoredMessage { id, seq, message, session, is_repeated: true });
         }
-        let session = match self.note(key, entry, &placed, Some(message.clone())).await {
+        let session = match self.note(key, entry, &placed, Some(message.clone()), is_quiet).await {
             Err(SessionError::Store(error)) => {
                 // It is stored. Whoever reads the transcript finds where it ends.
                 tracing::error!(session = %key, %error, "index of a stored message not updated");

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::display::{HEARTBEAT_KIND, JOB_KIND};
+use super::display::{HEARTBEAT_KIND, JOB_KIND, is_of_heartbeat};
 use super::error::{At, SessionError, TranscriptError};
 use super::service::Sessions;
 use super::transcript::{Birth, NewEntry, NewKind, Place, Placed, Position, position};
@@ -156,6 +156,7 @@ impl Sessions {
         before: &SessionEntry,
         placed: &Placed,
         message: Option<AgentMessage>,
+        is_quiet: bool,
     ) -> Result<SessionEntry, SessionError> {
         let now = self.inner.clock.now_ms();
         let session_id = before.session_id.clone();
@@ -164,7 +165,9 @@ impl Sessions {
             if entry.session_id != session_id {
                 return;
             }
-            entry.updated_at = entry.updated_at.max(now);
+            if !is_quiet && !message.as_ref().is_some_and(is_asked_quietly) {
+                entry.updated_at = entry.updated_at.max(now);
+            }
             // Appends that were synced together may come here in any order.
             if end.bytes > entry.transcript.bytes {
                 remember(entry, end);
@@ -271,6 +274,11 @@ fn is_by_gateway(message: &UserMessage) -> bool {
     kind.is_some_and(|kind| kind == HEARTBEAT_KIND || kind == JOB_KIND)
 }
 
+/// Whether it is the question of a heartbeat, which lifts its session in no list.
+fn is_asked_quietly(message: &AgentMessage) -> bool {
+    matches!(message, AgentMessage::User(message) if is_of_heartbeat(&message.extra))
+}
+
 /// A session that no channel has claimed is a chat of the gateway itself.
 fn note_source(entry: &mut SessionEntry) {
     let channel = entry.last_channel.get_or_insert_with(|| WEBCHAT.into()).clone();
@@ -311,6 +319,39 @@ pub(super) fn renew(entry: &mut SessionEntry, id: String, file: Option<String>, 
         context_tokens: None,
         live_model_switch_pending: None,
         transcript: TranscriptFacts::default(),
+        ..std::mem::take(entry)
+    };
+}
+
+/// Shows the transcript of another session, and what ran in it. What a person has set
+/// stays, as over a reset.
+pub(super) fn show(entry: &mut SessionEntry, other: SessionEntry) {
+    *entry = SessionEntry {
+        session_id: other.session_id,
+        session_file: other.session_file,
+        updated_at: entry.updated_at.max(other.updated_at),
+        session_started_at: other.session_started_at,
+        last_interaction_at: other.last_interaction_at,
+        system_sent: other.system_sent,
+        aborted_last_run: other.aborted_last_run,
+        status: other.status,
+        started_at: other.started_at,
+        ended_at: other.ended_at,
+        runtime_ms: other.runtime_ms,
+        input_tokens: other.input_tokens,
+        output_tokens: other.output_tokens,
+        cache_read: other.cache_read,
+        cache_write: other.cache_write,
+        total_tokens: other.total_tokens,
+        total_tokens_fresh: other.total_tokens_fresh,
+        estimated_cost_usd: other.estimated_cost_usd,
+        compaction_count: other.compaction_count,
+        compaction_checkpoints: other.compaction_checkpoints,
+        model_provider: other.model_provider,
+        model: other.model,
+        context_tokens: other.context_tokens,
+        live_model_switch_pending: other.live_model_switch_pending,
+        transcript: other.transcript,
         ..std::mem::take(entry)
     };
 }

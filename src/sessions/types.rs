@@ -33,6 +33,8 @@ pub struct AppendOptions {
     /// Written into the message; a second append of the same key and time
     /// yields the first message instead.
     pub idempotency_key: Option<String>,
+    /// Whether nobody need see it: it lifts its session in no list.
+    pub is_quiet: bool,
 }
 
 /// A message that is on disk.

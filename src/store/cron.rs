@@ -150,8 +150,14 @@ pub(super) fn next_due(connection: &Connection, except: &[String]) -> Result<Opt
     Ok(next.map(unsigned))
 }
 
-/// Adds a job, unless there are `max` already or its id is taken.
-pub(super) fn add(connection: &Connection, row: &CronJobRow, max: u64) -> Result<bool, Fault> {
+/// Adds a job with runs that it had elsewhere, unless there are `max` jobs already or its id
+/// is taken.
+pub(super) fn add(
+    connection: &Connection,
+    row: &CronJobRow,
+    runs: &[CronRunRow],
+    max: u64,
+) -> Result<bool, Fault> {
     let count: i64 = connection
         .prepare_cached("SELECT COUNT(*) FROM cron_jobs")?
         .query_row([], |row| row.get(0))?;
@@ -163,7 +169,13 @@ pub(super) fn add(connection: &Connection, row: &CronJobRow, max: u64) -> Result
             "INSERT OR IGNORE INTO cron_jobs ({JOB}) VALUES (?1, ?2, ?3, ?4)"
         ))?
         .execute(params![row.id, row.job, row.due_at.map(signed), row.origin])?;
-    Ok(added > 0)
+    if added == 0 {
+        return Ok(false);
+    }
+    for run in runs {
+        add_run(connection, run)?;
+    }
+    Ok(true)
 }
 
 /// Changes a job and its runs; `None` when there is no such job or the edit
@@ -202,7 +214,7 @@ pub(super) fn edit(
 }
 
 /// Adds a run, unless its id is taken; answers whether it did.
-pub(super) fn add_run(connection: &Connection, run: &CronRunRow) -> Result<bool, Fault> {
+fn add_run(connection: &Connection, run: &CronRunRow) -> Result<bool, Fault> {
     let added = connection
         .prepare_cached(&format!(
             "INSERT OR IGNORE INTO cron_runs ({RUN}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
@@ -403,11 +415,11 @@ mod tests {
     #[test]
     fn jobs_are_bounded_and_the_earliest_is_due_first() {
         let database = database();
-        assert!(add(&database, &row("a", Some(7)), 3).unwrap());
-        assert!(add(&database, &row("b", Some(5)), 3).unwrap());
-        assert!(!add(&database, &row("b", Some(1)), 3).unwrap());
-        assert!(add(&database, &row("c", None), 3).unwrap());
-        assert!(!add(&database, &row("d", None), 3).unwrap());
+        assert!(add(&database, &row("a", Some(7)), &[], 3).unwrap());
+        assert!(add(&database, &row("b", Some(5)), &[], 3).unwrap());
+        assert!(!add(&database, &row("b", Some(1)), &[], 3).unwrap());
+        assert!(add(&database, &row("c", None), &[], 3).unwrap());
+        assert!(!add(&database, &row("d", None), &[], 3).unwrap());
         assert_eq!(next_due(&database, &[]).unwrap(), Some(5));
         assert_eq!(next_due(&database, &["b".to_owned()]).unwrap(), Some(7));
         assert_eq!(next_due(&database, &["b".to_owned(), "a".to_owned()]).unwrap(), None);
@@ -419,7 +431,7 @@ mod tests {
     #[test]
     fn the_id_of_a_run_is_taken_once_and_an_end_is_told_once() {
         let database = database();
-        add(&database, &row("a", Some(5)), 9).unwrap();
+        add(&database, &row("a", Some(5)), &[], 9).unwrap();
         let claim = || {
             let take = |before: &CronJobRow| {
                 let job = CronJobChange::Put(CronJobRow { due_at: Some(9), ..before.clone() });
@@ -477,7 +489,7 @@ mod tests {
         let all = || found(CronRunQuery { limit: 9, ..Default::default() }).0;
         assert_eq!(all(), ["x", "r3"]);
         let row = CronJobRow { id: "a".into(), job: "{}".into(), due_at: None, origin: None };
-        add(&database, &row, 9).unwrap();
+        add(&database, &row, &[], 9).unwrap();
         add_run(&database, &run("y", "gone", "ok", 10)).unwrap();
         prune_orphans(&database, 1).unwrap();
         assert_eq!(all(), ["y", "r3"]);

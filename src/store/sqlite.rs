@@ -319,8 +319,13 @@ impl Store for SqliteStore {
         Box::pin(self.database.read("look up a job", move |c| cron::job(c, &id)))
     }
 
-    fn add_cron_job(&self, row: CronJobRow, max: u64) -> StoreFuture<'_, bool> {
-        Box::pin(self.database.write("add a job", move |c| cron::add(c, &row, max)))
+    fn add_cron_job(
+        &self,
+        row: CronJobRow,
+        runs: Vec<CronRunRow>,
+        max: u64,
+    ) -> StoreFuture<'_, bool> {
+        Box::pin(self.database.write("add a job", move |c| cron::add(c, &row, &runs, max)))
     }
 
     fn edit_cron_job<'a>(
@@ -347,12 +352,6 @@ impl Store for SqliteStore {
 
     fn end_cron_run(&self, run: CronRunRow) -> StoreFuture<'_, bool> {
         Box::pin(self.database.write("end a run of a job", move |c| cron::end_run(c, &run)))
-    }
-
-    fn add_cron_runs(&self, runs: Vec<CronRunRow>) -> StoreFuture<'_, ()> {
-        Box::pin(self.database.write("add runs of jobs", move |c| {
-            runs.iter().try_for_each(|run| cron::add_run(c, run).map(drop))
-        }))
     }
 
     fn has_cron_import<'a>(&'a self, path: &'a str) -> StoreFuture<'a, bool> {

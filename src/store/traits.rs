@@ -247,9 +247,14 @@ pub trait Store: ChannelStore + DeviceStore + HookStore + MarkStore + NodeStore 
     /// The job with this id.
     fn cron_job<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<CronJobRow>>;
 
-    /// Adds a job, unless there are `max` already or its id is taken; answers
-    /// whether it did.
-    fn add_cron_job(&self, row: CronJobRow, max: u64) -> StoreFuture<'_, bool>;
+    /// Adds a job with runs that it had elsewhere, unless there are `max` jobs
+    /// already or its id is taken; answers whether it did.
+    fn add_cron_job(
+        &self,
+        row: CronJobRow,
+        runs: Vec<CronRunRow>,
+        max: u64,
+    ) -> StoreFuture<'_, bool>;
 
     /// Changes a job and its runs with one commit; `None` when there is no such
     /// job, or the edit wants nothing.
@@ -270,9 +275,6 @@ pub trait Store: ChannelStore + DeviceStore + HookStore + MarkStore + NodeStore 
 
     /// Notes how a run has ended whose job is gone.
     fn end_cron_run(&self, run: CronRunRow) -> StoreFuture<'_, bool>;
-
-    /// Adds runs of another gateway; those whose ids are taken stay.
-    fn add_cron_runs(&self, runs: Vec<CronRunRow>) -> StoreFuture<'_, ()>;
 
     /// Whether a file of jobs was taken over.
     fn has_cron_import<'a>(&'a self, path: &'a str) -> StoreFuture<'a, bool>;

@@ -12,6 +12,7 @@ use clawgate::support::Clock;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use super::held::Hold;
 use super::{LIMIT, Place, place_at};
 
 /// A clock that stands until it is set.
@@ -286,12 +287,41 @@ async fn a_run_that_was_asked_for_begins_though_who_asked_has_gone() {
     let scene = Scene::new().await;
     let id = scene.add(json!({"kind": "every", "everyMs": HOUR}), json!({})).await;
     for count in 1..=2 {
-        let mut asking = Box::pin(scene.cron.ask(&scene.place.tasks, &id, false));
+        let mut asking = Box::pin(scene.cron.ask(&id, false));
         assert!(futures_util::poll!(&mut asking).is_pending());
         drop(asking);
         let rows = scene.wait_for(&id, count).await;
         assert_eq!(rows[count - 1]["status"], "ok", "{rows:?}");
     }
+}
+
+/// Begins to ask, and goes away.
+async fn go_away<T>(asking: impl Future<Output = T>) {
+    let mut asking = Box::pin(asking);
+    let _ = futures_util::poll!(&mut asking);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_of_a_job_is_told_though_who_asked_has_gone() {
+    let scene = Scene::new().await;
+    let hour = json!({"kind": "every", "everyMs": HOUR});
+    let id = scene.add(hour.clone(), json!({})).await;
+    let mut told = Hold::of(&scene.place, |event| event["action"] == "added");
+    go_away(scene.add(hour, json!({}))).await;
+    told.came().await;
+    told.let_go();
+
+    let mut told = Hold::of(&scene.place, |event| event["action"] == "updated");
+    let update = json!({"id": id, "patch": {"name": "another"}});
+    let update: CronUpdateParams = decode("cron.update", update, Unknown::Refuse).unwrap();
+    go_away(scene.cron.update(&id, update.patch)).await;
+    told.came().await;
+    told.let_go();
+
+    let mut told = Hold::of(&scene.place, |event| event["action"] == "removed");
+    go_away(scene.cron.remove(&id)).await;
+    told.came().await;
+    told.let_go();
 }
 
 #[tokio::test]

@@ -309,3 +309,58 @@ async fn a_session_without_a_place_has_the_one_that_its_message_names() {
     let context = json!({"channel": "telegram", "to": "77", "threadId": "3", "accountId": "work"});
     assert_eq!(row(&mut client, "agent:main:far").await["deliveryContext"], context);
 }
+
+#[tokio::test]
+async fn a_word_begins_the_named_session_anew_once_and_only_for_admins() {
+    const MAIN: &str = "agent:main:main";
+    let (gateway, mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    done(&mut client, "a", &json!({})).await;
+    let mut id = row(&mut client, MAIN).await["sessionId"].clone();
+    let mut writer = connect(&gateway, &standard_connect(&["operator.write"])).await;
+    for text in ["/new", " /Reset ", "/new hello"] {
+        let params = message("w", &json!({"message": text}));
+        let refused = refusal(&mut writer, "agent", params).await;
+        assert_eq!(refused, "missing scope: operator.admin", "{text}");
+    }
+    assert_eq!(row(&mut client, MAIN).await["sessionId"], id);
+
+    for (key, text, said) in
+        [("b", "/new", "✅ New session started."), ("c", " /Reset ", "✅ Session reset.")]
+    {
+        let word = json!({"message": text});
+        done(&mut client, key, &word).await;
+        assert_eq!(told(&mut client, "main").await, [("assistant".to_owned(), said.to_owned())]);
+        let begun = row(&mut client, MAIN).await["sessionId"].clone();
+        assert_ne!(begun, id, "{text}");
+        let again = call(&mut client, "agent", message(key, &word)).await;
+        assert_eq!(again["result"]["payloads"][0]["text"], said, "{again}");
+        assert_eq!(row(&mut client, MAIN).await["sessionId"], begun, "the same key again");
+        id = begun;
+    }
+    assert_eq!(mock.requests().len(), 1, "no model was asked");
+
+    done(&mut client, "d", &json!({"message": "/new @mock text text=fresh"})).await;
+    let said = told(&mut client, "main").await;
+    let said: Vec<_> = said.iter().map(|(role, text)| (role.as_str(), text.as_str())).collect();
+    assert_eq!(said, [("user", "@mock text text=fresh"), ("assistant", "fresh")]);
+    assert_ne!(row(&mut client, MAIN).await["sessionId"], id);
+    assert_eq!(mock.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_blank_session_key_is_as_if_it_were_not_there() {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["agents"]["list"] = json!([{"id": "main"}, {"id": "ops"}]);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    done(&mut client, "a", &json!({"agentId": "ops", "sessionKey": " "})).await;
+    assert_eq!(told(&mut client, "agent:ops:main").await.len(), 2);
+    // No session is named, so none begins anew.
+    let params = json!({"message": "/new", "to": "+15550100", "sessionKey": " ",
+        "idempotencyKey": "b"});
+    call(&mut client, "agent", params).await;
+    call(&mut client, "agent.wait", json!({"runId": "b"})).await;
+    assert_eq!(told(&mut client, "main").await[0], ("user".to_owned(), "/new".to_owned()));
+}

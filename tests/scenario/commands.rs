@@ -597,6 +597,8 @@ async fn commands_are_listed_as_recorded() {
     let short = rows(call(&mut client, "commands.list", params).await);
     assert_eq!(short.len(), all.len());
     assert!(short.iter().all(|row| row.get("args").is_none()));
+    let own = rows(call(&mut client, "commands.list", json!({"agentId": " Main "})).await);
+    assert_eq!(own, all);
     let answer = client.request("commands.list", json!({"agentId": "nope"})).await;
     assert_eq!(answer["error"]["message"], "unknown agent id \"nope\"");
     // Each alias that is listed is a command, not a message for the model.

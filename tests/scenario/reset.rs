@@ -112,6 +112,35 @@ async fn a_message_after_a_long_silence_begins_the_session_anew_and_one_before_d
 }
 
 #[tokio::test]
+async fn the_rule_of_a_channel_is_for_the_messages_that_come_by_it() {
+    let rules = json!({"reset": {"mode": "idle", "idleMinutes": 121},
+        "resetByChannel": {"telegram": {"mode": "idle", "idleMinutes": 119}}});
+    for (last_channel, route, is_stale) in [
+        ("telegram", json!({}), false),
+        ("webchat", json!({"originatingChannel": "Telegram", "originatingTo": "42"}), true),
+    ] {
+        let mock = MockProvider::start().await;
+        let mut config = default_config(mock.address());
+        config["session"] = rules.clone();
+        let root = TempDir::with_prefix("clawgate-test-").unwrap();
+        let state = root.path().join("state");
+        with_session(&state, "agent:main:main", 100, 2);
+        let index = state.join("agents/main/sessions/sessions.json");
+        let mut known: Value = serde_json::from_slice(&fs::read(&index).unwrap()).unwrap();
+        known["agent:main:main"]["lastChannel"] = json!(last_channel);
+        fs::write(&index, known.to_string()).unwrap();
+        let options = GatewayOptions::with_config(config);
+        let gateway = Gateway::start_in(root, options).await.unwrap();
+        let mut client = admin(&gateway).await;
+        let mut params = json!({"sessionKey": "main", "message": WELL, "idempotencyKey": "run-1"});
+        params.as_object_mut().unwrap().extend(route.as_object().unwrap().clone());
+        call(&mut client, "chat.send", params).await;
+        crate::stage::end_of(&client, "run-1").await;
+        assert_eq!(archives(&gateway).len(), usize::from(is_stale), "{last_channel}");
+    }
+}
+
+#[tokio::test]
 async fn a_command_begins_a_stale_session_anew_and_the_sequence_of_a_send_begins_at_one() {
     let (gateway, _mock) = gateway(json!({}), (25, 25)).await;
     let mut client = admin(&gateway).await;

@@ -153,6 +153,57 @@ async fn an_agent_that_is_removed_lies_in_the_trash_and_nothing_names_it() {
 }
 
 #[tokio::test]
+async fn nothing_of_an_agent_that_is_added_while_one_of_its_name_is_removed_goes_with_that() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let (mut client, mut other) = (admin(&gateway).await, admin(&gateway).await);
+    let workspace = beside(&gateway, "again");
+    let new = json!({"name": "Again", "workspace": workspace});
+    call(&mut client, "agents.create", new.clone()).await;
+    // It takes a while to end all of them.
+    for number in 0..40 {
+        let key = format!("agent:again:{number}");
+        let params = json!({"key": key, "label": format!("old {number}")});
+        call(&mut client, "sessions.patch", params).await;
+    }
+    let params = json!({"agentId": "again"});
+    let delete = json!({"type": "req", "id": "d", "method": "agents.delete", "params": params});
+    client.send(&delete).await;
+    until("room for another one", async || {
+        (other.request("agents.create", new.clone()).await["ok"] == true).then_some(())
+    })
+    .await;
+    let mine = Path::new(&workspace).join("mine");
+    fs::write(&mine, "precious").unwrap();
+    call(&mut other, "sessions.patch", json!({"key": "agent:again:new", "label": "new"})).await;
+    let deleted = client.answer("d").await.expect("an answer");
+    assert_eq!(deleted["ok"], true, "{deleted}");
+    assert_eq!(fs::read_to_string(&mine).unwrap(), "precious");
+    assert!(gateway.state_dir().join("agents/again/sessions").is_dir());
+    assert_eq!(thrown_away(&gateway, "again-").len(), 2, "what was the old one's");
+    let listed = call(&mut other, "sessions.list", json!({"agentId": "again"})).await;
+    let keys: Vec<_> =
+        listed["sessions"].as_array().unwrap().iter().map(|row| row["key"].clone()).collect();
+    assert_eq!(keys, ["agent:again:new"]);
+}
+
+#[tokio::test]
+async fn what_an_agent_was_always_allowed_goes_with_it() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let new = json!({"name": "Trusted", "workspace": beside(&gateway, "trusted")});
+    call(&mut client, "agents.create", new).await;
+    let read = call(&mut client, "exec.approvals.get", json!({})).await;
+    let list = json!({"security": "full", "allowlist": [{"id": "1", "pattern": "/bin/ls"}]});
+    let file = json!({"version": 1, "agents": {"trusted": list, "main": list}});
+    let set = json!({"file": file, "baseHash": read["hash"]});
+    call(&mut client, "exec.approvals.set", set).await;
+    let removed = call(&mut client, "agents.delete", json!({"agentId": "trusted"})).await;
+    assert!(removed.get("kept").is_none(), "{removed}");
+    let read = call(&mut client, "exec.approvals.get", json!({})).await;
+    assert_eq!(read["file"]["agents"], json!({"main": list}));
+}
+
+#[tokio::test]
 async fn files_of_an_agent_stay_when_that_is_asked_for() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;

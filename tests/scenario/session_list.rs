@@ -83,7 +83,12 @@ async fn the_list_tells_how_much_there_is_and_shows_texts_only_on_wish() {
     let list = call(&mut client, "sessions.list", json!({})).await;
     assert_eq!((&list["limitApplied"], &list["hasMore"]), (&json!(100), &json!(false)));
     assert_eq!(list["defaults"]["model"], "mock-1");
-    assert!(list["path"].as_str().unwrap().ends_with("agents/main/sessions/sessions.json"));
+    assert_eq!(list["path"], "(multiple)");
+    for agent in ["main", "ops"] {
+        let own = call(&mut client, "sessions.list", json!({"agentId": agent})).await;
+        let file = format!("agents/{agent}/sessions/sessions.json");
+        assert!(own["path"].as_str().unwrap().ends_with(&file), "{}", own["path"]);
+    }
     let of = |list: &Value, key: &str| {
         let rows = list["sessions"].as_array().unwrap();
         rows.iter().find(|row| row["key"] == key).unwrap().clone()
@@ -294,6 +299,36 @@ async fn dashboards_may_speak_of_sessions_in_their_own_form() {
     // Nobody else sees more than was recorded.
     let list = call(&mut plain, "sessions.list", json!({"search": "garden"})).await;
     assert_eq!(list["sessions"][0].get("messageCount"), None);
+}
+
+#[tokio::test]
+async fn the_level_that_a_run_would_think_with_is_shown_where_a_session_has_none() {
+    let mock = MockProvider::start().await;
+    let mut config = default_config(mock.address());
+    config["agents"]["defaults"]["thinkingDefault"] = json!("xhigh");
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "garden", "@mock text text=Tomatoes", "run-1").await;
+    let list = call(&mut client, "sessions.list", json!({})).await;
+    let levels = json!(["off", "minimal", "low", "medium", "high", "xhigh"]);
+    assert_eq!(list["defaults"]["thinkingDefault"], "xhigh");
+    assert_eq!(list["defaults"]["thinkingOptions"], levels);
+    assert_eq!(list["sessions"][0]["thinkingOptions"], levels);
+    assert_eq!(list["sessions"][0]["thinkingLevels"][5], json!({"id": "xhigh", "label": "xhigh"}));
+    let by_key = json!({"key": "garden"});
+    let row = call(&mut client, "sessions.describe", by_key).await["session"].clone();
+    assert_eq!((&row["thinkingDefault"], row.get("thinkingLevel")), (&json!("xhigh"), None));
+    let of_history = json!({"sessionKey": "garden"});
+    let history = call(&mut client, "chat.history", of_history.clone()).await;
+    assert_eq!(history["thinkingLevel"], "xhigh");
+    let hello = json!({"clientType": "web", "clientVersion": "1", "auth": {"token": SECRET}});
+    let mut simple = connect(&gateway, &hello).await;
+    let list = call(&mut simple, "sessions.list", json!({})).await;
+    assert_eq!(list["sessions"][0]["thinkingLevel"], "high");
+
+    call(&mut client, "sessions.patch", json!({"key": "garden", "thinkingLevel": "low"})).await;
+    let history = call(&mut client, "chat.history", of_history).await;
+    assert_eq!(history["thinkingLevel"], "low");
 }
 
 #[tokio::test]

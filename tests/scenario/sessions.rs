@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::stage::{
-    RUN_LIMIT, admin, ask, call, deltas, end_of, ends_of, history, lines, refusal, scripted, start,
-    text_of, told,
+    RUN_LIMIT, admin, ask, call, config, deltas, end_of, ends_of, history, lines, refusal,
+    scripted, start, text_of, told,
 };
-use crate::support::WsClient;
+use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
 /// The `sessions.changed` payload with this reason.
 async fn changed(client: &WsClient, reason: &str) -> Value {
@@ -64,6 +64,37 @@ async fn a_session_is_found_described_and_read() {
         ),
     ] {
         assert_eq!(refusal(&mut client, method, params).await, text);
+    }
+}
+
+#[tokio::test]
+async fn what_is_meant_is_one_session_and_none_that_the_filters_leave_out() {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), crate::stage::Api::OpenAi);
+    config["agents"]["list"] = json!([{"id": "main", "default": true}, {"id": "ops"}]);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    for key in ["agent:main:x", "agent:ops:x"] {
+        call(&mut client, "sessions.create", json!({"key": key, "label": "Twin"})).await;
+    }
+    let row = call(&mut client, "sessions.describe", json!({"key": "agent:ops:x"})).await;
+    let id = row["session"]["sessionId"].clone();
+    let twins = refusal(&mut client, "sessions.resolve", json!({"label": "Twin"})).await;
+    assert!(twins.starts_with("Multiple sessions found with label: Twin ("), "{twins}");
+    assert!(twins.contains("agent:main:x") && twins.contains("agent:ops:x"), "{twins}");
+    for named in [json!({"label": "Twin"}), json!({"key": "agent:ops:x"}), json!({"sessionId": id})]
+    {
+        for (filter, is_found) in [
+            (json!({"agentId": "ops"}), true),
+            (json!({"agentId": "other"}), false),
+            (json!({"agentId": "ops", "spawnedBy": "main"}), false),
+        ] {
+            let mut params = named.clone();
+            params.as_object_mut().unwrap().extend(filter.as_object().unwrap().clone());
+            let answer = client.request("sessions.resolve", params).await;
+            let key = &answer["payload"]["key"];
+            assert_eq!(*key == "agent:ops:x", is_found, "{named} {filter}: {answer}");
+        }
     }
 }
 

@@ -130,6 +130,20 @@ async fn a_file_that_cannot_be_read_is_left_out_and_told_and_the_rest_counts() {
 }
 
 #[tokio::test]
+async fn a_transcript_that_cannot_be_read_is_told_and_nobody_need_ask_again() {
+    let (gateway, _mock) = gateway().await;
+    let folder = gateway.state_dir().join("agents/main/sessions");
+    // Its first byte is no memory of anybody, so whoever opens it reads an error.
+    symlink("/proc/self/mem", folder.join("s-mem.jsonl")).unwrap();
+    let mut client = admin(&gateway).await;
+    let cost = call(&mut client, "usage.cost", that_day()).await;
+    let status = &cost["cacheStatus"];
+    let told = (&status["status"], &status["pendingFiles"], &status["failedFiles"]);
+    assert_eq!(told, (&json!("fresh"), &json!(0), &json!(1)), "{status}");
+    assert_eq!(cost["totals"]["totalTokens"], 1522);
+}
+
+#[tokio::test]
 async fn a_first_look_takes_in_all_of_many_transcripts() {
     let (gateway, _mock) = gateway().await;
     let folder = gateway.state_dir().join("agents/main/sessions");

@@ -135,6 +135,14 @@ async fn a_dashboard_gets_its_entries_by_run() {
     assert_eq!(entries.len(), 2, "{page}");
     assert_eq!((&entries[0]["runId"], &entries[1]["runId"]), (&json!("run-1"), &json!("run-2")));
     assert_eq!(entries[0]["messages"].as_array().unwrap().len(), 4);
+    let [called, result] = [1_usize, 2].map(|index| &entries[0]["messages"][index]);
+    let (call_block, result_block) = (&called["content"][0], &result["content"][0]);
+    assert_eq!(
+        (&call_block["type"], &result["role"], &result_block["type"]),
+        (&json!("tool_use"), &json!("assistant"), &json!("tool_result"))
+    );
+    assert_eq!(result_block["tool_use_id"], call_block["id"]);
+    assert_eq!(page["messages"][2]["role"], "toolResult", "what others read stays");
     assert_eq!(entries[1]["sessionKey"], "main");
     assert!(entries[1]["completedAt"].as_str().unwrap().ends_with('Z'), "{page}");
     assert!(entries[1]["usage"]["outputTokens"].as_u64().unwrap() > 0);

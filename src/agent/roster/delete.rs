@@ -23,8 +23,6 @@ pub struct Removed {
     pub workspace: PathBuf,
     /// Its credentials and conversations.
     pub folder: PathBuf,
-    /// Whether the workspace is that of others as well.
-    is_shared: bool,
 }
 
 /// What became of the folders of an agent.
@@ -58,27 +56,37 @@ impl Roster {
         let after = self.write(plan, |_| Ok(()))?;
         let before = before.as_ref().unwrap_or(&after);
         let workspace = before.agents.agent_or_default(id.as_str()).workspace;
-        let is_shared = is_shared(&workspace, &after);
         let folder = after.paths.agent_dir(id.as_str());
         let (bindings, allowed) = counts;
-        Ok(Removed { id: id.clone(), bindings, allowed, workspace, folder, is_shared })
+        Ok(Removed { id: id.clone(), bindings, allowed, workspace, folder })
     }
 
-    /// Moves the folders of a removed agent to the trash, but for a workspace
-    /// that others use, and those that cannot be moved.
+    /// Moves the folders of a removed agent to the trash, but for those that agents of
+    /// the config as it is by now use, and those that cannot be moved. Nobody adds an agent
+    /// meanwhile.
     pub fn discard(&self, removed: &Removed) -> Discarded {
         let mut discarded = Discarded::default();
-        let Some(home) = self.env.home() else {
-            let reason = "there is no home folder, so there is no trash";
+        let looked = self.write(
+            |config| Ok(config.clone()),
+            |now| {
+                discarded = self.discard_unused(removed, now);
+                Ok(())
+            },
+        );
+        if let Err(error) = looked {
+            let reason = format!("whether another agent works there is not known: {error}");
             let both = [&removed.workspace, &removed.folder];
-            discarded.kept = both.map(|path| (path.clone(), reason.to_owned())).into();
-            return discarded;
-        };
+            discarded.kept = both.map(|path| (path.clone(), reason.clone())).into();
+        }
+        discarded
+    }
+
+    fn discard_unused(&self, removed: &Removed, now: &Settings) -> Discarded {
+        let mut discarded = Discarded::default();
         for path in [&removed.workspace, &removed.folder] {
-            let why = self.why_kept(path, removed);
-            let moved = match why {
+            let moved = match self.why_kept(path, removed, now) {
                 Some(reason) => Err(reason),
-                None => self.throw_away(path, home),
+                None => self.throw_away(path, &now.paths.state_dir),
             };
             match moved {
                 Ok(moved) => discarded.moved.extend(moved),
@@ -91,30 +99,71 @@ impl Roster {
         discarded
     }
 
-    fn throw_away(&self, path: &Path, home: &Path) -> Result<Option<PathBuf>, String> {
-        let state = self.paths().map_err(|error| error.to_string())?.state_dir;
-        let moved = trash::throw_away(path, home, &state, self.clock.now_ms());
+    fn throw_away(&self, path: &Path, state: &Path) -> Result<Option<PathBuf>, String> {
+        let home = self.env.home().ok_or("there is no home folder, so there is no trash")?;
+        let moved = trash::throw_away(path, home, state, self.clock.now_ms());
         moved.map_err(|error| error.to_string())
     }
 
     /// Why this folder is not moved.
-    fn why_kept(&self, path: &Path, removed: &Removed) -> Option<String> {
-        if *path != removed.workspace {
-            return None;
-        }
-        if removed.is_shared {
+    fn why_kept(&self, path: &Path, removed: &Removed, now: &Settings) -> Option<String> {
+        if is_used(path, now) {
             return Some("another agent works there".into());
         }
+        if *path != removed.workspace {
+            let is_back = now.agents.has(removed.id.as_str());
+            return is_back.then(|| "there is an agent of this name again".into());
+        }
         // Written into the file by hand, it may be any folder.
-        let paths = self.paths().ok()?;
-        super::place::check(path, &paths, &self.env).err().map(|error| error.to_string())
+        super::place::check(path, &now.paths, &self.env).err().map(|error| error.to_string())
     }
 }
 
-/// Whether an agent that is left works there, or in a folder in it.
-fn is_shared(workspace: &Path, after: &Settings) -> bool {
-    let gone = real(workspace);
-    let agents = after.agents.list.iter().map(|agent| &agent.workspace);
-    let mut places = agents.chain([&after.agents.defaults.workspace]);
+/// Whether an agent works there, or in a folder in it.
+fn is_used(folder: &Path, now: &Settings) -> bool {
+    let gone = real(folder);
+    let agents = now.agents.list.iter().map(|agent| &agent.workspace);
+    let mut places = agents.chain([&now.agents.defaults.workspace]);
     places.any(|place| real(place).starts_with(&gone))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::agent::roster::NewAgent;
+    use crate::config::Env;
+    use crate::support::SystemClock;
+
+    #[test]
+    fn what_an_agent_uses_that_came_after_the_removal_stays() {
+        let home = tempfile::tempdir().unwrap();
+        let workspace = home.path().join("ws");
+        let env = Env::fixed([], home.path());
+        let roster = Roster::new(env, Arc::new(SystemClock), Box::new(|_: &str| Ok(())));
+        let add = |name: &str| {
+            let workspace = Some(workspace.display().to_string());
+            let new = NewAgent { name: name.into(), workspace, ..NewAgent::default() };
+            roster.create(new).unwrap().id
+        };
+        let id = add("old");
+        let removed = roster.remove(&id).unwrap();
+        add("old");
+        let folder = home.path().join(".openclaw/agents/old");
+        let kept = |path: &Path, reason: &str| (path.to_owned(), reason.to_owned());
+        let expected = Discarded {
+            moved: Vec::new(),
+            kept: vec![
+                kept(&workspace, "another agent works there"),
+                kept(&folder, "there is an agent of this name again"),
+            ],
+        };
+        assert_eq!(roster.discard(&removed), expected);
+        assert!(workspace.is_dir() && folder.is_dir());
+        let removed = roster.remove(&id).unwrap();
+        let discarded = roster.discard(&removed);
+        assert_eq!((discarded.moved.len(), discarded.kept.len()), (2, 0));
+        assert!(!workspace.exists() && !folder.exists());
+    }
 }

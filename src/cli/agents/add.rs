@@ -58,8 +58,8 @@ pub fn run(args: AddArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let told = without_nulls(json!({
         "agentId": created.id.as_str(),
         "name": created.name,
-        "workspace": created.workspace,
-        "agentDir": agent_dir,
+        "workspace": created.workspace.to_string_lossy(),
+        "agentDir": agent_dir.to_string_lossy(),
         "model": created.model,
         "bindings": {
             "added": shown(&bound.added),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::super::client::Client;
 use super::super::{ConnectArgs, Screen, Surroundings};
 use super::{roster, settings, show};
-use crate::agent::roster::Discarded;
+use crate::agent::approvals::forget_agent;
 use crate::config::{Env, Settings};
 use crate::sessions::AgentId;
 use crate::store::instance::{InstanceLock, running_at};
@@ -48,9 +48,9 @@ pub fn run(args: &DeleteArgs, env: &Env) -> anyhow::Result<ExitCode> {
     };
     let told = json!({
         "agentId": id.as_str(),
-        "workspace": workspace,
-        "agentDir": settings.paths.agent_dir(id.as_str()).join("agent"),
-        "sessionsDir": settings.paths.sessions_dir(id.as_str()),
+        "workspace": workspace.to_string_lossy(),
+        "agentDir": settings.paths.agent_dir(id.as_str()).join("agent").to_string_lossy(),
+        "sessionsDir": settings.paths.sessions_dir(id.as_str()).to_string_lossy(),
         "removedBindings": bindings,
         "kept": kept,
     });
@@ -75,7 +75,7 @@ fn is_meant(id: &AgentId) -> anyhow::Result<bool> {
     Ok(matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
-/// So many bindings went, and the folders that stay.
+/// So many bindings went, and the files that stay.
 type Outcome = (u64, Vec<Value>);
 
 fn by_gateway(args: &DeleteArgs, id: &AgentId, env: &Env) -> anyhow::Result<Outcome> {
@@ -104,10 +104,11 @@ fn alone(
     let _held = InstanceLock::acquire(&settings.paths.instance_lock())?;
     let roster = roster(env);
     let removed = roster.remove(id)?;
+    let runtime = super::super::one_thread()?;
     let database = settings.paths.database();
     if database.exists() {
         let store = SqliteStore::open(&database)?;
-        super::super::one_thread()?.block_on(async {
+        runtime.block_on(async {
             let query = SessionQuery { agent: Some(id.to_string()), ..SessionQuery::default() };
             for row in store.list_sessions(query).await?.entries {
                 store.delete_session(&row.key).await?;
@@ -115,8 +116,11 @@ fn alone(
             anyhow::Ok(())
         })?;
     }
-    let discarded = if args.keep_files { Discarded::default() } else { roster.discard(&removed) };
-    let kept = discarded.kept.iter();
-    let kept = kept.map(|(path, reason)| json!({"path": path, "reason": reason}));
+    let mut kept = if args.keep_files { Vec::new() } else { roster.discard(&removed).kept };
+    if let Err(error) = runtime.block_on(forget_agent(&settings.paths, id)) {
+        kept.push((settings.paths.exec_approvals(), error.to_string()));
+    }
+    let kept = kept.iter();
+    let kept = kept.map(|(path, reason)| json!({"path": path.to_string_lossy(), "reason": reason}));
     Ok((u64::try_from(removed.bindings)?, kept.collect()))
 }

@@ -78,8 +78,8 @@ pub fn run(args: IdentityArgs, env: &Env) -> anyhow::Result<ExitCode> {
             "emoji": identity.emoji,
             "avatar": identity.avatar,
         })),
-        "workspace": workspace,
-        "identityFile": workspace.join("IDENTITY.md"),
+        "workspace": workspace.to_string_lossy(),
+        "identityFile": workspace.join("IDENTITY.md").to_string_lossy(),
     });
     let parts = [&identity.emoji, &identity.name, &identity.theme].into_iter().flatten();
     let text = parts.map(String::as_str).collect::<Vec<_>>().join(" ");

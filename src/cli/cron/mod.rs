@@ -13,7 +13,7 @@ use self::fields::JobFlags;
 use self::which::Which;
 use super::client::Client;
 use super::{CliError, ConnectArgs, Screen, Surroundings, format};
-use crate::sessions::iso_time;
+use crate::cron::schedule::date;
 use crate::support::{Clock, SystemClock, json};
 
 /// Arguments of `clawgate cron`.
@@ -239,7 +239,7 @@ fn text(value: &Value) -> String {
 }
 
 fn time(value: &Value) -> String {
-    value.as_u64().map_or_else(|| "-".to_owned(), iso_time)
+    value.as_u64().map_or_else(|| "-".to_owned(), date)
 }
 
 fn status_text(status: &Value) -> String {
@@ -318,7 +318,7 @@ fn one_text(job: &Value) -> String {
         ("says", said(&payload["message"]).or_else(|| said(&payload["text"]))),
         ("model", said(&payload["model"])),
         ("agent", said(&job["agentId"])),
-        ("last", state["lastRunAtMs"].as_u64().map(iso_time)),
+        ("last", state["lastRunAtMs"].as_u64().map(date)),
         ("error", said(&state["lastError"])),
     ];
     let more = more.into_iter().filter_map(|(label, value)| {

@@ -12,10 +12,8 @@ use crate::cron::outlet::{Announcement, Told};
 use crate::cron::target::{Place, Wanted};
 use crate::cron::{Cron, texts};
 use crate::protocol::message::UserMessage;
-use crate::sessions::{AgentId, HEARTBEAT_KIND, SessionKey};
+use crate::sessions::{AgentId, HEARTBEAT_KIND, SessionKey, directives};
 use crate::support::{json, without_nulls};
-
-use super::silent::news;
 
 /// The file that says what is to be looked at.
 const FILE: &str = "HEARTBEAT.md";
@@ -134,6 +132,7 @@ impl Beat {
         let terms = RunTerms {
             is_owner: true,
             is_heartbeat: true,
+            ack_max_chars: self.settings.ack_max_chars,
             model: self.settings.model.clone(),
             ..RunTerms::default()
         };
@@ -215,7 +214,8 @@ impl Beat {
 
     /// What becomes of an answer.
     async fn tell(&self, said: &Progress) -> Value {
-        let news = match news(&said.text, self.settings.ack_max_chars) {
+        let ack_max = self.settings.ack_max_chars;
+        let news = match directives::heartbeat_news(&said.text, ack_max) {
             Some(news) => news,
             None if said.files.is_empty() => {
                 let status = if said.text.trim().is_empty() { "ok-empty" } else { "ok-token" };

@@ -5,7 +5,6 @@
 
 mod beat;
 mod pulse;
-mod silent;
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

@@ -275,3 +275,13 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_instant_that_is_further_away_than_calendars_go_is_told_without_a_date() {
+    let far = Schedule::At { at: u64::MAX.to_string() };
+    let why = settle(far, "job", at("2026-01-01")).unwrap_err().to_string();
+    assert!(
+        why.starts_with("schedule.at is too far in the future: after the year 9999 ("),
+        "{why}"
+    );
+}

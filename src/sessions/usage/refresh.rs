@@ -37,8 +37,22 @@ pub struct CacheStatus {
     pending_files: usize,
     /// The same: they hold more than is known of them.
     stale_files: usize,
+    /// Those that cannot be read, if any: what they hold is not counted. Nobody need ask
+    /// again for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed_files: Option<usize>,
     /// When this was.
     refreshed_at: u64,
+}
+
+/// How far a file was read.
+enum Extent {
+    /// To its end.
+    Whole,
+    /// Until time ran out.
+    Part,
+    /// It cannot be read.
+    Unreadable,
 }
 
 /// Reads transcripts, one caller at a time.
@@ -59,13 +73,17 @@ impl Refresher {
         now_ms: u64,
     ) -> Result<CacheStatus, SessionError> {
         let deadline = Instant::now() + LIMIT;
-        let mut pending = 0;
+        let (mut pending, mut failed) = (0, 0);
         if let Ok(turn) = timeout_at(deadline, self.turn.acquire()).await {
             let known = self.known().await?;
             let mut found = Vec::new();
             for file in files {
                 let known = known.get(&file.key());
-                pending += usize::from(!self.read(file, known, deadline, &mut found).await?);
+                match self.read(file, known, deadline, &mut found).await? {
+                    Extent::Whole => {}
+                    Extent::Part => pending += 1,
+                    Extent::Unreadable => failed += 1,
+                }
             }
             self.store.record_usage(found).await?;
             drop(turn);
@@ -79,6 +97,7 @@ impl Refresher {
             cached_files: files.len(),
             pending_files: pending,
             stale_files: pending,
+            failed_files: Some(failed).filter(|failed| *failed > 0),
             refreshed_at: now_ms,
         })
     }
@@ -89,19 +108,19 @@ impl Refresher {
         Ok(files.into_iter().map(|file| ((file.agent.clone(), file.name.clone()), file)).collect())
     }
 
-    /// Reads a file to its end; false when time ran out, or it cannot be read.
-    /// What was read is recorded with what `found` holds, now or later.
+    /// Reads a file to its end, or until time runs out. What was read is recorded with
+    /// what `found` holds, now or later.
     async fn read(
         &self,
         file: &TranscriptFile,
         known: Option<&UsageFile>,
         deadline: Instant,
         found: &mut Vec<UsageScan>,
-    ) -> Result<bool, SessionError> {
+    ) -> Result<Extent, SessionError> {
         let mut known = known.cloned();
         while scan::is_stale(file, known.as_ref()) {
             if Instant::now() >= deadline {
-                return Ok(false);
+                return Ok(Extent::Part);
             }
             let (place, so_far) = (file.clone(), known.clone());
             let stretch =
@@ -110,7 +129,7 @@ impl Refresher {
                 Ok(stretch) => stretch,
                 Err(error) => {
                     tracing::warn!(%error, "usage of this transcript is left out");
-                    return Ok(false);
+                    return Ok(Extent::Unreadable);
                 }
             };
             // A file that grew meanwhile is read on when somebody asks again.
@@ -126,6 +145,6 @@ impl Refresher {
                 break;
             }
         }
-        Ok(true)
+        Ok(Extent::Whole)
     }
 }

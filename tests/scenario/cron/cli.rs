@@ -94,6 +94,19 @@ async fn the_command_makes_changes_runs_and_removes_jobs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_is_further_away_than_calendars_go_has_no_date() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let mut far = asking("far", "m");
+    far["schedule"] = json!({"kind": "every", "everyMs": 9_007_199_254_740_991_u64});
+    let id = add(&mut client, far).await;
+    for args in [&["list"][..], &["show", id.as_str()], &["status"]] {
+        let shown = told(&cron(&gateway, args));
+        assert!(shown.contains("after the year 9999") && !shown.contains("1970"), "{shown}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_is_found_by_its_id_or_by_a_name_that_no_other_has() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;

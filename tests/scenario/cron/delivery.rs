@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::{add, asking, job, run};
-use crate::stage::{Api, admin, ask, call, config, scripted, serve, told, until};
+use super::{add, asking, hour, job, run};
+use crate::stage::{Api, RUN_LIMIT, admin, ask, call, config, scripted, serve, told, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider};
 
 type Posts = Arc<Mutex<Vec<(Option<String>, Value)>>>;
@@ -127,6 +127,48 @@ async fn a_web_server_gets_the_answer_with_the_token() {
     let end = run(&mut client, &id).await;
     assert_eq!((&end["status"], &end["deliveryStatus"]), (&json!("ok"), &json!("not-delivered")));
     assert!(end["deliveryError"].as_str().unwrap().contains("404"), "{end}");
+}
+
+/// A job that reminds the main session of something, and posts that.
+fn posting(text: &str, wake: &str, url: &str) -> Value {
+    json!({"name": "posts", "schedule": hour(), "sessionTarget": "main", "wakeMode": wake,
+        "payload": {"kind": "systemEvent", "text": text},
+        "delivery": {"mode": "webhook", "to": url}})
+}
+
+#[tokio::test]
+async fn a_web_server_gets_what_the_main_session_is_reminded_of() {
+    let ((gateway, _mock), (url, posts, _server)) = (with_web().await, web().await);
+    let mut client = admin(&gateway).await;
+    let id = add(&mut client, posting("Tea is ready", "next-heartbeat", &url)).await;
+    let end = run(&mut client, &id).await;
+    assert_eq!(
+        (&end["status"], &end["deliveryStatus"]),
+        (&json!("ok"), &json!("delivered")),
+        "{end}"
+    );
+    let got = posts.lock().clone();
+    assert_eq!((got.len(), got[0].0.as_deref()), (1, Some("Bearer hook-token")));
+    assert_eq!((&got[0].1["jobId"], &got[0].1["summary"]), (&json!(id), &json!("Tea is ready")));
+    let nowhere = json!({"to": url.replace("/hook", "/nowhere")});
+    call(&mut client, "cron.update", json!({"id": id, "patch": {"delivery": nowhere}})).await;
+    let end = run(&mut client, &id).await;
+    assert_eq!((&end["status"], &end["deliveryStatus"]), (&json!("ok"), &json!("not-delivered")));
+}
+
+#[tokio::test]
+async fn who_is_reminded_at_once_does_not_wait_for_a_web_server() {
+    let (gateway, _mock) = with_web().await;
+    let mut client = admin(&gateway).await;
+    let app = Router::new().route("/hook", post(std::future::pending::<()>));
+    let (port, _server) = serve(app).await;
+    let url = format!("http://127.0.0.1:{port}/hook");
+    let id = add(&mut client, posting("@mock text text=\"Tea is ready.\"", "now", &url)).await;
+    call(&mut client, "cron.run", json!({"id": id})).await;
+    let beat = client.wait_for(RUN_LIMIT, |frame| frame["event"] == "heartbeat").await;
+    assert_eq!(beat.expect("no heartbeat")["payload"]["preview"], "Tea is ready.");
+    let has_ended = |frame: &Value| frame["payload"]["action"] == "finished";
+    assert!(!client.frames().iter().any(has_ended), "the web server is still waited for");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{add, hour, log, run};
 use crate::stage::{
-    Api, RUN_LIMIT, admin, ask, call, config, end_of, scripted, start, told, until,
+    Api, RUN_LIMIT, admin, ask, call, config, end_of, refusal, row, scripted, start, told, until,
 };
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
@@ -53,9 +53,11 @@ async fn a_reminder_makes_the_main_session_speak_and_its_question_stays_out_of_s
 async fn an_acknowledgement_bothers_nobody() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;
-    let params = json!({"mode": "now", "text": "@mock text text=\"HEARTBEAT_OK\""});
-    assert_eq!(call(&mut client, "wake", params).await, json!({"ok": true}));
-    assert_eq!(heartbeat(&client, 0).await["status"], "ok-token");
+    for (seen, said) in ["HEARTBEAT_OK", "All is quiet. HEARTBEAT_OK"].into_iter().enumerate() {
+        let params = json!({"mode": "now", "text": format!("@mock text text={}", json!(said))});
+        assert_eq!(call(&mut client, "wake", params).await, json!({"ok": true}));
+        assert_eq!(heartbeat(&client, seen).await["status"], "ok-token");
+    }
     assert_eq!(told(&mut client, "main").await, []);
     assert!(!client.frames().iter().any(|frame| frame["event"] == "chat"));
     // What may wait is heard with the next message.
@@ -66,6 +68,53 @@ async fn an_acknowledgement_bothers_nobody() {
     ask(&mut client, "main", "hello", "m-1").await;
     let status = call(&mut client, "status", json!({})).await;
     assert_eq!(status["queuedSystemEvents"], json!([]));
+}
+
+#[tokio::test]
+async fn an_acknowledgement_lifts_no_session_and_gives_it_no_preview() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hello", "m-1").await;
+    ask(&mut client, "other", "later", "m-2").await;
+    let before = row(&mut client, "agent:main:main").await;
+    let params = json!({"mode": "now", "text": "@mock text text=\"HEARTBEAT_OK\""});
+    call(&mut client, "wake", params).await;
+    assert_eq!(heartbeat(&client, 0).await["status"], "ok-token");
+    let wanted = json!({"includeDerivedTitles": true, "includeLastMessage": true});
+    let list = call(&mut client, "sessions.list", wanted).await;
+    let (first, main) = (&list["sessions"][0], &list["sessions"][1]);
+    assert_eq!((&first["key"], &main["key"]), (&json!("agent:main:other"), &before["key"]));
+    assert_eq!(main["updatedAt"], before["updatedAt"], "{main}");
+    assert_eq!(
+        (&main["derivedTitle"], &main["lastMessagePreview"]),
+        (&json!("hello"), &json!("Echo: hello"))
+    );
+}
+
+#[tokio::test]
+async fn an_acknowledgement_takes_back_nothing_of_what_others_did_meanwhile() {
+    let (gateway, mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hello", "m-1").await;
+    let main = "agent:main:main";
+    let mut lifted_at = row(&mut client, main).await["updatedAt"].clone();
+    for (seen, go) in ["go-1", "go-2"].into_iter().enumerate() {
+        let waits = json!({"command": format!("until test -e {go}; do sleep 0.05; done")});
+        let text = format!("@mock tool name=exec args={waits} then=\"HEARTBEAT_OK\"");
+        let asked = mock.requests().len();
+        call(&mut client, "wake", json!({"mode": "now", "text": text})).await;
+        until("the tool", async || (mock.requests().len() > asked).then_some(())).await;
+        if go == "go-2" {
+            call(&mut client, "sessions.patch", json!({"key": main, "label": "Mine"})).await;
+            let labelled_at = row(&mut client, main).await["updatedAt"].clone();
+            assert!(labelled_at.as_u64() > lifted_at.as_u64(), "{labelled_at}");
+            lifted_at = labelled_at;
+        }
+        std::fs::write(gateway.workspace().join(go), "").unwrap();
+        assert_eq!(heartbeat(&client, seen).await["status"], "ok-token");
+        assert_eq!(mock.requests().len(), asked + 2, "it has called its tool");
+        assert_eq!(row(&mut client, main).await["updatedAt"], lifted_at, "{go}");
+    }
 }
 
 #[tokio::test]
@@ -82,6 +131,49 @@ async fn who_is_woken_is_asked_in_the_session_that_was_told_wherever_heartbeats_
     assert_eq!(told(&mut client, "main").await, said);
     let status = call(&mut client, "status", json!({})).await;
     assert_eq!(status["queuedSystemEvents"], json!([]));
+}
+
+#[tokio::test]
+async fn where_too_much_waits_who_is_woken_hears_it_and_presence_is_told() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    for number in 0..100 {
+        let later = json!({"mode": "next-heartbeat", "text": format!("event {number}")});
+        call(&mut client, "wake", later).await;
+    }
+    let late = json!({"text": "plain news", "instanceId": "late", "host": "late"});
+    let why = refusal(&mut client, "system-event", late).await;
+    assert!(why.contains("too many system events wait"), "{why}");
+    let is_told = |frame: &Value| {
+        let present = frame["payload"]["presence"].as_array();
+        frame["event"] == "presence"
+            && present.into_iter().flatten().any(|entry| entry["instanceId"] == "late")
+    };
+    client.wait_for(RUN_LIMIT, is_told).await.expect("it is told who is there");
+    let doorbell = json!({"mode": "now", "text": "doorbell"});
+    let why = refusal(&mut client, "wake", doorbell.clone()).await;
+    assert!(why.contains("too many system events wait"), "{why}");
+    until("room", async || {
+        (client.request("wake", doorbell.clone()).await["ok"] == true).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn beacons_take_no_room_from_what_somebody_wants_to_be_heard() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    for number in 0..110 {
+        let text = format!("Node: mac{number} · mode local · reason launch");
+        let beacon = json!({"text": text, "instanceId": format!("mac{number}")});
+        call(&mut client, "system-event", beacon).await;
+    }
+    let later = json!({"mode": "next-heartbeat", "text": "the cat is out"});
+    call(&mut client, "wake", later).await;
+    let status = call(&mut client, "status", json!({})).await;
+    let waiting = status["queuedSystemEvents"].as_array().unwrap();
+    assert_eq!((waiting.len(), &waiting[20]), (21, &json!("the cat is out")));
+    assert_eq!(waiting[19], "Node: mac109 · mode local · reason launch");
 }
 
 #[tokio::test]

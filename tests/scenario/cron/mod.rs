@@ -5,8 +5,10 @@ mod crash;
 mod delivery;
 mod heartbeat;
 mod retry;
+mod room;
 mod tool;
 mod turns;
+mod update;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

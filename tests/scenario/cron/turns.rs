@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{add, asking, end_of_job, hour, job, log, now, run};
-use crate::stage::{Api, admin, call, history, refusal, scripted, text_of, told};
+use crate::stage::{Api, RUN_LIMIT, admin, call, history, refusal, scripted, text_of, told};
 
 #[tokio::test]
 async fn a_job_that_comes_due_runs_in_a_session_of_its_own_and_is_gone() {
@@ -134,6 +134,9 @@ async fn a_job_that_runs_is_not_run_again_and_one_that_is_removed_ends_in_the_lo
     let again = call(&mut client, "cron.run", json!({"id": id})).await;
     assert_eq!(again, json!({"ok": true, "ran": false, "reason": "already-running"}));
     assert!(job(&mut client, &id).await["state"]["runningAtMs"].is_u64());
+    // What has not begun by then does not begin.
+    let is_start = |frame: &Value| frame["payload"]["action"] == "started";
+    client.wait_for(RUN_LIMIT, is_start).await.expect("a start");
     let removed = call(&mut client, "cron.remove", json!({"jobId": id})).await;
     assert_eq!(removed, json!({"ok": true, "removed": true}));
     end_of_job(&client, &id, Duration::from_secs(20)).await;

@@ -73,6 +73,11 @@ impl Delivery {
         self.mode.unwrap_or_default()
     }
 
+    /// Whether it is about answers in chats alone.
+    pub fn is_for_answers(&self) -> bool {
+        self.mode() != DeliveryMode::Webhook && self.failure_destination.is_none()
+    }
+
     fn read_options(f: &mut Fields, mode: &str) -> Self {
         Self {
             mode: Some(DeliveryMode::parse(mode)),
@@ -101,13 +106,16 @@ impl Delivery {
         self.thread_id = thread_id.or_else(|| self.thread_id.take());
         self.account_id = account_id.or_else(|| self.account_id.take());
         self.best_effort = best_effort.or(self.best_effort);
-        self.failure_destination = failure_destination.or_else(|| self.failure_destination.take());
+        if let Some(said) = failure_destination {
+            self.failure_destination.get_or_insert_default().patch(said);
+        }
         self.to = to.or_else(|| self.to.take());
         for name in cleared {
             match name {
                 "channel" => self.channel = None,
                 "threadId" => self.thread_id = None,
                 "accountId" => self.account_id = None,
+                "failureDestination" => self.failure_destination = None,
                 _ => self.to = None,
             }
         }
@@ -141,7 +149,8 @@ pub struct DeliveryPatch {
 impl Params for DeliveryPatch {
     fn read(f: &mut Fields) -> Self {
         let mode = f.optional("mode", literal(&["none", "announce", "webhook"]));
-        let cleared = f.cleared(&["channel", "threadId", "accountId", "to"]);
+        let names = ["channel", "threadId", "accountId", "failureDestination", "to"];
+        let cleared = f.cleared(&names);
         let delivery = Delivery::read_options(f, mode.as_deref().unwrap_or_default());
         let to = f.optional("to", text());
         let mode = mode.as_deref().map(DeliveryMode::parse);
@@ -167,6 +176,23 @@ pub struct Destination {
     pub mode: Option<DeliveryMode>,
 }
 
+impl Destination {
+    fn patch(&mut self, patch: Self) {
+        let Self { channel, to, account_id, mode } = patch;
+        change(&mut self.channel, channel);
+        change(&mut self.to, to);
+        change(&mut self.account_id, account_id);
+        self.mode = mode.or(self.mode);
+    }
+}
+
+/// Changes a text to what a patch says; a blank one takes it back.
+fn change(own: &mut Option<String>, said: Option<String>) {
+    if let Some(text) = said {
+        *own = Some(text).filter(|text| !text.trim().is_empty());
+    }
+}
+
 impl Params for Destination {
     fn read(f: &mut Fields) -> Self {
         Self {
@@ -188,6 +214,17 @@ pub enum FailureAlert {
     Off(bool),
     /// Somebody.
     On(AlertRules),
+}
+
+impl FailureAlert {
+    /// What this makes of what was before: rules that it does not say stay.
+    #[must_use]
+    pub fn over(self, before: Option<Self>) -> Self {
+        match (self, before) {
+            (Self::On(said), Some(Self::On(own))) => Self::On(own.patched(said)),
+            (alert, _) => alert,
+        }
+    }
 }
 
 /// When and where failures are told.
@@ -215,6 +252,20 @@ pub struct AlertRules {
     /// Which account of the channel sends.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account_id: Option<String>,
+}
+
+impl AlertRules {
+    fn patched(mut self, patch: Self) -> Self {
+        let Self { after, channel, to, cooldown_ms, include_skipped, mode, account_id } = patch;
+        self.after = after.or(self.after);
+        change(&mut self.channel, channel);
+        change(&mut self.to, to);
+        self.cooldown_ms = cooldown_ms.or(self.cooldown_ms);
+        self.include_skipped = include_skipped.or(self.include_skipped);
+        self.mode = mode.or(self.mode);
+        change(&mut self.account_id, account_id);
+        self
+    }
 }
 
 impl Params for AlertRules {

@@ -107,8 +107,8 @@ impl Params for CronRunParams {
 pub struct CronRunsParams {
     /// Only those of this job.
     pub id: Option<String>,
-    /// Whether those of all jobs are meant, whatever the id.
-    pub all_jobs: bool,
+    /// `job`, which needs an id, or `all`, whatever the id.
+    pub scope: Option<String>,
     /// Only the one that `cron.run` has answered with.
     pub run_id: Option<String>,
     /// At most so many.
@@ -143,7 +143,7 @@ impl Params for CronRunsParams {
         let delivery = f.optional("deliveryStatus", literal(&DELIVERIES));
         let status = status.filter(|status| status != "all");
         Self {
-            all_jobs: scope.as_deref() == Some("all"),
+            scope,
             id: id.or(job_id),
             run_id,
             limit,
@@ -254,6 +254,24 @@ mod tests {
         assert_eq!(job.delivery, Some(meant));
         let meant = AgentTurn { message: "m".into(), ..AgentTurn::default() };
         assert_eq!(job.payload, Payload::AgentTurn(meant));
+    }
+
+    #[test]
+    fn a_later_client_takes_back_where_failures_go() {
+        let update = |unknown| {
+            let patch = json!({"delivery": {"failureDestination": null}});
+            decode::<CronUpdateParams>("cron.update", json!({"id": "j", "patch": patch}), unknown)
+        };
+        let destination = Destination { to: Some("7".into()), ..Destination::default() };
+        let mut delivery =
+            Delivery { failure_destination: Some(destination), ..Delivery::default() };
+        delivery.patch(update(Unknown::RefuseButNewer).unwrap().patch.delivery.unwrap());
+        assert_eq!(delivery, Delivery::default());
+        let refused = update(Unknown::Refuse).unwrap_err().message;
+        assert!(
+            refused.contains("/patch/delivery/failureDestination: must be object"),
+            "{refused}"
+        );
     }
 
     #[test]

@@ -1,0 +1,100 @@
+//! What a change of a job leaves as it was, and what it takes away.
+
+use serde_json::{Value, json};
+
+use super::{add, asking, job};
+use crate::stage::{Api, admin, call, refusal, scripted};
+use crate::support::WsClient;
+
+/// Changes a job; the job as it is then.
+async fn change(client: &mut WsClient, id: &str, patch: Value) -> Value {
+    call(client, "cron.update", json!({"id": id, "patch": patch})).await
+}
+
+#[tokio::test]
+async fn news_of_failures_change_member_by_member_and_false_turns_them_off() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let mut new = asking("reports", "m");
+    new["failureAlert"] = json!({"after": 3, "channel": "webchat", "to": "desk"});
+    new["delivery"]["failureDestination"] = json!({"channel": "webchat", "to": "desk"});
+    let id = add(&mut client, new).await;
+
+    let patch = json!({"failureAlert": {"cooldownMs": 5, "after": 2},
+        "delivery": {"failureDestination": {"mode": "announce"}}});
+    let changed = change(&mut client, &id, patch).await;
+    let alert = json!({"after": 2, "channel": "webchat", "to": "desk", "cooldownMs": 5});
+    let destination = json!({"channel": "webchat", "to": "desk", "mode": "announce"});
+    assert_eq!(changed["failureAlert"], alert);
+    assert_eq!(changed["delivery"]["failureDestination"], destination);
+
+    // A blank text is none any more.
+    let patch = json!({"failureAlert": {"to": ""}, "delivery": {"failureDestination": {"to": ""}}});
+    let changed = change(&mut client, &id, patch).await;
+    assert_eq!(changed["failureAlert"]["to"], Value::Null);
+    let destination = json!({"channel": "webchat", "mode": "announce"});
+    assert_eq!(changed["delivery"]["failureDestination"], destination);
+
+    let changed = change(&mut client, &id, json!({"failureAlert": false})).await;
+    assert_eq!(changed["failureAlert"], false);
+    assert_eq!(changed["delivery"]["failureDestination"], destination);
+    let changed = change(&mut client, &id, json!({"failureAlert": {"after": 4}})).await;
+    assert_eq!(changed["failureAlert"], json!({"after": 4}));
+    assert_eq!(job(&mut client, &id).await["failureAlert"], changed["failureAlert"]);
+}
+
+#[tokio::test]
+async fn a_job_that_goes_to_the_main_session_announces_no_more() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let mut new = asking("tea", "m");
+    new.as_object_mut().unwrap().remove("delivery");
+    let id = add(&mut client, new).await;
+    assert_eq!(job(&mut client, &id).await["delivery"], json!({"mode": "announce"}));
+    let to_main =
+        json!({"sessionTarget": "main", "payload": {"kind": "systemEvent", "text": "tea"}});
+    let changed = change(&mut client, &id, to_main.clone()).await;
+    assert_eq!((&changed["sessionTarget"], &changed["delivery"]), (&json!("main"), &Value::Null));
+
+    // Who asks for it there is told that it is not done.
+    let announce = json!({"id": id, "patch": {"delivery": {"mode": "announce"}}});
+    let why = refusal(&mut client, "cron.update", announce).await;
+    assert!(why.contains("only supported for sessionTarget=\"isolated\""), "{why}");
+    assert_eq!(job(&mut client, &id).await, changed);
+
+    let mut posts = asking("posts", "m");
+    posts["delivery"] = json!({"mode": "webhook", "to": "http://127.0.0.1/x"});
+    let id = add(&mut client, posts.clone()).await;
+    let changed = change(&mut client, &id, to_main).await;
+    assert_eq!(changed["delivery"], posts["delivery"], "a web server still gets it");
+}
+
+#[tokio::test]
+async fn a_calendar_that_does_not_say_how_it_is_spread_is_spread_as_before() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let mut new = asking("spread", "m");
+    new["schedule"] = json!({"kind": "cron", "expr": "0 9 * * *", "staggerMs": 7000});
+    let id = add(&mut client, new).await;
+    for (schedule, spread) in [
+        (json!({"kind": "cron", "expr": "0 * * * *"}), json!(7000)),
+        (json!({"kind": "cron", "expr": "0 * * * *", "staggerMs": 0}), json!(0)),
+        (json!({"kind": "every", "everyMs": 60_000}), Value::Null),
+        (json!({"kind": "cron", "expr": "0 * * * *"}), json!(300_000)),
+    ] {
+        let changed = change(&mut client, &id, json!({"schedule": schedule})).await;
+        assert_eq!(changed["schedule"]["staggerMs"], spread, "{schedule}");
+    }
+}
+
+#[tokio::test]
+async fn runs_of_one_job_are_those_of_a_job_that_is_named() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let answer = client.request("cron.runs", json!({"scope": "job"})).await;
+    assert_eq!(answer["error"]["code"], "INVALID_REQUEST", "{answer}");
+    assert_eq!(answer["error"]["message"], "invalid cron.runs params: missing id");
+    for params in [json!({}), json!({"scope": "all"}), json!({"scope": "job", "jobId": "gone"})] {
+        assert_eq!(call(&mut client, "cron.runs", params).await["total"], 0);
+    }
+}
