@@ -246,15 +246,12 @@ pub(super) fn policy(node: &Node<'_>) -> Result<ToolPolicy, ConfigError> {
 }
 
 pub(super) fn rules(node: &Node<'_>) -> Result<ToolRules, ConfigError> {
-    let mut allow = patterns(&node.member("allow")?)?;
+    // As in the original, an empty list says nothing.
+    let allow = patterns(&node.member("allow")?)?.filter(|allow| !allow.is_empty());
     let also = node.member("alsoAllow")?;
     let also_allow = patterns(&also)?.unwrap_or_default();
-    if !also_allow.is_empty() {
-        if allow.as_ref().is_some_and(|allow| !allow.is_empty()) {
-            return Err(also.wrong("cannot be set beside `allow`; use one of them"));
-        }
-        // As in the original: an empty list beside the other one says nothing.
-        allow = None;
+    if allow.is_some() && !also_allow.is_empty() {
+        return Err(also.wrong("cannot be set beside `allow`; use one of them"));
     }
     Ok(ToolRules {
         profile: node.member("profile")?.word(PROFILES, ToolProfile::parse)?,
@@ -327,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_lists_that_exclude_each_other_an_empty_one_says_nothing() {
+    fn an_empty_list_of_what_is_allowed_says_nothing() {
         let rules = |allow: Value, also: Value| {
             let tools = load(&json!({"tools": {"allow": allow, "alsoAllow": also,
                 "byProvider": {"p": {"allow": allow, "alsoAllow": also}}}}));
@@ -337,7 +334,7 @@ mod tests {
         };
         assert_eq!(rules(json!(["a"]), json!([])), (Some(1), 0));
         assert_eq!(rules(json!([]), json!(["b"])), (None, 1));
-        assert_eq!(rules(json!([]), json!([])), (Some(0), 0));
+        assert_eq!(rules(json!([]), json!([])), (None, 0));
     }
 
     #[test]

@@ -8,8 +8,10 @@
 //! only be stricter than the policy, in `src/agent/approvals`.
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::PathBuf;
 
+use rustix::process::geteuid;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -17,7 +19,10 @@ use crate::paths::{CANARY, all_refused, result_of, scene, text};
 use crate::stage::{Api, admin, ask, call, config, start, text_of};
 use crate::support::client::{ALL_SCOPES, SOON, standard_connect};
 use crate::support::not_run::{NO_SANDBOX, not_run};
-use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
+use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient, closed_place};
+
+/// A user who has nothing to do with the gateway.
+const NOBODY: u32 = 65_534;
 
 /// Where people say what agents may.
 fn files_of(gateway: &Gateway) -> Vec<PathBuf> {
@@ -115,10 +120,14 @@ async fn what_a_model_says_is_no_command() {
 
 /// A gateway that does not lie where every confined command may write.
 async fn confined(mode: &str) -> (Gateway, MockProvider, WsClient) {
+    confined_by(|settings| settings["tools"]["exec"] = json!({"sandbox": mode})).await
+}
+
+async fn confined_by(change: impl FnOnce(&mut Value)) -> (Gateway, MockProvider, WsClient) {
     let mock = MockProvider::start().await;
     let mut settings = config(mock.address(), Api::OpenAi);
-    settings["tools"]["exec"] = json!({"sandbox": mode});
-    let root = TempDir::new_in(crate::support::closed_place()).unwrap();
+    change(&mut settings);
+    let root = TempDir::new_in(closed_place()).unwrap();
     let options = GatewayOptions::with_config(settings);
     let gateway = Gateway::start_in(root, options).await.unwrap();
     let mut params = standard_connect(&ALL_SCOPES);
@@ -183,7 +192,7 @@ async fn a_confined_command_reads_no_secret_of_the_gateway() {
             fs::write(state.join(name), CANARY).unwrap();
             files.push(state.join(name));
         }
-        std::os::unix::fs::symlink(&state, gateway.workspace().join("link")).unwrap();
+        symlink(&state, gateway.workspace().join("link")).unwrap();
         let (state, config) = (state.display(), gateway.config_path());
         let config = config.display();
         let command = format!(
@@ -204,4 +213,153 @@ async fn a_confined_command_reads_no_secret_of_the_gateway() {
             assert!(!text.contains(secret), "{mode}: {secret} in {text}");
         }
     }
+}
+
+/// Whether this kernel keeps commands from signals to others: since Linux 6.12.
+fn confines_signals() -> bool {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split(['.', '-']).map_while(|part| part.trim().parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(6), Some(12))
+}
+
+#[tokio::test]
+async fn a_confined_command_has_no_power_over_the_gateway() {
+    let (gateway, _mock, mut client) = confined("workspace-write").await;
+    let pid = gateway.pid().unwrap();
+    let command = format!(
+        "grep -E '^(Cap|NoNewPrivs)' /proc/self/status; wc -c < /proc/{pid}/environ; \
+         kill -CONT {pid} && echo signalled; kill -CONT $PPID && echo signalled; \
+         sleep 60 & kill $! && echo its-own; mkdir made && echo x > made/file && chmod 700 made/file \
+         && mv made/file moved && rm -r made && echo worked"
+    );
+    let result = result_of(&mut client, "run-1", "exec", &json!({"command": command})).await;
+    let text = text_of(&result["result"]);
+    if text.contains("landlock") {
+        return not_run(NO_SANDBOX);
+    }
+    let value = |name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name))?;
+        line.split_whitespace().last().map(str::to_owned)
+    };
+    // Who is not root cannot make the bounding set smaller, and has nothing of it. Root keeps
+    // CAP_DAC_OVERRIDE and CAP_FOWNER.
+    let kept = if geteuid().is_root() { "000000000000000a" } else { "0000000000000000" };
+    for set in ["CapInh", "CapAmb"] {
+        assert_eq!(value(set).as_deref(), Some("0000000000000000"), "{set}: {text}");
+    }
+    for set in ["CapPrm", "CapEff"] {
+        assert_eq!(value(set).as_deref(), Some(kept), "{set}: {text}");
+    }
+    assert_eq!(value("NoNewPrivs").as_deref(), Some("1"), "{text}");
+    assert!(text.contains("Permission denied"), "the environment is closed: {text}");
+    assert!(text.contains("its-own") && text.contains("worked"), "{text}");
+    assert_eq!(text.contains("signalled"), !confines_signals(), "{text}");
+}
+
+#[tokio::test]
+async fn a_confined_command_of_root_writes_to_the_workspace_of_another_user_and_not_elsewhere() {
+    if !geteuid().is_root() {
+        return not_run("what a confined command of root may do: the tests do not run as root");
+    }
+    let (gateway, _mock, mut client) = confined("workspace-write").await;
+    let (workspace, outside) = (gateway.workspace(), gateway.root().join("outside"));
+    fs::create_dir_all(workspace.join("theirs")).unwrap();
+    fs::write(workspace.join("theirs/file"), "before").unwrap();
+    fs::write(&outside, "before").unwrap();
+    for path in [&workspace, &workspace.join("theirs"), &workspace.join("theirs/file"), &outside] {
+        chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+        let mode = if path.is_dir() { 0o700 } else { 0o600 };
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let command = format!(
+        "echo after > theirs/file && chmod 640 theirs/file && echo x > theirs/new && mkdir made && \
+         mv theirs/new made && rm -r made && echo worked; echo after > {}; chown 1 theirs/file",
+        outside.display()
+    );
+    let result = result_of(&mut client, "run-1", "exec", &json!({"command": command})).await;
+    let text = text_of(&result["result"]);
+    if text.contains("landlock") {
+        return not_run(NO_SANDBOX);
+    }
+    assert!(text.contains("worked"), "{text}");
+    let theirs = workspace.join("theirs/file");
+    assert_eq!(fs::read_to_string(&theirs).unwrap(), "after\n", "{text}");
+    let facts = fs::metadata(&theirs).unwrap();
+    assert_eq!((facts.uid(), facts.mode() & 0o777), (NOBODY, 0o640), "{text}");
+    assert_eq!(fs::read_to_string(&outside).unwrap(), "before", "{text}");
+}
+
+#[tokio::test]
+async fn the_tools_of_a_confined_session_reach_no_further_than_its_commands() {
+    for access in ["rw", "ro", "none"] {
+        let sandbox = json!({"mode": "non-main", "workspaceAccess": access});
+        let confine = |settings: &mut Value| settings["agents"]["defaults"]["sandbox"] = sandbox;
+        let (gateway, _mock, mut client) = confined_by(confine).await;
+        let outside = gateway.root().join("outside.md");
+        fs::write(&outside, CANARY).unwrap();
+        let inside = gateway.workspace().join("inside.md");
+        fs::write(&inside, "before").unwrap();
+        symlink(&outside, gateway.workspace().join("link.md")).unwrap();
+        all_refused(&mut client, &[text(&outside), "link.md".into()]).await;
+        assert_eq!(fs::read_to_string(&outside).unwrap(), CANARY, "{access}");
+
+        let read = result_of(&mut client, "reads", "read", &json!({"path": "inside.md"})).await;
+        assert_eq!(text_of(&read["result"]), "before", "{access}");
+        let skill = gateway.state_dir().join("skills/look/SKILL.md");
+        fs::create_dir_all(skill.parent().unwrap()).unwrap();
+        fs::write(&skill, "how to look").unwrap();
+        let read = result_of(&mut client, "skill", "read", &json!({"path": skill})).await;
+        assert_eq!(text_of(&read["result"]), "how to look", "{access}");
+        let path = skill.with_file_name("../../openclaw.json");
+        let read = result_of(&mut client, "above", "read", &json!({"path": path})).await;
+        assert_eq!(read["isError"], true, "{access}: {read}");
+        let args = json!({"path": skill, "content": "no more"});
+        result_of(&mut client, "changes", "write", &args).await;
+        assert_eq!(fs::read_to_string(&skill).unwrap(), "how to look", "{access}");
+        let args = json!({"path": "inside.md", "content": "after"});
+        let written = result_of(&mut client, "writes", "write", &args).await;
+        let expected = if access == "rw" { "after" } else { "before" };
+        assert_eq!(fs::read_to_string(&inside).unwrap(), expected, "{access}: {written}");
+
+        // The main session is not confined.
+        let args = json!({"path": outside, "content": "main"});
+        result_of(&mut client, "main", "write", &args).await;
+        assert_eq!(fs::read_to_string(&outside).unwrap(), "main", "{access}");
+    }
+}
+
+#[tokio::test]
+async fn no_tool_changes_a_program_that_the_allowlist_may_mean() {
+    let (gateway, _mock, mut client) = scene(false).await;
+    let bin = TempDir::new_in(closed_place()).unwrap();
+    let program = |name: &str| {
+        let path = bin.path().join(name);
+        fs::write(&path, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    };
+    let (listed, free) = (program("listed"), program("free"));
+    let link = bin.path().join("link");
+    symlink(&listed, &link).unwrap();
+    let approvals = gateway.home().join(".openclaw/exec-approvals.json");
+    fs::create_dir_all(approvals.parent().unwrap()).unwrap();
+    let entry = json!({"pattern": link});
+    let file = json!({"version": 1, "agents": {"main": {"allowlist": [entry]}}});
+    fs::write(&approvals, file.to_string()).unwrap();
+    for (index, path) in [&listed, &link].into_iter().enumerate() {
+        for (name, args) in [
+            ("write", json!({"path": path, "content": "id"})),
+            ("edit", json!({"path": path, "oldText": "sh", "newText": "id"})),
+        ] {
+            let data = result_of(&mut client, &format!("{name}-{index}"), name, &args).await;
+            assert!(data["isError"] == true, "{name} {}: {data}", path.display());
+            assert!(data.to_string().contains("allowlist"), "{data}");
+        }
+    }
+    assert_eq!(fs::read_to_string(&listed).unwrap(), "#!/bin/sh\n");
+    let read = result_of(&mut client, "reads", "read", &json!({"path": listed})).await;
+    assert_eq!(read["isError"], false, "{read}");
+    let args = json!({"path": free, "content": "id"});
+    result_of(&mut client, "writes", "write", &args).await;
+    assert_eq!(fs::read_to_string(&free).unwrap(), "id");
 }

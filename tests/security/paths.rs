@@ -7,10 +7,11 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::stage::{Api, ask, config, connect, events};
+use crate::stage::{Api, ask, call, config, connect, events, until};
 use crate::support::client::{ALL_SCOPES, SOON, standard_connect};
 use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, WsClient};
 
@@ -132,6 +133,46 @@ async fn the_gateways_secrets_are_out_of_reach_without_any_limit_too() {
     all_refused(&mut client, &paths).await;
     assert_eq!(fs::read_to_string(&profiles).unwrap(), CANARY);
     assert_eq!(fs::read(gateway.config_path()).unwrap(), before);
+}
+
+#[tokio::test]
+async fn what_the_config_includes_is_out_of_reach_as_the_config_is() {
+    let root = TempDir::with_prefix("clawgate-test-").unwrap();
+    // A folder that is open to tools though it is one of the gateway's own.
+    let folder = root.path().join("state/skills");
+    fs::create_dir_all(&folder).unwrap();
+    let part = |name: &str| {
+        let path = folder.join(name);
+        fs::write(&path, format!("{{ ui: {{}} }} // {CANARY}")).unwrap();
+        text(&path)
+    };
+    let (one, two) = (part("one.json5"), part("two.json5"));
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["tools"]["fs"]["workspaceOnly"] = json!(false);
+    config["$include"] = json!("./skills/one.json5");
+    let options = GatewayOptions::with_config(config);
+    let gateway = Gateway::start_in(root, options).await.unwrap();
+    let mut params = standard_connect(&ALL_SCOPES);
+    params["caps"] = json!(["tool-events"]);
+    let mut client = connect(&gateway, &params).await;
+    let data = result_of(&mut client, "before", "read", &json!({"path": one})).await;
+    assert!(data["isError"] == true && !data.to_string().contains(CANARY), "{data}");
+    // The config begins to include another one.
+    let written = fs::read_to_string(gateway.config_path()).unwrap();
+    let mut written: Value = serde_json::from_str(&written).unwrap();
+    written["$include"] = json!(["./skills/one.json5", "./skills/two.json5"]);
+    written["session"]["mainKey"] = json!("chief");
+    fs::write(gateway.config_path(), written.to_string()).unwrap();
+    until("the other config", async || {
+        let agents = call(&mut client, "agents.list", json!({})).await;
+        (agents["mainKey"] == "chief").then_some(())
+    })
+    .await;
+    all_refused(&mut client, &[one.clone(), two.clone()]).await;
+    for path in [one, two] {
+        assert!(fs::read_to_string(path).unwrap().contains(CANARY));
+    }
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 use serde_json::Value;
 
-use super::resolve::Found;
+use super::resolve::{Found, real};
 
 /// One entry, as far as it decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,12 +48,31 @@ impl Entry {
         self.covers_program(found, home) && self.covers_arguments(args)
     }
 
+    /// Whether it may speak for a program at this path without links, by whatever name
+    /// or link a command says it; `search` is the `PATH` of commands.
+    pub fn may_mean(&self, path: &Path, home: Option<&Path>, search: Option<&str>) -> bool {
+        let Some(pattern) = self.expanded(home) else { return false };
+        if pattern.contains(['*', '?']) {
+            // Links may lead from what fits anywhere.
+            return true;
+        }
+        if pattern.contains('/') {
+            return real(Path::new(&pattern)) == path;
+        }
+        path.file_name().is_some_and(|name| *name == *pattern)
+            || Found::find(&pattern, Path::new("/"), search).is_some_and(|it| it.real == path)
+    }
+
+    /// Its pattern with the home in the place of `~`.
+    fn expanded(&self, home: Option<&Path>) -> Option<String> {
+        match self.pattern.strip_prefix("~/") {
+            Some(rest) => Some(home?.join(rest).to_string_lossy().into_owned()),
+            None => Some(self.pattern.clone()),
+        }
+    }
+
     fn covers_program(&self, found: &Found, home: Option<&Path>) -> bool {
-        let pattern = match (self.pattern.strip_prefix("~/"), home) {
-            (Some(rest), Some(home)) => home.join(rest).to_string_lossy().into_owned(),
-            (Some(_), None) => return false,
-            (None, _) => self.pattern.clone(),
-        };
+        let Some(pattern) = self.expanded(home) else { return false };
         if !pattern.contains('/') {
             return !found.word.contains('/') && matches(&pattern, &found.word);
         }

@@ -5,7 +5,7 @@
 //! call adds to it are known to be plain. Must not: decide.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -48,8 +48,14 @@ pub(super) struct Assessment {
 
 impl Assessment {
     /// Looks at a command and at the programs it names. `home` is for patterns
-    /// that begin with it. Touches the disk.
-    pub fn of(request: &ExecRequest, entries: &[Entry], home: Option<&Path>) -> Self {
+    /// that begin with it; no program in one of `workspaces` is on the list. Touches
+    /// the disk.
+    pub fn of(
+        request: &ExecRequest,
+        entries: &[Entry],
+        home: Option<&Path>,
+        workspaces: &[PathBuf],
+    ) -> Self {
         let search = request.env.get("PATH").map(String::as_str);
         let find = |word: &str| Found::find(word, &request.cwd, search);
         let parts = Parts::of(&request.command);
@@ -57,7 +63,7 @@ impl Assessment {
         let first = first_words.as_ref().and_then(|words| find(words.first()?));
         let first_risk = first_words.as_deref().and_then(|words| risk_of(first.as_ref(), words));
         let can_be_listed = first_risk.is_none()
-            && first.as_ref().is_some_and(|first| !first.is_changeable(&request.workspace));
+            && first.as_ref().is_some_and(|first| !first.is_changeable(workspaces));
         let covered = words(&request.command)
             .filter(|_| has_tame_variables(&request.env_asked))
             .and_then(|words| covered(&words, first.as_ref(), can_be_listed, entries, home));

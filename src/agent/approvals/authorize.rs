@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::assess::Assessment;
 use super::denial::Denial;
 use super::lineage::Lineage;
+use super::listed::workspaces;
 use super::pending::{Decision, Draft, Question, QuestionKind};
 use super::permit::{Binding, Permit, Program};
 use super::policy::{Bound, Policy};
@@ -124,8 +125,10 @@ impl Approvals {
 
     async fn assess(&self, request: &ExecRequest, policy: &Policy) -> Result<Assessment, Denial> {
         let (of, entries) = (request.clone(), policy.entries.clone());
-        let home = self.parts.settings.now().paths.home().map(ToOwned::to_owned);
-        let looked = blocking(move || Assessment::of(&of, &entries, home.as_deref()));
+        let settings = self.parts.settings.now();
+        let home = settings.paths.home().map(ToOwned::to_owned);
+        let workspaces = [workspaces(&settings), vec![request.workspace.clone()]].concat();
+        let looked = blocking(move || Assessment::of(&of, &entries, home.as_deref(), &workspaces));
         looked.await.map_err(|error| {
             let text = format!("Exec denied: the command cannot be analysed: {error}");
             Denial::by_policy(request, "analysis-failed", text)

@@ -2,7 +2,8 @@
 //!
 //! Owns: reading, showing and changing that file. Promises: a change is written
 //! whole or not at all, keeps what it does not know, and only goes on top of
-//! what its author has read. Must not: judge commands.
+//! what its author has read; of changes by several processes at once none is
+//! lost. Must not: judge commands.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,7 +18,7 @@ use tokio::sync::Mutex;
 
 use super::allowlist::Entry;
 use super::policy;
-use crate::store::{FileError, write_private};
+use crate::store::{FileError, WriteLock, WriteLockError, write_private};
 use crate::support::{self, Ids, hex, json};
 
 /// Thousands of entries; keeps a wrong file from filling memory.
@@ -57,6 +58,9 @@ pub enum ApprovalsFileError {
         /// What is wrong.
         reason: String,
     },
+    /// Nobody else can be kept from writing it.
+    #[error(transparent)]
+    Lock(#[from] WriteLockError),
     /// It cannot be written.
     #[error(transparent)]
     Write(#[from] FileError),
@@ -113,9 +117,11 @@ impl ApprovalsFile {
 
     /// The same, after it was made if there was none.
     pub async fn read_or_make(&self) -> Result<ApprovalsSnapshot, ApprovalsFileError> {
-        let _gate = self.gate.lock().await;
         let snapshot = self.read().await?;
-        if snapshot.exists { Ok(snapshot) } else { self.write(snapshot.file).await }
+        if snapshot.exists {
+            return Ok(snapshot);
+        }
+        self.change(|snapshot| Ok(!snapshot.exists)).await
     }
 
     /// Puts `new` in its place. What the wire does not know is kept.
@@ -124,14 +130,19 @@ impl ApprovalsFile {
         new: Value,
         base: Option<&str>,
     ) -> Result<ApprovalsSnapshot, ApprovalsFileError> {
-        let _gate = self.gate.lock().await;
-        let old = self.read().await?;
-        match base {
-            None if old.exists => return Err(ApprovalsFileError::NoBase),
-            Some(base) if old.exists && base != old.hash => return Err(ApprovalsFileError::Stale),
-            _ => {}
-        }
-        self.write(merged(&old.file, new, &*self.ids)).await
+        let (base, ids) = (base.map(str::to_owned), Arc::clone(&self.ids));
+        let edit = move |old: &mut ApprovalsSnapshot| {
+            match base {
+                None if old.exists => return Err(ApprovalsFileError::NoBase),
+                Some(base) if old.exists && base != old.hash => {
+                    return Err(ApprovalsFileError::Stale);
+                }
+                _ => {}
+            }
+            old.file = merged(&old.file, new, &*ids);
+            Ok(true)
+        };
+        self.change(edit).await
     }
 
     /// Adds an entry for a program that a person always allows.
@@ -141,19 +152,21 @@ impl ApprovalsFile {
         path: &str,
         now_ms: u64,
     ) -> Result<(), ApprovalsFileError> {
-        let _gate = self.gate.lock().await;
-        let mut file = self.read().await?.file;
-        let Some(list) = allowlist_of(&mut file, agent) else { return Ok(()) };
-        let has = |entry: &&mut Value| {
-            entry["pattern"] == json!(path) && entry.get("argPattern").is_none()
+        let (agent, path, ids) = (agent.to_owned(), path.to_owned(), Arc::clone(&self.ids));
+        let edit = move |snapshot: &mut ApprovalsSnapshot| {
+            let Some(list) = allowlist_of(&mut snapshot.file, &agent) else { return Ok(false) };
+            let has = |entry: &&mut Value| {
+                entry["pattern"] == json!(path) && entry.get("argPattern").is_none()
+            };
+            if let Some(known) = list.iter_mut().find(has) {
+                known["lastUsedAt"] = json!(now_ms);
+            } else {
+                list.push(json!({"id": ids.uuid(), "pattern": path, "source": "allow-always",
+                    "lastUsedAt": now_ms}));
+            }
+            Ok(true)
         };
-        if let Some(known) = list.iter_mut().find(has) {
-            known["lastUsedAt"] = json!(now_ms);
-        } else {
-            list.push(json!({"id": self.ids.uuid(), "pattern": path, "source": "allow-always",
-                "lastUsedAt": now_ms}));
-        }
-        self.write(file).await.map(drop)
+        self.change(edit).await.map(drop)
     }
 
     /// Notes that an entry has let a command through.
@@ -164,26 +177,50 @@ impl ApprovalsFile {
         resolved: &str,
         now_ms: u64,
     ) -> Result<(), ApprovalsFileError> {
-        let _gate = self.gate.lock().await;
-        let mut file = self.read().await?.file;
-        let Some(list) = allowlist_of(&mut file, &entry.owner) else { return Ok(()) };
-        let is_it = |value: &&mut Value| Entry::read(&entry.owner, value).as_ref() == Some(entry);
-        // It may be gone by now.
-        let Some(used) = list.iter_mut().find(is_it) else { return Ok(()) };
-        used["lastUsedAt"] = json!(now_ms);
-        used["lastUsedCommand"] = json!(command);
-        used["lastResolvedPath"] = json!(resolved);
-        self.write(file).await.map(drop)
+        let (entry, command, resolved) = (entry.clone(), command.to_owned(), resolved.to_owned());
+        let edit = move |snapshot: &mut ApprovalsSnapshot| {
+            let list = allowlist_of(&mut snapshot.file, &entry.owner);
+            let is_it =
+                |value: &&mut Value| Entry::read(&entry.owner, value).as_ref() == Some(&entry);
+            // It may be gone by now.
+            let Some(used) = list.and_then(|list| list.iter_mut().find(is_it)) else {
+                return Ok(false);
+            };
+            used["lastUsedAt"] = json!(now_ms);
+            used["lastUsedCommand"] = json!(command);
+            used["lastResolvedPath"] = json!(resolved);
+            Ok(true)
+        };
+        self.change(edit).await.map(drop)
     }
 
-    async fn write(&self, mut file: Value) -> Result<ApprovalsSnapshot, ApprovalsFileError> {
-        complete(&mut file, &self.path);
+    /// Takes out what it says for an agent.
+    pub async fn forget(&self, agent: &str) -> Result<(), ApprovalsFileError> {
+        if !self.read().await?.exists {
+            return Ok(());
+        }
+        let agent = agent.to_owned();
+        let edit = move |snapshot: &mut ApprovalsSnapshot| {
+            let agents = snapshot.file.get_mut("agents").and_then(Value::as_object_mut);
+            Ok(agents.is_some_and(|agents| agents.shift_remove(&agent).is_some()))
+        };
+        self.change(edit).await.map(drop)
+    }
+
+    /// Writes what `edit` has made of the file, if it says so. From reading to writing
+    /// nobody else changes it, in another process neither; what has begun is done to its
+    /// end even when nobody waits for it any more.
+    async fn change(
+        &self,
+        edit: impl FnOnce(&mut ApprovalsSnapshot) -> Result<bool, ApprovalsFileError> + Send + 'static,
+    ) -> Result<ApprovalsSnapshot, ApprovalsFileError> {
+        let gate = Arc::clone(&self.gate).lock_owned().await;
         let path = Arc::clone(&self.path);
         blocking(move || {
-            let mut text = format!("{file:#}");
-            text.push('\n');
-            write_private(&path, text.as_bytes())?;
-            read(&path)
+            let _gate = gate;
+            let _alone = WriteLock::acquire(&path)?;
+            let mut snapshot = read(&path)?;
+            if edit(&mut snapshot)? { write(&path, snapshot.file) } else { Ok(snapshot) }
         })
         .await
     }
@@ -195,6 +232,12 @@ async fn blocking<T: Send + 'static>(
     support::blocking(work).await.unwrap_or_else(|error| {
         Err(ApprovalsFileError::Read { path: PathBuf::new(), source: io::Error::other(error) })
     })
+}
+
+fn write(path: &Path, mut file: Value) -> Result<ApprovalsSnapshot, ApprovalsFileError> {
+    complete(&mut file, path);
+    write_private(path, format!("{file:#}\n").as_bytes())?;
+    read(path)
 }
 
 fn read(path: &Path) -> Result<ApprovalsSnapshot, ApprovalsFileError> {
@@ -423,6 +466,42 @@ mod tests {
             (&used["lastUsedAt"], &used["lastResolvedPath"]),
             (&json!(3), &json!("/bin/ls"))
         );
+    }
+
+    #[tokio::test]
+    async fn what_it_says_for_an_agent_is_forgotten_and_for_the_others_it_stays() {
+        let home = tempfile::tempdir().unwrap();
+        let file = file(&home);
+        file.forget("work").await.unwrap();
+        assert!(!home.path().join(".openclaw").exists(), "nothing is made for that");
+        for agent in ["work", "main", "*"] {
+            file.always_allow(agent, "/bin/ls", 1).await.unwrap();
+        }
+        file.forget("work").await.unwrap();
+        let agents = on_disk(&home)["agents"].clone();
+        assert_eq!(agents.as_object().unwrap().keys().collect::<Vec<_>>(), ["main", "*"]);
+        let before = fs::metadata(home.path().join(".openclaw/exec-approvals.json")).unwrap();
+        file.forget("work").await.unwrap();
+        let after = fs::metadata(home.path().join(".openclaw/exec-approvals.json")).unwrap();
+        assert_eq!(before.modified().unwrap(), after.modified().unwrap(), "it is not written");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn of_what_two_programs_add_at_once_nothing_is_lost() {
+        let home = tempfile::tempdir().unwrap();
+        let programs = ["one", "two"].map(|name| (name, file(&home)));
+        let mut adding = tokio::task::JoinSet::new();
+        for index in 0..10 {
+            for (name, file) in programs.clone() {
+                let path = format!("/bin/{name}-{index}");
+                adding.spawn(async move { file.always_allow("main", &path, index).await });
+            }
+        }
+        while let Some(added) = adding.join_next().await {
+            added.unwrap().unwrap();
+        }
+        let list = on_disk(&home)["agents"]["main"]["allowlist"].clone();
+        assert_eq!(list.as_array().unwrap().len(), 20, "{list}");
     }
 
     #[tokio::test]

@@ -116,13 +116,20 @@ fn file_word<'a>(file: &'a Value, agent: &str, name: &str) -> Option<&'a Value> 
         .filter(|value| !value.is_null())
 }
 
+/// The entries of every agent.
+pub(super) fn all_entries(file: &Value) -> Vec<Entry> {
+    let agents = file.get("agents").and_then(Value::as_object).into_iter().flatten();
+    agents.flat_map(|(id, _)| own_entries(file, id)).collect()
+}
+
+fn own_entries(file: &Value, id: &str) -> Vec<Entry> {
+    let list = file.get("agents").and_then(|agents| agents.get(id)?.get("allowlist"));
+    let items = list.and_then(Value::as_array).into_iter().flatten();
+    items.filter_map(|item| Entry::read(id, item)).collect()
+}
+
 fn entries(file: &Value, agent: &str) -> Vec<Entry> {
-    let of_agent = |id: &str| {
-        let list = file.get("agents").and_then(|agents| agents.get(id)?.get("allowlist"));
-        let items = list.and_then(Value::as_array).into_iter().flatten();
-        items.filter_map(|item| Entry::read(id, item)).collect::<Vec<_>>()
-    };
-    [of_agent("*"), of_agent(agent)].concat()
+    [own_entries(file, "*"), own_entries(file, agent)].concat()
 }
 
 /// The entries for an agent; where it works for one that has a list of its own, only

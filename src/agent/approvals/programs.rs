@@ -57,7 +57,9 @@ const INTERPRETERS: &str = "python pythonw pypy ipython bpython perl raku ruby i
     git-shell procmail formail crash openocd bpftrace stap dtrace sqlplus isql cqlsh k \
     q msfconsole msfvenom pdb ptpython scapy rename prename file-rename prove perldoc zless zmore \
     bzless bzmore xzless xzmore lzless lzmore tig lazygit vimtutor vipw vigr visudo sensible-editor \
-    sensible-pager sensible-browser run-mailcap cscope ncdu";
+    sensible-pager sensible-browser run-mailcap cscope ncdu pydoc pre-commit sphinx-build \
+    uvicorn hypercorn daphne flask django-admin celery streamlit jupyter claude codex gemini \
+    opencode aider goose mcporter";
 
 const WRAPPERS: &str = "env sudo sudoedit doas su runuser pkexec gosu su-exec setpriv capsh sg newgrp \
     nohup timeout nice ionice chrt taskset numactl setsid stdbuf unbuffer time xargs parallel \
@@ -80,7 +82,8 @@ const WRAPPERS: &str = "env sudo sudoedit doas su runuser pkexec gosu su-exec se
     systemd-socket-activate systemd-notify uwsgi \
     gunicorn c_rehash gimp inkscape soffice libreoffice unoconv varnishncsa \
     cobc loginctl busctl gcore runcon newrole xinit startx \
-    runsv runsvdir sv svc rcp slsh with-contenv clawgate openclaw";
+    runsv runsvdir sv svc setlock rcp slsh with-contenv msgexec logsave help2man srun sbatch \
+    salloc mpirun mpiexec orterun apptainer singularity distrobox toolbox sops clawgate openclaw";
 
 /// Wrappers that are ordinary words: what only begins like one may be anybody's
 /// own script (`start-report`), or a tool for a machine (`x86_64-linux-gnu-objdump`).
@@ -169,6 +172,16 @@ const OPTIONS: &[(&str, &str)] = &[
     ("bpftool", "batch"),
     ("tc", "-b -batch"),
     ("fzf", "--preview --bind --with-shell --listen"),
+    ("pidstat", "-e"),
+    ("dmsetup", "--exec"),
+    ("restic", "--password-command -o --option"),
+    ("op", "run plugin"),
+    ("doppler", "run"),
+    ("aws-vault", "exec"),
+    ("protoc", "--plugin"),
+    ("nm", "--plugin"),
+    ("ar", "--plugin"),
+    ("ranlib", "--plugin"),
 ];
 
 /// Whether a program with these arguments may start another one. `names` are
@@ -220,6 +233,10 @@ fn of_name(name: &str, args: &[String]) -> Option<Risk> {
         // Without a dash the first word of tar is letters all the same.
         "tar" | "bsdtar" if args.first().is_some_and(|it| it.contains(['I', 'F'])) => true,
         _ if name.ends_with("tex") => args.iter().any(|arg| frees_tex(arg)),
+        // `iptables`, `ip6tables-restore`, `ebtables-nft`
+        _ if name.split('-').next().is_some_and(|head| head.ends_with("tables")) => {
+            args.iter().any(|arg| is_one_of(arg, "-M --modprobe"))
+        }
         _ => OPTIONS
             .iter()
             .filter(|(known, _)| *known == name)
@@ -304,6 +321,8 @@ mod tests {
         }
         assert_eq!(of("go"), Some(Risk::Interpreter));
         assert_eq!(of("git status"), Some(Risk::Interpreter));
+        assert_eq!(of("pydoc3.11 -w x"), Some(Risk::Interpreter));
+        assert_eq!(of("mpirun.openmpi id"), Some(Risk::Wrapper));
     }
 
     #[test]
@@ -329,6 +348,9 @@ mod tests {
             "lualatex --luaonly x",
             "tex -cnf-line=shell_escape=t x",
             "groff -TU x",
+            "ip6tables-restore -M id",
+            "iptables --modprobe=id -L",
+            "aws-vault exec x -- id",
         ] {
             assert_eq!(of(command), Some(Risk::Option), "{command}");
         }
@@ -343,6 +365,8 @@ mod tests {
             "ip addr",
             "pdflatex -interaction=nonstopmode x",
             "groff -man x",
+            "iptables -nvL",
+            "aws-vault list",
         ] {
             assert_eq!(of(command), None, "{command}");
         }

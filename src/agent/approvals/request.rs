@@ -45,7 +45,7 @@ pub struct ExecRequest {
     pub host: ExecHost,
     /// Id of the agent.
     pub agent: String,
-    /// What the agent itself writes; no program from there is on the allowlist.
+    /// What the agent itself writes.
     pub workspace: PathBuf,
     /// The session of the call.
     pub session: SessionKey,

@@ -57,20 +57,27 @@ impl Found {
         name_of(&self.real).is_some_and(|real| MANY_IN_ONE.contains(&real))
     }
 
-    /// Whether somebody who is not asked may put another program in its place:
-    /// the agent in its workspace, anybody in a directory open to all.
-    pub fn is_changeable(&self, workspace: &Path) -> bool {
-        let workspace = fs::canonicalize(workspace).unwrap_or_else(|_| workspace.to_owned());
-        let is_within = [&self.path, &self.real].into_iter().any(|it| it.starts_with(&workspace));
-        let is_open = |path: &Path| {
-            path.ancestors().any(|place| {
-                fs::symlink_metadata(place).map_or(true, |it| {
-                    !it.file_type().is_symlink() && it.mode() & OTHERS_WRITE != 0
-                })
-            })
-        };
-        is_within || is_open(&self.path) || is_open(&self.real)
+    /// Whether somebody who is not asked may put another program in its place.
+    pub fn is_changeable(&self, workspaces: &[PathBuf]) -> bool {
+        [&self.path, &self.real].into_iter().any(|path| is_changeable(path, workspaces))
     }
+}
+
+/// Whether somebody who is not asked may change what is there: an agent in a workspace,
+/// anybody in a directory open to all.
+pub(super) fn is_changeable(path: &Path, workspaces: &[PathBuf]) -> bool {
+    let is_within = workspaces.iter().any(|it| path.starts_with(real(it)));
+    let is_open = path.ancestors().any(|place| {
+        fs::symlink_metadata(place)
+            .map_or(true, |it| !it.file_type().is_symlink() && it.mode() & OTHERS_WRITE != 0)
+    });
+    is_within || is_open
+}
+
+/// The path without links; where nothing is there, that of its folder with its name.
+pub(super) fn real(path: &Path) -> PathBuf {
+    let of_folder = || Some(fs::canonicalize(path.parent()?).ok()?.join(path.file_name()?));
+    fs::canonicalize(path).ok().or_else(of_folder).unwrap_or_else(|| path.to_owned())
 }
 
 fn name_of(path: &Path) -> Option<&str> {
@@ -90,12 +97,14 @@ fn tidy(path: &Path) -> PathBuf {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::symlink;
+pub(super) mod testing {
+    use std::fs;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::path::{Path, PathBuf};
 
-    use super::*;
+    use super::OTHERS_WRITE;
 
-    fn program(path: &Path) {
+    pub fn program(path: &Path) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, "#!/bin/sh\n").unwrap();
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -103,7 +112,7 @@ mod tests {
 
     /// Not below a directory that is open to all, as that for temporary files is:
     /// beside the sources, or at home when they are in such a place.
-    fn closed_dir() -> tempfile::TempDir {
+    pub fn closed_dir() -> tempfile::TempDir {
         let homes = std::env::var_os("HOME").map(PathBuf::from);
         let is_closed = |path: &PathBuf| {
             let mode = |place: &Path| fs::metadata(place).map_or(OTHERS_WRITE, |it| it.mode());
@@ -114,6 +123,14 @@ mod tests {
             places.into_iter().find(is_closed).expect("a directory that is not open to all");
         tempfile::tempdir_in(place).unwrap()
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::testing::{closed_dir, program};
+    use super::*;
 
     #[test]
     fn a_name_is_searched_and_a_path_is_taken_from_where_one_stands() {
@@ -169,11 +186,14 @@ mod tests {
         fs::set_permissions(root.join("open"), fs::Permissions::from_mode(0o777)).unwrap();
         symlink(root.join("bin/tool"), root.join("work/link")).unwrap();
         symlink(root.join("work/tool"), root.join("bin/link")).unwrap();
-        let workspace = root.join("work");
+        // Of another agent, and by a link.
+        program(&root.join("others/tool"));
+        symlink(root.join("others"), root.join("theirs")).unwrap();
+        let workspaces = [root.join("work"), root.join("theirs")];
         let is_changeable =
-            |path: &str| Found::find(path, &root, None).unwrap().is_changeable(&workspace);
+            |path: &str| Found::find(path, &root, None).unwrap().is_changeable(&workspaces);
         assert!(!is_changeable("./bin/tool"));
-        for path in ["./work/tool", "./work/link", "./bin/link", "./open/tool"] {
+        for path in ["./work/tool", "./work/link", "./bin/link", "./open/tool", "./others/tool"] {
             assert!(is_changeable(path), "{path}");
         }
     }

@@ -8,10 +8,10 @@ use super::file::{ApprovalsFile, ApprovalsFileError, ApprovalsSnapshot};
 use super::pending::{AskError, Decision, Draft, FindError, Pending, Question, QuestionKind};
 use crate::auth::Principal;
 use crate::bus::{Audience, Bus, EventKind};
-use crate::config::Settings;
+use crate::config::{Paths, Settings};
 use crate::protocol::Scope;
-use crate::sessions::{SessionKey, Sessions};
-use crate::support::{Clock, Ids, Live, json};
+use crate::sessions::{AgentId, SessionKey, Sessions};
+use crate::support::{Clock, Ids, Live, RandomIds, json};
 
 /// What approvals work with.
 pub struct ApprovalsParts {
@@ -186,4 +186,22 @@ impl Approvals {
     ) -> Result<ApprovalsSnapshot, ApprovalsFileError> {
         self.file.replace(file, base).await
     }
+
+    /// Takes out of the file what it says for an agent that was removed: a later one of its
+    /// name is allowed nothing by it.
+    ///
+    /// # Errors
+    /// When it cannot be read, understood or written.
+    pub async fn forget(&self, agent: &AgentId) -> Result<(), ApprovalsFileError> {
+        self.file.forget(agent.as_str()).await
+    }
+}
+
+/// The same where no gateway runs.
+///
+/// # Errors
+/// As of [`Approvals::forget`].
+pub async fn forget_agent(paths: &Paths, agent: &AgentId) -> Result<(), ApprovalsFileError> {
+    let file = ApprovalsFile::new(paths.exec_approvals(), Arc::new(RandomIds));
+    file.forget(agent.as_str()).await
 }

@@ -1,9 +1,9 @@
 //! Confinement of commands by the kernel.
 //!
-//! Owns: what a confined command may write to and what it may not read.
-//! Promises: either everything that was asked for is enforced, or it is an
-//! error. Must not: be taken for more than it is: a confined command still reads
-//! the files of others and uses the network.
+//! Owns: what a confined command may write to and what it may not read, and that it
+//! has no power over other processes. Promises: either everything that was asked for
+//! is enforced, or it is an error. Must not: be taken for more than it is: a confined
+//! command still reads the files of others and uses the network.
 
 mod sight;
 
@@ -90,10 +90,43 @@ pub(super) fn confine(to: &Confinement) -> Result<(), String> {
         .and_then(|rules| rules.add_rules(path_beneath_rules(readable, READS)))
         .and_then(RulesetCreated::restrict_self)
         .map_err(|error| unavailable(&error))?;
-    match status.ruleset {
-        RulesetStatus::FullyEnforced => Ok(()),
-        _ => Err(unavailable(&"the kernel enforces only a part of it")),
+    if status.ruleset != RulesetStatus::FullyEnforced {
+        return Err(unavailable(&"the kernel enforces only a part of it"));
     }
+    give_up_capabilities().map_err(|error| unavailable(&error))
+}
+
+/// Takes all that root may beyond files, for good: the memory and the environment of
+/// the gateway among it. Files of other users stay open to root where it may write: a
+/// workspace is often theirs, as in a container.
+#[cfg(target_os = "linux")]
+fn give_up_capabilities() -> rustix::io::Result<()> {
+    use rustix::thread::{
+        CapabilitySet, CapabilitySets, capabilities, capability_is_in_bounding_set,
+        clear_ambient_capability_set, remove_capability_from_bounding_set, set_capabilities,
+        set_no_new_privs,
+    };
+
+    set_no_new_privs(true)?;
+    let kept = CapabilitySet::DAC_OVERRIDE | CapabilitySet::FOWNER;
+    let held = capabilities(None)?;
+    if held.effective.contains(CapabilitySet::SETPCAP) {
+        for number in 0..u64::BITS {
+            let capability = CapabilitySet::from_bits_retain(1 << number);
+            match capability_is_in_bounding_set(capability) {
+                Ok(true) if !kept.contains(capability) => {
+                    remove_capability_from_bounding_set(capability)?;
+                }
+                Ok(_) => {}
+                // The kernel knows no more.
+                Err(_) => break,
+            }
+        }
+    }
+    clear_ambient_capability_set()?;
+    let (kept, none) = (kept & held.permitted, CapabilitySet::empty());
+    // The program that is started has them only when it runs as root.
+    set_capabilities(None, CapabilitySets { effective: kept, permitted: kept, inheritable: none })
 }
 
 /// Names are no secret: folders can be listed.
@@ -109,12 +142,15 @@ fn changes() -> landlock::BitFlags<landlock::AccessFs> {
 
 #[cfg(target_os = "linux")]
 fn ruleset() -> Result<landlock::RulesetCreated, landlock::RulesetError> {
-    use landlock::{CompatLevel, Compatible, Ruleset, RulesetAttr};
+    use landlock::{CompatLevel, Compatible, Ruleset, RulesetAttr, Scope};
 
-    Ruleset::default()
-        .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(changes() | READS)?
-        .create()
+    let files = || {
+        Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .handle_access(changes() | READS)
+    };
+    // Before Linux 6.12 a command may signal every process of its user.
+    files()?.scope(Scope::Signal).or_else(|_| files())?.create()
 }
 
 /// Whether commands can be confined here; if not, why.

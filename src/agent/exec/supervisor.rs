@@ -16,7 +16,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::process::Child;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::launcher;
 use super::output::MAX_KEPT;
@@ -28,8 +28,8 @@ use crate::support::Clock;
 
 /// Bytes read at a time: as much as a pipe holds.
 const PIECE: usize = 64 * 1024;
-/// How long the last words of a command may take when something else still
-/// holds its output.
+/// How long the last words of a command, or of what it left behind, may take when
+/// something else still holds the output.
 const LAST_WORDS: Duration = Duration::from_millis(250);
 /// The keeper needs a second to be polite. When everything still lives after
 /// this, the keeper is not what it should be.
@@ -102,6 +102,7 @@ impl Supervisor {
                 self.settle(&mut course);
             }
         }
+        self.drain(&mut course, &mut piece).await;
         // The keeper is about to be gone; nothing of the command is left.
         let _ = self.keeper.wait().await;
         self.process.change(|state| {
@@ -137,6 +138,19 @@ impl Supervisor {
             }
             () = at(course.last_resort) => self.resort(course),
             () = at(course.last_words), if !is_settled => {}
+        }
+    }
+
+    /// Takes what was said before the keeper went: that is in the pipe already. Something
+    /// that got away from a killed keeper may still hold it.
+    async fn drain(&mut self, course: &mut Course, piece: &mut [u8]) {
+        let limit = Instant::now() + LAST_WORDS;
+        while course.has_output
+            && let Ok(read) = timeout_at(limit, self.output.read(piece)).await
+        {
+            let bytes = read.ok().and_then(|length| piece.get(..length)).unwrap_or_default();
+            course.has_output = !bytes.is_empty() && Instant::now() < limit;
+            self.take_in(course, bytes).await;
         }
     }
 
@@ -296,4 +310,47 @@ impl Supervisor {
 
 fn process_id(number: u32) -> Option<Pid> {
     i32::try_from(number).ok().and_then(Pid::from_raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use tokio::process::Command;
+
+    use super::*;
+    use crate::sessions::SessionKey;
+    use crate::support::SystemClock;
+
+    /// Chance says which of the two is seen first: the last words, or that the keeper went.
+    #[tokio::test(start_paused = true)]
+    async fn what_something_left_behind_says_last_is_there_when_the_keeper_has_gone() {
+        for _ in 0..100 {
+            let (reader, mut writer) = std::io::pipe().unwrap();
+            let (ours, mut keeper) = std::os::unix::net::UnixStream::pair().unwrap();
+            ours.set_nonblocking(true).unwrap();
+            let key = SessionKey::from_canonical("agent:main:main");
+            let process = Process::new("calm-reef".into(), "x".into(), "/".into(), key, 0, None);
+            let process = Arc::new(process);
+            let supervisor = Supervisor {
+                process: Arc::clone(&process),
+                keeper: Command::new("true").spawn().unwrap(),
+                output: Receiver::from_owned_fd(reader.into()).unwrap(),
+                inputs: mpsc::channel(1).1,
+                time_limit: None,
+                overflow_dir: PathBuf::new(),
+                clock: Arc::new(SystemClock),
+            };
+            let course = async {
+                Report::Ended { code: Some(0), signal: None }.write(&mut keeper).unwrap();
+                process.ended().await;
+                assert!(process.look(|state| state.leaves_behind));
+                writer.write_all(b"last words").unwrap();
+                drop((writer, keeper));
+            };
+            tokio::join!(supervisor.run(UnixStream::from_std(ours).unwrap()), course);
+            assert_eq!(process.look(|state| state.output.text().to_owned()), "last words");
+            assert!(process.look(|state| state.is_gone));
+        }
+    }
 }

@@ -15,7 +15,7 @@ use super::approvals::Lineage;
 use super::parts::RunsParts;
 use super::tools::Toolbox;
 use super::workspace::{Audience, Injected};
-use crate::config::{AgentSettings, ExecSandbox};
+use crate::config::{AgentSettings, ExecSandbox, FileRules};
 use crate::providers::{ModelInfo, ThinkingLevel};
 use crate::sessions::{SessionEntry, SessionKey, WEBCHAT};
 use crate::support::blocking;
@@ -34,6 +34,8 @@ pub struct Prompt {
     tools: Vec<(String, String)>,
     /// What commands may write to; absent when there are none.
     sandbox: Option<ExecSandbox>,
+    /// Whether tools for files never leave the workspace.
+    is_workspace_only: bool,
     files: Injected,
     /// The list of skills; empty when there are none.
     skills: String,
@@ -75,15 +77,16 @@ impl Prompt {
         let (files, skills) = read.await.unwrap_or_else(|_| (Injected::nothing(), String::new()));
         let tools = toolbox.specs().into_iter();
         let line = Lineage::of_entry(&parts.sessions, key, entry).await;
-        let sandbox = &parts.settings.now().exec.sandbox;
+        let now = parts.settings.now();
         // Below sessions that cannot be read no command runs.
-        let sandbox = line.map_or(ExecSandbox::ReadOnly, |line| line.usual(sandbox));
+        let sandbox = line.map_or(ExecSandbox::ReadOnly, |line| line.usual(&now.exec.sandbox));
         Self {
             written: settings.prompt_override(&agent.id).map(str::to_owned),
             tools: tools
                 .map(|tool| (tool.name, sections::first_sentence(&tool.description)))
                 .collect(),
             sandbox: toolbox.find(EXEC).map(|_| sandbox),
+            is_workspace_only: FileRules::of(&now, &agent.tools.files).is_workspace_only(),
             files,
             skills,
             warns_of_truncation: settings.warns_of_truncation,
@@ -144,7 +147,7 @@ impl Prompt {
         sections::rules(&mut prompt, self.is_minimal || self.audience == Audience::SubAgent);
         sections::skills(&mut prompt, &self.skills);
         sections::workspace(&mut prompt, self);
-        sections::sandbox(&mut prompt, self.sandbox);
+        sections::sandbox(&mut prompt, self);
         sections::time(&mut prompt, self.zone.as_ref(), self.now_ms);
         sections::extra(&mut prompt, self.audience, self.extra.as_deref());
         sections::runtime(&mut prompt, self, model, thinking);

@@ -99,18 +99,21 @@ pub fn workspace(prompt: &mut String, facts: &Prompt) {
     }
 }
 
-pub fn sandbox(prompt: &mut String, sandbox: Option<ExecSandbox>) {
-    let places = match sandbox {
+pub fn sandbox(prompt: &mut String, facts: &Prompt) {
+    let places = match facts.sandbox {
         None | Some(ExecSandbox::Off) => return,
         Some(ExecSandbox::WorkspaceWrite) => {
             "only below the workspace and the directories for temporary files"
         }
         Some(ExecSandbox::ReadOnly) => "nowhere",
     };
+    let but =
+        if facts.is_workspace_only { "" } else { ", but read skills and what users sent, too" };
     let _ = write!(
         prompt,
-        "\n## Sandbox\nCommands that you run are confined: they can write {places}. What fails \
-         because of that cannot be had by another way; tell the user what you need.\n"
+        "\n## Sandbox\nCommands that you run are confined: they can write {places}. Your tools for \
+         files do not leave the workspace{but}. What fails because of that cannot be had by another \
+         way; tell the user what you need.\n"
     );
 }
 

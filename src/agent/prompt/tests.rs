@@ -26,6 +26,7 @@ fn facts(audience: Audience) -> Prompt {
         written: None,
         tools: vec![("read".into(), "Reads a file.".into())],
         sandbox: None,
+        is_workspace_only: false,
         files: Injected {
             files: vec![
                 file(BootstrapFile::Agents, "the rules", false),
@@ -133,5 +134,17 @@ fn a_model_is_told_what_confined_commands_can_write_to() {
         let prompt = rendered(&Prompt { sandbox, ..facts(Audience::Direct) }, &[]);
         assert_eq!(prompt.contains("## Sandbox"), told.is_some(), "{prompt}");
         assert!(prompt.contains(told.unwrap_or_default()), "{prompt}");
+    }
+}
+
+#[test]
+fn a_model_is_told_what_its_tools_read_beside_the_workspace_of_a_confined_session() {
+    for (is_workspace_only, told) in [
+        (false, "do not leave the workspace, but read skills and what users sent, too. What"),
+        (true, "do not leave the workspace. What"),
+    ] {
+        let sandbox = Some(ExecSandbox::WorkspaceWrite);
+        let facts = Prompt { sandbox, is_workspace_only, ..facts(Audience::Direct) };
+        assert!(rendered(&facts, &[]).contains(told), "{told}");
     }
 }

@@ -20,6 +20,13 @@ pub enum ReachError {
     /// It is the gateway's own.
     #[error("Access denied: {} belongs to the gateway or the system", .0.display())]
     Private(PathBuf),
+    /// A command that names it may run without a question.
+    #[error(
+        "Access denied: {} is a program that the allowlist of commands may mean; the user has to \
+         change it",
+        .0.display()
+    )]
+    Listed(PathBuf),
     /// A pipe, a socket, a device.
     #[error("Not a regular file: {}", .0.display())]
     Special(PathBuf),

@@ -10,10 +10,11 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Stat, fstat, statat};
+use rustix::fs::{AtFlags, RawMode, Stat, fstat, statat};
 use serde::{Deserialize, Serialize};
 
 use super::ReachError;
+use crate::agent::approvals::Listed;
 use crate::config::Settings;
 use crate::config::secrets::SecretProvider;
 
@@ -21,6 +22,9 @@ use crate::config::secrets::SecretProvider;
 const DEPTH_MAX: usize = 256;
 /// Files that one with several names is compared with; with more it is refused.
 const NAMES_MAX: usize = 4096;
+
+/// Executable by somebody.
+const EXECUTABLE: RawMode = 0o111;
 
 /// Kernel interfaces: processes with their secrets, devices that act when opened.
 const SYSTEM: [&str; 3] = ["/proc", "/sys", "/dev"];
@@ -30,6 +34,11 @@ const SHARED: [&str; 4] = ["media/inbound", "skills", "plugin-skills", "exec-out
 const CLOSED: [&str; 6] = ["credentials", "identity", "secrets", "devices", "nodes", "push"];
 /// The same, in the folder of each agent.
 const CLOSED_OF_AGENT: &str = "agent";
+
+/// Folders of the state directory that models are told of.
+pub fn shared_folders(settings: &Settings) -> [PathBuf; 4] {
+    SHARED.map(|name| settings.paths.state_dir.join(name))
+}
 
 /// A file or folder, whatever its name.
 type Id = (u64, u64);
@@ -48,6 +57,7 @@ pub struct PrivatePlaces {
 }
 
 /// What belongs to the gateway and to the system.
+#[derive(Clone)]
 pub struct Guard {
     state_dir: PathBuf,
     /// Folders that are open though they lie in the state directory.
@@ -55,6 +65,8 @@ pub struct Guard {
     /// Single files, wherever they are. Names that begin so are refused, too:
     /// backups and journals.
     files: Vec<PathBuf>,
+    /// Programs that are not changed.
+    listed: Listed,
 }
 
 impl Guard {
@@ -65,7 +77,7 @@ impl Guard {
         let workspaces = agents.list.iter().map(|agent| agent.workspace.clone());
         let open = workspaces
             .chain([agents.defaults.workspace.clone()])
-            .chain(SHARED.map(|name| paths.state_dir.join(name)))
+            .chain(shared_folders(settings))
             .collect();
         let secrets = settings.secrets.providers().filter_map(|provider| match provider {
             SecretProvider::File(file) => Some(file.path.clone()),
@@ -80,8 +92,15 @@ impl Guard {
             paths.identity_file(),
         ];
         let approvals = paths.expand("~/.openclaw/exec-approvals.json").ok();
-        let files = own.into_iter().chain(approvals).chain(secrets).collect();
-        Self { state_dir: paths.state_dir.clone(), open, files }
+        let included = settings.included.iter().cloned();
+        let files = own.into_iter().chain(approvals).chain(included).chain(secrets).collect();
+        Self { state_dir: paths.state_dir.clone(), open, files, listed: Listed::default() }
+    }
+
+    /// The same, and no program is changed that the allowlist may mean.
+    #[must_use]
+    pub fn sparing(&self, listed: Listed) -> Self {
+        Self { listed, ..self.clone() }
     }
 
     /// The places that are the gateway's own.
@@ -134,6 +153,15 @@ impl Guard {
         }
         if facts.st_nlink > 1 && self.is_other_name(this) {
             return Err(refused());
+        }
+        Ok(())
+    }
+
+    /// Whether a file of this mode may be changed, removed or put at this path.
+    pub fn judge_change(&self, mode: RawMode, path: &Path) -> Result<(), ReachError> {
+        let is_program = mode & EXECUTABLE != 0;
+        if is_program && self.listed.may_mean(path) {
+            return Err(ReachError::Listed(path.to_owned()));
         }
         Ok(())
     }

@@ -26,12 +26,13 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use rustix::fs::readlinkat;
 
+use crate::agent::approvals::Listed;
 use crate::config::{AgentSettings, Settings};
 
 pub use error::ReachError;
-pub use guard::{Guard, PrivatePlaces};
+pub use guard::{Guard, PrivatePlaces, shared_folders};
 pub use locks::FileLocks;
-pub use place::{Place, PlaceId, Staged};
+pub use place::{Place, PlaceId, Rights, Staged};
 
 /// Links that are followed one after the other, as on Linux.
 const LINKS_MAX: usize = 40;
@@ -81,6 +82,18 @@ impl Reach {
     #[must_use]
     pub fn limited(&self, only_workspace: bool) -> Self {
         Self { only_workspace, ..self.clone() }
+    }
+
+    /// The same agent, which reaches nothing outside of this folder.
+    #[must_use]
+    pub fn within(&self, folder: PathBuf) -> Self {
+        Self { workspace: folder, only_workspace: true, ..self.clone() }
+    }
+
+    /// The same agent, which changes no program that the allowlist of commands may mean.
+    #[must_use]
+    pub fn sparing(self, listed: Listed) -> Self {
+        Self { guard: Arc::new(self.guard.sparing(listed)), ..self }
     }
 
     /// The absolute path that is meant: `~` is the home, anything relative is

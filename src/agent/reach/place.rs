@@ -4,9 +4,9 @@
 //! keeps its rights and its owner.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -112,32 +112,44 @@ impl Place {
         self.facts().map(|facts| facts.is_some())
     }
 
+    /// The rights of the file, when there is one.
+    ///
+    /// # Errors
+    /// When there is something else than a file, or the gateway's own.
+    pub fn rights(&self) -> Result<Option<Rights>, ReachError> {
+        Ok(self.facts()?.as_ref().map(Rights::of))
+    }
+
     /// Puts `bytes` in the place of what is there, or makes the file.
     ///
     /// # Errors
     /// When the place is out of reach, or the disk refuses.
     pub fn replace(&self, bytes: &[u8]) -> Result<(), ReachError> {
-        self.stage(bytes)?.commit()
+        self.stage(bytes, None)?.commit()
     }
 
     /// The first half of [`Self::replace`]: all that can fail for want of
-    /// rights or room.
+    /// rights or room. The file gets these rights, else those of what is there.
     ///
     /// # Errors
     /// As [`Self::replace`].
-    pub fn stage(&self, bytes: &[u8]) -> Result<Staged<'_>, ReachError> {
-        let before = self.facts()?;
+    pub fn stage(&self, bytes: &[u8], rights: Option<Rights>) -> Result<Staged<'_>, ReachError> {
+        let before = self.rights()?;
         if before.is_some() {
             self.check_writable()?;
         }
+        for rights in before.iter().chain(&rights) {
+            self.judge_change(*rights)?;
+        }
+        let rights = rights.or(before);
         let mode =
-            if before.is_some() { Mode::RUSR | Mode::WUSR } else { Mode::from_raw_mode(NEW_MODE) };
+            if rights.is_some() { Mode::RUSR | Mode::WUSR } else { Mode::from_raw_mode(NEW_MODE) };
         let failed = |error: io::Error| ReachError::io(error, "open", &self.path);
         let (name, file) = self.temporary(mode).map_err(failed)?;
         let staged = Staged { place: self, name, is_committed: false };
         let mut file = File::from(file);
-        if let Some(before) = before {
-            take_over(&file, &before).map_err(failed)?;
+        if let Some(rights) = rights {
+            rights.give(&file).map_err(failed)?;
         }
         file.write_all(bytes)
             .and_then(|()| file.sync_all())
@@ -150,7 +162,10 @@ impl Place {
     /// # Errors
     /// When it is missing or out of reach.
     pub fn remove(&self) -> Result<(), ReachError> {
-        let Some(_) = self.facts()? else { return Err(self.failed(Errno::NOENT, "unlink")) };
+        let Some(rights) = self.rights()? else {
+            return Err(self.failed(Errno::NOENT, "unlink"));
+        };
+        self.judge_change(rights)?;
         unlinkat(&self.folder, &self.name, AtFlags::empty())
             .map_err(|error| self.failed(error, "unlink"))?;
         self.sync();
@@ -176,6 +191,15 @@ impl Place {
             _ => return Err(ReachError::Special(self.path.clone())),
         }
         self.guard.judge_file(&self.folder, Path::new(&self.name), Some(facts), &self.path)
+    }
+
+    /// Whether a file with these rights may be changed or put here. Where that is the open
+    /// folder says: a link on the way may lead elsewhere by now.
+    fn judge_change(&self, rights: Rights) -> Result<(), ReachError> {
+        let folder = format!("/proc/self/fd/{}", self.folder.as_raw_fd());
+        // Only Linux tells it so.
+        let path = fs::canonicalize(folder).map(|folder| folder.join(&self.name));
+        self.guard.judge_change(rights.mode, path.as_ref().unwrap_or(&self.path))
     }
 
     /// Replacing needs rights on the folder only; a file that is read-only
@@ -238,15 +262,29 @@ impl Drop for Staged<'_> {
     }
 }
 
-/// Gives a file the owner and the rights of the one that it replaces. Only root
-/// can give files away; for others the owner is the same. A program that ran with
-/// its owner's rights does so no longer, as the system has it for writing.
-fn take_over(file: &File, before: &Stat) -> io::Result<()> {
-    let now = fstat(file)?;
-    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid) {
-        let (owner, group) = (Uid::from_raw(before.st_uid), Gid::from_raw(before.st_gid));
-        let _ = fchown(file, Some(owner), Some(group));
+/// Whose a file is, and who may do what with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rights {
+    owner: u32,
+    group: u32,
+    mode: RawMode,
+}
+
+impl Rights {
+    fn of(facts: &Stat) -> Self {
+        Self { owner: facts.st_uid, group: facts.st_gid, mode: facts.st_mode }
     }
-    let mode = Mode::from_raw_mode(before.st_mode);
-    Ok(fchmod(file, mode.difference(Mode::SUID | Mode::SGID))?)
+
+    /// Gives them to a file that stands for the one that had them. Only root can give
+    /// files away; for others the owner is the same. A program that ran with its
+    /// owner's rights does so no longer, as the system has it for writing.
+    fn give(self, file: &File) -> io::Result<()> {
+        let now = fstat(file)?;
+        if (now.st_uid, now.st_gid) != (self.owner, self.group) {
+            let (owner, group) = (Uid::from_raw(self.owner), Gid::from_raw(self.group));
+            let _ = fchown(file, Some(owner), Some(group));
+        }
+        let mode = Mode::from_raw_mode(self.mode);
+        Ok(fchmod(file, mode.difference(Mode::SUID | Mode::SGID))?)
+    }
 }

@@ -218,7 +218,7 @@ fn a_large_file_is_not_read_and_a_failed_write_leaves_nothing() {
     scene.put_at_home(".openclaw/workspace/large", &"x".repeat(1001));
     let error = read(&reach, "large").unwrap_err();
     assert!(matches!(error, ReachError::TooLarge { size: 1001, limit: 1000, .. }), "{error}");
-    drop(reach.find("large").unwrap().stage(b"never").unwrap());
+    drop(reach.find("large").unwrap().stage(b"never", None).unwrap());
     let names: Vec<_> = fs::read_dir(scene.at_home(".openclaw/workspace")).unwrap().collect();
     assert_eq!(names.len(), 1);
     let made = reach.find_or_make("a/b/c").unwrap();

@@ -18,6 +18,7 @@ use crate::protocol::methods::cron::{
 };
 use crate::providers::ToolSpec;
 use crate::sessions::{AgentId, SessionKey};
+use crate::store::StoreError;
 use crate::support::{BoxFuture, json};
 
 /// What a job may be made of, for models that write it beside the action.
@@ -138,7 +139,7 @@ async fn act(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
         "run" => {
             let id = own_job(cx, arguments).await?;
             let only_due = arguments["runMode"] == "due";
-            let asked = cron.ask(&cx.parts().tasks, &id, only_due).await.map_err(told)?;
+            let asked = cron.ask(&id, only_due).await.map_err(told)?;
             Ok(match asked {
                 // It begins as this goes.
                 Asked::Enqueued(run_id, _) => {
@@ -160,10 +161,12 @@ async fn act(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
             let agent = cx.key.agent(keys);
             let main = SessionKey::main(&agent, keys);
             let noted = cx.parts().notice(&main, text).await;
-            noted.map_err(|error| error.to_string())?;
-            if WakeMode::parse(arguments["mode"].as_str().unwrap_or("now")) == WakeMode::Now {
+            let mode = WakeMode::parse(arguments["mode"].as_str().unwrap_or("now"));
+            // Also where there is no room for it: the turn that this begins makes some.
+            if mode == WakeMode::Now && noted.as_ref().err().is_none_or(StoreError::is_crowded) {
                 cron.heartbeats.wake(agent.as_str(), main);
             }
+            noted.map_err(|error| error.to_string())?;
             Ok(json!({"ok": true}))
         }
         other => Err(format!("unknown action \"{other}\"")),

@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::files::{PICTURE_MAX, blocking, reach, takes_pictures, text};
+use super::files::{PICTURE_MAX, blocking, reach_to_read, takes_pictures, text};
 use super::web::user_agent;
 use super::{Tool, ToolContext, ToolKind, ToolOutput};
 use crate::agent::web::{GuardedClient, PageRequest, Tls};
@@ -67,8 +67,10 @@ impl Image {
             needs_pictures: true,
             ..ModelRequest::aside(first, messages, cx.call_id.as_str())
         };
-        let answer = route.stream(&mut request, &|_| SYSTEM.to_owned(), &mut |_| {}).await;
-        let answer = answer.map_err(|error| error.to_string())?;
+        let mut system = |_: &ModelInfo| SYSTEM.to_owned();
+        let answer = route.stream(&mut request, &mut system, &mut |_| {}).await;
+        let mut answer = answer.map_err(|error| error.to_string())?;
+        answer.usage.grow(&route.take_dropped());
         let described = text_of(&answer.content).trim().to_owned();
         let nothing = described.is_empty().then(|| "The model said nothing.".to_owned());
         if let Some(why) = answer.failure().or(nothing) {
@@ -143,7 +145,7 @@ async fn from_file(cx: &ToolContext, written: &str) -> Result<(String, MediaType
              URL."
         ));
     }
-    let reach = reach(cx);
+    let reach = reach_to_read(cx, &path).await;
     let read = blocking(NAME, move || {
         let place = reach.find(&path).map_err(|error| error.to_string())?;
         picture(&place.read(BYTES_MAX as u64).map_err(|error| error.to_string())?)

@@ -74,7 +74,7 @@ impl Tool for MemorySearch {
             let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(RESULTS);
             let least = arguments.get("minScore").and_then(Value::as_f64).unwrap_or(0.0);
             let store = &*cx.parts().store;
-            match memory::search(store, &reach(cx), query, limit.min(RESULTS_MAX)).await {
+            match memory::search(store, &reach(cx).await, query, limit.min(RESULTS_MAX)).await {
                 Ok(hits) => ToolOutput::json(json!({
                     "results": hits.iter().filter(|hit| hit.score >= least).map(row).collect::<Vec<_>>(),
                     "provider": "none",
@@ -164,7 +164,7 @@ impl Tool for MemoryGet {
                 usize::try_from(number).ok()
             };
             let (from, lines) = (number("from"), number("lines"));
-            let (reach, wanted) = (reach(cx), path.clone());
+            let (reach, wanted) = (reach(cx).await, path.clone());
             let read = move || memory::excerpt(&reach, &wanted, from, lines);
             match blocking(read).await {
                 Ok(Ok(None)) => ToolOutput::json(json!({"path": path, "text": ""})),

@@ -193,7 +193,7 @@ async fn item(
     if written.contains("://") {
         return Err(MessageError::Media);
     }
-    let (reach, path) = (reach(cx), written.to_owned());
+    let (reach, path) = (reach(cx).await, written.to_owned());
     let read = blocking("message", move || {
         let place = reach.find(&path).map_err(|error| error.to_string())?;
         let name = place.path().file_name().unwrap_or_default().to_string_lossy().into_owned();

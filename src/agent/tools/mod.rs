@@ -33,6 +33,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::agent::mcp::Mcp;
+use crate::agent::reach::FileLocks;
 use crate::agent::web::Tls;
 use crate::config::{Env, Settings};
 use crate::protocol::message::ToolCall;
@@ -145,19 +146,22 @@ pub struct Tools {
     builtin: Live<Vec<Arc<dyn Tool>>>,
     mcp: Mcp,
     env: Env,
+    /// The same under every configuration: a call of the one before may still write.
+    locks: FileLocks,
 }
 
 impl Tools {
     /// Those of a configuration. Nothing is started and nobody is asked.
     pub fn new(settings: &Live<Settings>, env: &Env, tasks: Tasks) -> Self {
-        let builtin = Live::new(builtin(&settings.now(), env));
-        Self { builtin, mcp: Mcp::new(settings.clone(), env, tasks), env: env.clone() }
+        let locks = FileLocks::default();
+        let builtin = Live::new(builtin(&settings.now(), env, &locks));
+        Self { builtin, mcp: Mcp::new(settings.clone(), env, tasks), env: env.clone(), locks }
     }
 
     /// Those of another configuration, for turns that begin from now on. What a
     /// tool does now it does to its end.
     pub fn reconfigure(&self, settings: &Settings) {
-        self.builtin.set(builtin(settings, &settings.environment(&self.env)));
+        self.builtin.set(builtin(settings, &settings.environment(&self.env), &self.locks));
         self.mcp.reconfigure(settings);
     }
 
@@ -189,7 +193,7 @@ impl Tools {
 }
 
 /// The tools that are built in, under one configuration.
-fn builtin(settings: &Settings, env: &Env) -> Vec<Arc<dyn Tool>> {
+fn builtin(settings: &Settings, env: &Env, locks: &FileLocks) -> Vec<Arc<dyn Tool>> {
     let tls = Arc::new(Tls::default());
     let mut builtin: Vec<Arc<dyn Tool>> = vec![
         Arc::new(gateway::GatewayStatus),
@@ -202,7 +206,7 @@ fn builtin(settings: &Settings, env: &Env) -> Vec<Arc<dyn Tool>> {
         Arc::new(nodes::Nodes),
         Arc::new(image::Image::new(&settings.web.fetch, env, Arc::clone(&tls))),
     ];
-    builtin.extend(files::tools());
+    builtin.extend(files::tools(locks));
     builtin.extend(sessions::all());
     builtin.extend(web::tools(settings, env, &tls));
     builtin

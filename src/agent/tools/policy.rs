@@ -7,7 +7,7 @@
 use crate::agent::approvals::ExecWords;
 use crate::agent::parts::RunsParts;
 use crate::agent::patch::only_plans;
-use crate::config::{Settings, ToolPattern, ToolPolicy, ToolProfile, ToolRules};
+use crate::config::{ExecSandbox, Settings, ToolPattern, ToolPolicy, ToolProfile, ToolRules};
 use crate::providers::ModelRef;
 use crate::sessions::{LINE_MAX, SessionEntry, SessionError, SessionKey};
 
@@ -25,6 +25,11 @@ const OWNER_ONLY: [&str; 2] = ["cron", "nodes"];
 /// Not for clients that call tools themselves, unless `gateway.tools` allows it.
 const NOT_FOR_CLIENTS: [&str; 7] =
     ["group:fs", "group:runtime", "sessions_spawn", "sessions_send", "gateway", "cron", "nodes"];
+
+/// Not where nothing may be written to.
+const CHANGE_FILES: [&str; 3] = ["write", "edit", APPLY_PATCH];
+/// The tool that a list allows by naming `write`, as in OpenClaw.
+const APPLY_PATCH: &str = "apply_patch";
 
 /// What lists call the tools of all MCP servers, as in OpenClaw.
 const ALL_MCP: &str = "bundle-mcp";
@@ -46,6 +51,9 @@ pub struct ToolScope {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Link {
     agent: String,
+    /// Whether it is the main session of that.
+    is_main: bool,
+    /// The model that answers in it.
     model: ModelRef,
     /// How deep it is below a session that nobody spawned.
     depth: u64,
@@ -71,6 +79,15 @@ impl ToolScope {
         let mut links = vec![Link::of(parts, key, entry)];
         links.extend(above.iter().map(|(key, entry)| Link::of(parts, key, entry.as_ref())));
         Ok(Self { links, by_client: false, is_owner: false, limits: Vec::new() })
+    }
+
+    /// The same where this model answers, which need not be the one of the session.
+    #[must_use]
+    pub fn answered_by(mut self, model: ModelRef) -> Self {
+        if let Some(own) = self.links.first_mut() {
+            own.model = model;
+        }
+        self
     }
 
     /// The same for the gateway's owner, or for somebody else.
@@ -124,8 +141,11 @@ impl ToolScope {
 impl Link {
     fn of(parts: &RunsParts, key: &SessionKey, entry: Option<&SessionEntry>) -> Self {
         let depth = entry.and_then(|entry| entry.spawn_depth);
+        let keys = parts.keys.now();
+        let agent = key.agent(&keys);
         Self {
-            agent: key.agent(&parts.keys.now()).to_string(),
+            is_main: *key == SessionKey::main(&agent, &keys),
+            agent: agent.to_string(),
             model: parts.models.of_session(key, entry).name,
             depth: depth.unwrap_or_else(|| u64::from(key.is_spawned())),
             limits: limits(entry.map_or(&[], |entry| &entry.tool_limits)),
@@ -140,12 +160,18 @@ impl Link {
         let own_profile = agent.and_then(|agent| agent.rules.profile);
         let profile = own_profile.or(everyone.rules.profile).unwrap_or(ToolProfile::Full);
         let mut also = also_allowed(Some(everyone)).chain(also_allowed(agent));
-        let in_profile = is_in(name, profile) || also.any(|pattern| means(pattern, name));
+        let in_profile = is_in(name, profile) || also.any(|pattern| lets(pattern, name));
         in_profile
+            && !(CHANGE_FILES.contains(&name) && self.is_read_only(settings))
             && self.limits.iter().all(|rules| allows(rules, name))
             && self.allows_by(everyone, name)
             && agent.is_none_or(|agent| self.allows_by(agent, name))
             && (self.depth == 0 || self.allows_subagents(settings, name))
+    }
+
+    /// Whether its commands may write nowhere, so that its tools may not either.
+    fn is_read_only(&self, settings: &Settings) -> bool {
+        settings.exec.sandbox.of(&self.agent, self.is_main) == ExecSandbox::ReadOnly
     }
 
     /// The lists of an agent or of all, with any model and with this one.
@@ -154,7 +180,7 @@ impl Link {
         allows(&policy.rules, name)
             && policy.for_model(provider, model).is_none_or(|rules| {
                 let profile = rules.profile.unwrap_or(ToolProfile::Full);
-                let is_also = rules.also_allow.iter().any(|pattern| means(pattern, name));
+                let is_also = rules.also_allow.iter().any(|pattern| lets(pattern, name));
                 (is_in(name, profile) || is_also) && allows(rules, name)
             })
     }
@@ -199,7 +225,7 @@ fn is_named(rules: &ToolRules, name: &str) -> bool {
 
 /// Whether the lists of one set of rules let a tool pass.
 pub fn allows(rules: &ToolRules, name: &str) -> bool {
-    let is_allowed = rules.allow.as_ref().is_none_or(|list| list.iter().any(|it| means(it, name)));
+    let is_allowed = rules.allow.as_ref().is_none_or(|list| list.iter().any(|it| lets(it, name)));
     is_allowed && !rules.deny.iter().any(|it| means(it, name))
 }
 
@@ -216,6 +242,11 @@ fn is_in(name: &str, profile: ToolProfile) -> bool {
 /// Whether a tool is of an MCP server: `<server>__<tool>`.
 fn is_mcp(name: &str) -> bool {
     name.contains(SEPARATOR) && catalog::find(name).is_none()
+}
+
+/// Whether a pattern among what is allowed lets a tool pass.
+fn lets(pattern: &ToolPattern, name: &str) -> bool {
+    means(pattern, name) || name == APPLY_PATCH && means(pattern, "write")
 }
 
 fn means(pattern: &ToolPattern, name: &str) -> bool {

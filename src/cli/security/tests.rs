@@ -165,6 +165,10 @@ fn what_is_closed_is_not_found() {
         (json!({"tools": {"deny": ["exec"]}}), "tools.exec.security_full"),
         (json!({"tools": {"exec": {"sandbox": "read-only"}}}), "tools.exec.security_full"),
         (json!({"tools": {"fs": {"workspaceOnly": true}}}), "tools.fs.outside_workspace"),
+        (
+            json!({"agents": {"defaults": {"sandbox": {"mode": "all"}}}}),
+            "tools.fs.outside_workspace",
+        ),
         (json!({"tools": {"deny": ["exec"]}, "browser": {}}), "config.unenforced"),
     ] {
         assert!(!found(&config).contains_key(id), "{config} has no {id}");

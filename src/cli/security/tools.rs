@@ -50,9 +50,7 @@ fn commands(settings: &Settings, is_open: bool) -> Finding {
     if !is_free || is_denied {
         return Finding::ok("tools.exec.security", "commands are limited, or asked about");
     }
-    let ids = settings.agents.list.iter().map(|agent| agent.id.as_str());
-    let confined = |id| settings.exec.sandbox.usual(id, true, None) != ExecSandbox::Off;
-    if std::iter::once(settings.agents.default_id.as_str()).chain(ids).all(confined) {
+    if is_confined(settings) {
         let title = "commands run unasked, and are confined";
         return Finding::ok("tools.exec.security", title);
     }
@@ -67,6 +65,13 @@ fn commands(settings: &Settings, is_open: bool) -> Finding {
         "tools.exec.security: \"allowlist\" with ask: \"on-miss\", or tools.exec.sandbox: \
          \"workspace-write\", or tools.deny: [\"exec\", \"process\"]",
     )
+}
+
+/// Whether every session of every agent is confined.
+fn is_confined(settings: &Settings) -> bool {
+    let ids = settings.agents.list.iter().map(|agent| agent.id.as_str());
+    let confined = |id| settings.exec.sandbox.usual(id, true, None) != ExecSandbox::Off;
+    std::iter::once(settings.agents.default_id.as_str()).chain(ids).all(confined)
 }
 
 /// Tools that clients call without an agent.
@@ -91,14 +96,16 @@ fn clients(settings: &Settings) -> Option<Finding> {
 
 /// How far the tools for files reach.
 fn files(settings: &Settings) -> Option<Finding> {
-    let is_free = !settings.tools.policy.files.is_workspace_only();
+    let is_free = !settings.tools.policy.files.is_workspace_only() && !is_confined(settings);
     is_free.then(|| {
         Finding::new(
             "tools.fs.outside_workspace",
             Severity::Info,
             "the tools for files reach beyond the workspace",
-            "they never reach the config, credentials and the state directory, but the rest",
-            "tools.fs.workspaceOnly: true",
+            "they never reach the config, credentials and the state directory, and change no \
+             program that the allowlist of commands may mean, but the rest: what such a program \
+             loads, as far as its user may",
+            "tools.fs.workspaceOnly: true, or agents.defaults.sandbox.mode: \"all\"",
         )
     })
 }

@@ -47,21 +47,18 @@ const INTERNAL: &[Key] = &[
     key("enabled", Boolean, "Whether all of it is done that has no entry, or none."),
     key(
         "entries",
-        Open(
-            &[key(
-                "session-memory",
-                Open(
-                    &[
-                        key("enabled", Boolean, "Whether it is done."),
-                        key("messages", COUNT, "How many messages are kept.").or("15"),
-                    ],
-                    &Any,
-                ),
-                "What was said last in a session becomes a file of its agent's memory when the \
-                 session begins anew.",
-            )],
-            &Any,
-        ),
+        Object(&[key(
+            "session-memory",
+            Open(
+                &[
+                    key("enabled", Boolean, "Whether it is done."),
+                    key("messages", COUNT, "How many messages are kept.").or("15"),
+                ],
+                &Any,
+            ),
+            "What was said last in a session becomes a file of its agent's memory when the \
+             session begins anew.",
+        )]),
         "By their names; others than session-memory are programs of OpenClaw and mean nothing here.",
     ),
 ];

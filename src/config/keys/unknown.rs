@@ -87,6 +87,8 @@ mod tests {
             "skills": {"entries": {"gh": {"config": {"deep": {"er": 1}}}}},
             "env": {"A": "b", "vars": {"C": "d"}, "shellEnv": {"enabled": true}},
             "channels": {"whatsapp": {}, "telegram": {"groups": {"-1": {"enabled": true}}}},
+            "hooks": {"internal": {"enabled": true, "entries": {"session-memory": {"x": 1},
+                "boot-md": {"enabled": true}, "command-logger": {"enabled": true}}}},
         });
         let told: Vec<_> = unknown(&config).iter().map(ToString::to_string).collect();
         assert_eq!(
@@ -99,6 +101,8 @@ mod tests {
                 "models.providers.p.models[0].compat.a",
                 "env.shellEnv",
                 "channels.whatsapp",
+                "hooks.internal.entries.boot-md",
+                "hooks.internal.entries.command-logger",
             ]
         );
     }

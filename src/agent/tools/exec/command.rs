@@ -145,11 +145,15 @@ async fn plan(cx: &ToolContext, arguments: &Value) -> Result<Way, String> {
     Ok(Way::Here(Box::new(Plan { request, how, patience })))
 }
 
-/// The tools of whoever calls: a run may have fewer than its session, and so has a
-/// client.
+/// The tools of whoever calls: a run and the model that answers may have fewer than the
+/// session, and so has a client.
 async fn scope(cx: &ToolContext, entry: Option<&SessionEntry>) -> Result<ToolScope, SessionError> {
     let scope = ToolScope::of_session(cx.parts(), &cx.key, entry).await?;
     let scope = scope.owned(cx.is_owner());
+    let scope = match &cx.model {
+        Some(model) => scope.answered_by(model.reference()),
+        None => scope,
+    };
     Ok(match &cx.run {
         Some(run) => scope.limited(&run.terms.tools),
         None => scope.by_client(),

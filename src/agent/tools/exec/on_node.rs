@@ -15,7 +15,8 @@ use super::command::denied;
 use super::request::Arguments;
 use crate::agent::approvals::NodeRun;
 use crate::agent::tools::{CallNews, ToolContext, ToolOutput};
-use crate::nodes::{NodeCall, NodePlan, NodeRow, RunResult, shell_argv};
+use crate::config::ExecSettings;
+use crate::nodes::{MAX_LIMIT, NodeCall, NodePlan, NodeRow, RunResult, shell_argv};
 use crate::support::{json, millis};
 
 /// How long a node may think about what it would run.
@@ -40,6 +41,7 @@ async fn try_run(
 ) -> Result<ToolOutput, String> {
     wanted.is_for_nodes()?;
     let parts = cx.parts();
+    let (limit, patience) = limits(wanted, &parts.settings.now().exec)?;
     let node = find(cx, wanted, bound).await?;
     let (node_id, platform) = (node.node_id.clone(), node.platform().to_owned());
     let env = wanted.variables()?;
@@ -70,11 +72,11 @@ async fn try_run(
         Ok(approval) => approval,
         Err(denial) => return Ok(denied(denial)),
     };
-    let limit = wanted.time_limit(&parts.settings.now().exec);
-    let limit = limit.unwrap_or(parts.settings.now().exec.timeout);
     let run_id = approval.clone().unwrap_or_else(|| parts.ids.uuid());
     let mut params = plan.to_params();
-    params["timeoutMs"] = json!(millis(limit));
+    if let Some(limit) = limit {
+        params["timeoutMs"] = json!(millis(limit));
+    }
     params["runId"] = json!(run_id);
     params["suppressNotifyOnExit"] = json!(true);
     if !env.is_empty() {
@@ -87,7 +89,7 @@ async fn try_run(
     let call = NodeCall {
         command: "system.run".into(),
         params: Some(params),
-        timeout_ms: Some(millis(limit + GRACE)),
+        timeout_ms: Some(millis(patience)),
         idempotency_key: Some(run_id.clone()),
         session: Some((cx.key.clone(), run_id)),
     };
@@ -95,6 +97,20 @@ async fn try_run(
     let answer = parts.nodes.invoke(&node_id, call).await.map_err(|error| error.to_string())?;
     let result = RunResult::deserialize(&answer.payload).unwrap_or_default();
     Ok(told(&result, &answer.payload, &node, &cwd, began.elapsed()))
+}
+
+/// When the node ends the command, if ever, and how long it is waited for.
+fn limits(
+    wanted: &Arguments,
+    settings: &ExecSettings,
+) -> Result<(Option<Duration>, Duration), String> {
+    let limit = wanted.time_limit_on_node(settings);
+    let patience = limit.map_or(MAX_LIMIT, |limit| limit.saturating_add(GRACE));
+    if patience > MAX_LIMIT {
+        let most = MAX_LIMIT.saturating_sub(GRACE).as_secs();
+        return Err(format!("exec host=node: timeout must be at most {most} seconds"));
+    }
+    Ok((limit, patience))
 }
 
 /// The node that is meant: the call's, the session's, the config's, or the only

@@ -136,8 +136,16 @@ impl Arguments {
     /// and no time, gives it all the time.
     pub fn time_limit(&self, settings: &ExecSettings) -> Option<Duration> {
         match self.timeout {
-            Some(given) => Some(duration(given, MAX_TIMEOUT)).filter(|limit| !limit.is_zero()),
             None if self.background || self.yield_ms.is_some() => None,
+            _ => self.time_limit_on_node(settings),
+        }
+    }
+
+    /// When a node ends the command: it is waited for, so that nothing but the call's own
+    /// `timeout` gives it more time than is usual.
+    pub fn time_limit_on_node(&self, settings: &ExecSettings) -> Option<Duration> {
+        match self.timeout {
+            Some(given) => Some(duration(given, MAX_TIMEOUT)).filter(|limit| !limit.is_zero()),
             None => Some(settings.timeout),
         }
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::patch::{self, FileChange};
 use super::{EDIT_MAX, blocking, reach, rules, text};
-use crate::agent::reach::{FileLocks, Made, Place, PlaceId, Reach, ReachError, Staged};
+use crate::agent::reach::{FileLocks, Made, Place, PlaceId, Reach, Rights, Staged};
 use crate::agent::tools::{Tool, ToolContext, ToolOutput};
 use crate::config::Settings;
 use crate::providers::ToolSpec;
@@ -31,7 +31,10 @@ impl ApplyPatch {
 
     async fn patch(&self, cx: &ToolContext, arguments: &Value) -> Result<ToolOutput, ToolOutput> {
         let input = text(arguments, "input").to_owned();
-        let reach = reach(cx).limited(rules(cx).is_patch_workspace_only());
+        let mut reach = reach(cx).await;
+        if rules(cx).is_patch_workspace_only() {
+            reach = reach.limited(true);
+        }
         let (work, ids) = blocking(NAME, move || {
             let changes = patch::parse(&input)?;
             let mut work = Work { reach, changes, places: HashMap::new(), folders: Vec::new() };
@@ -64,6 +67,21 @@ struct State {
     written: String,
     before: Option<Vec<u8>>,
     after: Option<Vec<u8>>,
+    /// Its rights before the patch.
+    rights: Option<Rights>,
+    /// Those of what is moved here.
+    moved: Option<Rights>,
+}
+
+impl State {
+    /// The rights that it has after the patch.
+    fn final_rights(&self) -> Option<Rights> {
+        self.moved.or(self.rights)
+    }
+
+    fn is_changed(&self) -> bool {
+        self.before != self.after || self.rights != self.final_rights()
+    }
 }
 
 /// Files by what was done to them, as the patch names them.
@@ -142,8 +160,10 @@ impl Work {
                         .map_err(|_| format!("Cannot patch {path}: it is not UTF-8 text."))?;
                     let after = patch::apply(&before, chunks, path)?.into_bytes();
                     if let Some(to) = move_to {
+                        let moved = states.state(path)?.final_rights();
                         states.remove(path)?;
                         states.set(to, Some(after))?;
+                        states.state(to)?.moved = moved;
                     } else {
                         states.set(path, Some(after))?;
                     }
@@ -158,9 +178,10 @@ impl Work {
     /// should the disk fail in the middle, what was changed is put back.
     fn write(&self, states: &[State]) -> Result<(), String> {
         let mut staged: Vec<(&State, Option<Staged<'_>>)> = Vec::new();
-        for state in states.iter().filter(|state| state.before != state.after) {
+        for state in states.iter().filter(|state| state.is_changed()) {
             let stage = |bytes: &Vec<u8>| {
-                self.place(&state.written)?.stage(bytes).map_err(|error| error.to_string())
+                let staged = self.place(&state.written)?.stage(bytes, state.moved);
+                staged.map_err(|error| error.to_string())
             };
             staged.push((state, state.after.as_ref().map(stage).transpose()?));
         }
@@ -185,7 +206,7 @@ impl Work {
         for state in done {
             let Ok(place) = self.place(&state.written) else { continue };
             let back = match &state.before {
-                Some(before) => place.replace(before),
+                Some(before) => place.stage(before, state.rights).and_then(Staged::commit),
                 None => place.remove(),
             };
             if let Err(error) = back {
@@ -220,11 +241,13 @@ impl States<'_> {
     /// Reads a file that was not needed yet; its place among the known ones.
     fn load(&mut self, path: &str) -> Result<usize, String> {
         let place = self.work.place(path)?;
-        let read = |place: &Place| place.exists()?.then(|| place.read(EDIT_MAX)).transpose();
-        let before = read(place).map_err(|error: ReachError| error.to_string())?;
+        let rights = place.rights().map_err(|error| error.to_string())?;
+        let before = rights.map(|_| place.read(EDIT_MAX)).transpose();
+        let before = before.map_err(|error| error.to_string())?;
         self.grow(before.as_ref().map_or(0, Vec::len))?;
         let after = before.clone();
-        self.known.push(State { written: path.to_owned(), before, after });
+        let written = path.to_owned();
+        self.known.push(State { written, before, after, rights, moved: None });
         Ok(self.known.len() - 1)
     }
 
@@ -250,7 +273,9 @@ impl States<'_> {
         if self.work.place(path)?.is_linked() {
             return Err(format!("Cannot remove {path}: it is a link to another file."));
         }
-        self.set(path, None)
+        self.set(path, None)?;
+        self.state(path)?.moved = None;
+        Ok(())
     }
 
     fn grow(&mut self, bytes: usize) -> Result<(), String> {
@@ -372,6 +397,36 @@ mod tests {
         assert_eq!(names(&scene), ["b", "deep", "new"]);
         let mode = scene.path("b").metadata().unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o755);
+    }
+
+    #[test]
+    fn what_is_moved_keeps_its_rights_wherever_it_goes() {
+        let scene = Scene::new();
+        let rights = |name: &str| scene.path(name).metadata().unwrap().permissions().mode() & 0o777;
+        for (name, mode, text) in [
+            ("secret", 0o600, "x\n"),
+            ("script", 0o755, "x\n"),
+            ("open", 0o644, "x\n"),
+            ("private", 0o600, "x\n"),
+            ("same", 0o644, "y\n"),
+        ] {
+            scene.put(name, text);
+            std::fs::set_permissions(scene.path(name), std::fs::Permissions::from_mode(mode))
+                .unwrap();
+        }
+        run(
+            &scene,
+            "*** Update File: secret\n*** Move to: open\n@@\n-x\n+y\n\
+             *** Update File: script\n*** Move to: one\n@@\n-x\n+y\n\
+             *** Update File: one\n*** Move to: two\n@@\n-y\n+z\n\
+             *** Add File: script\n+new\n\
+             *** Update File: private\n*** Move to: same\n@@\n-x\n+y",
+        )
+        .unwrap();
+        assert_eq!((rights("open"), rights("two")), (0o600, 0o755));
+        assert_eq!((rights("same"), scene.text("same")), (0o600, "y\n".into()));
+        assert_eq!([scene.text("open"), scene.text("two")], ["y\n", "z\n"]);
+        assert!(!scene.path("secret").exists() && !scene.path("one").exists());
     }
 
     #[test]

@@ -29,7 +29,7 @@ impl EditTool {
     async fn edit(&self, cx: &ToolContext, arguments: &Value) -> Result<ToolOutput, ToolOutput> {
         let path = text(arguments, "path").to_owned();
         let parts = parts(arguments).map_err(|error| ToolOutput::failed(NAME, error))?;
-        let (reach, written) = (reach(cx), path.clone());
+        let (reach, written) = (reach(cx).await, path.clone());
         let (place, id) = blocking(NAME, move || {
             let place = reach.find(&written).map_err(|error| not_editable(&error, &written))?;
             let id = place.id().map_err(|error| not_editable(&error, &written))?;

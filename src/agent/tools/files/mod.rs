@@ -20,8 +20,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::{Tool, ToolContext, ToolOutput};
-use crate::agent::reach::{FileLocks, Reach};
-use crate::config::FileRules;
+use crate::agent::approvals::Lineage;
+use crate::agent::reach::{FileLocks, Reach, shared_folders};
+use crate::config::{ExecSandbox, FileRules};
 use crate::protocol::message::ContentBlock;
 use crate::providers::{PictureSize, picture_fits};
 use crate::sessions::MediaType;
@@ -46,14 +47,13 @@ pub fn picture(data: impl AsRef<str> + Into<String>) -> Option<ContentBlock> {
     fits.then(|| ContentBlock::image(data, kind.mime))
 }
 
-/// The tools for files.
-pub fn tools() -> Vec<Arc<dyn Tool>> {
-    let locks = FileLocks::default();
+/// The tools for files, which take these locks.
+pub fn tools(locks: &FileLocks) -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(read::Read),
         Arc::new(write::Write::new(locks.clone())),
         Arc::new(edit::EditTool::new(locks.clone())),
-        Arc::new(apply_patch::ApplyPatch::new(locks)),
+        Arc::new(apply_patch::ApplyPatch::new(locks.clone())),
     ]
 }
 
@@ -62,9 +62,42 @@ pub(super) fn rules(cx: &ToolContext) -> FileRules {
     FileRules::of(&cx.parts().settings.now(), &cx.agent.tools.files)
 }
 
-/// The files that the agent of a call reaches.
-pub fn reach(cx: &ToolContext) -> Reach {
-    Reach::new(&cx.parts().settings.now(), &cx.agent, rules(cx).is_workspace_only())
+/// The files that the agent of a call reaches: no more than its workspace where commands of
+/// the session are confined, and no program that the allowlist of commands may mean.
+pub async fn reach(cx: &ToolContext) -> Reach {
+    bounds(cx, is_confined(cx).await).await
+}
+
+/// The same for a path that is only read. A confined session reads what its commands do, too:
+/// skills, and what the gateway keeps for models.
+pub async fn reach_to_read(cx: &ToolContext, written: &str) -> Reach {
+    let is_confined = is_confined(cx).await;
+    let reach = bounds(cx, is_confined).await;
+    if !is_confined || rules(cx).is_workspace_only() {
+        return reach;
+    }
+    let settings = cx.parts().settings.now();
+    let mut given = settings.skills.shared_dirs().cloned().chain(shared_folders(&settings));
+    let path = reach.absolute(written).unwrap_or_default();
+    given
+        .find(|folder| path.starts_with(folder))
+        .map_or_else(|| reach.clone(), |it| reach.within(it))
+}
+
+async fn bounds(cx: &ToolContext, is_confined: bool) -> Reach {
+    let parts = cx.parts();
+    let only_workspace = is_confined || rules(cx).is_workspace_only();
+    let reach = Reach::new(&parts.settings.now(), &cx.agent, only_workspace);
+    reach.sparing(parts.approvals.listed().await)
+}
+
+/// Whether commands of the session of a call are confined.
+async fn is_confined(cx: &ToolContext) -> bool {
+    let parts = cx.parts();
+    let line = Lineage::of(&parts.sessions, &cx.key).await;
+    let settings = parts.settings.now();
+    // Nothing is known of a line that cannot be read.
+    line.map_or(true, |line| line.usual(&settings.exec.sandbox) != ExecSandbox::Off)
 }
 
 /// Does what blocks off the async threads. Work that has begun is finished even

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::window::{self, BYTES_MAX, Cut, LINES_MAX, Window, WindowError};
-use super::{PICTURE_MAX, blocking, count, reach, text};
+use super::{PICTURE_MAX, blocking, count, reach_to_read, text};
 use crate::agent::reach::{Place, Reach};
 use crate::agent::tools::{Tool, ToolContext, ToolKind, ToolOutput};
 use crate::protocol::message::ContentBlock;
@@ -87,7 +87,7 @@ impl Tool for Read {
                 limit: count(arguments, "limit"),
                 sees,
             };
-            let reach = reach(cx);
+            let reach = reach_to_read(cx, &ask.path).await;
             blocking("read", move || ask.answer(&reach)).await.unwrap_or_else(|failed| failed)
         })
     }

@@ -24,7 +24,7 @@ impl Write {
     async fn write(&self, cx: &ToolContext, arguments: &Value) -> Result<ToolOutput, ToolOutput> {
         let path = text(arguments, "path").to_owned();
         let content = text(arguments, "content").to_owned();
-        let (reach, written) = (reach(cx), path.clone());
+        let (reach, written) = (reach(cx).await, path.clone());
         let (place, id) = blocking(NAME, move || {
             let place = reach.find_or_make(&written).map_err(|error| error.to_string())?.place;
             let id = place.id().map_err(|error| error.to_string())?;

@@ -30,7 +30,15 @@ fn settings(document: &Value) -> Settings {
 
 fn link(agent: &str, depth: u64) -> Link {
     let model = ModelRef { provider: "mock".into(), model: "m-1".into() };
-    Link { agent: agent.into(), model, depth, limits: Vec::new(), plans: false, is_bound: false }
+    Link {
+        agent: agent.into(),
+        is_main: depth == 0,
+        model,
+        depth,
+        limits: Vec::new(),
+        plans: false,
+        is_bound: false,
+    }
 }
 
 fn of(links: Vec<Link>) -> ToolScope {
@@ -133,6 +141,55 @@ fn a_chain_that_is_too_long_gets_nothing() {
     let plain = settings(&json!({}));
     let links: Vec<_> = (0..=LINE_MAX).map(|_| link("main", 1)).collect();
     assert!(allowed(&plain, &of(links)).is_empty());
+}
+
+#[test]
+fn where_nothing_may_be_written_to_no_tool_changes_files() {
+    let all = ["read", "write", "edit", "apply_patch"];
+    let changing = |settings: &Settings, scope: &ToolScope| {
+        all.into_iter().filter(|name| scope.allows(settings, name)).collect::<Vec<_>>()
+    };
+    let (main, child) = (of(vec![link("main", 0)]), of(vec![link("main", 1), link("main", 0)]));
+    let confined =
+        |sandbox: Value| settings(&json!({"agents": {"defaults": {"sandbox": sandbox}}}));
+    let non_main = confined(json!({"mode": "non-main", "workspaceAccess": "ro"}));
+    assert_eq!(changing(&non_main, &main), all);
+    assert_eq!(changing(&non_main, &child), ["read"]);
+    // Without a word on the workspace nothing is written to it.
+    assert_eq!(changing(&confined(json!({"mode": "all"})), &main), ["read"]);
+    assert_eq!(changing(&confined(json!({"mode": "all", "workspaceAccess": "rw"})), &child), all);
+    // What confines a session confines those that it spawns, whoever their agent is.
+    let one_agent = settings(&json!({"agents": {"list": [
+        {"id": "main", "sandbox": {"mode": "all"}}, {"id": "ops"}]}}));
+    let spawned = of(vec![link("ops", 1), link("main", 0)]);
+    assert_eq!(changing(&one_agent, &spawned), ["read"]);
+    assert_eq!(changing(&one_agent, &of(vec![link("ops", 0)])), all);
+}
+
+#[test]
+fn who_may_write_may_patch_and_an_empty_list_takes_nothing_away() {
+    let main = of(vec![link("main", 0)]);
+    let allows =
+        |tools: Value, name: &str| main.allows(&settings(&json!({ "tools": tools })), name);
+    assert!(allows(json!({"allow": ["write"]}), "apply_patch"));
+    assert!(allows(json!({"profile": "minimal", "alsoAllow": ["write"]}), "apply_patch"));
+    assert!(!allows(json!({"allow": ["edit"]}), "apply_patch"));
+    assert!(!allows(json!({"allow": ["write"], "deny": ["apply_patch"]}), "apply_patch"));
+    assert!(!allows(json!({"allow": ["apply_patch"]}), "write"));
+    for tools in [json!({"allow": []}), json!({"byProvider": {"mock": {"allow": []}}})] {
+        assert!(allows(tools.clone(), "read"), "{tools}");
+    }
+    // What a run is given is another matter: nothing is nothing.
+    assert!(!main.limited(&[vec![]]).allows(&settings(&json!({})), "read"));
+}
+
+#[test]
+fn the_rules_of_the_model_that_answers_hold() {
+    let settings = settings(&json!({"tools": {"byProvider": {"other": {"deny": ["exec"]}}}}));
+    let main = of(vec![link("main", 0)]);
+    assert!(main.allows(&settings, "exec"));
+    let other = ModelRef { provider: "other".into(), model: "m".into() };
+    assert!(!main.answered_by(other).allows(&settings, "exec"));
 }
 
 fn any_patterns() -> impl Strategy<Value = Vec<String>> {

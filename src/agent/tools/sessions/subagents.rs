@@ -119,7 +119,7 @@ async fn tell(cx: &ToolContext, arguments: &Value, said: Said) -> Result<ToolOut
         return Ok(refused("error", "target and message required"));
     };
     let row = cx.runs.find_subagent(&cx.key, target).await?;
-    Ok(match cx.runs.tell_subagent(&row, message, said, (cx.owner(), cx.run.as_deref())).await {
+    Ok(match cx.runs.tell_subagent(&row, message, said, (cx.owner(), cx.run.clone())).await {
         Ok(run_id) => ToolOutput::json(json!({"status": "accepted", "target": target,
             "runId": run_id, "sessionKey": row.child_key,
             "text": "its result comes by itself"})),
