@@ -4,6 +4,7 @@
 //! listens; when it is told to stop, it says so to its clients, lets runs end,
 //! and closes. Must not: read flags or variables; it is given [`Settings`].
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,9 +19,10 @@ use crate::gateway::tls::Tls;
 use crate::gateway::{self, Gateway};
 use crate::providers::MissingModel;
 use crate::registry::{Ask, ConfigState, Reload};
-use crate::sessions::{AgentId, KeyRules};
+use crate::sessions::{AgentId, KeyRules, SessionError, Sessions};
 use crate::support::{Clock, Fingerprint, SystemClock};
 
+mod again;
 mod base;
 mod build;
 mod catalog;
@@ -49,6 +51,7 @@ use phases::Phases;
 use reload::{Control, Reloader};
 use repair::Mode;
 pub use restrictions::{Unenforced, unenforced};
+use start::InUse;
 pub use start::Start;
 use traces::Exporter;
 
@@ -90,12 +93,15 @@ struct Begun {
 }
 
 async fn begin(start: Start, env: &Env, sockets: &mut Sockets) -> Result<Begun, AppError> {
-    let Start { mut settings, repair, refused, dialects, .. } = start;
+    let Start { mut settings, repair, refused, dialects, in_use, .. } = start;
     let mut phases = Phases::begin();
     // The port first: whoever cannot have it should not touch the state.
     let listening = listen::listen(&settings, sockets)?;
     phases.end("address");
-    let tls = listen::tls(&settings, &SystemClock).await?;
+    let tls = match in_use.tls {
+        None => listen::tls(&settings, &SystemClock).await?,
+        tls => tls,
+    };
     phases.end("certificate");
     let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
     followed.map_err(AppError::lost)?;
@@ -103,7 +109,7 @@ async fn begin(start: Start, env: &Env, sockets: &mut Sockets) -> Result<Begun, 
     phases.end("secrets");
     let (hub, (reload, asks)) = (Arc::new(Hub::default()), Reload::new());
     reload.state.set(ConfigState { trouble: refused });
-    let mode = Mode::of(repair)?;
+    let mode = Mode::of(repair, in_use.secrets)?;
     let how = (&mode, dialects, &mut phases);
     let gateway = Box::pin(build::gateway(settings, env, hub, reload, how)).await?;
     Ok(Begun { gateway, listening, tls, asks, phases, _mode: mode })
@@ -121,7 +127,7 @@ pub async fn run(
     signals: &mut Signals,
     on_ready: impl FnOnce(&Start, &Ready),
 ) -> Result<Ended, AppError> {
-    let env = &start.settings.environment(env);
+    let (process, env) = (env, &start.settings.environment(env));
     let began = tokio::time::Instant::now();
     let Signals { stop, restart } = signals;
     let Begun { gateway, listening, tls, asks, mut phases, _mode } = tokio::select! {
@@ -150,7 +156,8 @@ pub async fn run(
     if let Some(tls) = &tls {
         services.tasks.spawn("certificate", Arc::clone(tls).keep_fresh());
     }
-    let mut server = services.tasks.spawn("listener", gateway::serve(listeners, tls, gateway));
+    let serving = gateway::serve(listeners, tls.clone(), gateway);
+    let mut server = services.tasks.spawn("listener", serving);
     on_ready(start, &ready);
     phases.end("services");
     ending::note_ready(began.elapsed());
@@ -158,7 +165,10 @@ pub async fn run(
     restrictions::note(&services.settings.now());
     let ended = tokio::select! {
         () = stop.next() => Ok(Ended::Stopped),
-        () = ending::restart(&services, restart) => Ok(Ended::Restarts),
+        next = Box::pin(again::next(&services, restart, start, process)) => {
+            (start.next, start.seen) = next;
+            Ok(Ended::Restarts)
+        }
         ended = &mut server => Err(AppError::Serve(why_it_ended(ended))),
     };
     tracing::info!("stopping; another signal stops at once");
@@ -172,8 +182,9 @@ pub async fn run(
         exporter.end().await;
     }
     control.end().await;
-    // What was good last, for a restart with a file that is not.
+    // What was good last, for when the next one does not begin.
     start.settings = (*services.settings.now()).clone();
+    start.in_use = InUse { tls, secrets: start.settings.secrets.last_told() };
     ended
 }
 
@@ -221,5 +232,15 @@ pub fn key_rules(settings: &Settings) -> KeyRules {
         global_scope: settings.session.scope == SessionScope::Global,
         dm_scope: settings.session.dm_scope,
         identity_links: settings.session.identity_links.clone(),
+        kept: BTreeSet::new(),
     }
+}
+
+/// The same where sessions are there already.
+async fn key_rules_of(settings: &Settings, sessions: &Sessions) -> Result<KeyRules, SessionError> {
+    let rules = key_rules(settings);
+    let mut agents: Vec<_> =
+        settings.agents.list.iter().map(|agent| AgentId::normalize(&agent.id)).collect();
+    agents.push(rules.default_agent.clone());
+    sessions.with_kept(rules, &agents).await
 }

@@ -1,9 +1,10 @@
-//! What is told once the gateway has begun again.
+//! What is told once the gateway has begun again, or does not.
 //!
 //! Owns: the notes that wait in `restart-sentinel.json`, where OpenClaw keeps its own.
 //! Promises: a note that was left is told by the next gateway that does its work, also after
-//! a stop in between, unless who has left it withdraws it; one that OpenClaw has left is told
-//! as well. Must not: decide when the gateway restarts.
+//! a stop in between, or by this one when the restart is given up, unless who has left it
+//! withdraws it; one that OpenClaw has left is told as well. Must not: decide when the gateway
+//! restarts.
 
 use std::path::{Path, PathBuf};
 
@@ -87,7 +88,7 @@ impl RestartNote {
         }
     }
 
-    /// What is said. `trouble`: why the gateway has begun with the config of before.
+    /// What is said. `trouble`: why the gateway goes on with the config of before.
     fn told(&self, trouble: Option<&str>) -> String {
         let more = self.stats.as_ref();
         let kind = said(Some(&self.kind)).unwrap_or("restart");
@@ -201,10 +202,10 @@ impl RestartNotes {
 }
 
 impl RunsParts {
-    /// Tells of the restart that is over what was to be told of it: in the chat that a note
-    /// names or that of the session that it names, and to that session, which is asked at
-    /// once. `trouble`: why the config is still that of before. What cannot be told now
-    /// waits for the next start.
+    /// Tells of the restart that is over, or given up, what was to be told of it: in the chat
+    /// that a note names or that of the session that it names, and to that session, which is
+    /// asked at once. `trouble`: why the config is still that of before. What cannot be told
+    /// now waits for the next start.
     pub async fn tell_restart(&self, trouble: Option<&str>) {
         let waiting = &self.restart_notes;
         let _turn = waiting.gate.lock().await;

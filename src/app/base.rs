@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::repair::Mode;
-use super::{AppError, catalog, key_rules};
+use super::{AppError, catalog, key_rules, key_rules_of};
 use crate::agent::Models;
 use crate::agent::approvals::{Approvals, ApprovalsParts};
 use crate::bus::{Bus, Hub, LocalBackplane};
@@ -43,12 +43,14 @@ impl Base {
         let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds));
         let (clock, ids): (Arc<dyn Clock>, Arc<dyn Ids>) = (clock, ids);
         let (tasks, keys) = (Tasks::default(), Live::new(key_rules(&settings)));
-        let failover = catalog::models(&settings, env, &clock).await?;
+        let failover = catalog::models_with(&settings, env, &clock, &mode.kept).await?;
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&mode.database(&settings))?);
         failover.credentials().keep_in(Arc::clone(&store), tasks.clone());
         let options = mode.confined(sessions_options(&settings, keys.now()));
         let (kept, now) = (Arc::clone(&store), Arc::clone(&clock));
         let sessions = Sessions::open(options, kept, now, Arc::clone(&ids)).await?;
+        keys.set(key_rules_of(&settings, &sessions).await?);
+        sessions.reconfigure(mode.confined(sessions_options(&settings, keys.now())));
         let bus = Bus::new(LocalBackplane(hub));
         let models = Models::new(failover, keys.clone(), &settings.agents);
         models.tell_missing();
@@ -103,6 +105,7 @@ impl Base {
             clock: Arc::clone(&self.clock),
             ids: Arc::clone(&self.ids),
             outlet: Arc::new(channels.clone()),
+            tasks: self.tasks.clone(),
         };
         Cron::new(parts, &self.env)
     }

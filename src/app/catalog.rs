@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::AppError;
 use crate::agent::Models;
-use crate::config::secrets::resolve;
+use crate::config::secrets::{ResolvedSecrets, resolve};
 use crate::config::{Env, Settings};
 use crate::protocol::message::Usage;
 use crate::providers::credentials::Credentials;
@@ -23,14 +23,31 @@ pub async fn models(
     env: &Env,
     clock: &Arc<dyn Clock>,
 ) -> Result<Arc<Failover>, AppError> {
+    models_with(settings, env, clock, &ResolvedSecrets::default()).await
+}
+
+/// The same, where a secret that is not to be had is taken from `kept`.
+///
+/// # Errors
+/// As there.
+pub(super) async fn models_with(
+    settings: &Settings,
+    env: &Env,
+    clock: &Arc<dyn Clock>,
+    kept: &ResolvedSecrets,
+) -> Result<Arc<Failover>, AppError> {
     let env = &settings.environment(env);
     let lookup = |name: &str| env.get(name);
     let references = settings.models.references().map(|(_, reference)| reference.clone());
-    let (secrets, lost) = resolve(&references.collect(), &settings.secrets, env).await;
-    if let Some((reference, source)) = lost.into_iter().next() {
-        let mut places = settings.models.references();
-        let place = places.find(|(_, known)| **known == reference).map(|(path, _)| path);
-        return Err(AppError::Secret { path: place.unwrap_or_default(), source });
+    let (mut secrets, lost) = resolve(&references.collect(), &settings.secrets, env).await;
+    for (reference, source) in lost {
+        let Some(secret) = kept.get(&reference) else {
+            let mut places = settings.models.references();
+            let place = places.find(|(_, known)| **known == reference).map(|(path, _)| path);
+            return Err(AppError::Secret { path: place.unwrap_or_default(), source });
+        };
+        tracing::warn!(%reference, error = %source, "a secret cannot be had; the last one goes on");
+        secrets.insert(reference, secret.clone());
     }
     let credentials = Arc::new(Credentials::new(settings, env, Arc::clone(clock)));
     let stored = credentials.profiles(&settings.agents.default_id).await;

@@ -1,4 +1,4 @@
-//! The end of a gateway that runs: what brings it, and its good-bye.
+//! The end of a gateway that runs: the signals that bring it, and its good-bye.
 
 use std::time::Duration;
 
@@ -13,8 +13,6 @@ use crate::support::{json, millis, stability};
 
 /// How long runs may go on after the gateway was told to stop.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
-/// How long a restart waits for what runs, as in the original; then it stops it.
-const DEFERRED_MAX: Duration = Duration::from_mins(5);
 /// How long connections may take to be closed.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 /// How long what is being sent to channels may take to its end.
@@ -30,10 +28,13 @@ pub struct Signals {
     pub(super) restart: Signal,
 }
 
-/// SIGINT and SIGTERM, which stop it.
+/// SIGINT and SIGTERM, which stop it, and SIGHUP.
 pub(super) struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
+    /// The end of its terminal, until it was heard: that may be told more than once, and
+    /// only who asks twice is in a hurry.
+    hangup: Option<Signal>,
 }
 
 impl Signals {
@@ -46,8 +47,9 @@ impl Signals {
         let hear = |kind| signal(kind).map_err(AppError::Signals);
         let (interrupt, terminate) =
             (hear(SignalKind::interrupt())?, hear(SignalKind::terminate())?);
+        let hangup = is_hangup_news().then(|| hear(SignalKind::hangup())).transpose()?;
         let restart = hear(SignalKind::user_defined1())?;
-        Ok(Self { stop: StopSignals { interrupt, terminate }, restart })
+        Ok(Self { stop: StopSignals { interrupt, terminate, hangup }, restart })
     }
 
     /// Waits for the next one that stops it.
@@ -64,28 +66,29 @@ impl Signals {
 impl StopSignals {
     /// Waits for the next one.
     pub(super) async fn next(&mut self) {
+        let Self { interrupt, terminate, hangup } = self;
+        let hung_up = async {
+            match hangup {
+                Some(signal) => signal.recv().await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hung_up => *hangup = None,
         }
     }
 }
 
-/// Waits until a restart is wanted, and then until it interrupts nothing.
-pub(super) async fn restart(services: &Services, signal: &mut Signal) {
-    tokio::select! {
-        () = services.restart.asked() => {}
-        _ = signal.recv() => services.restart.ask(),
-    }
-    let is_cut = timeout(DEFERRED_MAX, services.runs.idle()).await.is_err();
-    if is_cut {
-        tracing::warn!("restarting though something runs");
-    }
-    let outcome = if is_cut { "interrupts-work" } else { "idle" };
-    stability::note(
-        "gateway.restart",
-        json!({"outcome": outcome, "uptimeMs": services.uptime_ms()}),
-    );
+/// Whether SIGHUP means anything: `nohup` starts a program that is to hear nothing of it.
+/// Where the system does not say so it is left to it.
+fn is_hangup_news() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    // The first bit stands for signal 1.
+    ignored.is_some_and(|mask| mask & 1 == 0)
 }
 
 /// Notes that the gateway listens, for `diagnostics.stability`.

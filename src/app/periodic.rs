@@ -33,6 +33,15 @@ pub(super) fn start(services: &Arc<Services>) {
     tasks.spawn("restart-note", tell_restart(Arc::clone(services), trouble));
 }
 
+/// Tells of a restart that was given up, unless another one comes, which is told then.
+pub(super) async fn tell_given_up(services: Arc<Services>, trouble: String) {
+    // Who writes the config leaves his note before he says whether he restarts.
+    services.reload.written().await;
+    if services.repair.is_none() && services.restart.promised().is_none() {
+        tell_restart(services, Some(trouble)).await;
+    }
+}
+
 /// Tells of the restart, if this is one that somebody has left a note for.
 async fn tell_restart(services: Arc<Services>, trouble: Option<String>) {
     let trouble = trouble.as_deref().map(without_secrets);
@@ -58,6 +67,7 @@ mod tests {
     use crate::app::build;
     use crate::app::phases::Phases;
     use crate::app::repair::Mode;
+    use crate::config::secrets::ResolvedSecrets;
     use crate::config::{self, Env, MaintenanceMode, Overrides};
     use crate::dialects::Dialects;
     use crate::registry::Reload;
@@ -78,7 +88,8 @@ mod tests {
         let index = json!({"agent:main:stale": {"sessionId": "s-1", "updatedAt": 1}});
         fs::write(folder.join("sessions.json"), index.to_string()).unwrap();
         let (reload, _asks) = Reload::new();
-        let (mode, mut phases) = (Mode::of(None).unwrap(), Phases::begin());
+        let (mode, mut phases) =
+            (Mode::of(None, ResolvedSecrets::default()).unwrap(), Phases::begin());
         let dialects: Dialects = &[];
         let how = (&mode, dialects, &mut phases);
         let building = build::gateway(settings, &env, Arc::default(), reload, how);

@@ -6,6 +6,7 @@ use tempfile::TempDir;
 
 use super::AppError;
 use crate::agent::Runs;
+use crate::config::secrets::ResolvedSecrets;
 use crate::config::{Paths, Settings};
 use crate::registry::Repair;
 use crate::sessions::SessionsOptions;
@@ -18,6 +19,8 @@ pub(super) struct Mode {
     /// read otherwise. What the parts want to keep is kept here, and goes; but for the note
     /// of who has mended the file, which the next gateway tells.
     place: Option<TempDir>,
+    /// What it has of secrets that are not to be had any more.
+    pub kept: ResolvedSecrets,
 }
 
 impl Mode {
@@ -25,9 +28,9 @@ impl Mode {
     ///
     /// # Errors
     /// When there is no room for what only lives as long as the gateway.
-    pub fn of(repair: Option<Repair>) -> Result<Self, AppError> {
+    pub fn of(repair: Option<Repair>, kept: ResolvedSecrets) -> Result<Self, AppError> {
         let place = repair.as_ref().map(|_| TempDir::with_prefix("clawgate-repair-"));
-        Ok(Self { repair, place: place.transpose().map_err(AppError::Place)? })
+        Ok(Self { repair, place: place.transpose().map_err(AppError::Place)?, kept })
     }
 
     /// Where the database is.

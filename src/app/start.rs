@@ -1,13 +1,17 @@
 //! What a gateway begins with.
 
+use std::sync::Arc;
+
 use crate::config::document::ConfigIssue;
+use crate::config::secrets::ResolvedSecrets;
 use crate::config::watch::fingerprint;
 use crate::config::{self, ConfigError, Env, Overrides, Paths, Settings};
 use crate::dialects::{self, Dialects};
+use crate::gateway::tls::Tls;
 use crate::registry::Repair;
 
 /// What a gateway begins with.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Start {
     /// The effective configuration.
     pub settings: Settings,
@@ -21,6 +25,19 @@ pub struct Start {
     pub(super) refused: Option<ConfigIssue>,
     /// What may be spoken beside our own protocol.
     pub dialects: Dialects,
+    /// What it had when it ended.
+    pub(super) in_use: InUse,
+    /// What comes after it, once it begins again.
+    pub(super) next: Option<Box<Self>>,
+}
+
+/// What a gateway goes on with, be it gone where it came from.
+#[derive(Clone, Default)]
+pub(super) struct InUse {
+    /// Its certificate.
+    pub tls: Option<Arc<Tls>>,
+    /// Secrets that its configuration refers to.
+    pub secrets: ResolvedSecrets,
 }
 
 impl Start {
@@ -74,17 +91,21 @@ impl Start {
         }
     }
 
-    /// The configuration as it is now; and this one, which has seen that, for when no
+    /// The configuration as it is now; and what this one has seen of that, for when no
     /// gateway begins with it.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn next(&self, env: &Env) -> Result<(Self, Self), ConfigError> {
+    pub(super) fn next(&self, env: &Env) -> Result<(Self, [u8; 32]), ConfigError> {
         // Before they are read: a change in between is found then. Its own files, which
         // need not be those of the next one.
         let seen = fingerprint(&self.settings.files());
-        let next = Self::load(env, &self.overrides)?;
-        Ok((next, Self { seen, ..self.clone() }))
+        Ok((Self::load(env, &self.overrides)?, seen))
+    }
+
+    /// What comes after it, when it has ended to begin again.
+    pub fn take_next(&mut self) -> Option<Self> {
+        self.next.take().map(|next| *next)
     }
 
     /// This once more, as no gateway begins with what the files say now: `issue`. What it
@@ -96,12 +117,6 @@ impl Start {
         Self { repair, refused: Some(issue), ..self }
     }
 
-    /// The same, which looks at the files afresh.
-    #[must_use]
-    pub fn once_more_afresh(self, issue: ConfigIssue) -> Self {
-        Self { seen: <[u8; 32]>::default(), ..self.once_more(issue) }
-    }
-
     fn new(
         settings: Settings,
         overrides: &Overrides,
@@ -109,7 +124,8 @@ impl Start {
         repair: Option<Repair>,
     ) -> Self {
         let (overrides, dialects) = (overrides.clone(), &dialects::ALL);
-        Self { settings, overrides, seen, repair, refused: None, dialects }
+        let in_use = InUse::default();
+        Self { settings, overrides, seen, repair, refused: None, dialects, in_use, next: None }
     }
 }
 
@@ -131,13 +147,12 @@ mod tests {
         std::fs::write(state.join("more.json"), "{}").unwrap();
         let text = r#"{"gateway": {"auth": {"mode": "none"}}, "$include": "./more.json"}"#;
         std::fs::write(&file, text).unwrap();
-        let (next, before) = begun.next(&env).unwrap();
+        let (next, seen) = begun.next(&env).unwrap();
         assert_ne!(next.settings.files(), begun.settings.files());
-        assert_eq!(before.settings.files(), begun.settings.files());
+        assert_ne!(seen, begun.seen);
+        assert_eq!(seen, fingerprint(&begun.settings.files()));
         let issue = ConfigIssue { path: "gateway.port".into(), message: "taken".into() };
-        let before = before.once_more(issue.clone());
-        assert_eq!(before.seen, fingerprint(&before.settings.files()));
-        assert_eq!(before.refused, Some(issue.clone()));
-        assert_ne!(begun.once_more_afresh(issue).seen, before.seen);
+        let before = Start { seen, ..begun }.once_more(issue.clone());
+        assert_eq!((before.seen, before.refused), (seen, Some(issue)));
     }
 }

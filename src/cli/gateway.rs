@@ -221,7 +221,7 @@ impl Rounds<'_> {
         };
         let ended = Box::pin(app::run(start, env, sockets, signals, on_ready)).await;
         match ended {
-            Ok(Ended::Restarts) => Ok(self.look_again().await),
+            Ok(Ended::Restarts) => Ok(self.go_over()),
             Ok(Ended::Stopped) => Ok(After::End),
             Ok(Ended::StoppedAtOnce) => Ok(After::EndAtOnce),
             Err(error) => {
@@ -231,23 +231,12 @@ impl Rounds<'_> {
         }
     }
 
-    /// The next one has the configuration as it is now; that of before, where no
-    /// gateway would start with it.
-    async fn look_again(&mut self) -> After {
+    /// The next one has the configuration with which it begins again.
+    fn go_over(&mut self) -> After {
         self.signals.take_restart();
-        let now = tokio::select! {
-            now = Box::pin(load(&self.start, self.env)) => now,
-            () = self.signals.stop() => return After::End,
-        };
-        match now {
-            Ok((next, before)) => {
-                trouble::tell("config", None);
-                (self.start, self.before) = (next, Some(before));
-            }
-            Err(issue) => {
-                tell(&issue);
-                self.start = self.start.clone().once_more_afresh(issue);
-            }
+        trouble::tell("config", None);
+        if let Some(next) = self.start.take_next() {
+            self.before = Some(std::mem::replace(&mut self.start, next));
         }
         After::Again
     }
@@ -279,21 +268,6 @@ fn announce(start: &Start, ready: &Ready, lock: &mut InstanceLock) {
     if let Err(error) = output::say(&text) {
         tracing::warn!(%error, "cannot print the start-up text");
     }
-}
-
-/// The configuration as it is now, and `before` for when no gateway begins with it.
-async fn load(before: &Start, env: &Env) -> Result<(Start, Start), ConfigIssue> {
-    let wrong = |message: String| ConfigIssue { path: String::new(), message };
-    let (around, begun) = (env.clone(), before.clone());
-    let loaded = blocking(move || begun.next(&around)).await;
-    let loaded = loaded.map_err(|error| wrong(error.to_string()))?;
-    let (next, before) = loaded.map_err(|error| ConfigIssue::from(&error))?;
-    if next.settings.paths != before.settings.paths {
-        let text = "the state directory is another one; stop and start the gateway for that";
-        return Err(wrong(text.to_owned()));
-    }
-    app::check(&next.settings, env).await.map_err(|error| error.issue())?;
-    Ok((next, before))
 }
 
 /// Says why the configuration is not in use.

@@ -6,13 +6,12 @@
 //! be started in.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
 use super::{Env, Paths, decides_code, hiding, is_variable};
-use crate::support::Secret;
+use crate::support::{Secret, open_file};
 
 /// Far more than the keys of anybody; keeps a wrong file from filling memory.
 const LIMIT: u64 = 1024 * 1024;
@@ -52,7 +51,7 @@ pub fn fault(env: &Env, paths: &Paths) -> Option<String> {
 
 /// The text of the file; an empty one when there is none.
 fn read(path: &Path) -> io::Result<String> {
-    let file = match File::open(path) {
+    let file = match open_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
         opened => opened?,
     };
@@ -220,6 +219,13 @@ mod tests {
         let wrong = beside(&env, &paths).1.unwrap();
         assert!(wrong.starts_with("cannot read ") && wrong.contains(".env: "), "{wrong}");
         fs::remove_dir(paths.dotenv_file()).unwrap();
+        let (here, all) = (rustix::fs::CWD, rustix::fs::Mode::RWXU);
+        rustix::fs::mkfifoat(here, paths.dotenv_file(), all).unwrap();
+        assert!(beside(&env, &paths).1.unwrap().contains(".env: it is no file; its variables"));
+        fs::remove_file(paths.dotenv_file()).unwrap();
+        std::os::unix::fs::symlink("/dev/null", paths.dotenv_file()).unwrap();
+        assert_eq!(beside(&env, &paths).1, None);
+        fs::remove_file(paths.dotenv_file()).unwrap();
         fs::write(paths.dotenv_file(), vec![b'#'; 1024 * 1024 + 1]).unwrap();
         assert!(beside(&env, &paths).1.unwrap().contains("more than 1048576 bytes"));
     }

@@ -1,6 +1,5 @@
 //! From file, environment and flags to settings.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +15,7 @@ use super::{
     hooks, include, logging, mcp, messages, models, nesting, nodes, otel, profiles, push, secrets,
     session, skills, substitute, tools, voice, web, workspace,
 };
+use crate::support::open_file;
 
 /// The sections that are read; the rest is kept as it is.
 const SECTIONS: [&str; 18] = [
@@ -240,7 +240,7 @@ pub fn parse_value(text: &str, path: &Path) -> Result<Value, ConfigError> {
 /// The text of the file, `None` when there is no file.
 pub(super) fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
     let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
-    let file = match File::open(path) {
+    let file = match open_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(unreadable)?,
     };

@@ -7,7 +7,7 @@
 //! what it includes. A write that is refused changes nothing, unless an editor saves in the
 //! moment between: the oldest version may be gone then.
 
-use std::fs;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +17,7 @@ use super::edit::EditError;
 use super::include;
 use crate::store::atomic::{self, Disk, FileError, OnPath, System};
 use crate::store::{WriteLock, WriteLockError};
+use crate::support::open_file;
 
 /// How many earlier versions are kept, beside the newest.
 const OLDER: usize = 4;
@@ -96,10 +97,19 @@ pub(super) fn write_with<E: From<SaveError>>(
 
 /// The text, if there is a file.
 pub(super) fn read(path: &Path) -> Result<Option<String>, SaveError> {
-    match fs::read_to_string(path) {
+    match open_file(path).and_then(text_of) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(SaveError::Read { path: path.to_owned(), source }),
+    }
+}
+
+/// `/dev/null` can be read as well, and must never be replaced.
+fn text_of(file: File) -> io::Result<String> {
+    if file.metadata()?.is_file() {
+        io::read_to_string(file)
+    } else {
+        Err(io::Error::other("it is no file that can be written"))
     }
 }
 
@@ -132,6 +142,7 @@ mod faults;
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
@@ -159,6 +170,16 @@ mod tests {
         for entry in fs::read_dir(home.path()).unwrap() {
             assert_eq!(entry.unwrap().metadata().unwrap().permissions().mode() & 0o777, 0o600);
         }
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_taken_for_one_that_can_be_replaced() {
+        let refused = read(Path::new("/dev/null")).unwrap_err();
+        let is_said = |text: &str| text == "it is no file that can be written";
+        assert!(
+            matches!(&refused, SaveError::Read { source, .. } if is_said(&source.to_string())),
+            "{refused:?}"
+        );
     }
 
     #[test]

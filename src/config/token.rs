@@ -4,13 +4,12 @@
 //! of the system's randomness, and only its owner can read it. Must not: write
 //! the user's config file.
 
-use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
 use super::ConfigError;
 use crate::store::atomic::{OnPath, create_private};
-use crate::support::{Secret, hex};
+use crate::support::{Secret, hex, open_file};
 
 /// 256 bits: beyond guessing, whatever the rate limit.
 const TOKEN_BYTES: usize = 32;
@@ -19,7 +18,7 @@ const READ_LIMIT: u64 = 4096;
 
 /// The token in the file, `None` when there is no file.
 pub(super) fn read(path: &Path) -> Result<Option<Secret>, ConfigError> {
-    let file = match fs::File::open(path) {
+    let file = match open_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.on_path("read", path)?,
     };
@@ -53,6 +52,7 @@ fn random_token() -> Result<Secret, ConfigError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;

@@ -215,6 +215,7 @@ fn owner(services: &Services) -> Arc<Caller> {
         place: None,
         is_webchat: false,
         is_dashboard: false,
+        is_retrying: true,
         key_names: Arc::default(),
     })
 }

@@ -334,6 +334,7 @@ impl Attempt<'_> {
             place: (!is_near).then(|| self.gateway.auth.now().place_of(self.peer)),
             is_webchat: is_webchat(&connect),
             is_dashboard,
+            is_retrying: true,
             key_names,
         };
         Some(Welcome { caller, view, leave })

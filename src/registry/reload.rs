@@ -93,6 +93,8 @@ pub enum Ask {
         /// Where the answer goes.
         answer: oneshot::Sender<Result<Renewed, RenewError>>,
     },
+    /// To tell why a restart was given up, until it would not be any more.
+    GivenUp(ConfigIssue),
 }
 
 /// Somebody writes the file, and will ask to have it taken up. Until this is dropped it is
@@ -159,6 +161,12 @@ impl Reload {
     /// Why they are not in use everywhere.
     pub async fn renew_secrets(&self, caller: Arc<str>) -> Result<Renewed, RenewError> {
         self.ask(|answer| Ask::RenewSecrets { caller, answer }).await
+    }
+
+    /// Has told why a restart was given up.
+    pub async fn give_up(&self, issue: ConfigIssue) {
+        // Who tells it is there as long as the gateway is.
+        let _ = self.asks.send(Ask::GivenUp(issue)).await;
     }
 
     async fn ask<T, E: From<ConfigIssue>>(

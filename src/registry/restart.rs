@@ -48,6 +48,12 @@ impl Restart {
         self.asked.send_replace(true);
     }
 
+    /// Takes it back, for all who have asked or said that they will.
+    pub fn give_up(&self) {
+        *self.due.lock() = None;
+        self.asked.send_replace(false);
+    }
+
     /// Waits until it is asked for.
     pub async fn asked(&self) {
         // The sender is this.
@@ -77,5 +83,8 @@ mod tests {
         restart.ask();
         waiting.await;
         restart.asked().await;
+        restart.give_up();
+        assert_eq!(restart.promised(), None);
+        assert!(futures_util::poll!(Box::pin(restart.asked())).is_pending());
     }
 }

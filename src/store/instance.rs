@@ -3,8 +3,8 @@
 //! Owns: the advisory lock on `clawgate.lock`. Promises: while a lock is held
 //! no second one is given out, and the kernel takes it back from a process that
 //! dies, however it dies. Must not: rely on what the file says to decide who may
-//! run, or who does; pid and address in it are for people and for clients on this
-//! machine.
+//! run, or who does; pid, address and why there is no restart are for people and for
+//! clients on this machine.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -20,8 +20,12 @@ use tokio::time::Instant;
 
 use super::atomic::{FileError, OnPath, create_private_dir};
 
-/// More than any pid and address take.
-const TEXT_LIMIT: u64 = 128;
+/// More than a pid, an address and a reason take.
+const TEXT_LIMIT: u64 = 4096;
+/// Lines of a gateway that runs: pid, address, scheme.
+const LINES: usize = 3;
+/// Characters of a reason that are told; the log has all of it.
+const REASON_MAX: usize = 1000;
 
 /// A gateway that was killed holds the lock until its last write has ended, and whoever
 /// starts the next one at once should not have to try again.
@@ -140,6 +144,31 @@ pub fn running_at(path: &Path) -> Option<Running> {
     Some(Running { address, is_tls })
 }
 
+/// Tells whoever waits for the gateway of a state directory to begin again that it does not,
+/// and why. It stands there until that is published anew.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn refuse_restart(path: &Path, why: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+    let text = read_start(&file).ok_or_else(|| io::Error::other("it cannot be read"))?;
+    let running: String = text.split_inclusive('\n').take(LINES).collect();
+    let line = |sign: char| if sign.is_control() { ' ' } else { sign };
+    let why: String = why.chars().take(REASON_MAX).map(line).collect();
+    // Over what is there, which is cut afterwards: nobody finds no address meanwhile, or a
+    // file that has changed without a reason in it.
+    file.rewind()?;
+    file.write_all(format!("{running}{why}\n").as_bytes())?;
+    let end = file.stream_position()?;
+    file.set_len(end)
+}
+
+/// Why the gateway of a state directory has not begun again, if it was last told to in vain.
+pub fn refusal_at(path: &Path) -> Option<String> {
+    let text = read_start(&File::open(path).ok()?)?;
+    text.lines().nth(LINES).map(str::to_owned)
+}
+
 fn write_anew(file: &mut File, text: &str) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
@@ -179,6 +208,26 @@ mod tests {
         drop(lock);
         assert_eq!(running_at(&path), None);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "");
+    }
+
+    #[test]
+    fn why_there_is_no_restart_is_told_beside_the_address_until_there_is_one() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("clawgate.lock");
+        assert!(refuse_restart(&path, "nobody runs").is_err() && !path.exists());
+        let mut lock = InstanceLock::acquire(&path).unwrap();
+        let running = Running { address: "127.0.0.1:7".parse().unwrap(), is_tls: true };
+        lock.publish(running).unwrap();
+        assert_eq!(refusal_at(&path), None);
+        for (why, told) in [
+            ("ö".repeat(REASON_MAX + 1), "ö".repeat(REASON_MAX)),
+            ("a: no\nb".to_owned(), "a: no b".to_owned()),
+        ] {
+            refuse_restart(&path, &why).unwrap();
+            assert_eq!((refusal_at(&path), running_at(&path)), (Some(told), Some(running)));
+        }
+        lock.publish(running).unwrap();
+        assert_eq!((refusal_at(&path), running_at(&path)), (None, Some(running)));
     }
 
     #[test]

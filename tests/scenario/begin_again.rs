@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::stage::{
-    Api, admin, ask, call, config, deltas, end_of, refusal, scripted, start, text_of, told,
+    Api, admin, ask, call, config, deltas, end_of, refusal, scripted, start, text_of, told, until,
 };
 use crate::support::client::SOON;
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
@@ -106,13 +106,19 @@ async fn a_signal_restarts_it_with_the_config_as_it_is_then() {
     let shown = ask(&mut client, "main", "/config show commands", "run-1").await;
     assert!(text_of(&shown["message"]).contains("\"config\": true"), "{shown}");
 
-    // With one that no gateway starts with it goes on as it was.
+    // For one that no gateway starts with nobody is cut off.
     fs::write(gateway.config_path(), "{\"gateway\": 7}").unwrap();
     signal_restart(&gateway);
-    let mut client = begins_again(&gateway, &client).await;
+    let given_up = "no restart; going on with the config as it was";
+    until("a line of the log", async || gateway.stderr().contains(given_up).then_some(())).await;
     ask(&mut client, "main", "still there?", "run-2").await;
-    assert!(gateway.stderr().contains("going on with the config as it was"));
+    let health = call(&mut client, "health", json!({"probe": true})).await;
+    assert_eq!(health["configIssue"]["path"], "gateway", "{health}");
     fs::write(gateway.config_path(), text).unwrap();
+    call(&mut client, "gateway.restart.request", json!({})).await;
+    let mut client = begins_again(&gateway, &client).await;
+    let health = call(&mut client, "health", json!({"probe": true})).await;
+    assert!(health["configIssue"].is_null(), "{health}");
 }
 
 #[tokio::test]

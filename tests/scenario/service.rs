@@ -271,6 +271,28 @@ async fn a_restart_after_which_the_gateway_has_a_new_certificate_has_succeeded()
 }
 
 #[tokio::test]
+async fn a_restart_that_is_given_up_ends_at_once_with_the_reason() {
+    let gateway = Gateway::start(GatewayOptions::with_config(default_config("127.0.0.1:9"))).await;
+    fake_systemctl(gateway.root());
+    let text = fs::read_to_string(gateway.config_path()).unwrap();
+    let mut config: Value = serde_json::from_str(&text).unwrap();
+    config["tools"] = json!({"allow": 7});
+    fs::write(gateway.config_path(), config.to_string()).unwrap();
+    // The second one is not taken in by what the first was told.
+    for _ in 0..2 {
+        let refused = err(&about(&gateway, &["restart"]).await);
+        let pid = gateway.pid().unwrap();
+        let told = format!("the gateway (pid {pid}) does not begin again: tools.allow: must be");
+        assert!(refused.contains(&told), "{refused}");
+        assert!(refused.ends_with("Put that right, then: clawgate gateway restart\n"), "{refused}");
+    }
+    assert_eq!(gateway.stdout().matches("is ready").count(), 1);
+    fs::write(gateway.config_path(), text).unwrap();
+    let told = out(&about(&gateway, &["restart"]).await);
+    assert!(told.starts_with("Restarted the gateway"), "{told}");
+}
+
+#[tokio::test]
 async fn what_runs_as_the_service_is_left_to_who_runs_services() {
     let stage = Stage::new(Api::OpenAi).await;
     let gateway = &stage.gateway;

@@ -1,12 +1,17 @@
 //! SIGTERM, and good-byes of clients.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
-use crate::stage::{Api, admin, deltas, end_of, lines, row, scripted, start, told};
+use crate::reload::signal;
+use crate::stage::{Api, admin, call, deltas, end_of, lines, row, scripted, start, told};
 use crate::support::client::SOON;
-use crate::support::{SECRET, WsClient};
+use crate::support::{Gateway, GatewayOptions, SECRET, WsClient, default_config};
 
 /// Less than any limit that a stop waits for: runs have ten seconds, sockets
 /// before their `connect` have fifteen.
@@ -107,4 +112,44 @@ async fn a_client_that_says_good_bye_is_answered_whatever_it_speaks() {
         let closed = client.wait_closed(SOON).await.expect("an end");
         assert_eq!(closed.code, 1005, "a close frame, and not a cut");
     }
+}
+
+/// A gateway that a shell has started by this line.
+async fn started_by(line: &str) -> Gateway {
+    let root = TempDir::with_prefix("clawgate-test-").unwrap();
+    let script = root.path().join("start.sh");
+    fs::write(&script, format!("#!/bin/sh\n{line}\n")).unwrap();
+    fs::set_permissions(&script, Permissions::from_mode(0o700)).unwrap();
+    let options = GatewayOptions {
+        through: Some(script),
+        ..GatewayOptions::with_config(default_config("127.0.0.1:9"))
+    };
+    Gateway::start_in(root, options).await.unwrap()
+}
+
+#[tokio::test]
+async fn the_end_of_its_terminal_is_a_stop_like_another() {
+    let mut gateway = started_by("exec env --default-signal=HUP \"$@\"").await;
+    let client = admin(&gateway).await;
+    signal(&gateway, Signal::HUP);
+    let said = client.wait_for(SOON, is_shutdown).await.expect("a shutdown event");
+    assert_eq!(said["payload"]["reason"], "gateway stopping");
+    // A terminal may say it again; nobody is in a hurry.
+    signal(&gateway, Signal::HUP);
+    assert_eq!(client.wait_closed(SOON).await.unwrap().code, 1012);
+    assert_eq!(gateway.wait_exit(SOON).await.expect("an exit").code(), Some(0));
+    assert!(!gateway.stderr().contains("stopped at once"), "{}", gateway.stderr());
+}
+
+#[tokio::test]
+async fn who_starts_it_with_nohup_may_close_the_terminal() {
+    let gateway = started_by("trap '' HUP\nexec \"$@\"").await;
+    let status = fs::read_to_string(format!("/proc/{}/status", gateway.pid().unwrap())).unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    // The first bit stands for signal 1.
+    assert_eq!(u64::from_str_radix(ignored.trim(), 16).unwrap() & 1, 1, "nobody hears of it");
+    let mut client = admin(&gateway).await;
+    signal(&gateway, Signal::HUP);
+    call(&mut client, "health", json!({})).await;
+    assert!(client.closed().is_none() && client.frames().into_iter().all(|it| !is_shutdown(&it)));
 }

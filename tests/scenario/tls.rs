@@ -1,12 +1,14 @@
 //! `wss`: the gateway's own certificate, somebody else's, and a new one.
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use clawgate::support::Fingerprint;
+use rustix::process::Signal;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use serde_json::{Value, json};
@@ -15,6 +17,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::reload::{put, signal};
 use crate::stage::{call, until};
 use crate::support::client::{ALL_SCOPES, SOON, WsClient, standard_connect};
 use crate::support::{Gateway, GatewayOptions, SECRET, default_config, node, program, tls};
@@ -152,7 +155,79 @@ async fn a_renewed_certificate_is_served_and_open_connections_stay() {
         || async { gateway.stderr().contains("the new certificate is of no use").then_some(()) };
     until("a complaint about the certificate", told).await;
     admin(&gateway, &next.cert).await;
-    call(&mut before, "health", json!({})).await;
+    until("the fault", async || {
+        let wrong = health(&mut before).await["services"]["tls"]["error"].take();
+        wrong.as_str()?.contains("there is no certificate in").then_some(())
+    })
+    .await;
+    next.replace(&served);
+    let is_well = json!({"ok": true});
+    until("its end", async || {
+        (health(&mut before).await["services"]["tls"] == is_well).then_some(())
+    })
+    .await;
+}
+
+/// How it is now.
+async fn health(client: &mut WsClient) -> Value {
+    call(client, "health", json!({"probe": true})).await
+}
+
+/// Whether this is wrong with the config now, or nothing is.
+async fn has_fault(client: &mut WsClient, path: Option<&str>) -> Option<()> {
+    (health(client).await["configIssue"]["path"].as_str() == path).then_some(())
+}
+
+#[tokio::test]
+async fn no_restart_is_begun_without_a_certificate_that_can_be_used() {
+    let folder = TempDir::new().unwrap();
+    let served = Pair::write(folder.path(), "served");
+    let gateway = gateway(json!({
+        "enabled": true, "certPath": served.cert, "keyPath": served.key,
+    }))
+    .await;
+    let mut client = admin(&gateway, &served.cert).await;
+    let key = fs::read(&served.key).unwrap();
+    fs::copy(Pair::write(folder.path(), "next").key, &served.key).unwrap();
+    let hash = call(&mut client, "config.get", json!({})).await["hash"].clone();
+    let raw = json!({"gateway": {"bind": "lan"}}).to_string();
+    let refused = client.request("config.patch", json!({"raw": raw, "baseHash": hash})).await;
+    let issue = &refused["error"]["details"]["issues"][0];
+    assert_eq!(issue["path"], "gateway.tls", "{refused}");
+    signal(&gateway, Signal::USR1);
+    until("the fault", async || has_fault(&mut client, Some("gateway.tls")).await).await;
+    fs::write(&served.key, key).unwrap();
+    until("its end", async || has_fault(&mut client, None).await).await;
+    assert!(client.closed().is_none());
+    signal(&gateway, Signal::USR1);
+    assert_eq!(client.wait_closed(SOON).await.unwrap().code, 1012);
+    admin(&gateway, &served.cert).await;
+}
+
+#[tokio::test]
+async fn who_goes_on_has_the_certificate_that_is_gone_by_then() {
+    let folder = TempDir::new().unwrap();
+    let (one, next) = (Pair::write(folder.path(), "one"), Pair::write(folder.path(), "next"));
+    let known = folder.path().join("known.pem");
+    fs::copy(&one.cert, &known).unwrap();
+    let gateway = gateway(json!({"enabled": true, "certPath": one.cert, "keyPath": one.key})).await;
+    let client = admin(&gateway, &known).await;
+    for file in [&one.cert, &one.key] {
+        fs::remove_file(file).unwrap();
+    }
+    // Nobody can listen everywhere while somebody does at one address.
+    let _stranger = TcpListener::bind(("127.0.0.2", gateway.port())).unwrap();
+    let text = fs::read_to_string(gateway.config_path()).unwrap();
+    let mut config: Value = serde_json::from_str(&text).unwrap();
+    config["gateway"]["bind"] = json!("lan");
+    config["gateway"]["tls"]["certPath"] = json!(next.cert);
+    config["gateway"]["tls"]["keyPath"] = json!(next.key);
+    put(&gateway, &config.to_string());
+    assert_eq!(client.wait_closed(SOON).await.unwrap().code, 1012);
+    let is_ready = || gateway.stderr().matches("ready address").count() == 2;
+    until("who goes on", async || is_ready().then_some(())).await;
+    let mut client = admin(&gateway, &known).await;
+    has_fault(&mut client, Some("gateway.port")).await.expect("the fault");
 }
 
 #[tokio::test]

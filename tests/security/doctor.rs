@@ -110,6 +110,25 @@ fn open_files_are_found_and_closed_when_that_is_asked_for() {
 }
 
 #[test]
+fn a_certificate_with_which_no_gateway_starts_is_found() {
+    let home = Home::new();
+    let wrong = home.write("cert.pem", 0o600, "no certificate");
+    let config = |tls: Value| json!({"gateway": {"tls": tls}}).to_string();
+    let tls = json!({"enabled": true, "certPath": wrong, "keyPath": wrong});
+    home.write("openclaw.json", 0o600, &config(tls));
+    let (code, report) = home.run("doctor");
+    let found = finding(&report, "gateway.tls");
+    assert_eq!((code, &found["severity"]), (1, &json!("critical")), "{report:#}");
+    let title = found["title"].as_str().unwrap();
+    assert!(title.contains("there is no certificate in") && title.contains("cert.pem"), "{title}");
+    home.write("openclaw.json", 0o600, &config(json!({"enabled": true})));
+    let (_, report) = home.run("doctor");
+    assert_eq!(finding(&report, "gateway.tls")["severity"], "ok");
+    home.write("openclaw.json", 0o600, "{}");
+    assert!(findings(&home.run("doctor").1, "gateway.tls").is_empty());
+}
+
+#[test]
 fn what_is_broken_is_named_with_the_way_to_mend_it() {
     let home = Home::new();
     home.write("clawgate.sqlite", 0o600, "this is no database, however long it may be");

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::config::Settings;
+use crate::config::{ReloadMode, Settings};
 
 /// Paths that are told; a whole new file has no more to say than its first ones.
 const MAX_PATHS: usize = 20;
@@ -44,7 +44,23 @@ fn compare(path: String, before: &Value, after: &Value, found: &mut Vec<String>)
 /// folder it watches: the keys whose change waits for a restart. The files of the
 /// certificate are read again by themselves.
 pub fn hold_listening(before: &Settings, after: &mut Settings) -> Vec<String> {
+    after.pending = listening(before, after);
     let (old, new) = (&before.gateway, &mut after.gateway);
+    (new.port, new.bind, new.tls) = (old.port, old.bind, old.tls.clone());
+    new.dialects.ports.clone_from(&old.dialects.ports);
+    new.dialects.claude_projects.clone_from(&old.dialects.claude_projects);
+    after.pending.clone()
+}
+
+/// Whether something is otherwise that is only in use once the gateway has begun again.
+pub fn need_restart(before: &Settings, after: &Settings) -> bool {
+    let restarts = after.gateway.reload.mode == ReloadMode::Restart;
+    !listening(before, after).is_empty() || (restarts && !of(before, after).is_empty())
+}
+
+/// The keys of those that wait for a restart which are otherwise.
+fn listening(before: &Settings, after: &Settings) -> Vec<String> {
+    let (old, new) = (&before.gateway, &after.gateway);
     let keys = [
         ("gateway.port", old.port != new.port),
         ("gateway.bind", old.bind != new.bind),
@@ -55,12 +71,8 @@ pub fn hold_listening(before: &Settings, after: &mut Settings) -> Vec<String> {
             old.dialects.claude_projects != new.dialects.claude_projects,
         ),
     ];
-    (new.port, new.bind, new.tls) = (old.port, old.bind, old.tls.clone());
-    new.dialects.ports.clone_from(&old.dialects.ports);
-    new.dialects.claude_projects.clone_from(&old.dialects.claude_projects);
-    let held = keys.into_iter().filter(|(_, differs)| *differs);
-    after.pending = held.map(|(key, _)| key.to_owned()).collect();
-    after.pending.clone()
+    let waiting = keys.into_iter().filter(|(_, differs)| *differs);
+    waiting.map(|(key, _)| key.to_owned()).collect()
 }
 
 #[cfg(test)]

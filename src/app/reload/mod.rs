@@ -24,9 +24,11 @@ use crate::config::watch::{Watch, fingerprint};
 use crate::config::{Env, Overrides, ReloadMode, Settings};
 use crate::gateway::Gateway;
 use crate::registry::{Ask, ConfigState, Services, TakenUp};
+use crate::store::instance::refuse_restart;
 use crate::support::{blocking, trouble};
 use crate::telemetry;
 
+use super::periodic;
 use super::traces::Exporter;
 pub(super) use control::Control;
 use news::News;
@@ -64,6 +66,8 @@ pub(super) struct Reloader {
     again: Option<Duration>,
     /// … and when it does, where the files are watched.
     again_at: Option<Instant>,
+    /// Whether a restart was given up: what is looked at then has to do for one.
+    gave_up: bool,
 }
 
 impl Reloader {
@@ -88,6 +92,7 @@ impl Reloader {
             due: None,
             again: None,
             again_at: None,
+            gave_up: false,
         }
     }
 
@@ -133,7 +138,27 @@ impl Reloader {
                     self.services().restart.ask();
                 }
             }
+            Ask::GivenUp(issue) => self.give_up(issue).await,
         }
+    }
+
+    /// Says why there is no restart, also to whoever waits for it or was to be told of it.
+    async fn give_up(&mut self, issue: ConfigIssue) {
+        let (path, why) = (&issue.path, &issue.message);
+        tracing::error!(path, why, "no restart; going on with the config as it was");
+        self.tell(Some(issue));
+        self.gave_up = true;
+        self.look_again_later(true, true);
+        let services = Arc::clone(self.services());
+        let said = services.reload.state.now().said().unwrap_or_default();
+        let lock = services.settings.now().paths.instance_lock();
+        let why = telemetry::without_secrets(&said).into_owned();
+        let told = blocking(move || refuse_restart(&lock, &why)).await;
+        if let Err(error) = told.unwrap_or_else(|error| Err(std::io::Error::other(error))) {
+            tracing::warn!(%error, "a command that waits for the restart is not told of it");
+        }
+        let telling = periodic::tell_given_up(Arc::clone(&services), said);
+        services.tasks.spawn("restart-note", telling);
     }
 
     /// Whether a gateway would work with this text.
@@ -213,14 +238,20 @@ impl Reloader {
             tracing::error!(path, why, "the config file is not taken up; the last good one stays");
         }
         if taken.is_ok() || !is_known {
-            let state = ConfigState { trouble };
-            trouble::tell("config", state.said());
-            self.services().reload.state.set(state);
-            self.services().health.refresh_soon();
+            self.tell(trouble);
         }
+        self.gave_up &= taken.is_err();
         self.follow().await;
         self.look_again_later(taken.is_err(), is_other);
         taken
+    }
+
+    /// Says what is wrong with the configuration, or that nothing is.
+    fn tell(&self, trouble: Option<ConfigIssue>) {
+        let state = ConfigState { trouble };
+        trouble::tell("config", state.said());
+        self.services().reload.state.set(state);
+        self.services().health.refresh_soon();
     }
 
     /// What stands for these files as they are now.
@@ -236,7 +267,8 @@ impl Reloader {
         let checked = checked.map(|(_, settings)| settings);
         let mut reads = 1;
         loop {
-            let news = News::of_file(self.services(), &self.env, &self.overrides, checked).await;
+            let given = (&self.overrides, self.gave_up);
+            let news = News::of_file(self.services(), &self.env, given, checked).await;
             let files = news.as_ref().map_or_else(|_| self.files(), |it| it.settings.files());
             let after = self.print(files).await;
             if after == print || reads == MOST_READS {
@@ -306,8 +338,11 @@ impl Reloader {
         let services = self.services();
         let (parts, tasks) = (services.runs.parts(), &services.tasks);
         let News { settings, models } = news;
-        let keys = super::key_rules(&settings);
-        services.keys.set(keys);
+        let keys = super::key_rules_of(&settings, &services.sessions).await;
+        services.keys.set(keys.unwrap_or_else(|error| {
+            tracing::error!(%error, "main sessions that began under another key not looked for");
+            super::key_rules(&settings)
+        }));
         services
             .sessions
             .reconfigure(super::base::sessions_options(&settings, services.keys.now()));

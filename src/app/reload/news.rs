@@ -1,5 +1,6 @@
 //! A configuration that is looked at before anything uses it.
 
+use super::changes;
 use crate::agent::Models;
 use crate::app::{AppError, listen};
 use crate::config::document::ConfigIssue;
@@ -32,7 +33,7 @@ impl News {
     ) -> Result<Self, ConfigIssue> {
         let (around, given) = (env.clone(), overrides.clone());
         let settings = blocking(move || config::load_text(&text, &around, &given)).await?;
-        let news = Self::of(settings, services, env, None).await?;
+        let news = Self::of(settings, services, env, (None, false)).await?;
         news.begun_in_vain(services).map_or(Ok(news), |missing| Err(missing.into()))
     }
 
@@ -44,14 +45,14 @@ impl News {
     }
 
     /// That of the file. What programs have told for the text that was `checked` before it
-    /// was written is not asked for again.
+    /// was written is not asked for again; `restarts` when a gateway has to begin with it.
     ///
     /// # Errors
     /// What is wrong with it, also that it is gone.
     pub async fn of_file(
         services: &Services,
         env: &Env,
-        overrides: &Overrides,
+        (overrides, restarts): (&Overrides, bool),
         checked: Option<&Settings>,
     ) -> Result<Self, ConfigIssue> {
         let (around, given) = (env.clone(), overrides.clone());
@@ -62,14 +63,14 @@ impl News {
             let message = format!("{path} is gone; put it back, or restart to go on without it");
             return Err(ConfigIssue { path: String::new(), message });
         }
-        Self::of(settings, services, env, checked).await
+        Self::of(settings, services, env, (checked, restarts)).await
     }
 
     async fn of(
         mut settings: Settings,
         services: &Services,
         env: &Env,
-        checked: Option<&Settings>,
+        (checked, restarts): (Option<&Settings>, bool),
     ) -> Result<Self, ConfigIssue> {
         let before = services.settings.now();
         // So it is for a moment while somebody writes it anew.
@@ -87,25 +88,24 @@ impl News {
                 && !settings.has_other_dotenv(other)
         };
         // Programs that are asked as before are asked again by `secrets.reload`:
-        // whoever keeps these settings and whoever kept those hears the answer.
-        let alike = [Some(&*before), checked].into_iter().flatten().find(asks_alike);
+        // whoever keeps these settings and whoever kept those hears the answer. A gateway
+        // that begins asks them itself.
+        let known = [Some(&*before), checked].into_iter().flatten();
+        let alike = known.filter(|_| !restarts).find(asks_alike);
         if let Some(secrets) = alike.map(|other| other.secrets.clone()) {
             settings.secrets = secrets;
         }
         let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
         followed.map_err(|lost| AppError::lost(lost).issue())?;
         settings.hooks.follow(&settings.secrets, env, &settings.gateway.auth).await;
-        if settings.gateway.tls != before.gateway.tls {
-            listen::check_tls(&settings).await.map_err(|error| ConfigIssue {
-                path: "gateway.tls".into(),
-                message: error.to_string(),
-            })?;
+        let begins_anew = restarts || services.repair.is_some();
+        if begins_anew || changes::need_restart(&before, &settings) {
+            listen::check_tls(&settings).await.map_err(|error| error.issue())?;
         }
         listen::check(&settings, &before).map_err(|error| error.issue())?;
-        let is_repaired = services.repair.is_some();
         let differs = |name: &&str| before.raw.get(name) != settings.raw.get(name);
         let mut models = None;
-        if is_repaired || is_filled_anew || OF_MODELS.iter().any(differs) {
+        if begins_anew || is_filled_anew || OF_MODELS.iter().any(differs) {
             let failover = crate::app::models(&settings, env, &services.clock).await;
             let failover = failover.map_err(|error| error.issue())?;
             models = Some(Models::new(failover, services.keys.clone(), &settings.agents));

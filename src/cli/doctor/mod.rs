@@ -54,6 +54,7 @@ pub fn run(args: &DoctorArgs, env: &Env) -> anyhow::Result<ExitCode> {
     findings.extend(state::directory(&paths));
     findings.extend(check_files(&paths));
     findings.extend(state::running(&paths, loaded.as_ref().ok()));
+    findings.extend(loaded.as_ref().ok().and_then(setup::certificate));
     findings.extend(state::database(&paths));
     findings.extend(state::transcripts(&paths));
     if let Ok(settings) = &loaded {

@@ -13,6 +13,7 @@ use crate::config::document;
 use crate::config::foreign::{self, Foreign};
 use crate::config::secrets::{self, targets};
 use crate::config::{self, ConfigError, Env, Overrides, Paths, Settings};
+use crate::gateway::tls::Tls;
 use crate::providers::{Failover, MissingModel};
 use crate::support::{Clock, SystemClock};
 
@@ -68,6 +69,21 @@ pub fn dotenv(env: &Env, paths: &Paths) -> Option<Finding> {
             "what it was to set is not set by it",
             "correct it: docs/configuration.md, Variables beside the file",
         )
+    })
+}
+
+/// Whether there is a certificate, or one can be made.
+pub fn certificate(settings: &Settings) -> Option<Finding> {
+    let tls = &settings.gateway.tls;
+    tls.enabled.then(|| match Tls::check(tls) {
+        Ok(()) => Finding::ok("gateway.tls", "the gateway has a certificate, or can make one"),
+        Err(error) => Finding::new(
+            "gateway.tls",
+            Severity::Critical,
+            error.to_string(),
+            "the gateway does not start without it",
+            "put right what is named; docs/deploy.md, TLS in the gateway",
+        ),
     })
 }
 

@@ -92,6 +92,17 @@ pub enum ServiceError {
         /// How long was waited.
         seconds: u64,
     },
+    /// It goes on as it was.
+    #[error(
+        "the gateway (pid {pid}) does not begin again: {why}. Put that right, then: \
+         clawgate gateway restart"
+    )]
+    GivenUp {
+        /// Whose process.
+        pid: i32,
+        /// What it says.
+        why: String,
+    },
     /// It has ended in place of beginning again.
     #[error("the gateway (pid {0}) has ended; `clawgate logs` may tell why")]
     Ended(i32),

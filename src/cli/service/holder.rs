@@ -3,7 +3,7 @@
 //! Promises: a signal goes to the process that holds the lock, or to none.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -34,9 +34,9 @@ impl Holder {
         if !is_held(lock) {
             return None;
         }
-        let mut text = String::new();
-        File::open(lock).ok()?.take(PID_MAX).read_to_string(&mut text).ok()?;
-        let pid = text.lines().next()?.trim().parse::<i32>().ok().and_then(Pid::from_raw)?;
+        let mut line = String::new();
+        BufReader::new(File::open(lock).ok()?.take(PID_MAX)).read_line(&mut line).ok()?;
+        let pid = line.trim().parse::<i32>().ok().and_then(Pid::from_raw)?;
         Some(Self { pid, running: running_at(lock) })
     }
 
@@ -66,7 +66,8 @@ pub fn is_held(lock: &Path) -> bool {
     flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
 }
 
-/// When the holder has last said where it listens, which it does each time that it begins.
+/// When the holder has last said where it listens, which it does each time that it begins, or
+/// why it does not begin again.
 pub fn told_at(lock: &Path) -> Option<(i64, i64)> {
     let found = fs::metadata(lock).ok()?;
     Some((found.mtime(), found.mtime_nsec()))
@@ -84,7 +85,7 @@ fn is_among(locks: &str, pid: i32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::instance::InstanceLock;
+    use crate::store::instance::{InstanceLock, refuse_restart};
 
     #[test]
     fn who_holds_the_lock_is_known_and_nobody_when_it_is_free() {
@@ -96,6 +97,8 @@ mod tests {
         assert_eq!(Holder::of(&path), Some(Holder { pid: own, running: None }));
         let running = Running { address: "127.0.0.1:7".parse().unwrap(), is_tls: false };
         lock.publish(running).unwrap();
+        assert_eq!(Holder::of(&path), Some(Holder { pid: own, running: Some(running) }));
+        refuse_restart(&path, &"ö".repeat(40)).unwrap();
         assert_eq!(Holder::of(&path), Some(Holder { pid: own, running: Some(running) }));
         drop(lock);
         std::fs::write(&path, "1\n127.0.0.1:7\nws\n").unwrap();

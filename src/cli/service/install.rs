@@ -224,8 +224,9 @@ fn report(place: &Place, missing: &[String], was_there: bool) -> Report {
         );
         text.push_str(&advice);
     }
-    let service = json!({"label": manager.name(), "name": manager.service(), "file": place.file,
-        "stateDir": place.paths.state_dir, "log": manager.log(&place.home),
+    let service = json!({"label": manager.name(), "name": manager.service(),
+        "file": place.file.to_string_lossy(),
+        "stateDir": place.paths.state_dir.to_string_lossy(), "log": manager.log(&place.home),
         "missingVariables": missing});
     Report { was_there, text, service }
 }

@@ -14,7 +14,7 @@ use super::place::{Installed, Place};
 use super::{Done, ServiceError};
 use crate::cli::client::{Client, ClientError, Target};
 use crate::cli::{Screen, Surroundings};
-use crate::store::instance::Running;
+use crate::store::instance::{Running, refusal_at};
 use crate::support::json;
 
 /// A gateway that is told to stop lets runs end for 10 s, and may be held up some seconds
@@ -122,7 +122,8 @@ pub async fn restart(around: &Surroundings, screen: &mut Screen) -> Result<Done,
     }
 }
 
-/// Sends the signal, and waits until the gateway says anew where it listens.
+/// Sends the signal, and waits until the gateway says anew where it listens, or why it does
+/// not begin again.
 async fn again(lock: &Path, holder: Holder) -> Result<Running, ServiceError> {
     let pid = holder.number();
     let before = told_at(lock);
@@ -134,7 +135,8 @@ async fn again(lock: &Path, holder: Holder) -> Result<Running, ServiceError> {
     if !until(RESTART_LIMIT, || now().is_some() || !is_held(lock)).await {
         return Err(ServiceError::NotBegun { pid, seconds: RESTART_LIMIT.as_secs() });
     }
-    now().ok_or(ServiceError::Ended(pid))
+    let running = now().ok_or(ServiceError::Ended(pid))?;
+    refusal_at(lock).map_or(Ok(running), |why| Err(ServiceError::GivenUp { pid, why }))
 }
 
 /// Waits until the gateway answers, be it that it lets nobody in, or by a certificate that
@@ -177,7 +179,8 @@ fn of_service(result: &'static str, done: &str, place: &Place) -> Done {
         if result == "stopped" { "" } else { "Look how it is: clawgate gateway status\n" }
     );
     let mut done = Done::new(result, text);
-    let service = json!({"label": manager.name(), "name": manager.service(), "file": place.file});
+    let service = json!({"label": manager.name(), "name": manager.service(),
+        "file": place.file.to_string_lossy()});
     done.more.insert("service".into(), service);
     done
 }

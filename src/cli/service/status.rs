@@ -38,9 +38,10 @@ pub async fn run(
     let place = Place::of(&around.env).map_err(|error| CliError::Usage(error.to_string()))?;
     let target = args.connect.target(around)?;
     let probe = if args.no_probe { Value::Null } else { probe(&target, &args.connect).await };
+    let config = &place.paths.config_path;
     let report = json!({
         "service": service(&place),
-        "config": {"path": place.paths.config_path, "exists": place.paths.config_path.exists()},
+        "config": {"path": config.to_string_lossy(), "exists": config.exists()},
         "logs": {"file": log(&place, around)},
         "gateway": gateway(&place),
         "rpc": probe,
@@ -69,11 +70,13 @@ async fn probe(target: &Target, connect: &ConnectArgs) -> Value {
 fn service(place: &Place) -> Value {
     let manager = place.manager;
     let mut service = json!({"label": manager.name(), "name": manager.service(),
-        "file": place.file, "installed": false, "loaded": false});
+        "file": place.file.to_string_lossy(), "installed": false, "loaded": false});
     match place.installed() {
         Err(error) => service["error"] = json!(error.to_string()),
         Ok(Installed::No) => {}
-        Ok(Installed::Another(state_dir)) => service["ofStateDir"] = json!(state_dir),
+        Ok(Installed::Another(state_dir)) => {
+            service["ofStateDir"] = json!(state_dir.to_string_lossy());
+        }
         Ok(Installed::Yes(_)) => {
             let Seen { enabled, state, pid, trouble } = manager.look();
             service["installed"] = json!(true);
@@ -89,12 +92,12 @@ fn service(place: &Place) -> Value {
 
 fn gateway(place: &Place) -> Value {
     let Some(holder) = Holder::of(&place.paths.instance_lock()) else {
-        return json!({"running": false, "stateDir": place.paths.state_dir});
+        return json!({"running": false, "stateDir": place.paths.state_dir.to_string_lossy()});
     };
     let running = holder.running;
     json!({
         "running": running.is_some(),
-        "stateDir": place.paths.state_dir,
+        "stateDir": place.paths.state_dir.to_string_lossy(),
         "pid": holder.number(),
         "address": running.map(|running| running.address.to_string()),
         "port": running.map(|running| running.address.port()),
@@ -107,7 +110,8 @@ fn log(place: &Place, around: &Surroundings) -> Value {
     let looking = Overrides { read_only: true, ..Overrides::default() };
     let Ok(settings) = config::load(&around.env, &looking) else { return Value::Null };
     let now = SystemClock.now_ms();
-    json!(LogPlace::last_used(&settings.logging, &place.paths.state_dir, now).current(now))
+    let file = LogPlace::last_used(&settings.logging, &place.paths.state_dir, now).current(now);
+    json!(file.to_string_lossy())
 }
 
 fn text(report: &Value, url: &str) -> String {

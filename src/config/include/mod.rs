@@ -7,13 +7,13 @@
 
 mod keep;
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
 use super::{ConfigError, nesting, parse, parse_value};
+use crate::support::open_file;
 pub(super) use keep::{Lost, kept};
 
 /// The key.
@@ -225,10 +225,7 @@ impl Reader {
     fn text(&mut self, path: &Path, name: &str, at: &Place<'_>) -> Result<String, ConfigError> {
         let unreadable =
             |error: std::io::Error| at.wrong(&format!("cannot read {name:?}: {error}"));
-        let file = File::open(path).map_err(unreadable)?;
-        if !file.metadata().map_err(unreadable)?.is_file() {
-            return Err(at.wrong(&format!("{name:?} is no file")));
-        }
+        let file = open_file(path).map_err(unreadable)?;
         let mut text = String::new();
         file.take(self.room + 1).read_to_string(&mut text).map_err(unreadable)?;
         let length = text.len() as u64;

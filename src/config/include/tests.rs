@@ -105,10 +105,13 @@ fn what_is_wrong_with_an_include_is_told_with_its_path() {
         ("openclaw.json", r#"{"$include": "self.json"}"#),
         ("folder/x", ""),
     ]);
+    let pipe = home.file().with_file_name("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
     for (text, start) in [
         ("{p: {$include: 'one.json'}}", "p.x.y.$include: \"one.json\" includes itself"),
         ("{p: {$include: 'gone.json'}}", "p.$include: cannot read \"gone.json\""),
-        ("{p: {$include: 'folder'}}", "p.$include: \"folder\" is no file"),
+        ("{p: {$include: 'folder'}}", "p.$include: cannot read \"folder\": it is no file"),
+        ("{p: {$include: 'pipe'}}", "p.$include: cannot read \"pipe\": it is no file"),
         ("{p: {$include: 5}}", "p.$include: must be the path of a file"),
         ("{p: {$include: []}}", "p.$include: must be the path of a file"),
         ("{p: {$include: ['list.json', 1]}}", "p.$include: must be the path of a file"),

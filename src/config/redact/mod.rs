@@ -20,8 +20,14 @@ pub const REDACTED: &str = "__OPENCLAW_REDACTED__";
 /// A member with one of these and nothing else around it is a reference.
 const REFERENCE: [&str; 3] = ["source", "provider", "id"];
 
+/// Words that are secrets by themselves, and nothing as parts of others (`spinning`).
+const WORDS: [&str; 4] = ["passwd", "credential", "credentials", "pin"];
+
 /// Whether a value with this name is a secret.
 pub fn is_secret(name: &str) -> bool {
+    if words(name).any(|word| WORDS.iter().any(|known| word.eq_ignore_ascii_case(known))) {
+        return true;
+    }
     let name: String =
         name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
     // The section, and what only speaks of secrets.
@@ -33,6 +39,25 @@ pub fn is_secret(name: &str) -> bool {
         .any(|part| name.contains(part))
         || name.ends_with("token")
         || name.ends_with("tokenvalue")
+}
+
+/// The words of a name, be it written `userPin`, `USER_PIN` or `user-pin`.
+fn words(name: &str) -> impl Iterator<Item = &str> {
+    let mut rest = name;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start_matches(|letter: char| !letter.is_ascii_alphanumeric());
+        let letters = rest.bytes().zip(rest.bytes().skip(1)).zip(rest.bytes().skip(2).chain([0]));
+        let mut ends = letters.map(|((letter, next), after)| {
+            let is_end = !letter.is_ascii_uppercase() && next.is_ascii_uppercase();
+            // The last capital of several begins what follows.
+            let is_last = letter.is_ascii_uppercase() && next.is_ascii_uppercase();
+            !next.is_ascii_alphanumeric() || is_end || (is_last && after.is_ascii_lowercase())
+        });
+        let end = ends.position(|is_end| is_end).map_or(rest.len(), |last| last + 1);
+        let (word, behind) = rest.split_at_checked(end)?;
+        rest = behind;
+        (!word.is_empty()).then_some(word)
+    })
 }
 
 /// The whole config without its secrets. A reference, or the name of a variable,
@@ -179,12 +204,13 @@ fn hidden(path: &[Step], value: &Value) -> Option<Value> {
 }
 
 /// What a place is for. What stands in an `env` that is not read here, such as that
-/// of a container, is as secret as in one that is.
+/// of a container, is as secret as in one that is, and so are headers wherever they stand.
 fn kind_at(path: &[Step]) -> Option<SlotKind> {
     let known = slots::slot_at(path).map(|slot| slot.kind);
     let is_in_env = matches!(path, [.., Step::Key(above), Step::Key(_)] if above == "env");
     let is_read = || keys::find(path).is_some_and(|found| found.kind != Kind::Any);
-    known.or_else(|| (is_in_env && !is_read()).then_some(SlotKind::Text))
+    known
+        .or_else(|| (is_below_headers(path) || (is_in_env && !is_read())).then_some(SlotKind::Text))
 }
 
 /// A list of arguments, one of which is the value of the flag before it.
@@ -219,6 +245,12 @@ fn is_secret_flag(item: &Value) -> bool {
         .is_some_and(|name| !name.contains('=') && is_secret(name) && !is_switch(name))
 }
 
+/// Whether this is a header, or a part of one.
+fn is_below_headers(path: &[Step]) -> bool {
+    let above = path.split_last().map(|(_, above)| above).unwrap_or_default();
+    above.iter().any(|step| matches!(step, Step::Key(name) if name == "headers"))
+}
+
 /// Whether a name on the way is that of a secret.
 fn is_below_secret(path: &[Step]) -> bool {
     path.iter().any(|step| matches!(step, Step::Key(name) if is_secret(name)))
@@ -244,7 +276,8 @@ mod tests {
             "models": {"providers": {"a": {"apiKey": "k", "headers": {"X-Team": "x"},
                 "request": {"tls": {"ca": "c", "key": "k"},
                     "proxy": {"mode": "explicit-proxy", "url": "http://me:pw@proxy:1/"}},
-                "models": [{"maxTokens": 8, "id": "m"}]}}},
+                "models": [{"maxTokens": 8, "id": "m",
+                    "headers": {"X-Team": "x", "X-More": ["y", 5], "X-Own": "${OWN}"}}]}}},
             "channels": {"telegram": {"botToken": 5, "webhookSecret": ["a", "b"]}},
             "mcp": {"servers": {"m": {"url": "https://h/s/key", "env": {"PORT": 1, "OFF": ""},
                 "args": ["--api-key", "k", "--quiet", "--token=t", "x"]},
@@ -253,7 +286,8 @@ mod tests {
                     "Accept: text/plain", "X-Api-Key: ${KEY}"]}}},
             "env": {"OPENAI_API_KEY": "k", "vars": {"A": "k"}, "shellEnv": {"timeoutMs": 1}},
             "secrets": {"providers": {"f": {"source": "file", "path": "/p"},
-                "env": {"source": "env"}, "x": {"source": "exec", "env": {"VAULT": "k"}}},
+                "env": {"source": "env"}, "x": {"source": "exec", "env": {"VAULT": "k"},
+                "args": ["--pin", "1", "--db-passwd=p", "--spinning", "s", "--no-pin", "n"]}},
                 "defaults": {"env": "env"}},
             "agents": {"defaults": {"sandbox": {"mode": "all", "docker": {"env": {"A": "k"}}}},
                 "list": [{"id": "a", "sandbox": {"docker": {"env": {"A": "k", "B": "${B}"}}}}]},
@@ -269,7 +303,8 @@ mod tests {
                 "request": {"tls": {"ca": "c", "key": hidden},
                     "proxy": {"mode": "explicit-proxy",
                         "url": format!("http://me:{REDACTED}@proxy:1/")}},
-                "models": [{"maxTokens": 8, "id": "m"}]}}},
+                "models": [{"maxTokens": 8, "id": "m", "headers": {"X-Team": hidden,
+                    "X-More": [hidden, hidden], "X-Own": "${OWN}"}}]}}},
             "channels": {"telegram": {"botToken": hidden, "webhookSecret": [hidden, hidden]}},
             "mcp": {"servers": {"m": {"url": hidden, "env": {"PORT": hidden, "OFF": ""},
                 "args": ["--api-key", hidden, "--quiet", format!("--token={REDACTED}"), "x"]},
@@ -279,7 +314,9 @@ mod tests {
                     format!("Cookie: {REDACTED}"), "Accept: text/plain", "X-Api-Key: ${KEY}"]}}},
             "env": {"OPENAI_API_KEY": hidden, "vars": {"A": hidden}, "shellEnv": {"timeoutMs": 1}},
             "secrets": {"providers": {"f": {"source": "file", "path": "/p"},
-                "env": {"source": "env"}, "x": {"source": "exec", "env": {"VAULT": hidden}}},
+                "env": {"source": "env"}, "x": {"source": "exec", "env": {"VAULT": hidden},
+                "args": ["--pin", hidden, format!("--db-passwd={REDACTED}"), "--spinning", "s",
+                    "--no-pin", "n"]}},
                 "defaults": {"env": "env"}},
             "agents": {"defaults": {"sandbox": {"mode": "all", "docker": {"env": {"A": hidden}}}},
                 "list": [{"id": "a", "sandbox": {"docker": {"env": {"A": hidden, "B": "${B}"}}}}]},
@@ -289,6 +326,16 @@ mod tests {
             "skills": {"entries": {"gh": {"apiKey": {"source": "env", "id": "GH"}, "env": {"A": hidden}}}},
         });
         assert_eq!(redacted(&config), shown);
+    }
+
+    #[test]
+    fn a_short_word_is_the_name_of_a_secret_only_as_a_whole() {
+        for name in ["pin", "userPin", "USER_PIN", "DBPin", "pin-code", "dbPasswd", "credential"] {
+            assert!(is_secret(name), "{name}");
+        }
+        for name in ["pinned", "spinning", "Spin", "pinning-rate", "shipIn", "passwds", "", "é"] {
+            assert!(!is_secret(name), "{name}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::super::schema::Node;
 use super::super::{ConfigError, Paths};
 use super::reference::is_provider;
-use super::{SecretCache, SecretSource};
+use super::{ResolvedSecrets, SecretCache, SecretSource};
 
 /// As in OpenClaw: a secret is a local file or a quick program.
 const TIMEOUT_MS: u64 = 5000;
@@ -103,6 +103,11 @@ impl SecretProvider {
 }
 
 impl SecretsConfig {
+    /// What was found last of what it leads to.
+    pub fn last_told(&self) -> ResolvedSecrets {
+        self.told.last()
+    }
+
     /// All that are configured.
     pub fn providers(&self) -> impl Iterator<Item = &SecretProvider> {
         self.providers.values()

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use super::super::redact::REDACTED;
 use super::ResolvedSecrets;
 use crate::support::Secret;
 
@@ -126,6 +127,19 @@ pub enum SecretInput {
 }
 
 impl SecretInput {
+    /// A text of the file.
+    ///
+    /// # Errors
+    /// What is wrong with one that is shown in the place of a secret: everybody knows it.
+    pub fn written(text: &str) -> Result<Self, &'static str> {
+        if text.contains(REDACTED) {
+            return Err(
+                "has the placeholder that is shown instead of a secret; write the secret itself",
+            );
+        }
+        Ok(Self::Text(Secret::new(text)))
+    }
+
     /// The reference, if it is one.
     pub const fn reference(&self) -> Option<&SecretRef> {
         match self {
@@ -160,7 +174,7 @@ impl<'de> de::Visitor<'de> for InputVisitor {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<SecretInput, E> {
-        Ok(SecretInput::Text(Secret::new(text)))
+        SecretInput::written(text).map_err(E::custom)
     }
 
     fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<SecretInput, A::Error> {
@@ -226,6 +240,7 @@ mod tests {
             (json!({"source": "web", "id": "A"}), "unknown variant `web`"),
             (json!({"source": "env"}), "missing field `id`"),
             (json!(5), "a string or {source, provider, id}"),
+            (json!(format!("Bearer {REDACTED}")), "has the placeholder"),
         ] {
             let error = read(written.clone()).unwrap_err();
             assert!(error.contains(why), "{written}: {error}");

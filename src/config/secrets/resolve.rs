@@ -115,8 +115,13 @@ impl ResolvedSecrets {
         self.0.get(reference)
     }
 
-    pub(super) fn insert(&mut self, reference: SecretRef, secret: Secret) {
+    /// Adds one.
+    pub fn insert(&mut self, reference: SecretRef, secret: Secret) {
         self.0.insert(reference, secret);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&SecretRef, &Secret)> {
@@ -133,9 +138,9 @@ pub async fn resolve(
     env: &Env,
 ) -> (ResolvedSecrets, Lost) {
     let mut wanted = references.clone();
-    let known = config.told.take_known(&mut wanted);
+    let (known, reloads) = config.told.take_known(&mut wanted);
     let (mut found, lost) = resolve_now(&wanted, config, env).await;
-    config.told.learn(&found);
+    config.told.learn(&found, reloads);
     found.0.extend(known.0);
     (found, lost)
 }

@@ -12,11 +12,12 @@ mod places;
 #[cfg(not(target_os = "linux"))]
 mod poll;
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
+
+use crate::support::open_file;
 
 #[cfg(target_os = "linux")]
 pub use inotify::Watch;
@@ -31,7 +32,7 @@ pub fn fingerprint(files: &[PathBuf]) -> [u8; 32] {
     let mut digest = Sha256::new();
     for file in files {
         let mut text = Vec::new();
-        let read = File::open(file).and_then(|file| file.take(FILE_LIMIT).read_to_end(&mut text));
+        let read = open_file(file).and_then(|file| file.take(FILE_LIMIT).read_to_end(&mut text));
         // Each part says how long it is, so that none passes for another one.
         match read {
             Ok(length) => digest.update(format!("file {length}\n")),

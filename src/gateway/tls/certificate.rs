@@ -1,8 +1,7 @@
 //! Certificates and keys in files.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use rustls::sign::{CertifiedKey, SingleCertAndKey};
 
 use crate::config::TlsSettings;
 use crate::store::atomic::FileError;
-use crate::support::Fingerprint;
+use crate::support::{Fingerprint, open_file};
 
 /// A chain and its key take a few KiB; this is the wrong file.
 const MAX_FILE: u64 = 1024 * 1024;
@@ -120,15 +119,8 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, TlsError> {
     let wrong = |source| TlsError::Read { path: path.to_owned(), source };
     let mut bytes = Vec::new();
-    open(path).and_then(|file| file.take(MAX_FILE).read_to_end(&mut bytes)).map_err(wrong)?;
+    open_file(path).and_then(|file| file.take(MAX_FILE).read_to_end(&mut bytes)).map_err(wrong)?;
     Ok(bytes)
-}
-
-/// Opens a file without waiting, should it be a pipe, and nothing else.
-fn open(path: &Path) -> io::Result<File> {
-    let flags = rustix::fs::OFlags::NONBLOCK.bits();
-    let file = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no file")) }
 }
 
 /// Tells one state of a file from another without reading it. A link that

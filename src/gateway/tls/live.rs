@@ -8,13 +8,15 @@ use tokio::net::TcpStream;
 use tokio_rustls::{Accept, TlsAcceptor};
 
 use crate::config::TlsSettings;
-use crate::support::{Fingerprint, blocking};
+use crate::support::{Fingerprint, blocking, trouble};
 
 use super::certificate::{Mark, Served, read};
 use super::{TlsError, self_signed};
 
 /// How often the files are looked at. Looking costs three system calls.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
+/// Its name on the board of troubles.
+const PART: &str = "tls";
 
 /// TLS for new connections. Those that are open keep what they began with.
 pub struct Tls {
@@ -55,10 +57,11 @@ impl Tls {
         TlsAcceptor::from(Arc::clone(&self.served.load().config)).accept(tcp)
     }
 
-    /// Takes up new files as they come, for ever. Files that cannot be used are
-    /// told of once, and what is in use stays.
+    /// Takes up new files as they come, for ever. What is wrong with files that cannot be
+    /// used is told once, and they are read again at each look; what is in use stays.
     pub async fn keep_fresh(self: Arc<Self>) {
-        let mut seen = self.seen.clone();
+        trouble::tell(PART, None);
+        let mut seen = Seen { mark: self.seen.clone(), wrong: None };
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
             let (tls, before) = (Arc::clone(&self), seen.clone());
@@ -67,22 +70,84 @@ impl Tls {
         }
     }
 
-    /// Reads the files if they are others than before; blocks.
-    fn look(&self, before: Mark) -> Mark {
+    /// Reads the files if they are others than before, or were of no use; blocks.
+    fn look(&self, before: Seen) -> Seen {
         // First the mark: what changes while it is read is read again.
-        let now = Mark::of(&self.settings);
-        if now == before {
+        let mark = Mark::of(&self.settings);
+        if mark == before.mark && before.wrong.is_none() {
             return before;
         }
-        match read(&self.settings) {
+        let wrong = match read(&self.settings) {
             Ok(served) => {
                 tracing::info!(fingerprint = %served.fingerprint, "new certificate in use");
                 self.served.store(Arc::new(served));
+                None
             }
-            Err(error) => {
-                tracing::warn!(%error, "the new certificate is of no use; the one before stays");
-            }
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(error) = wrong.as_ref().filter(|_| wrong != before.wrong) {
+            tracing::warn!(%error, "the new certificate is of no use; the one before stays");
         }
-        now
+        trouble::tell(PART, wrong.clone());
+        Seen { mark, wrong }
+    }
+}
+
+/// What was seen of the files the last time.
+#[derive(Clone)]
+struct Seen {
+    mark: Mark,
+    /// Why they were of no use; that need not be in the files.
+    wrong: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::path::Path;
+    use std::time::SystemTime;
+
+    use super::*;
+
+    fn put(folder: &Path) -> (TlsSettings, Fingerprint) {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let settings = TlsSettings {
+            enabled: true,
+            auto_generate: false,
+            cert_path: folder.join("cert.pem"),
+            key_path: folder.join("key.pem"),
+            ca_path: None,
+        };
+        fs::write(&settings.cert_path, made.cert.pem()).unwrap();
+        fs::write(&settings.key_path, made.signing_key.serialize_pem()).unwrap();
+        (settings, Fingerprint::of(made.cert.der()))
+    }
+
+    /// Writes a file that looks the same each time.
+    fn write(path: &Path, bytes: &[u8]) {
+        fs::write(path, bytes).unwrap();
+        let file = File::options().write(true).open(path).unwrap();
+        file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    }
+
+    #[test]
+    fn files_that_could_not_be_used_are_read_again_though_they_look_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let (settings, first) = put(folder.path());
+        let tls = Tls::load(settings.clone(), 0).unwrap();
+        let (_, second) = put(folder.path());
+        let key = fs::read(&settings.key_path).unwrap();
+        write(&settings.key_path, &vec![b'x'; key.len()]);
+        let seen = tls.look(Seen { mark: tls.seen.clone(), wrong: None });
+        let wrong = seen.wrong.as_deref().unwrap();
+        assert!(wrong.contains("no private key") && trouble::of(PART).unwrap().error == wrong);
+        assert_eq!(tls.fingerprint(), first);
+
+        // As when only the right to read it was missing.
+        write(&settings.key_path, &key);
+        assert!(Mark::of(&settings) == seen.mark);
+        assert_eq!(tls.look(seen).wrong, None);
+        assert_eq!(tls.fingerprint(), second);
+        assert_eq!(trouble::of(PART), None);
     }
 }

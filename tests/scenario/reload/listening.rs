@@ -1,14 +1,15 @@
 //! Where the gateway listens changes, or cannot change.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::json;
 
 use super::{config, edit, has_fault, logged, patch, signal};
-use crate::stage::{Api, admin, scripted, until};
+use crate::stage::{Api, admin, ask, scripted, until};
 use crate::support::Gateway;
 
 /// A port of somebody else.
@@ -64,22 +65,21 @@ async fn an_address_that_is_not_to_be_had_is_not_written_and_by_hand_changes_not
 }
 
 #[tokio::test]
-async fn a_restart_for_an_address_that_is_not_to_be_had_goes_on_at_the_one_before() {
+async fn a_restart_for_an_address_that_is_not_to_be_had_cuts_nobody_off() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let (_stranger, taken) = stranger();
     edit(&gateway, |config| config["gateway"]["dialects"] = json!({"ports": [taken]}));
     has_fault(&gateway, Some("gateway.dialects.ports")).await;
     let client = admin(&gateway).await;
     signal(&gateway, Signal::USR1);
-    assert_eq!(client.wait_closed(super::LIMIT).await.unwrap().code, 1012);
-    is_ready_again(&gateway, 2).await;
-    logged(&gateway, "going on with the config as it was").await;
+    logged(&gateway, "no restart; going on with the config as it was").await;
     let health = has_fault(&gateway, Some("gateway.dialects.ports")).await;
     let message = health["configIssue"]["message"].as_str().unwrap();
     assert!(message.contains(&format!("127.0.0.1:{taken}")), "{message}");
     // What mends it is taken up as ever.
     edit(&gateway, |config| config["gateway"]["dialects"] = json!({}));
     has_fault(&gateway, None).await;
+    assert!(client.closed().is_none());
 }
 
 #[tokio::test]
@@ -105,4 +105,31 @@ async fn what_a_restart_has_failed_with_is_not_tried_again_though_it_includes_ot
     edit(&gateway, |config| config["gateway"]["bind"] = json!("loopback"));
     is_ready_again(&gateway, 3).await;
     has_fault(&gateway, None).await;
+}
+
+#[tokio::test]
+async fn who_goes_on_has_the_secrets_that_are_gone_by_then() {
+    let (gateway, mock) = scripted(Api::OpenAi).await;
+    let keys = gateway.root().join("secrets.json");
+    fs::write(&keys, r#"{"mock": "key-of-before"}"#).unwrap();
+    fs::set_permissions(&keys, Permissions::from_mode(0o600)).unwrap();
+    edit(&gateway, |config| {
+        config["secrets"] = json!({"providers": {"keys": {"source": "file", "path": keys}}});
+        config["models"]["providers"]["mock"]["apiKey"] =
+            json!({"source": "file", "provider": "keys", "id": "/mock"});
+        config["session"] = json!({"mainKey": "chief"});
+    });
+    let mut client = admin(&gateway).await;
+    super::until(&mut client, "agents.list", |told| told["mainKey"] == "chief").await;
+    fs::remove_file(&keys).unwrap();
+    let _stranger = TcpListener::bind(("127.0.0.2", gateway.port())).unwrap();
+    edit(&gateway, |config| {
+        config["gateway"]["bind"] = json!("lan");
+        config["gateway"]["reload"] = json!({"mode": "restart"});
+        config["models"]["providers"]["mock"]["apiKey"] = json!("another-key");
+    });
+    is_ready_again(&gateway, 2).await;
+    has_fault(&gateway, Some("gateway.port")).await;
+    ask(&mut admin(&gateway).await, "main", "still there?", "run-1").await;
+    assert_eq!(mock.calls().last().unwrap().1, "key-of-before");
 }

@@ -4,6 +4,7 @@ mod auth;
 mod every_key;
 mod file;
 mod listening;
+mod main_key;
 mod note;
 mod outside;
 mod repair;
@@ -43,7 +44,7 @@ pub fn put(gateway: &Gateway, text: &str) {
 }
 
 /// Sends a signal to its process.
-fn signal(gateway: &Gateway, signal: Signal) {
+pub fn signal(gateway: &Gateway, signal: Signal) {
     let pid = gateway.pid().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
     kill_process(pid.unwrap(), signal).unwrap();
 }

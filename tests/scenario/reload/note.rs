@@ -1,5 +1,6 @@
 //! What is told after the restart that a change of the config has led to.
 
+use std::fs;
 use std::net::TcpListener;
 use std::path::PathBuf;
 
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use super::{LIMIT, config, signal};
 use crate::channels::receiver::{Receiver, addressed, bring};
 use crate::channels::{SIGNING, with_channels, with_webhook_running};
-use crate::stage::{admin, ask, call, told, until};
+use crate::stage::{admin, ask, call, deltas, start, told, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
 const ANN: &str = "agent:main:webhook:direct:ann";
@@ -242,6 +243,38 @@ async fn a_restart_that_goes_on_with_the_config_before_says_why() {
         ("ann", "Gateway restart config-patch error (config.patch)")
     );
     assert!(lines[2].starts_with("Reason: gateway.port: "), "{text}");
+}
+
+#[tokio::test]
+async fn a_restart_that_is_given_up_is_told_at_once_and_not_again_after_the_next_one() {
+    let place = place().await;
+    let before = fs::read_to_string(place.gateway.config_path()).unwrap();
+    let mut client = admin(&place.gateway).await;
+    start(&mut client, "main", "@mock stream n=600 delay=100", "run-1").await;
+    deltas(&client, "run-1", 1).await;
+    let change = json!({"gateway": {"bind": "lan"}});
+    place.patch(&mut client, change, json!({"sessionKey": ANN, "note": NOTE})).await;
+    // While the restart waits for the run the file becomes one that no gateway begins with.
+    let mut bad = config(&place.gateway);
+    bad["tools"] = json!({"allow": 7});
+    fs::write(place.gateway.config_path(), bad.to_string()).unwrap();
+    call(&mut client, "chat.abort", json!({"sessionKey": "main"})).await;
+    let (to, text) = place.receiver.sent(2).await;
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(
+        (to.as_str(), lines[0], lines[1]),
+        ("ann", "Gateway restart config-patch error (config.patch)", NOTE)
+    );
+    assert!(lines[2].starts_with("Reason: tools.allow: must be"), "{text}");
+    place.says(ANN, "It listens everywhere.").await;
+    place.note_is_gone().await;
+    assert!(client.closed().is_none());
+
+    fs::write(place.gateway.config_path(), before).unwrap();
+    signal(&place.gateway, Signal::USR1);
+    assert_eq!(client.wait_closed(LIMIT).await.unwrap().code, 1012);
+    with_webhook_running(&place.gateway).await;
+    assert_eq!(place.all_sent().await.len(), 3);
 }
 
 #[tokio::test]

@@ -10,9 +10,9 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{edit, has_fault, patch, signal};
-use crate::stage::{Api, admin, call, scripted, until};
-use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET};
+use super::{edit, has_fault, logged, patch, signal};
+use crate::stage::{Api, admin, ask, call, scripted, until};
+use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, WsClient};
 
 /// More than a stop waits for, on a slow machine; nothing here ends so soon by itself.
 const STOP_LIMIT: Duration = Duration::from_mins(1);
@@ -121,19 +121,117 @@ fn writer(pipe: &Path) -> Option<File> {
     OpenOptions::new().write(true).custom_flags(flags).open(pipe).ok()
 }
 
-/// Has the gateway read a config file that never ends, for as long as the answer lives.
-async fn reads_for_ever(gateway: &Gateway) -> File {
-    let path = gateway.config_path();
+/// A pipe takes the place of this file, if there is one.
+fn put_pipe(path: &Path) {
     let pipe = path.with_extension("pipe");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
-    fs::rename(&pipe, &path).unwrap();
-    until("somebody who reads", async || writer(&path)).await
+    fs::rename(&pipe, path).unwrap();
+}
+
+/// Has the gateway read a file that never ends, for as long as the answer lives.
+async fn reads_for_ever(gateway: &Gateway) -> (File, WsClient) {
+    let path = gateway.home().join(".openclaw/exec-approvals.json");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    put_pipe(&path);
+    let mut client = admin(gateway).await;
+    let asked = json!({"type": "req", "id": "a", "method": "exec.approvals.get", "params": {}});
+    client.send(&asked).await;
+    (until("somebody who reads", async || writer(&path)).await, client)
+}
+
+#[tokio::test]
+async fn a_pipe_in_the_place_of_a_file_is_told_and_holds_up_no_change() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    put_pipe(&gateway.state_dir().join(".env"));
+    logged(&gateway, ".env: it is no file; its variables are not set").await;
+    edit(&gateway, |config| config["session"] = json!({"mainKey": "chief"}));
+    super::until(&mut client, "agents.list", |told| told["mainKey"] == "chief").await;
+
+    put_pipe(&gateway.config_path().with_file_name("more.json"));
+    edit(&gateway, |config| config["ui"] = json!({"$include": "./more.json"}));
+    has_fault(&gateway, Some("ui.$include")).await;
+    edit(&gateway, |config| config["ui"] = json!({}));
+    has_fault(&gateway, None).await;
+
+    let good = super::config(&gateway).to_string();
+    put_pipe(&gateway.config_path());
+    let is_told = |told: &Value| told["configIssue"]["message"].to_string().contains("no file");
+    super::until(&mut client, "health", is_told).await;
+    super::put(&gateway, &good);
+    has_fault(&gateway, None).await;
+    assert!(client.closed().is_none());
+}
+
+#[tokio::test]
+async fn a_restart_is_given_up_while_a_secret_is_not_to_be_had() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let path = gateway.root().join("secrets.json");
+    put_secret(&path);
+    edit(&gateway, |config| {
+        config["secrets"] = json!({"providers": {"keys": {"source": "file", "path": path}}});
+        config["models"]["providers"]["mock"]["apiKey"] =
+            json!({"source": "file", "provider": "keys", "id": "/gateway"});
+        config["session"] = json!({"mainKey": "chief"});
+    });
+    let mut client = admin(&gateway).await;
+    super::until(&mut client, "agents.list", |told| told["mainKey"] == "chief").await;
+    fs::remove_file(&path).unwrap();
+    signal(&gateway, Signal::USR1);
+    let key = "models.providers.mock.apiKey";
+    super::until(&mut client, "health", |told| told["configIssue"]["path"] == key).await;
+    ask(&mut client, "main", "still there?", "run-1").await;
+    // It stays so for as long as no gateway would begin, and no longer.
+    logged(&gateway, "no restart; going on with the config as it was").await;
+    put_secret(&path);
+    super::until(&mut client, "health", |told| told["configIssue"].is_null()).await;
+    assert!(client.closed().is_none());
+    signal(&gateway, Signal::USR1);
+    assert_eq!(client.wait_closed(super::LIMIT).await.unwrap().code, 1012);
+    ask(&mut admin(&gateway).await, "main", "and now?", "run-2").await;
+}
+
+#[tokio::test]
+async fn a_restart_stays_given_up_while_a_program_does_not_tell_its_secret() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let program = gateway.root().join("vault.sh");
+    let (silent, refusals) = (program.with_extension("silent"), program.with_extension("refusals"));
+    let refuses = format!(
+        "if [ -e {} ]; then echo x >> {}; exit 1; fi",
+        silent.display(),
+        refusals.display()
+    );
+    vault(&program, &refuses);
+    edit(&gateway, |config| {
+        config["secrets"] = json!({"providers": {"v": {"source": "exec", "command": program}}});
+        config["models"]["providers"]["mock"]["apiKey"] =
+            json!({"source": "exec", "provider": "v", "id": "a"});
+        config["session"] = json!({"mainKey": "chief"});
+    });
+    let mut client = admin(&gateway).await;
+    super::until(&mut client, "agents.list", |told| told["mainKey"] == "chief").await;
+    fs::write(&silent, "").unwrap();
+    signal(&gateway, Signal::USR1);
+    let key = "models.providers.mock.apiKey";
+    super::until(&mut client, "health", |told| told["configIssue"]["path"] == key).await;
+    // It is looked at again, and what it has told before does not count.
+    until("two more questions", async || {
+        let asked = fs::read_to_string(&refusals).unwrap_or_default();
+        (asked.lines().count() >= 3).then_some(())
+    })
+    .await;
+    let health = call(&mut client, "health", json!({"probe": true})).await;
+    assert_eq!(health["configIssue"]["path"], key, "{health}");
+    assert_eq!(gateway.stderr().matches("no restart; going on").count(), 1, "told once");
+    fs::remove_file(&silent).unwrap();
+    super::until(&mut client, "health", |told| told["configIssue"].is_null()).await;
+    assert!(client.closed().is_none());
 }
 
 #[tokio::test]
 async fn a_stop_does_not_wait_for_a_file_that_never_answers() {
     let (mut gateway, _mock) = scripted(Api::OpenAi).await;
-    let _writer = reads_for_ever(&gateway).await;
+    let _reading = reads_for_ever(&gateway).await;
     gateway.signal_term();
     assert_eq!(gateway.wait_exit(STOP_LIMIT).await.expect("an exit").code(), Some(0));
 }
@@ -141,8 +239,7 @@ async fn a_stop_does_not_wait_for_a_file_that_never_answers() {
 #[tokio::test]
 async fn a_second_signal_is_heard_when_all_but_a_file_is_closed() {
     let (mut gateway, _mock) = scripted(Api::OpenAi).await;
-    let client = admin(&gateway).await;
-    let _writer = reads_for_ever(&gateway).await;
+    let (_writer, client) = reads_for_ever(&gateway).await;
     gateway.signal_term();
     assert_eq!(client.wait_closed(super::LIMIT).await.unwrap().code, 1012);
     gateway.signal_term();

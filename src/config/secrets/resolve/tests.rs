@@ -160,6 +160,15 @@ async fn plain_text_is_an_answer_only_when_that_is_allowed_and_one_secret_is_wan
     assert!(refused[0].as_ref().unwrap_err().ends_with("its answer is not JSON"), "{refused:?}");
 }
 
+/// Waits until a file is there.
+async fn comes(path: &Path) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !path.exists() {
+        assert!(Instant::now() < deadline, "{} does not come", path.display());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 /// Whether the process is gone, or dead and not yet collected by its parent.
 fn is_dead(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
@@ -275,5 +284,38 @@ async fn a_program_is_asked_once_until_a_reload_that_changes_all_or_nothing() {
     fs::remove_file(&path).unwrap();
     let (_, lost) = reload(&none, &wanted, &config, &env).await.unwrap();
     assert_eq!(lost.len(), 1);
+    assert_eq!(known(resolve(&wanted, &config, &env).await.0), "new");
+}
+
+#[tokio::test]
+async fn what_a_program_was_asked_before_a_reload_is_not_remembered_after_it() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |name: &str| home.path().join(name);
+    let answer = json!({"protocolVersion": 1, "values": {"a": "VALUE"}});
+    let script = format!(
+        "cd {}\nread value < value\n: > asked-$value\n\
+         while [ ! -e let-$value ]; do /bin/sleep 0.01; done\necho '{}'",
+        home.path().display(),
+        answer.to_string().replace("VALUE", "'$value'")
+    );
+    let command = program(home.path(), "vault", &script);
+    let vault = json!({"source": "exec", "command": command, "timeoutMs": 60_000});
+    let config = config(home.path(), &json!({ "v": vault }));
+    let env = Env::fixed([], home.path());
+    let a = reference("exec", "v", "a");
+    let (wanted, none) = (BTreeSet::from([a.clone()]), BTreeSet::new());
+    let known = |found: ResolvedSecrets| found.get(&a).unwrap().expose().to_owned();
+    fs::write(at("value"), "old\n").unwrap();
+    let slow = resolve(&wanted, &config, &env);
+    let reloads = async {
+        comes(&at("asked-old")).await;
+        fs::write(at("value"), "new\n").unwrap();
+        fs::write(at("let-new"), "").unwrap();
+        let (found, _) = reload(&wanted, &none, &config, &env).await.unwrap();
+        fs::write(at("let-old"), "").unwrap();
+        found
+    };
+    let ((before, _), after) = tokio::join!(slow, reloads);
+    assert_eq!((known(before), known(after)), ("old".into(), "new".into()));
     assert_eq!(known(resolve(&wanted, &config, &env).await.0), "new");
 }
