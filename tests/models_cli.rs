@@ -173,6 +173,44 @@ fn fallbacks_are_added_in_their_order_and_taken_away() {
     assert_eq!(home.ok(&["fallbacks", "list"]), "No fallbacks.\n");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn fallbacks_and_aliases_that_are_added_at_the_same_moment_all_remain() {
+    let home = Home::with(CONFIG);
+    let alone = clawgate::store::WriteLock::acquire(&home.config()).unwrap();
+    let commands = [
+        &["fallbacks", "add", "mock/two"][..],
+        &["fallbacks", "add", "mock/three"],
+        &["aliases", "add", "uno", "mock/one"],
+    ];
+    let children = commands.map(|args| {
+        let mut command = home.command(args);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    });
+    // All of them wait for the file.
+    let waits = |child: &std::process::Child| {
+        let open = fs::read_dir(format!("/proc/{}/fd", child.id())).unwrap().flatten();
+        let mut files = open.filter_map(|entry| fs::read_link(entry.path()).ok());
+        files.any(|file| file.ends_with("openclaw.json.clawgate-lock"))
+    };
+    for _ in 0..900 {
+        if children.iter().all(waits) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert!(children.iter().all(waits), "somebody does not wait");
+    drop(alone);
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    let mut all: Vec<String> = home.ok(&["fallbacks", "list"]).lines().map(str::to_owned).collect();
+    all.sort();
+    assert_eq!(all, ["mock/three", "mock/two"]);
+    assert_eq!(home.ok(&["aliases", "list"]).lines().count(), 2);
+}
+
 #[test]
 fn a_fallback_that_the_file_names_by_its_alias_is_known_by_its_name() {
     let model = "model: { primary: 'mock/one', fallbacks: ['deux'] },";

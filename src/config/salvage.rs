@@ -28,7 +28,8 @@ pub fn salvage(env: &Env, overrides: &Overrides) -> Option<Settings> {
     let guarded = Overrides { auth: Some(AuthMode::Token), ..near.clone() };
     let gateway = readable(&text, &file)["gateway"].take();
     let (port, auth) = (&gateway["port"], secrets(&gateway["auth"]));
-    let wishes = [json!({"port": port, "auth": auth}), json!({"auth": auth}), json!({})];
+    let both = json!({"port": port, "auth": auth});
+    let wishes = [both, json!({"auth": auth}), json!({"port": port}), json!({})];
     let settled = wishes.iter().find_map(|gateway| {
         let text = json!({"gateway": gateway}).to_string();
         // Neither nobody's word nor that of a proxy is worth anything here.
@@ -161,6 +162,7 @@ mod tests {
             7,
             Some("secret-1"),
         );
+        keeps("{gateway: {port: 7, auth: {token: '__OPENCLAW_REDACTED__'}}}", 7, None);
         keeps("{oops", 18789, None);
         keeps("[1]", 18789, None);
         keeps("{gateway: {auth: {token: 5}}, session: 5}", 18789, None);

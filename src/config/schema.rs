@@ -12,7 +12,6 @@ use serde_json::Value;
 
 use super::secrets::{SecretInput, SecretRef};
 use super::{ConfigError, Env, Paths};
-use crate::support::Secret;
 
 /// Largest integer that JSON carries exactly.
 const MAX_INTEGER: u64 = 9_007_199_254_740_991;
@@ -198,8 +197,9 @@ impl<'a> Node<'a> {
     /// (`{source: "env", id: "NAME"}`) is looked up here.
     pub fn secret(&self, env: &Env) -> Result<Option<SecretInput>, ConfigError> {
         let Some(Value::Object(members)) = self.value else {
-            let text = self.text()?.map(Secret::new).filter(|secret| !secret.is_empty());
-            return Ok(text.map(SecretInput::Text));
+            let text = self.text()?.filter(|text| !text.trim().is_empty());
+            let written = text.map(|text| SecretInput::written(&text)).transpose();
+            return written.map_err(|rule| self.wrong(rule));
         };
         let source = self.member("source")?.required_text()?;
         if source != "env" || members.contains_key("provider") {
@@ -209,7 +209,7 @@ impl<'a> Node<'a> {
         }
         let variable = self.member("id")?.required_text()?;
         match env.get(&variable) {
-            Some(value) => Ok(Some(SecretInput::Text(Secret::new(value)))),
+            Some(value) => SecretInput::written(&value).map(Some).map_err(|rule| self.wrong(rule)),
             None => Err(ConfigError::MissingVariable {
                 key: self.key.clone(),
                 variable,

@@ -66,6 +66,12 @@ struct AgentSkills {
 }
 
 impl SkillsSettings {
+    /// The folders of skills that are no agent's own.
+    pub fn shared_dirs(&self) -> impl Iterator<Item = &PathBuf> {
+        let optional = self.bundled_dir.iter().chain(&self.personal_dir);
+        self.extra_dirs.iter().chain(optional).chain([&self.managed_dir])
+    }
+
     /// The only skills that this agent may have, by name; any when `None`.
     pub fn only(&self, agent_id: &str) -> Option<&[String]> {
         let own = self.agents.get(agent_id).and_then(|agent| agent.only.as_deref());
@@ -153,10 +159,12 @@ fn entries(node: &Node<'_>) -> Result<BTreeMap<String, SkillEntry>, ConfigError>
 
 fn api_key(node: &Node<'_>) -> Result<Option<SecretInput>, ConfigError> {
     let Some(value) = node.value() else { return Ok(None) };
-    // No serde error here: it would quote what is written.
-    let read = serde_json::from_value(value.clone());
-    let input: SecretInput =
-        read.map_err(|_| node.wrong("must be a string or {source, provider, id}"))?;
+    let input = match value {
+        Value::String(text) => SecretInput::written(text).map_err(|rule| node.wrong(rule))?,
+        // No serde error here: it would quote what is written.
+        other => serde_json::from_value(other.clone())
+            .map_err(|_| node.wrong("must be a string or {source, provider, id}"))?,
+    };
     let is_empty = matches!(&input, SecretInput::Text(secret) if secret.is_empty());
     Ok((!is_empty).then_some(input))
 }

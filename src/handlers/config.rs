@@ -306,9 +306,7 @@ pub(crate) async fn in_turn<T: Send + 'static>(
 
 /// Whether the gateway would work with a text of the config file. For a thread that
 /// may block.
-pub(super) fn would_work(
-    services: &Arc<Services>,
-) -> impl Fn(&str) -> Result<(), ConfigIssue> + Send + use<> {
+fn would_work(services: &Arc<Services>) -> impl Fn(&str) -> Result<(), ConfigIssue> + Send + use<> {
     let (services, runtime) = (Arc::clone(services), tokio::runtime::Handle::current());
     move |text| runtime.block_on(services.reload.check(text.to_owned()))
 }

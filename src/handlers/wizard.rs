@@ -5,10 +5,17 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::protocol::ErrorShape;
+use crate::protocol::methods::config::{
+    ConfigApplyParams, ConfigInput, ConfigWriteParams, RestartWishes,
+};
 use crate::protocol::methods::wizard::{WizardNextParams, WizardSessionParams, WizardStartParams};
 use crate::registry::{Ctx, Reply};
 use crate::support::{BoxFuture, json};
-use crate::wizard::{ConfigWriter, Mode, NextError, Setup, WizardSession, WriteRefused, Written};
+use crate::wizard::{
+    Changes, ConfigWriter, Mode, NextError, Setup, WizardSession, WriteRefused, Written,
+};
+
+use super::config;
 
 /// `wizard.start`: begins the setup and answers its first question. One runs at a
 /// time; the error names it.
@@ -81,16 +88,25 @@ fn refused(error: NextError) -> ErrorShape {
 }
 
 /// Writes as the client that began the setup would by itself, so that what is
-/// written takes effect as after any other change.
+/// written takes effect as after any other change. A person has said yes to it: however
+/// many changes there were lately, it is made.
 struct Patcher(Ctx);
 
 impl ConfigWriter for Patcher {
-    fn merge<'a>(&'a mut self, patch: &'a Value) -> BoxFuture<'a, Result<Written, WriteRefused>> {
+    fn write<'a>(
+        &'a mut self,
+        changes: &'a Changes,
+    ) -> BoxFuture<'a, Result<Written, WriteRefused>> {
         Box::pin(async move {
             let refused = |error: ErrorShape| WriteRefused(error.message);
             let seen = self.0.call("config.get", &json!({})).await.map_err(refused)?;
-            let params = json!({"raw": patch.to_string(), "baseHash": seen["hash"]});
-            let written = self.0.call("config.patch", &params).await.map_err(refused)?;
+            let patch = changes.patch(&seen["sourceConfig"]);
+            let write = ConfigWriteParams {
+                input: ConfigInput::Text(patch.to_string()),
+                base_hash: seen["hash"].as_str().map(str::to_owned),
+            };
+            let params = ConfigApplyParams { write, restart: RestartWishes::default() };
+            let written = Box::pin(config::patch(self.0.apart(), params)).await.map_err(refused)?;
             let needs_restart = written["requiresRestart"] == true;
             Ok(Written { needs_restart })
         })

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::asker::Stopped;
 use super::draft::{Draft, blocking};
 use crate::config::profiles::ProfileMode;
@@ -68,23 +70,56 @@ impl StoredKey {
         format!("{}:default", self.provider)
     }
 
-    /// Has it tried before others of its provider that are stored already.
+    /// Has it tried before others of its provider that its agent has already. For other
+    /// agents their own ones stay in front.
     ///
     /// # Errors
     /// When no gateway would start with that.
     pub async fn prefer(&self, draft: &mut Draft) -> Result<(), Stopped> {
+        let agents = &draft.settings.agents;
         let clock = Arc::clone(&draft.clock);
         let credentials = Credentials::new(&draft.settings, &draft.env, clock);
-        let stored = credentials.profiles(&draft.settings.agents.default_id).await;
-        let own = stored.into_iter().filter(|it| it.profile.provider == self.provider);
-        let used = own.filter(|it| !it.is_left_out).map(|it| it.profile.id);
-        let others: Vec<_> = used.filter(|id| *id != self.id()).collect();
-        if others.is_empty() {
-            return Ok(());
+        let own = self.stored(&credentials, &agents.default_id).await;
+        let mut foreign = Vec::new();
+        for agent in agents.list.iter().filter(|agent| agent.id != agents.default_id) {
+            for id in self.stored(&credentials, &agent.id).await {
+                if !own.contains(&id) && !foreign.contains(&id) {
+                    foreign.push(id);
+                }
+            }
         }
-        let order: Vec<_> = std::iter::once(self.id()).chain(others).collect();
-        let place = vec!["auth", "order", self.provider.as_str()];
-        draft.set(vec![(place, json!(order))]).await.map_err(Stopped::from)
+        let file = Self::file(draft);
+        let read = blocking(move || ProfileFile::read(&file)).await?;
+        // That one comes before what the config says; the key is put into it when it is stored.
+        let has_own_order = read.is_ok_and(|file| file.order.contains_key(&self.provider));
+        let (id, provider) = (self.id(), self.provider.clone());
+        let mode = match &self.access {
+            Access::Key(key) => Access::mode(key),
+            Access::Variable(_) | Access::AsIs => ProfileMode::ApiKey,
+        };
+        let change = move |config: &Value| {
+            let mut patch = json!({});
+            if config["auth"]["profiles"][&id].is_object() {
+                // Another kind of credential than is expected would not be used.
+                patch["auth"]["profiles"][&id] =
+                    json!({"provider": provider, "mode": mode.as_str()});
+            }
+            if !has_own_order
+                && let Some((name, order)) = order(config, &provider, &id, &own, &foreign)
+            {
+                patch["auth"]["order"][&name] = json!(order);
+            }
+            patch
+        };
+        draft.change(change).await.map_err(Stopped::from)
+    }
+
+    /// Other credentials of its provider that an agent has, in the order in which they are
+    /// tried.
+    async fn stored(&self, credentials: &Credentials, agent: &str) -> Vec<String> {
+        let stored = credentials.profiles(agent).await.into_iter();
+        let others = stored.filter(|it| it.profile.provider == self.provider);
+        others.map(|it| it.profile.id).filter(|id| *id != self.id()).collect()
     }
 
     /// Where it goes.
@@ -102,16 +137,41 @@ impl StoredKey {
         let stored = blocking(move || {
             let (id, provider) = (self.id(), self.provider.as_str());
             match &self.access {
-                Access::Key(key) => ProfileFile::add(&path, &id, provider, Access::mode(key), key),
+                Access::Key(key) => ProfileFile::add(&path, &id, provider, Access::mode(key), key)?,
                 Access::Variable(name) => {
-                    let reference = variable(name);
-                    ProfileFile::add_reference(&path, &id, provider, &reference)
+                    ProfileFile::add_reference(&path, &id, provider, &variable(name))?;
                 }
-                Access::AsIs => Ok(()),
+                Access::AsIs => return Ok(()),
             }
+            ProfileFile::put_first(&path, &id, provider)
         });
         stored.await?.map_err(|error| Stopped::Failed(format!("the key is not stored: {error}")))
     }
+}
+
+/// In which order a config is to have the credentials of a provider tried, and how it calls the
+/// provider, so that `id` comes before those of its own agent; `None` when there is no other.
+fn order(
+    config: &Value,
+    provider: &str,
+    id: &str,
+    own: &[String],
+    foreign: &[String],
+) -> Option<(String, Vec<String>)> {
+    let orders = config["auth"]["order"].as_object();
+    let written = orders.into_iter().flatten().find(|(name, _)| name.to_lowercase() == provider);
+    let (name, mut order) = match written {
+        Some((name, ids)) => {
+            let ids = ids.as_array().into_iter().flatten().filter_map(Value::as_str);
+            (name.as_str(), ids.map(str::to_owned).collect())
+        }
+        None if own.is_empty() => return None,
+        None => (provider, [foreign, own].concat()),
+    };
+    order.retain(|known| known != id);
+    let place = order.iter().position(|known| own.contains(known)).unwrap_or(order.len());
+    order.insert(place, id.to_owned());
+    Some((name.to_owned(), order))
 }
 
 /// A reference to the variable `name`.

@@ -5,8 +5,32 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::config::Env;
-use crate::config::document::{self, ConfigBase, ConfigIssue, ConfigWrite};
-use crate::support::{BoxFuture, blocking};
+use crate::config::document::{self, ConfigIssue, ConfigWrite, ConfigWriteError, merged};
+use crate::support::{BoxFuture, blocking, json};
+
+/// What is to be merged into a config that says this, with what it includes.
+type Change = dyn Fn(&Value) -> Value + Send + Sync;
+
+/// What is to be changed. Each change is worked out from what the file says when it is made:
+/// what somebody else has written since the questions counts.
+#[derive(Clone, Default)]
+pub struct Changes(Vec<Arc<Change>>);
+
+impl Changes {
+    /// The same with another one after them.
+    #[must_use]
+    pub(super) fn with(&self, change: impl Fn(&Value) -> Value + Send + Sync + 'static) -> Self {
+        let mut changes = self.0.clone();
+        changes.push(Arc::new(change));
+        Self(changes)
+    }
+
+    /// What is to be merged into the file that says `config`, with what it includes.
+    pub fn patch(&self, config: &Value) -> Value {
+        let add = |patch: Value, change: &Arc<Change>| merged(&patch, &change(config));
+        self.0.iter().fold(json!({}), add)
+    }
+}
 
 /// What came of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,13 +44,16 @@ pub struct Written {
 #[error("{0}")]
 pub struct WriteRefused(pub String);
 
-/// Merges changes into the config file.
+/// Makes changes in the config file.
 pub trait ConfigWriter: Send {
     /// Does it.
     ///
     /// # Errors
     /// When nothing was written.
-    fn merge<'a>(&'a mut self, patch: &'a Value) -> BoxFuture<'a, Result<Written, WriteRefused>>;
+    fn write<'a>(
+        &'a mut self,
+        changes: &'a Changes,
+    ) -> BoxFuture<'a, Result<Written, WriteRefused>>;
 }
 
 /// Whether a gateway would work with a text of the config file.
@@ -49,20 +76,25 @@ impl FileWriter {
 }
 
 impl ConfigWriter for FileWriter {
-    fn merge<'a>(&'a mut self, patch: &'a Value) -> BoxFuture<'a, Result<Written, WriteRefused>> {
-        let (env, raw) = (self.env.clone(), patch.to_string());
+    fn write<'a>(
+        &'a mut self,
+        changes: &'a Changes,
+    ) -> BoxFuture<'a, Result<Written, WriteRefused>> {
+        let (env, changes) = (self.env.clone(), changes.clone());
         let would_work = Arc::clone(&self.would_work);
         Box::pin(async move {
-            let written = blocking(move || write(&raw, &env, &*would_work)).await;
+            let written = blocking(move || write(&changes, &env, &*would_work)).await;
             let refused = |text: String| WriteRefused(text);
             written.map_err(|_| refused("the write was given up".into()))?.map_err(refused)
         })
     }
 }
 
-fn write(raw: &str, env: &Env, would_work: &WouldWork) -> Result<Written, String> {
-    let change = ConfigWrite::Merge(raw.to_owned());
-    let written = document::write(&change, &ConfigBase::Any, env, would_work);
+fn write(changes: &Changes, env: &Env, would_work: &WouldWork) -> Result<Written, String> {
+    let work_out = |config: &Value| -> Result<ConfigWrite, ConfigWriteError> {
+        Ok(ConfigWrite::Merge(changes.patch(config).to_string()))
+    };
+    let written = document::write_by(env, work_out, would_work);
     let written = written.map_err(|error| error.to_string())?;
     Ok(Written { needs_restart: written.needs_restart })
 }

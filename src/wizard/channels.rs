@@ -71,21 +71,13 @@ async fn telegram(
         let line = Line::checked(move |text| check_token(text, may_be_empty));
         let line = line.placeholder("123456:ABC…");
         let token = talk.secret("telegramToken", format!("The bot's token{more}"), line).await?;
-        let (shown, value) = match (token.is_empty(), configured, &in_variable) {
-            (false, _, _) => (Some(token.clone()), Some(json!(token.expose()))),
-            (true, false, Some(in_variable)) => {
-                (Some(in_variable.clone()), Some(json!(variable(TOKEN_VARIABLE))))
-            }
-            (true, _, _) => (None, None),
+        let shown = match (token.is_empty(), configured, &in_variable) {
+            (false, _, _) => Some(token.clone()),
+            (true, false, Some(in_variable)) => Some(in_variable.clone()),
+            (true, _, _) => None,
         };
-        let mut members = json!({"enabled": true});
-        if let Some(value) = value {
-            members["botToken"] = value;
-        }
-        if draft.written("/channels/telegram/dmPolicy").is_none() {
-            members["dmPolicy"] = json!("pairing");
-        }
-        draft.set(vec![(vec!["channels", "telegram"], members)]).await?;
+        let has_variable = in_variable.is_some();
+        draft.change(move |config| bot(config, &token, has_variable)).await?;
         let Some(token) = shown.filter(|_| !skips_check) else { return Ok(()) };
         talk.0.tell("Asking Telegram for the bot's name");
         let Err(why) = bot_name(draft, token).await else { return Ok(()) };
@@ -96,6 +88,25 @@ async fn telegram(
             return Ok(());
         }
     }
+}
+
+/// What makes a bot with this token of what the config says; without one the token that is
+/// there stays, or is the one in the variable.
+fn bot(config: &Value, token: &Secret, has_variable: bool) -> Value {
+    let known = &config["channels"]["telegram"];
+    let mut members = json!({"enabled": true});
+    if !token.is_empty() {
+        members["botToken"] = json!(token.expose());
+    } else if !known["botToken"].is_null() {
+        // One that was given before, and that Telegram does not know, does not stay.
+        members["botToken"] = known["botToken"].clone();
+    } else if has_variable {
+        members["botToken"] = json!(variable(TOKEN_VARIABLE));
+    }
+    if known["dmPolicy"].is_null() {
+        members["dmPolicy"] = json!("pairing");
+    }
+    json!({"channels": {"telegram": members}})
 }
 
 async fn bot_name(draft: &Draft, token: Secret) -> Result<String, String> {
@@ -125,16 +136,20 @@ async fn webhook(talk: &mut Talk<'_>, draft: &mut Draft) -> Result<(), Stopped> 
         "The secret that signs; nothing to have one made (it is then in the config file)"
     };
     let secret = talk.secret("webhookSecret", question, Line::checked(check_secret)).await?;
-    let mut members = json!({"enabled": true});
-    if !secret.is_empty() {
-        members["secret"] = json!(secret.expose());
-    } else if !configured {
-        members["secret"] = json!(made_secret()?);
-    }
-    if !url.is_empty() {
-        members["url"] = json!(url);
-    }
-    draft.set(vec![(vec!["channels", "webhook"], members)]).await.map_err(Stopped::from)
+    let made = made_secret()?;
+    let change = move |config: &Value| {
+        let mut members = json!({"enabled": true});
+        if !secret.is_empty() {
+            members["secret"] = json!(secret.expose());
+        } else if config["channels"]["webhook"]["secret"].is_null() {
+            members["secret"] = json!(made);
+        }
+        if !url.is_empty() {
+            members["url"] = json!(url);
+        }
+        json!({"channels": {"webhook": members}})
+    };
+    draft.change(change).await.map_err(Stopped::from)
 }
 
 fn made_secret() -> Result<String, Stopped> {
@@ -167,5 +182,25 @@ fn check_token(text: &str, may_be_empty: bool) -> Result<(), String> {
         Ok(())
     } else {
         Err("a bot's token is a number, a colon, and letters; @BotFather gives it".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::changes::Changes;
+    use super::*;
+
+    #[test]
+    fn nothing_after_a_wrong_token_is_the_one_that_is_there() {
+        let given = |token: &str| {
+            let token = Secret::new(token);
+            move |config: &Value| bot(config, &token, true)
+        };
+        let changes = Changes::default().with(given("1:wrong")).with(given(""));
+        let token =
+            |config: &Value| changes.patch(config)["channels"]["telegram"]["botToken"].take();
+        let there = json!({"channels": {"telegram": {"botToken": "2:there"}}});
+        assert_eq!(token(&there), "2:there");
+        assert_eq!(token(&json!({})), json!(variable(TOKEN_VARIABLE)));
     }
 }

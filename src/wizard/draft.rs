@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::access::StoredKey;
 use super::asker::Stopped;
+use super::changes::Changes;
 use crate::config::document::merged;
 use crate::config::{self, ConfigError, Env, Settings, preview};
 use crate::support::{self, Clock, json};
@@ -25,8 +26,8 @@ pub struct Draft {
     pub key: Option<StoredKey>,
     /// The file as it is.
     raw: Value,
-    /// What is to be merged into it.
-    patch: Value,
+    /// What is to be changed in it.
+    changes: Changes,
 }
 
 impl Draft {
@@ -47,22 +48,22 @@ impl Draft {
         })?;
         let raw = settings.raw.clone();
         let env = settings.environment(&env);
-        Ok(Self { env, clock, settings, key: None, raw, patch: json!({}) })
+        Ok(Self { env, clock, settings, key: None, raw, changes: Changes::default() })
     }
 
     /// What the file says at this place, with the changes so far.
     pub fn written(&self, pointer: &str) -> Option<Value> {
-        merged(&self.raw, &self.patch).pointer(pointer).cloned().filter(|value| !value.is_null())
+        self.changed(&self.changes).pointer(pointer).cloned().filter(|value| !value.is_null())
     }
 
-    /// What is to be merged into the file.
-    pub const fn patch(&self) -> &Value {
-        &self.patch
+    /// What is to be changed in the file.
+    pub const fn changes(&self) -> &Changes {
+        &self.changes
     }
 
     /// Whether nothing is to be written.
     pub fn is_unchanged(&self) -> bool {
-        self.key.is_none() && merged(&self.raw, &self.patch) == self.raw
+        self.key.is_none() && self.changed(&self.changes) == self.raw
     }
 
     /// Puts values at places.
@@ -70,16 +71,30 @@ impl Draft {
     /// # Errors
     /// When no gateway would start with that; the draft stays as it was.
     pub async fn set(&mut self, values: Vec<(Vec<&str>, Value)>) -> Result<(), DraftError> {
-        let mut patch = self.patch.clone();
-        for (path, value) in values {
-            patch = merged(&patch, &nested(&path, value));
-        }
-        let text = merged(&self.raw, &patch).to_string();
-        let env = self.env.clone();
+        let values = values.into_iter().map(|(path, value)| nested(&path, value));
+        let patch = values.fold(json!({}), |patch, value| merged(&patch, &value));
+        self.change(move |_| patch.clone()).await
+    }
+
+    /// The same with what has to fit to what the file says by then: `change` gets that,
+    /// without the other changes.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn change(
+        &mut self,
+        change: impl Fn(&Value) -> Value + Send + Sync + 'static,
+    ) -> Result<(), DraftError> {
+        let changes = self.changes.with(change);
+        let (text, env) = (self.changed(&changes).to_string(), self.env.clone());
         let read = blocking(move || preview(&text, &env)).await.map_err(DraftError::Stopped)?;
         self.settings = read.map_err(DraftError::Invalid)?;
-        self.patch = patch;
+        self.changes = changes;
         Ok(())
+    }
+
+    fn changed(&self, changes: &Changes) -> Value {
+        merged(&self.raw, &changes.patch(&self.raw))
     }
 }
 

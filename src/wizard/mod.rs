@@ -26,7 +26,7 @@ mod talk;
 mod workspace;
 
 pub use asker::{Asker, Stopped};
-pub use changes::{ConfigWriter, FileWriter, WriteRefused, Written};
+pub use changes::{Changes, ConfigWriter, FileWriter, WriteRefused, Written};
 pub use ending::{Outcome, next_steps};
 pub use model::{CUSTOM, KEEP, OFFLINE, OLLAMA, OTHER_MODEL, SKIP, key_name};
 pub use own::CUSTOM_KEY;

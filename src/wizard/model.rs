@@ -254,15 +254,16 @@ async fn try_out(talk: &mut Talk<'_>, draft: &Draft, chosen: &mut Chosen) -> Res
 /// Makes it the default model, and one that may be chosen where there is a list.
 async fn use_model(draft: &mut Draft, name: &ModelRef) -> Result<(), Stopped> {
     let full = name.to_string();
-    let is_bare = draft.written("/agents/defaults/model").is_some_and(|it| it.is_string());
-    let mut place = vec!["agents", "defaults", "model"];
-    if !is_bare {
-        place.push("primary");
-    }
-    let mut values = vec![(place, Value::String(full.clone()))];
-    let listed = &draft.settings.agents.defaults.models;
-    if !listed.is_empty() && listed.iter().all(|known| known.name != full) {
-        values.push((vec!["agents", "defaults", "models", full.as_str()], json!({})));
-    }
-    draft.set(values).await.map_err(Stopped::from)
+    let change = move |config: &Value| {
+        let defaults = &config["agents"]["defaults"];
+        let is_bare = defaults["model"].is_string();
+        let model = if is_bare { json!(full) } else { json!({"primary": full}) };
+        let mut patch = json!({"agents": {"defaults": {"model": model}}});
+        let listed = defaults["models"].as_object().filter(|listed| !listed.is_empty());
+        if listed.is_some_and(|listed| !listed.contains_key(&full)) {
+            patch["agents"]["defaults"]["models"][&full] = json!({});
+        }
+        patch
+    };
+    draft.change(change).await.map_err(Stopped::from)
 }

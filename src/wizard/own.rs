@@ -64,14 +64,17 @@ pub async fn custom(talk: &mut Talk<'_>, draft: &mut Draft) -> Result<Chosen, St
     let access = key(talk, draft).await?;
     let model = named(talk, "llama-3.3-70b").await?;
     let models = json!([{"id": model, "name": model}]);
-    let mut provider = json!({"baseUrl": url, "api": api, "models": models});
-    if access.is_none() && draft.written(&format!("/models/providers/{id}/apiKey")).is_none() {
-        // An empty key is none, and no variable is looked up for it.
-        provider["apiKey"] = json!("");
-    }
-    draft.set(vec![(vec!["models", "providers", &id], provider)]).await?;
-    let name = ModelRef { provider: id, model };
-    let has_key = access.is_some();
+    let provider = json!({"baseUrl": url, "api": api, "models": models});
+    let (name, has_key) = (ModelRef { provider: id.clone(), model }, access.is_some());
+    let change = move |config: &Value| {
+        let mut provider = provider.clone();
+        if !has_key && config["models"]["providers"][&id]["apiKey"].is_null() {
+            // An empty key is none, and no variable is looked up for it.
+            provider["apiKey"] = json!("");
+        }
+        json!({"models": {"providers": {id: provider}}})
+    };
+    draft.change(change).await?;
     Ok(Chosen { name, access: access.unwrap_or(Access::AsIs), has_key })
 }
 

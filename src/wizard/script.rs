@@ -207,7 +207,7 @@ async fn save(
         if let Some(key) = draft.key.clone() {
             key.store(draft).await?;
         }
-        match setup.writer.merge(draft.patch()).await {
+        match setup.writer.write(draft.changes()).await {
             Ok(written) => return Ok(written),
             Err(why) => {
                 let question = format!("The config file is not written: {why}. Try again?");

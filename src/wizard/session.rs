@@ -1,9 +1,9 @@
 //! One client's way through the questions.
 //!
 //! Owns: the question that waits, and how the session is. Promises: an answer is
-//! taken once and only by the question that it is for; a client that was lost goes
-//! on with `next`; who does not answer for long is not waited for. Must not: keep
-//! an answer.
+//! taken once and only by the question that it is for; one to what was only told leads to
+//! what is next; a client that was lost goes on with `next`; who does not answer for long
+//! is not waited for. Must not: keep an answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,6 @@ struct Question {
 
 /// What is being done while nobody is asked.
 struct Progress {
-    id: String,
     text: String,
     is_told: bool,
 }
@@ -52,6 +51,8 @@ struct State {
     status: Status,
     question: Option<Question>,
     progress: Option<Progress>,
+    /// How many of those there were.
+    progresses: u64,
     /// Whether it is too late to cancel.
     is_sealed: bool,
 }
@@ -84,8 +85,13 @@ pub struct WizardSession {
 impl WizardSession {
     /// A new one, whose script is about to begin.
     pub fn new(ids: Arc<dyn Ids>) -> Self {
-        let state =
-            State { status: Status::Running, question: None, progress: None, is_sealed: false };
+        let state = State {
+            status: Status::Running,
+            question: None,
+            progress: None,
+            progresses: 0,
+            is_sealed: false,
+        };
         Self {
             id: ids.uuid(),
             ids,
@@ -145,13 +151,15 @@ impl WizardSession {
     /// What is wrong with the answer, in words for people.
     fn answer(&self, id: &str, value: &Value) -> Result<Option<String>, NextError> {
         let mut state = self.state.lock();
+        // Some clients answer what was only told, however long ago.
+        if (1..=state.progresses).any(|number| self.progress_id(number) == id) {
+            return Ok(None);
+        }
         if state.status != Status::Running {
             return Err(NextError::NotRunning);
         }
         let Some(question) = state.question.as_ref().filter(|it| it.id == id) else {
-            // Some clients answer what was only told.
-            let is_told = state.progress.as_ref().is_some_and(|told| told.id == id);
-            return if is_told { Ok(None) } else { Err(NextError::NoStep) };
+            return Err(NextError::NoStep);
         };
         match question.step.read(value) {
             Err(WrongAnswer::Kind(why)) => Err(NextError::Answer(why)),
@@ -164,6 +172,10 @@ impl WizardSession {
                 Ok(None)
             }
         }
+    }
+
+    fn progress_id(&self, number: u64) -> String {
+        format!("{}-{number}", self.id)
     }
 
     async fn turn(&self) -> Value {
@@ -192,13 +204,13 @@ impl WizardSession {
             end.as_object_mut()?.extend(told.as_object().cloned()?);
             return Some(end);
         }
-        let State { question, progress, .. } = &mut *state;
+        let State { question, progress, progresses, .. } = &mut *state;
         let step = match (question, progress) {
             (Some(question), _) => question.step.wire(&question.id),
             (None, Some(progress)) if again || !progress.is_told => {
                 progress.is_told = true;
                 json!({"type": "progress", "message": progress.text, "executor": "gateway",
-                    "id": progress.id})
+                    "id": self.progress_id(*progresses)})
             }
             _ => return None,
         };
@@ -249,6 +261,8 @@ impl Asker for SessionAsker {
                 }
                 let id = session.ids.uuid();
                 state.question = Some(Question { id, step: step.clone(), reply });
+                // That is over.
+                state.progress = None;
             }
             session.changed.notify_waiters();
             match tokio::time::timeout(STEP_LIMIT, answer).await {
@@ -261,9 +275,11 @@ impl Asker for SessionAsker {
     }
 
     fn tell(&mut self, text: &str) {
-        let id = self.0.ids.uuid();
-        let progress = Progress { id, text: text.to_owned(), is_told: false };
-        self.0.state.lock().progress = Some(progress);
+        {
+            let mut state = self.0.state.lock();
+            state.progress = Some(Progress { text: text.to_owned(), is_told: false });
+            state.progresses += 1;
+        }
         self.0.changed.notify_waiters();
     }
 
@@ -318,6 +334,41 @@ mod tests {
         let began = Instant::now();
         let again = session.next(Some((id, &Value::Null))).await.unwrap();
         assert_eq!((again, began.elapsed()), (first.clone(), WAIT));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_was_done_before_a_question_is_not_told_after_it_and_may_be_answered_late() {
+        let (session, mut asker) = session();
+        asker.tell("Looking");
+        let looking = session.next(None).await.unwrap();
+        let (go, may_go) = oneshot::channel();
+        let script = Tasks::default().spawn("script", async move {
+            asker.ask(&question(StepKind::Confirm)).await.unwrap();
+            may_go.await.unwrap();
+            asker.tell("Writing");
+            tokio::time::sleep(WAIT / 2).await;
+            asker.ask(&question(StepKind::Confirm)).await
+        });
+        let asked = session.next(None).await.unwrap();
+        let id = |step: &Value| step["step"]["id"].as_str().unwrap().to_owned();
+        let next = session.next(Some((&id(&asked), &json!(true)))).await.unwrap();
+        assert_eq!(next, json!({"done": false, "status": "running"}), "nothing is being done");
+        go.send(()).unwrap();
+        let writing = session.next(None).await.unwrap();
+        let message = |step: &Value| step["step"]["message"].as_str().unwrap().to_owned();
+        assert_eq!((message(&looking), message(&writing)), ("Looking".into(), "Writing".into()));
+        for told in [&looking, &writing] {
+            let question = session.next(Some((&id(told), &Value::Null))).await.unwrap();
+            assert_eq!(question["step"]["type"], "confirm");
+        }
+        session.cancel();
+        assert!(script.await.unwrap().unwrap().is_err());
+        // Also how it has ended is told to who answers so.
+        let end = session.next(Some((&id(&writing), &Value::Null))).await.unwrap();
+        assert_eq!((&end["done"], &end["status"]), (&json!(true), &json!("cancelled")));
+        let unknown = format!("{}-3", session.id);
+        let refused = session.next(Some((&unknown, &Value::Null))).await;
+        assert_eq!(refused, Err(NextError::NotRunning));
     }
 
     #[tokio::test]

@@ -1,5 +1,7 @@
 //! Where the agent works, and what it is called.
 
+use serde_json::Value;
+
 use super::asker::Stopped;
 use super::draft::{Draft, blocking};
 use super::talk::{Line, Talk};
@@ -34,16 +36,18 @@ pub async fn choose(
     let question = "The agent's name; nothing to let it find one in its first conversation";
     let name = talk.text("agentName", question, line).await?;
     if !name.is_empty() && own.as_deref() != Some(&name) {
-        let entry = json!([{"id": written_id(draft, &id), "identity": {"name": name}}]);
-        draft.set(vec![(vec!["agents", "list"], entry)]).await?;
+        let change = move |config: &Value| {
+            let entry = json!({"id": written_id(config, &id), "identity": {"name": name}});
+            json!({"agents": {"list": [entry]}})
+        };
+        draft.change(change).await?;
     }
     Ok(())
 }
 
 /// The id as it stands in the file, so that its entry is found.
-fn written_id(draft: &Draft, id: &str) -> String {
-    let list = draft.written("/agents/list");
-    let items = list.as_ref().and_then(serde_json::Value::as_array);
+fn written_id(config: &Value, id: &str) -> String {
+    let items = config["agents"]["list"].as_array();
     let ids = items.into_iter().flatten().filter_map(|item| item.get("id")?.as_str());
     let same = |written: &&str| written.trim().to_lowercase() == id;
     ids.into_iter().find(same).unwrap_or(id).to_owned()

@@ -1,6 +1,8 @@
 //! `clawgate config` on a file, with a gateway and without one.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -120,6 +122,69 @@ fn no_secret_is_shown_and_one_may_come_through_a_pipe() {
         !explained.contains("12345678") && explained.contains("allowed: a text"),
         "{explained}"
     );
+}
+
+#[test]
+fn a_variable_that_is_no_text_does_not_count_as_absent() {
+    let user = User::new();
+    for name in ["OPENCLAW_STATE_DIR", "OPENCLAW_GATEWAY_URL"] {
+        let odd = OsStr::from_bytes(b"/tmp/odd\xff");
+        let output = user.command(&["file"]).env(name, odd).output().unwrap();
+        assert_eq!((output.status.code(), &*output.stdout), (Some(1), &b""[..]));
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(error.contains(&format!("error: {name} is not UTF-8")), "{error}");
+    }
+    // What is not ours is nobody's business.
+    let output = user.command(&["file"]).env("OTHER", OsStr::from_bytes(b"\xff")).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn a_folder_whose_name_is_no_text_is_told_as_well_as_it_can_be() {
+    let user = User::new();
+    let home = user.home.path().join(OsStr::from_bytes(b"odd\xff"));
+    fs::create_dir_all(home.join(".openclaw")).unwrap();
+    for args in [&["validate", "--json"][..], &["set", "gateway.port", "19001", "--json"]] {
+        let output = user.command(args).env("HOME", &home).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let file = answer["path"].as_str().filter(|path| path.contains('/'));
+        let file = file.or(answer["file"].as_str()).unwrap();
+        assert!(file.ends_with("odd\u{fffd}/.openclaw/openclaw.json"), "{file}");
+    }
+}
+
+#[test]
+fn nothing_is_a_config_as_well() {
+    let user = User::new();
+    let output =
+        user.command(&["validate"]).env("OPENCLAW_CONFIG_PATH", "/dev/null").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "/dev/null is valid\n");
+}
+
+#[test]
+fn the_placeholder_of_a_secret_is_never_written_in_its_place() {
+    let user = User::new();
+    let (hidden, before) = ("__OPENCLAW_REDACTED__", user.text());
+    user.said(&["set", "gateway.auth.token", hidden]);
+    assert!(user.text().contains("secret-token-1") && !user.text().contains(hidden));
+    user.said(&["set", "gateway.auth", &format!("{{mode: 'token', token: '{hidden}'}}")]);
+    assert!(user.text().contains("secret-token-1") && !user.text().contains(hidden));
+    fs::write(user.file(), &before).unwrap();
+    for (path, value) in [
+        ("gateway.auth.password", hidden),
+        ("models.providers.p.apiKey", hidden),
+        ("session.mainKey", "a-__OPENCLAW_REDACTED__"),
+    ] {
+        let error = user.refused(&["set", path, value]);
+        assert!(error.contains(&format!("{path}: the placeholder")), "{error}");
+    }
+    assert_eq!(user.text(), before);
+    // One that another program wrote is no secret either.
+    fs::write(user.file(), before.replace("secret-token-1", hidden)).unwrap();
+    let error = user.refused(&["validate"]);
+    assert!(error.contains("gateway.auth.token: has the placeholder"), "{error}");
 }
 
 #[test]

@@ -451,6 +451,86 @@ async fn a_new_key_comes_before_those_that_are_stored() {
 }
 
 #[tokio::test]
+async fn a_new_key_is_used_though_the_agent_has_an_order_of_its_own() {
+    let machine = Machine::new().await;
+    fs::create_dir_all(machine.profiles().parent().unwrap()).unwrap();
+    let old = json!({"anthropic:old": {"type": "api_key", "provider": "anthropic", "key": "old"}});
+    fs::write(machine.profiles(), json!({"version": 1, "profiles": old}).to_string()).unwrap();
+    let state = machine.profiles().with_file_name("auth-state.json");
+    let order = json!({"version": 1, "order": {"Anthropic": ["anthropic:old"]}, "x": 1});
+    fs::write(&state, order.to_string()).unwrap();
+    let expected = json!({"anthropic:default": {"provider": "anthropic", "mode": "token"}});
+    fs::write(machine.config(), json!({"auth": {"profiles": expected}}).to_string()).unwrap();
+    machine.done(&["--anthropic-api-key", KEY]).await;
+    let state: Value = serde_json::from_str(&fs::read_to_string(&state).unwrap()).unwrap();
+    let ids = ["anthropic:default", "anthropic:old"];
+    assert_eq!(state, json!({"version": 1, "order": {"Anthropic": ids}, "x": 1}));
+    let config: Value = serde_json::from_str(&machine.text()).unwrap();
+    assert!(config["auth"]["order"].is_null(), "{config}");
+    let (_, mock) = machine.first_answer().await;
+    assert_eq!(mock.calls().last().unwrap().1, KEY);
+}
+
+#[tokio::test]
+async fn a_new_key_shuts_out_no_key_of_another_agent() {
+    for order in [Value::Null, json!({"Anthropic": ["anthropic:work", "anthropic:old"]})] {
+        let machine = Machine::new().await;
+        for (agent, id) in [("main", "anthropic:old"), ("work", "anthropic:work")] {
+            let file = format!("state/agents/{agent}/agent/auth-profiles.json");
+            let file = machine.root.path().join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            let key = json!({"type": "api_key", "provider": "anthropic", "key": id});
+            fs::write(file, json!({"version": 1, "profiles": {id: key}}).to_string()).unwrap();
+        }
+        let mut config = json!({"agents": {"list": [{"id": "main"}, {"id": "work"}]}});
+        let name = if order.is_null() { "anthropic" } else { "Anthropic" };
+        if !order.is_null() {
+            config["auth"]["order"] = order;
+        }
+        fs::write(machine.config(), config.to_string()).unwrap();
+        machine.done(&["--anthropic-api-key", KEY]).await;
+        let config: Value = serde_json::from_str(&machine.text()).unwrap();
+        let ids = json!(["anthropic:work", "anthropic:default", "anthropic:old"]);
+        assert_eq!(config["auth"]["order"], json!({name: ids}));
+        let (_, mock) = machine.first_answer().await;
+        assert_eq!(mock.calls().last().unwrap().1, KEY);
+    }
+}
+
+#[tokio::test]
+async fn what_somebody_writes_while_a_terminal_asks_is_not_undone() {
+    let machine = Machine::new().await;
+    let before = "{ agents: { defaults: { model: 'offline/echo-guide' } } }\n";
+    fs::write(machine.config(), before).unwrap();
+    let flags = ["--anthropic-api-key", KEY, "--skip-check"];
+    let mut terminal = Pty::spawn(machine.onboard(&flags));
+    let config = machine.config();
+    let walked = tokio::task::spawn_blocking(move || {
+        terminal.answers("Do you accept this?", "y");
+        terminal.answers("Which model?", "\r");
+        terminal.answers("Which channels", "\r");
+        terminal.answers("The folder", "\r");
+        terminal.answers("The agent's name", "Inky\r");
+        terminal.answers("The gateway:", "\r");
+        terminal.shows("Write this to");
+        let theirs = json!({"agents": {
+            "defaults": {"model": {"primary": "offline/echo-guide", "fallbacks": ["offline/echo-guide"]}},
+            "list": [{"id": "Main", "name": "theirs"}]}});
+        fs::write(config, theirs.to_string()).unwrap();
+        terminal.types("\r");
+        terminal.shows("clawgate chat \"hi\"");
+        assert!(terminal.ends().success(), "{}", terminal.all());
+    });
+    walked.await.unwrap();
+    let agents = serde_json::from_str::<Value>(&machine.text()).unwrap()["agents"].clone();
+    let model = &agents["defaults"]["model"];
+    assert!(model["primary"].as_str().unwrap().starts_with("anthropic/"), "{model}");
+    assert_eq!(model["fallbacks"], json!(["offline/echo-guide"]));
+    let main = json!([{"id": "Main", "name": "theirs", "identity": {"name": "Inky"}}]);
+    assert_eq!(agents["list"], main);
+}
+
+#[tokio::test]
 async fn an_ollama_elsewhere_is_asked_and_written_with_its_address() {
     let machine = Machine::new().await;
     let (address, asked) = crate::ollama::serve().await;

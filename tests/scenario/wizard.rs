@@ -119,6 +119,25 @@ async fn a_client_sets_the_gateway_up_and_no_key_comes_out_anywhere() {
 }
 
 #[tokio::test]
+async fn what_a_person_said_yes_to_is_written_however_often_the_config_was_changed_before() {
+    let (gateway, _mock) = bare().await;
+    let mut client = admin(&gateway).await;
+    let hash = call(&mut client, "config.get", json!({})).await["hash"].clone();
+    let nothing = json!({"raw": "{}", "baseHash": hash});
+    for _ in 0..3 {
+        call(&mut client, "config.patch", nothing.clone()).await;
+    }
+    let text = refusal(&mut client, "config.patch", nothing).await;
+    assert!(text.contains("rate limit exceeded"), "{text}");
+    let mut walk = Walk::start(client).await;
+    walk.accepts().await;
+    walk.says("Who is to answer?", json!("offline")).await;
+    walk.ends().await;
+    let text = fs::read_to_string(gateway.config_path()).unwrap();
+    assert!(text.contains("offline/echo-guide"), "{text}");
+}
+
+#[tokio::test]
 async fn an_answer_that_does_not_fit_is_refused_and_the_question_stays() {
     let (gateway, _mock) = bare().await;
     let mut walk = Walk::start(admin(&gateway).await).await;
@@ -236,4 +255,43 @@ async fn a_bot_is_asked_for_its_name_and_the_config_file_of_somebody_else_is_not
         (&json!("pairing"), &json!(bots.url()))
     );
     assert_eq!(parsed["agents"]["defaults"]["model"]["primary"], "offline/echo-guide");
+}
+
+#[tokio::test]
+async fn what_somebody_writes_between_the_questions_and_their_end_is_not_undone() {
+    let (gateway, _mock) = bare().await;
+    let bots = BotApi::start().await;
+    let mut config: Value =
+        serde_json::from_str(&fs::read_to_string(gateway.config_path()).unwrap()).unwrap();
+    config["agents"] = json!({"defaults": {"model": "offline/echo-guide"}});
+    config["channels"] = json!({"telegram": {"enabled": false, "apiRoot": bots.url()}});
+    fs::write(gateway.config_path(), config.to_string()).unwrap();
+    let mut walk = Walk::start(admin(&gateway).await).await;
+    walk.accepts().await;
+    walk.says("Who is to answer?", json!("anthropic")).await;
+    walk.says("The key for Anthropic", json!(KEY)).await;
+    walk.says("Which model?", json!("claude-sonnet-5-5")).await;
+    walk.says("Which channels", json!(["telegram"])).await;
+    walk.says("The bot's token", json!(TOKEN)).await;
+    let usual = walk.now["step"]["initialValue"].clone();
+    walk.says("The folder", usual).await;
+    walk.says("The agent's name", json!("")).await;
+    walk.says("The gateway:", json!("keep")).await;
+    walk.reads("What will be").await;
+    let fallbacks = json!(["offline/echo-guide"]);
+    config["agents"]["defaults"] = json!({
+        "model": {"primary": "offline/echo-guide", "fallbacks": fallbacks},
+        "models": {"offline/echo-guide": {}},
+    });
+    config["channels"]["telegram"]["dmPolicy"] = json!("disabled");
+    fs::write(gateway.config_path(), config.to_string()).unwrap();
+    walk.says("Write this", json!(true)).await;
+    walk.reads("Done").await;
+    let after: Value =
+        serde_json::from_str(&fs::read_to_string(gateway.config_path()).unwrap()).unwrap();
+    let (name, defaults) = ("anthropic/claude-sonnet-5-5", &after["agents"]["defaults"]);
+    assert_eq!(defaults["model"], json!({"primary": name, "fallbacks": fallbacks}));
+    assert_eq!(defaults["models"], json!({"offline/echo-guide": {}, name: {}}));
+    let telegram = &after["channels"]["telegram"];
+    assert_eq!((&telegram["botToken"], &telegram["dmPolicy"]), (&json!(TOKEN), &json!("disabled")));
 }

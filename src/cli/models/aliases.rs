@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use super::set::meant;
-use super::{Facts, change, table};
+use super::{Change, Facts, Told, change, table};
 use crate::cli::output::{note, say};
 use crate::config::Env;
 use crate::config::document::ConfigWrite;
@@ -54,36 +54,16 @@ enum AliasesCommand {
 
 /// Runs one of them.
 pub fn run(args: &AliasesArgs, env: &Env) -> anyhow::Result<ExitCode> {
-    let facts = Facts::find(env)?;
-    let aliases = written(&facts.settings.raw);
-    let model_of = |wanted: &str| {
-        let found = aliases.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(wanted));
-        found.map(|(_, model)| model.clone())
-    };
     match &args.command {
-        AliasesCommand::List { json } => list(&aliases, *json),
+        AliasesCommand::List { json } => list(&written(&Facts::find(env)?.settings.raw), *json),
         AliasesCommand::Add { alias, model, json } => {
             check(alias)?;
-            let found = meant(facts.failover.catalog(), model)?;
-            let name = found.name.to_string();
-            if let Some(other) = model_of(alias).filter(|other| *other != name) {
-                anyhow::bail!(
-                    "{alias} is {other}; take that away first: clawgate models aliases remove {alias}"
-                );
-            }
-            let mut models = json!({});
-            let is_new_list = !facts.failover.catalog().is_limited();
-            if is_new_list {
-                // What has an alias is in the list of the models that may be chosen, which
-                // would forbid those that answer now.
-                for used in in_use(&facts) {
-                    models[used.to_string()] = json!({});
-                }
-            }
-            models[&name] = json!({"alias": alias});
-            let patch = json!({"agents": {"defaults": {"models": models}}});
-            let merge = ConfigWrite::Merge(patch.to_string());
-            let done = change(&merge, alias, &json!(name), &name, *json, env)?;
+            let mut is_new_list = false;
+            let plan = |facts: &Facts| {
+                is_new_list = !facts.failover.catalog().is_limited();
+                add(facts, alias, model, is_new_list)
+            };
+            let done = change(plan, *json, env)?;
             if is_new_list {
                 note(
                     "from now on only the models in agents.defaults.models may be chosen, also by jobs",
@@ -91,17 +71,48 @@ pub fn run(args: &AliasesArgs, env: &Env) -> anyhow::Result<ExitCode> {
             }
             Ok(done)
         }
-        AliasesCommand::Remove { alias, json } => {
-            let Some(model) = model_of(alias) else {
-                anyhow::bail!("there is no alias {alias}; `clawgate models aliases list`");
-            };
-            let steps = ["agents", "defaults", "models", &model, "alias"];
-            let steps = steps.map(|step| Step::Key(step.to_owned())).to_vec();
-            let unset = ConfigWrite::Unset(ValuePath::from(steps));
-            let shown = format!("no name of {model} any more");
-            change(&unset, alias, &Value::Null, &shown, *json, env)
+        AliasesCommand::Remove { alias, json } => change(|facts| remove(facts, alias), *json, env),
+    }
+}
+
+fn add(facts: &Facts, alias: &str, model: &str, is_new_list: bool) -> anyhow::Result<Change> {
+    let found = meant(facts.failover.catalog(), model)?;
+    let name = found.name.to_string();
+    if let Some(other) = model_of(facts, alias).filter(|other| *other != name) {
+        anyhow::bail!(
+            "{alias} is {other}; take that away first: clawgate models aliases remove {alias}"
+        );
+    }
+    let mut models = json!({});
+    if is_new_list {
+        // What has an alias is in the list of the models that may be chosen, which
+        // would forbid those that answer now.
+        for used in in_use(facts) {
+            models[used.to_string()] = json!({});
         }
     }
+    models[&name] = json!({"alias": alias});
+    let patch = json!({"agents": {"defaults": {"models": models}}});
+    let told = Told { key: alias.to_owned(), model: json!(name), shown: name };
+    Ok(Change { write: ConfigWrite::Merge(patch.to_string()), told })
+}
+
+fn remove(facts: &Facts, alias: &str) -> anyhow::Result<Change> {
+    let Some(model) = model_of(facts, alias) else {
+        anyhow::bail!("there is no alias {alias}; `clawgate models aliases list`");
+    };
+    let steps = ["agents", "defaults", "models", &model, "alias"];
+    let steps = steps.map(|step| Step::Key(step.to_owned())).to_vec();
+    let shown = format!("no name of {model} any more");
+    let told = Told { key: alias.to_owned(), model: Value::Null, shown };
+    Ok(Change { write: ConfigWrite::Unset(ValuePath::from(steps)), told })
+}
+
+/// The model that the file gives this alias.
+fn model_of(facts: &Facts, wanted: &str) -> Option<String> {
+    let aliases = written(&facts.settings.raw).into_iter();
+    let mut found = aliases.filter(|(alias, _)| alias.eq_ignore_ascii_case(wanted));
+    found.next().map(|(_, model)| model)
 }
 
 fn list(aliases: &[(String, String)], as_json: bool) -> anyhow::Result<ExitCode> {

@@ -173,7 +173,7 @@ fn list(args: &AuthArgs, as_json: bool, env: &Env) -> anyhow::Result<()> {
     let now_ms = facts.clock.now_ms();
     let providers = facts.runtime.block_on(status::of_profiles(credentials, &agent, now_ms));
     if as_json {
-        let path = credentials.path(&agent);
+        let path = credentials.path(&agent).to_string_lossy().into_owned();
         return say(&format!(
             "{:#}\n",
             json!({"agentId": agent, "path": path, "providers": providers})

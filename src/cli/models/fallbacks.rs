@@ -6,10 +6,11 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use super::set::{Meant, meant};
-use super::{Facts, change};
+use super::{Change, Facts, Told, change};
 use crate::cli::output::say;
 use crate::config::Env;
 use crate::config::document::ConfigWrite;
+use crate::providers::Catalog;
 use crate::support::json;
 
 const KEY: &str = "agents.defaults.model.fallbacks";
@@ -50,57 +51,67 @@ struct ModelArgs {
 
 /// Runs one of them.
 pub fn run(args: &FallbacksArgs, env: &Env) -> anyhow::Result<ExitCode> {
-    let facts = Facts::find(env)?;
-    let catalog = facts.failover.catalog();
-    // The file may name one by its alias; one that is no model any more has only what is
-    // written.
-    let name_of = |written: &str| {
-        let usual = &catalog.default_choice().model.provider;
-        match catalog.exactly(written, usual) {
-            Ok(Some(model)) => model.reference().to_string(),
-            _ => written.to_owned(),
-        }
-    };
-    let before = written(&facts.settings.raw);
-    let mut after = before.clone();
-    let mut of_new = None;
-    let as_json = match &args.command {
-        FallbacksCommand::List(args) => {
-            let text = if args.json {
-                format!("{:#}\n", json!({"fallbacks": before}))
-            } else if before.is_empty() {
-                "No fallbacks.\n".to_owned()
-            } else {
-                before.join("\n") + "\n"
-            };
-            say(&text)?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        FallbacksCommand::Add(args) => {
-            let found = meant(catalog, &args.model)?;
-            let name = found.name.to_string();
-            if after.iter().all(|known| name_of(known) != name) {
-                after.push(name);
-            }
-            of_new = Some(found);
-            args.json.json
-        }
+    match &args.command {
+        FallbacksCommand::List(args) => list(args.json, env),
+        FallbacksCommand::Add(args) => change(|facts| add(facts, &args.model), args.json.json, env),
         FallbacksCommand::Remove(args) => {
-            let named = meant(catalog, &args.model).ok().map(|found| found.name.to_string());
-            after.retain(|known| *known != args.model && Some(name_of(known)) != named);
-            if after.len() == before.len() {
-                anyhow::bail!("{} is no fallback; `clawgate models fallbacks list`", args.model);
-            }
-            args.json.json
+            change(|facts| remove(facts, &args.model), args.json.json, env)
         }
-        FallbacksCommand::Clear(args) => {
-            after.clear();
-            args.json
-        }
+        FallbacksCommand::Clear(args) => change(|facts| put(facts, &[], None), args.json, env),
+    }
+}
+
+fn list(as_json: bool, env: &Env) -> anyhow::Result<ExitCode> {
+    let fallbacks = written(&Facts::find(env)?.settings.raw);
+    let text = if as_json {
+        format!("{:#}\n", json!({"fallbacks": fallbacks}))
+    } else if fallbacks.is_empty() {
+        "No fallbacks.\n".to_owned()
+    } else {
+        fallbacks.join("\n") + "\n"
     };
-    let patch = patch(&facts.settings.raw, &after, of_new.as_ref())?;
-    let shown = if after.is_empty() { "empty".to_owned() } else { after.join(", ") };
-    change(&ConfigWrite::Merge(patch.to_string()), KEY, &json!(after), &shown, as_json, env)
+    say(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn add(facts: &Facts, model: &str) -> anyhow::Result<Change> {
+    let catalog = facts.failover.catalog();
+    let found = meant(catalog, model)?;
+    let name = found.name.to_string();
+    let mut fallbacks = written(&facts.settings.raw);
+    if fallbacks.iter().all(|known| name_of(catalog, known) != name) {
+        fallbacks.push(name);
+    }
+    put(facts, &fallbacks, Some(&found))
+}
+
+fn remove(facts: &Facts, model: &str) -> anyhow::Result<Change> {
+    let catalog = facts.failover.catalog();
+    let named = meant(catalog, model).ok().map(|found| found.name.to_string());
+    let before = written(&facts.settings.raw);
+    let is_meant = |known: &String| known == model || Some(name_of(catalog, known)) == named;
+    let after: Vec<_> = before.iter().filter(|known| !is_meant(known)).cloned().collect();
+    if after.len() == before.len() {
+        anyhow::bail!("{model} is no fallback; `clawgate models fallbacks list`");
+    }
+    put(facts, &after, None)
+}
+
+fn put(facts: &Facts, fallbacks: &[String], new: Option<&Meant>) -> anyhow::Result<Change> {
+    let patch = patch(&facts.settings.raw, fallbacks, new)?;
+    let shown = if fallbacks.is_empty() { "empty".to_owned() } else { fallbacks.join(", ") };
+    let told = Told { key: KEY.to_owned(), model: json!(fallbacks), shown };
+    Ok(Change { write: ConfigWrite::Merge(patch.to_string()), told })
+}
+
+/// The name of a model that the file may name by its alias; one that is no model any more
+/// has only what is written.
+fn name_of(catalog: &Catalog, written: &str) -> String {
+    let usual = &catalog.default_choice().model.provider;
+    match catalog.exactly(written, usual) {
+        Ok(Some(model)) => model.reference().to_string(),
+        _ => written.to_owned(),
+    }
 }
 
 /// Those that the file names.

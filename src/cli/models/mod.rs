@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::checked::would_work;
 use super::output::say;
 use crate::app;
-use crate::config::document::{self, ConfigBase, ConfigWrite};
+use crate::config::document::{self, ConfigWrite};
 use crate::config::{self, Env, Overrides, Settings};
 use crate::providers::Failover;
 use crate::support::{Clock, SystemClock, json};
@@ -75,7 +75,10 @@ struct Facts {
 
 impl Facts {
     fn find(env: &Env) -> anyhow::Result<Self> {
-        let settings = look(env)?;
+        Self::of(look(env)?, env)
+    }
+
+    fn of(settings: Settings, env: &Env) -> anyhow::Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let runtime = super::one_thread()?;
         let failover = runtime.block_on(app::models(&settings, env, &clock))?;
@@ -88,19 +91,37 @@ fn look(env: &Env) -> anyhow::Result<Settings> {
     Ok(config::load(env, &looking)?)
 }
 
-/// Writes into the config file what a gateway would start with, and tells of it: that
-/// `key` is now `model`, or how `shown` says so.
+/// What a command does to the config file.
+struct Change {
+    write: ConfigWrite,
+    told: Told,
+}
+
+/// What it says of that: that `key` is now `model`, or how `shown` says so.
+#[derive(Default)]
+struct Told {
+    key: String,
+    model: Value,
+    shown: String,
+}
+
+/// Writes into the config file what a gateway would start with, and tells of it. What that
+/// is `plan` works out from what the file says, while nobody else writes it.
 fn change(
-    change: &ConfigWrite,
-    key: &str,
-    model: &Value,
-    shown: &str,
+    plan: impl FnOnce(&Facts) -> anyhow::Result<Change>,
     as_json: bool,
     env: &Env,
 ) -> anyhow::Result<ExitCode> {
-    let written = document::write(change, &ConfigBase::Any, env, would_work(env))?;
+    let mut planned = Told::default();
+    let work_out = |config: &Value| -> anyhow::Result<ConfigWrite> {
+        let change = plan(&Facts::of(document::meaning(config, env)?, env)?)?;
+        planned = change.told;
+        Ok(change.write)
+    };
+    let written = document::write_by(env, work_out, would_work(env))?;
+    let Told { key, model, shown } = planned;
     let text = if as_json {
-        let told = json!({"path": written.path, "key": key, "model": model,
+        let told = json!({"path": written.path.to_string_lossy(), "key": key, "model": model,
             "changed": written.changed, "requiresRestart": written.needs_restart});
         format!("{told:#}\n")
     } else {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::Value;
 
-use super::{Facts, change};
+use super::{Change, Facts, Told, change};
 use crate::config::Env;
 use crate::config::document::ConfigWrite;
 use crate::providers::{Catalog, ModelRef, NameError, known_provider};
@@ -23,16 +23,19 @@ pub struct SetArgs {
 
 /// Writes the default model into the config file, and nothing else.
 pub fn run(args: &SetArgs, env: &Env) -> anyhow::Result<ExitCode> {
-    let facts = Facts::find(env)?;
-    let Meant { name, is_listed } = meant(facts.failover.catalog(), &args.model)?;
+    change(|facts| plan(facts, &args.model), args.json, env)
+}
+
+fn plan(facts: &Facts, model: &str) -> anyhow::Result<Change> {
+    let Meant { name, is_listed } = meant(facts.failover.catalog(), model)?;
     let (key, mut patch) = place(&facts.settings.raw, &name);
     if !is_listed {
         // A list of allowed models without the default would forbid it.
         patch["agents"]["defaults"]["models"][name.to_string()] = json!({});
     }
-    let merge = ConfigWrite::Merge(patch.to_string());
     let name = name.to_string();
-    change(&merge, key, &json!(name), &name, args.json, env)
+    let told = Told { key: key.to_owned(), model: json!(name), shown: name };
+    Ok(Change { write: ConfigWrite::Merge(patch.to_string()), told })
 }
 
 /// The model that somebody means.

@@ -89,16 +89,16 @@ pub fn run(args: &StatusArgs, env: &Env) -> anyhow::Result<ExitCode> {
         .map(|row| row["provider"].clone())
         .collect();
     let whole = json!({
-        "configPath": facts.settings.file.path,
+        "configPath": facts.settings.file.path.to_string_lossy(),
         "agentId": agent,
-        "agentDir": facts.settings.paths.agent_dir(&agent).join("agent"),
+        "agentDir": facts.settings.paths.agent_dir(&agent).join("agent").to_string_lossy(),
         "defaultModel": primary.reference().to_string(),
         "reason": reason,
         "fallbacks": fallbacks,
         "aliases": aliases,
         "allowed": facts.settings.agents.defaults.models.iter().map(|model| &model.name).collect::<Vec<_>>(),
         "auth": {
-            "storePath": credentials.path(&agent),
+            "storePath": credentials.path(&agent).to_string_lossy(),
             "missingProvidersInUse": missing,
             "providers": auth,
             "profiles": profiles,

@@ -9,7 +9,6 @@ mod change;
 mod merge;
 mod write;
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -22,11 +21,13 @@ use super::foreign::{self, Foreign};
 use super::load::{check_with, with_section};
 use super::redact::redacted;
 use super::{ConfigError, Env, Paths, dotenv, fillings, include, keys, parse, substitute};
-use crate::support::hex;
+use crate::support::{hex, open_file};
 
 pub use change::{change, meaning};
 pub use merge::merged;
-pub use write::{ConfigBase, ConfigWrite, ConfigWriteError, ConfigWritten, preview, write};
+pub use write::{
+    ConfigBase, ConfigWrite, ConfigWriteError, ConfigWritten, preview, write, write_by,
+};
 
 /// Something that is wrong with a config.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +49,9 @@ impl From<&ConfigError> for ConfigIssue {
                 path: key.clone(),
                 message: format!("the environment variable {variable} is not set"),
             },
+            ConfigError::Unreadable { source, .. } => {
+                Self { path: String::new(), message: format!("{error}: {source}") }
+            }
             other => Self { path: String::new(), message: other.to_string() },
         }
     }
@@ -93,7 +97,7 @@ impl ConfigSnapshot {
         let paths = Paths::resolve(env)?;
         let (env, wrong) = dotenv::beside(env, &paths);
         let path = paths.config_path.clone();
-        let text = match fs::read_to_string(&path) {
+        let text = match open_file(&path).and_then(io::read_to_string) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(source) => return Err(ConfigError::Unreadable { path, source }),

@@ -1,5 +1,6 @@
 //! Reading and writing real files.
 
+use std::fs;
 use std::path::Path;
 
 use tempfile::TempDir;

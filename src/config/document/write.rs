@@ -130,12 +130,39 @@ pub fn write(
     env: &Env,
     would_work: impl FnOnce(&str) -> Result<(), ConfigIssue>,
 ) -> Result<ConfigWritten, ConfigWriteError> {
+    put(env, |before, path| plan(before, write, base, path, env), would_work)
+}
+
+/// The same with what `work_out` makes of what the file says, with what it includes, while
+/// nobody else writes it. Blocks.
+///
+/// # Errors
+/// What `work_out` says, and see [`ConfigWriteError`]; nothing is written then.
+pub fn write_by<E: From<ConfigWriteError> + From<SaveError>>(
+    env: &Env,
+    work_out: impl FnOnce(&Value) -> Result<ConfigWrite, E>,
+    would_work: impl FnOnce(&str) -> Result<(), ConfigIssue>,
+) -> Result<ConfigWritten, E> {
+    let planned = |before: Option<&str>, path: &Path| -> Result<Plan, E> {
+        let raw = parse(before.unwrap_or_default(), path);
+        let whole = raw.and_then(|raw| include::whole(raw, path));
+        let write = work_out(&whole.map_err(|error| refused(&error))?.value)?;
+        Ok(plan(before, &write, &ConfigBase::Any, path, env)?)
+    };
+    put(env, planned, would_work)
+}
+
+fn put<E: From<ConfigWriteError> + From<SaveError>>(
+    env: &Env,
+    work_out: impl FnOnce(Option<&str>, &Path) -> Result<Plan, E>,
+    would_work: impl FnOnce(&str) -> Result<(), ConfigIssue>,
+) -> Result<ConfigWritten, E> {
     let path = Paths::resolve(env).map_err(|error| refused(&error))?.config_path;
     let mut planned = None;
-    let changed = write_with(&System, &path, |before| -> Result<String, ConfigWriteError> {
-        let plan = plan(before, write, base, &path, env)?;
+    let changed = write_with(&System, &path, |before| -> Result<String, E> {
+        let plan = work_out(before, &path)?;
         if plan.means_else {
-            would_work(&plan.text)?;
+            would_work(&plan.text).map_err(ConfigWriteError::from)?;
         }
         let text = plan.text.clone();
         planned = Some(plan);
@@ -333,14 +360,27 @@ fn set_at(
     place: &ValuePath,
     value: &Value,
 ) -> Result<String, ConfigWriteError> {
-    let is_deep = place.steps().len() > nesting::MAX_DEPTH;
-    if is_deep || !include::includes(&known.raw) {
+    // Before anything is built that is as deep as the path is long.
+    if place.steps().len() > nesting::MAX_DEPTH {
+        return Err(EditError::TooDeep(place.to_string()).into());
+    }
+    let has_includes = include::includes(&known.raw);
+    let mut wanted = known.whole.clone();
+    if place.set_in(&mut wanted, value.clone()).is_err() {
+        if has_includes {
+            let no_way = EditError::NoWay { path: place.to_string(), found: "something else" };
+            return Err(no_way.into());
+        }
+        // That says what is in the way.
         return Ok(edit::set(text, place, value)?);
     }
-    let mut wanted = known.whole.clone();
-    let no_way = |()| EditError::NoWay { path: place.to_string(), found: "something else" };
-    place.set_in(&mut wanted, value.clone()).map_err(no_way)?;
-    known.rewritten(text, wanted)
+    if has_includes {
+        return known.rewritten_with_secrets(text, wanted);
+    }
+    for (hidden, secret) in restored(&wanted, &known.whole)? {
+        hidden.put(&mut wanted, secret);
+    }
+    Ok(edit::set(text, place, place.find(&wanted).unwrap_or(value))?)
 }
 
 fn unset_at(text: &str, known: &Known<'_>, place: &ValuePath) -> Result<String, ConfigWriteError> {
