@@ -89,17 +89,11 @@ impl View {
                 let members = format!(r#","deltaText":{}{replace}"#, json!(increment.delta));
                 Some(event.frame_with(&members, self.seq))
             }
-            (Style::Appending, Some(increment)) => {
-                self.rewrite(event, |payload| set_text(payload, increment))
-            }
-            (Style::Appending, None)
-                if event.kind == EventKind::Chat && event.payload().contains(r#""usage""#) =>
+            (Style::Appending, increment)
+                if matches!(event.kind, EventKind::Chat | EventKind::Agent) =>
             {
-                self.rewrite(event, |payload| {
-                    if let Some(usage) = payload.get_mut("usage") {
-                        simple::add_counts(usage);
-                    }
-                })
+                let key_names = Arc::clone(&self.key_names);
+                self.rewrite(event, |payload| to_dashboard(payload, increment, &key_names))
             }
             (Style::Appending | Style::Simple, None)
                 if event.kind == EventKind::ExecApprovalRequested =>
@@ -169,6 +163,17 @@ fn name_session(payload: &mut Value, key_names: &KeyNames) {
     }
 }
 
+/// What dashboards read of a run.
+fn to_dashboard(payload: &mut Value, increment: Option<Increment>, key_names: &KeyNames) {
+    if let Some(increment) = increment {
+        set_text(payload, increment);
+    }
+    name_session(payload, key_names);
+    if let Some(usage) = payload.get_mut("usage") {
+        simple::add_counts(usage);
+    }
+}
+
 fn to_simple(payload: &mut Value, increment: Option<Increment>, key_names: &KeyNames) {
     if let Some(increment) = increment {
         set_text(payload, increment);
@@ -178,12 +183,7 @@ fn to_simple(payload: &mut Value, increment: Option<Increment>, key_names: &KeyN
     if let Some(message) = members.get_mut("message") {
         simple::message_out(message);
     }
-    if let Some(usage) = members.get_mut("usage") {
-        *usage = simple::usage_out(usage);
-    }
-    if let Some(Value::String(reason)) = members.get_mut("stopReason") {
-        *reason = simple::stop_reason_out(reason).to_owned();
-    }
+    simple::counts_out(members);
 }
 
 #[cfg(test)]

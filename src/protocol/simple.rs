@@ -27,9 +27,27 @@ pub fn approval_out(question: &mut Value) {
     question["requestedAt"] = json!(asked_at.to_string());
 }
 
-/// Rewrites one message: `toolCall` becomes `tool_use`, role `toolResult`
-/// becomes a user message with a `tool_result`, images get a `source`.
+/// Rewrites one message: its content as [`content_out`] does, `usage` and `stopReason`.
 pub fn message_out(message: &mut Value) {
+    content_out(message);
+    let Value::Object(members) = message else { return };
+    counts_out(members);
+}
+
+/// Rewrites `usage` and `stopReason` where they are.
+pub fn counts_out(members: &mut Map<String, Value>) {
+    if let Some(usage) = members.get_mut("usage") {
+        *usage = usage_out(usage);
+    }
+    if let Some(Value::String(reason)) = members.get_mut("stopReason") {
+        *reason = stop_reason_out(reason).to_owned();
+    }
+}
+
+/// Rewrites the content of one message: `toolCall` becomes `tool_use`, role
+/// `toolResult` becomes a user message with a `tool_result`, images get a `source`,
+/// without data where a history has left that out.
+pub fn content_out(message: &mut Value) {
     let Value::Object(members) = message else { return };
     if let Some(Value::Array(blocks)) = members.get_mut("content") {
         blocks.iter_mut().for_each(block_out);
@@ -59,16 +77,13 @@ fn block_out(block: &mut Value) {
                 "input": take("arguments"),
             });
         }
-        Some("image") if members.contains_key("data") => {
-            let mut take = |name: &str| members.shift_remove(name).unwrap_or(Value::Null);
-            *block = json!({
-                "type": "image",
-                "source": {
-                    "type": "base64",
-                    "media_type": take("mimeType"),
-                    "data": take("data"),
-                },
-            });
+        Some("image") if members.contains_key("mimeType") => {
+            let mut take = |name: &str| members.shift_remove(name);
+            let data = take("data").unwrap_or_else(|| json!(""));
+            let media_type = take("mimeType").unwrap_or_default();
+            let source = json!({"type": "base64", "media_type": media_type, "data": data});
+            put_first(members, "source", source);
+            put_first(members, "type", json!("image"));
         }
         Some(other) => put_first(members, "type", json!(other)),
         None => {}
@@ -79,8 +94,8 @@ fn put_first(members: &mut Map<String, Value>, name: &str, value: Value) {
     members.shift_insert(0, name.to_owned(), value);
 }
 
-/// Rewrites `usage` to `{inputTokens, outputTokens}`.
-pub fn usage_out(usage: &Value) -> Value {
+/// `usage` as `{inputTokens, outputTokens}`.
+fn usage_out(usage: &Value) -> Value {
     let count = |name: &str| usage.get(name).and_then(Value::as_u64).unwrap_or_default();
     json!({"inputTokens": count("input"), "outputTokens": count("output")})
 }
@@ -97,7 +112,7 @@ pub fn add_counts(usage: &mut Value) {
 }
 
 /// The simple profile's name for a standard stop reason.
-pub fn stop_reason_out(reason: &str) -> &str {
+fn stop_reason_out(reason: &str) -> &str {
     match reason {
         "stop" => "end_turn",
         "length" => "max_tokens",
@@ -138,6 +153,27 @@ mod tests {
         assert_eq!(
             image["content"][0]["source"],
             json!({"type": "base64", "media_type": "image/png", "data": "AA=="})
+        );
+        let left_out =
+            json!({"type": "image", "mimeType": "image/png", "omitted": true, "bytes": 4});
+        let mut image = json!({"role": "user", "content": [left_out]});
+        message_out(&mut image);
+        assert_eq!(
+            image["content"][0],
+            json!({"type": "image", "omitted": true, "bytes": 4,
+                "source": {"type": "base64", "media_type": "image/png", "data": ""}})
+        );
+    }
+
+    #[test]
+    fn a_message_counts_and_ends_in_the_words_of_the_simple_profile() {
+        let mut message = json!({"role": "assistant", "content": [], "stopReason": "stop",
+            "usage": {"input": 3, "output": 2, "cost": {"total": 0.5}}});
+        message_out(&mut message);
+        assert_eq!(
+            message,
+            json!({"role": "assistant", "content": [], "stopReason": "end_turn",
+                "usage": {"inputTokens": 3, "outputTokens": 2}})
         );
     }
 

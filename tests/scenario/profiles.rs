@@ -106,6 +106,11 @@ async fn the_simple_profile_shows_tools_as_the_seed_does() {
     );
     assert_eq!(result["content"][0]["tool_use_id"], call_block["id"]);
     assert_eq!(text_of(&messages[3]), "I see.");
+    assert_eq!(
+        (&messages[1]["stopReason"], &messages[3]["stopReason"]),
+        (&json!("tool_use"), &json!("end_turn"))
+    );
+    assert!(messages[3]["usage"]["outputTokens"].is_u64(), "{}", messages[3]);
     // The standard profile has them in its own form.
     let mut standard = admin(&gateway).await;
     let page = call(&mut standard, "chat.history", params).await;
@@ -134,6 +139,17 @@ async fn the_simple_profile_keeps_keys_as_written_and_counts_as_the_seed_does() 
         list["sessions"].as_array().unwrap().iter().map(|row| row["key"].clone()).collect();
     keys.sort_by_key(Value::to_string);
     assert_eq!(keys, ["Notes", "agent:main:work", "main"]);
+}
+
+#[tokio::test]
+async fn a_dashboard_knows_what_happens_in_its_threads_by_the_keys_that_it_gave_them() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = connect(&gateway, &dashboard()).await;
+    let thread = "V1StGXR8_Z5jdHi6B-myT";
+    let end = ask(&mut client, thread, "hello", "run-1").await;
+    assert_eq!(end["sessionKey"], thread, "{end}");
+    let seen = [events(&client, "chat", "run-1"), events(&client, "agent", "run-1")].concat();
+    assert!(seen.len() > 2 && seen.iter().all(|event| event["sessionKey"] == thread), "{seen:?}");
 }
 
 #[tokio::test]

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 
 use crate::stage::{Api, admin, ask, call, config};
 use crate::support::client::standard_connect;
@@ -177,6 +179,8 @@ async fn sharing_is_off_unless_the_configuration_says_otherwise_and_needs_an_adm
 
 /// Questions to each of the sessions that are talked in at the same time.
 const TALKS: usize = 5;
+/// So many that it takes a moment to send them all away.
+const GUESTS: usize = 30;
 /// How long a test waits for what must happen.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -307,6 +311,31 @@ async fn guests_of_two_sessions_hear_nothing_of_each_other() {
         assert!(guest.wait_for(LIMIT, is_last).await.is_some(), "{}", texts(&guest));
         let seen = texts(&guest);
         assert!(!seen.contains(foreign), "a guest of {own} has heard of {foreign}: {seen}");
+    }
+}
+
+#[tokio::test]
+async fn a_link_ends_for_all_who_look_though_whoever_revokes_it_goes_away() {
+    let (gateway, _mock) = place(true).await;
+    let mut client = admin(&gateway).await;
+    let id = said(&mut client, "garden", "Tomatoes").await;
+    let token = shared(&gateway, &id).await;
+    let mut guests = Vec::new();
+    for _ in 0..GUESTS {
+        guests.push(guest(&gateway, &token).await);
+    }
+    let address = gateway.address();
+    let request = format!(
+        "DELETE /api/claude/sessions/{id}/share HTTP/1.1\r\nHost: {address}\r\n\
+         Authorization: Bearer {SECRET}\r\n\r\n"
+    );
+    let mut owner = TcpStream::connect(&address).await.unwrap();
+    owner.write_all(request.as_bytes()).await.unwrap();
+    // They are sent away one after the other.
+    guests[0].wait_closed(LIMIT).await.expect("revoked");
+    drop(owner);
+    for guest in &guests {
+        assert_eq!(guest.wait_closed(LIMIT).await.expect("revoked").code, 4001);
     }
 }
 

@@ -1,12 +1,14 @@
 //! Calls that wait for a person.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::{Chat, find, key_of, names, place, said};
-use crate::stage::{RUN_LIMIT, admin, call, history, start, text_of, until};
+use crate::stage::{RUN_LIMIT, admin, call, history, serve, start, text_of, until};
 use crate::support::client::SOON;
 use crate::support::{Gateway, MockProvider};
 
@@ -83,6 +85,58 @@ async fn anything_else_is_a_no_that_the_model_learns_of_and_the_turn_goes_on() {
     assert!(text_of(result).starts_with("Exec denied"), "{result}");
 }
 
+/// An answer that calls `exec` twice, with one id.
+fn two_calls(commands: [&str; 2]) -> String {
+    let calls: Vec<_> = (0_usize..)
+        .zip(commands)
+        .map(|(index, command)| {
+            let arguments = json!({ "command": command }).to_string();
+            json!({"index": index, "id": "dup", "type": "function",
+                "function": {"name": "exec", "arguments": arguments}})
+        })
+        .collect();
+    sse(&json!({ "tool_calls": calls }), "tool_calls")
+}
+
+fn sse(delta: &Value, reason: &str) -> String {
+    let choice = json!({"index": 0, "delta": delta, "finish_reason": reason});
+    format!("data: {}\n\ndata: [DONE]\n\n", json!({"id": "r", "choices": [choice]}))
+}
+
+#[tokio::test]
+async fn of_two_calls_with_one_id_the_one_is_answered_that_was_asked_about() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let app = axum::Router::new().fallback(move || {
+        let said = match calls.fetch_add(1, Ordering::Relaxed) {
+            0 => two_calls(["touch one", "touch two"]),
+            _ => sse(&json!({"content": "done"}), "stop"),
+        };
+        async move { ([("content-type", "text/event-stream")], said) }
+    });
+    let (port, _server) = serve(app).await;
+    let (gateway, _mock) = place(|config| {
+        config["tools"]["exec"] = json!({"ask": "always"});
+        let url = format!("http://127.0.0.1:{port}/v1");
+        config["models"]["providers"]["mock"]["baseUrl"] = json!(url);
+    })
+    .await;
+    let mut chat = Chat::open(&gateway).await;
+    chat.begin().await;
+    chat.send("go").await;
+    let mut file = async |response: &str| {
+        let asked = chat.until("tool_approval_request").await;
+        let request = find(&asked, "tool_approval_request");
+        approve(&mut chat, &request["call_id"], response).await;
+        let name =
+            if request["arguments"].as_str().unwrap().contains("one") { "one" } else { "two" };
+        gateway.workspace().join(name)
+    };
+    let (refused, allowed) = (file("no").await, file("yes").await);
+    assert_ne!(refused, allowed);
+    assert_eq!(said(&chat.response().await), "done");
+    assert_eq!((refused.exists(), allowed.exists()), (false, true));
+}
+
 #[tokio::test]
 async fn an_unknown_call_is_resolved_all_the_same() {
     let (gateway, _mock) = asking().await;
@@ -114,6 +168,40 @@ async fn what_is_decided_elsewhere_is_told_once() {
     assert_eq!(names(&rest), ["approval_resolved", "tool_progress", "tool_done", "delta", "done"]);
     assert!(rest[0]["approved"] == true && file.exists());
     chat.nothing_comes().await;
+}
+
+#[tokio::test]
+async fn a_question_whose_run_is_stopped_is_settled_and_the_next_one_is_asked() {
+    let (gateway, _mock) = asking().await;
+    let (file, message) = running(&gateway);
+    let mut chat = Chat::open(&gateway).await;
+    let id = chat.begin().await;
+    let mut client = admin(&gateway).await;
+    let key = key_of(&mut client, &id).await;
+    for stopped_by_itself in [true, false] {
+        chat.send(&message).await;
+        let asked = chat.until("tool_approval_request").await;
+        let call_id = find(&asked, "tool_start")["call_id"].clone();
+        if stopped_by_itself {
+            chat.send("/stop").await;
+        } else {
+            call(&mut client, "chat.abort", json!({"sessionKey": key})).await;
+        }
+        let rest = chat.response().await;
+        assert_eq!(names(&rest), ["approval_resolved", "tool_done", "done"], "{rest:?}");
+        assert_eq!(
+            rest[0],
+            json!({"type": "event", "event": "approval_resolved", "call_id": call_id,
+                "tool": "exec", "approved": false})
+        );
+        if stopped_by_itself {
+            assert_eq!(names(&chat.response().await), ["message", "done"]);
+        }
+        approve(&mut chat, &call_id, "yes").await;
+        let told = chat.next().await;
+        assert_eq!((&told["event"], &told["call_id"]), (&json!("approval_resolved"), &call_id));
+    }
+    assert!(!file.exists());
 }
 
 #[tokio::test]

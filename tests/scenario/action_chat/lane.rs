@@ -60,6 +60,24 @@ async fn a_message_waits_for_what_others_have_begun_and_is_done_with_its_own_ans
 }
 
 #[tokio::test]
+async fn the_same_words_as_what_is_being_answered_are_a_message_of_their_own() {
+    let (gateway, _mock) =
+        place(|config| config["messages"]["queue"] = json!({"mode": "queue", "debounceMs": 0}))
+            .await;
+    let mut chat = Chat::open(&gateway).await;
+    let id = chat.begin().await;
+    let mut client = admin(&gateway).await;
+    let key = key_of(&mut client, &id).await;
+    let text = "@mock stream n=20 delay=30";
+    start(&mut client, &key, text, "run-1").await;
+    crate::stage::deltas(&client, "run-1", 1).await;
+    chat.say(text).await;
+    end_of(&client, "run-1").await;
+    let kept = told(&mut client, &key).await;
+    assert_eq!(kept.iter().filter(|(role, _)| role == "user").count(), 2, "{kept:?}");
+}
+
+#[tokio::test]
 async fn a_message_that_another_run_takes_in_is_answered_by_that_one() {
     let (gateway, _mock) =
         place(|config| config["messages"]["queue"] = json!({"mode": "steer", "debounceMs": 0}))

@@ -1,12 +1,15 @@
 //! Single sessions: each row of the table of routes, and what each refuses.
 
 use std::fs;
+use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{SESSIONS, ask, begin, error, get, good, line, path, post};
-use crate::stage::{Api, admin, ask as talk, call, scripted};
+use crate::control_ui::http;
+use crate::stage::{Api, admin, ask as talk, call, scripted, until};
+use crate::support::SECRET;
 
 async fn patch(gateway: &crate::support::Gateway, id: &str, body: Value) -> (u16, Value) {
     ask(gateway, Method::PATCH, &path(id, ""), body).await
@@ -40,6 +43,39 @@ async fn a_session_is_made_with_every_member_and_found_by_its_id() {
     let key = json!({"key": resolved["key"]});
     let described = call(&mut client, "sessions.describe", key).await;
     assert_eq!(described["session"]["label"], "Garden");
+}
+
+#[tokio::test]
+async fn a_deletion_whose_sender_goes_away_is_told_if_it_is_done() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    call(&mut client, "sessions.subscribe", json!({})).await;
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let mut keys = Vec::new();
+    for number in 0..60 {
+        let made = call(&mut client, "sessions.create", json!({})).await;
+        let path = path(&text(&made["sessionId"]), "");
+        let url = format!("http://{}{path}", gateway.address());
+        let sending = http().delete(url).bearer_auth(SECRET).send();
+        // From before the request is read to after it is answered.
+        let patience = Duration::from_micros(number * 250);
+        drop(tokio::time::timeout(patience, sending).await);
+        keys.push(text(&made["key"]));
+    }
+    let told = async || {
+        let listed = call(&mut client, "sessions.list", json!({"limit": 100})).await;
+        let rows = listed["sessions"].as_array().unwrap();
+        let frames = client.frames();
+        let is_told = |key: &String| {
+            frames.iter().any(|frame| {
+                let payload = &frame["payload"];
+                payload["reason"] == "delete" && payload["sessionKey"] == key.as_str()
+            })
+        };
+        let is_there = |key: &String| rows.iter().any(|row| row["key"] == key.as_str());
+        keys.iter().all(|key| is_there(key) || is_told(key)).then_some(())
+    };
+    until("an event for each session that is gone", told).await;
 }
 
 #[tokio::test]
@@ -95,6 +131,43 @@ async fn a_session_is_resumed_renamed_and_deleted_and_its_transcript_stays() {
         assert_eq!(ask(&gateway, method, &path(&id, rest), Value::Null).await, gone, "{rest}");
     }
     assert_eq!(patch(&gateway, &id, json!({"title": "x"})).await, gone);
+}
+
+#[tokio::test]
+async fn a_title_that_another_session_has_gets_a_number() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let of = async |id: &str| good(get(&gateway, &path(id, ""))).await["title"].clone();
+    let mut ids = Vec::new();
+    for title in ["Session 21", "Session 21 (2)", "Session 21 (3)"] {
+        let id = begin(&gateway, json!({"title": "Session 21"})).await;
+        assert_eq!(of(&id).await, title);
+        ids.push(id);
+    }
+    let success = (200, json!({"success": true}));
+    assert_eq!(patch(&gateway, &ids[0], json!({"title": "Roses"})).await, success);
+    assert_eq!(patch(&gateway, &ids[1], json!({"title": "Roses"})).await, success);
+    assert_eq!(of(&ids[1]).await, "Roses (2)");
+    // It has that name already.
+    assert_eq!(patch(&gateway, &ids[1], json!({"title": "Roses"})).await, success);
+    assert_eq!(of(&ids[1]).await, "Roses (2)");
+    let resumed = json!({"resumeSessionId": ids[2], "title": "Roses"});
+    assert_eq!(good(post(&gateway, SESSIONS, resumed)).await["title"], "Roses (3)");
+    assert_eq!(patch(&gateway, &ids[2], json!({"title": ""})).await, success);
+    assert_eq!(of(&ids[2]).await, "Untitled");
+}
+
+#[tokio::test]
+async fn a_title_as_long_as_they_may_be_is_cut_for_its_number() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let long = "ä".repeat(512);
+    for title in [long.clone(), format!("{} (2)", "ä".repeat(508))] {
+        let id = begin(&gateway, json!({"title": long})).await;
+        assert_eq!(good(get(&gateway, &path(&id, ""))).await["title"], title);
+    }
+    let id = begin(&gateway, json!({})).await;
+    assert_eq!(patch(&gateway, &id, json!({"title": long})).await.0, 200);
+    let title = good(get(&gateway, &path(&id, ""))).await["title"].clone();
+    assert_eq!(title, format!("{} (3)", "ä".repeat(508)));
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! The WebSocket of Claude sessions: the real binary, real sockets, a scripted
 //! model.
 
+mod anew;
 mod burst;
 mod commands;
 mod connecting;

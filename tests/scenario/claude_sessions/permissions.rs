@@ -2,12 +2,17 @@
 
 use serde_json::{Value, json};
 
-use super::{Claude, Scene, kinds, of_type};
+use super::{Claude, Scene, TURN, kinds, of_type};
 use crate::stage::{Api, call, connect, refusal, row};
-use crate::support::client::standard_connect;
+use crate::support::client::{Received, standard_connect};
 
 fn running(command: &str) -> String {
     format!("@mock tool name=exec args={} then=done", json!({ "command": command }))
+}
+
+/// The request for this command.
+async fn asked_for(claude: &Claude, command: &str) -> Value {
+    claude.find(command, |it| it["request"]["input"]["command"] == command).await
 }
 
 async fn asked(claude: &Claude) -> Value {
@@ -20,7 +25,11 @@ fn answer(id: &Value, response: Value) -> Value {
 }
 
 async fn asking() -> Scene {
-    Scene::with(Api::Anthropic, json!({"ask": "always"})).await
+    asking_with(Api::Anthropic).await
+}
+
+async fn asking_with(api: Api) -> Scene {
+    Scene::with(api, json!({"ask": "always"})).await
 }
 
 #[tokio::test]
@@ -47,6 +56,47 @@ async fn a_command_waits_for_permission_and_runs_when_it_is_given() {
     let result = frames.iter().find(|it| it.get("tool_use_result").is_some()).unwrap();
     assert!(result["message"]["content"][0]["content"].as_str().unwrap().contains("yes"));
     assert_eq!(of_type(&frames, "result")[0]["permission_denials"], json!([]));
+}
+
+/// Begins a sub-agent that runs a command.
+fn spawning(command: &str) -> String {
+    let task = format!("@child tool name=exec args={} then=done", json!({ "command": command }));
+    format!("name=sessions_spawn args={}", json!({ "task": task }))
+}
+
+#[tokio::test]
+async fn what_a_sub_agent_asks_waits_though_the_turn_that_began_it_is_over() {
+    let scene = asking_with(Api::OpenAi).await;
+    let mut claude = scene.claude().await;
+    let own = json!({"command": "echo own"});
+    let spawn = spawning("echo below");
+    claude.say(&format!("@mock tool {spawn} name2=exec args2={own} parallel=1 then=begun")).await;
+    let below = asked_for(&claude, "echo below").await;
+    let own = asked_for(&claude, "echo own").await;
+    claude.send(answer(&own["request_id"], json!({"behavior": "allow"}))).await;
+    claude.turns(1).await;
+    claude.send(answer(&below["request_id"], json!({"behavior": "allow"}))).await;
+    let is_answered =
+        |it: &Value| it["type"] == "control_response" && it["request_id"] == below["request_id"];
+    assert_eq!(claude.find("answer", is_answered).await["behavior"], "allow");
+    let cancelled = of_type(&claude.frames(), "control_cancel_request").len();
+    assert_eq!(cancelled, 0, "{:#?}", claude.frames());
+}
+
+#[tokio::test]
+async fn what_a_sub_agent_asked_before_anybody_looked_is_asked_here() {
+    let mut scene = asking_with(Api::OpenAi).await;
+    let params = json!({"sessionKey": scene.key, "idempotencyKey": "r1",
+        "message": format!("@mock tool {} then=begun", spawning("echo below"))});
+    call(&mut scene.main, "chat.send", params).await;
+    let is_asked = |it: &Value| it["event"] == "exec.approval.requested";
+    assert!(scene.main.wait_for(TURN, is_asked).await.is_some(), "nothing is asked");
+    let mut claude = scene.claude().await;
+    let request = asked(&claude).await;
+    assert_eq!(request["request"]["input"]["command"], "echo below");
+    claude.send(answer(&request["request_id"], json!({"behavior": "allow"}))).await;
+    let told = claude.find("answer", |it| it["type"] == "control_response").await;
+    assert_eq!(told["behavior"], "allow");
 }
 
 /// Where a person decides on each file that is written.
@@ -157,6 +207,34 @@ async fn what_is_decided_elsewhere_is_seen_here() {
     let told = claude.find("answer", |it| it["type"] == "control_response").await;
     assert_eq!((&told["request_id"], &told["behavior"]), (&request["request_id"], &json!("allow")));
     claude.turns(1).await;
+}
+
+#[tokio::test]
+async fn what_was_settled_while_a_client_was_away_is_told_when_it_comes_again() {
+    let scene = asking().await;
+    let mut claude = scene.claude().await;
+    claude.say(&running("echo yes")).await;
+    let id = asked(&claude).await["request_id"].clone();
+    drop(claude);
+    let mut other = scene.claude().await;
+    asked(&other).await;
+    other.send(answer(&id, json!({"behavior": "allow"}))).await;
+    other.turns(1).await;
+    let mut again = scene.claude().await;
+    let flat = json!({"type": "control_response", "request_id": id, "behavior": "allow"});
+    again.find("what was answered", |it| *it == flat).await;
+    // Who answers it all the same hears so once more, and of one that nobody knows that
+    // it was not allowed.
+    again.send(answer(&id, json!({"behavior": "deny"}))).await;
+    again.send(answer(&json!("long ago"), json!({"behavior": "allow"}))).await;
+    let told = again.find("an answer", |it| it["request_id"] == "long ago").await;
+    let refused = json!({"type": "control_response", "request_id": "long ago", "behavior": "deny"});
+    assert_eq!(told, refused);
+    let is_repeated = |received: &[Received]| {
+        let frames = received.iter().filter_map(|it| it.what.frame());
+        (frames.filter(|it| **it == flat).count() == 2).then_some(())
+    };
+    assert!(again.0.wait_until(TURN, is_repeated).await.is_some(), "{:#?}", again.frames());
 }
 
 #[tokio::test]

@@ -120,6 +120,29 @@ async fn a_call_of_a_tool_is_a_block_and_its_result_a_message() {
 }
 
 #[tokio::test]
+async fn the_last_block_of_an_answer_tells_what_it_has_used_as_its_line_does() {
+    for api in [Api::Anthropic, Api::OpenAi] {
+        let scene = Scene::new(api).await;
+        let mut claude = scene.claude().await;
+        let arguments = json!({"command": "echo one"});
+        let frames =
+            claude.ask(&format!("@mock tool name=exec args={arguments} pre=look then=done")).await;
+        let again = scene.claude().await;
+        again.find("history", |it| it["message"]["content"][0]["text"] == "done").await;
+        let history = again.frames();
+        let said = of_type(&frames, "assistant");
+        let [look, call, done] = said[..] else { panic!("{said:#?}") };
+        assert_eq!(look["message"]["usage"]["input_tokens"], 0);
+        for last in [call, done] {
+            let line = history.iter().find(|it| it["uuid"] == last["uuid"]).unwrap();
+            let usage = &last["message"]["usage"];
+            assert_eq!(*usage, line["message"]["usage"]);
+            assert!(usage["input_tokens"].as_u64() > Some(0), "{api:?}: {last}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_a_command_prints_is_told_while_it_runs() {
     let scene = Scene::new(Api::Anthropic).await;
     let mut claude = scene.claude().await;

@@ -1,10 +1,11 @@
 //! The calls that wait for a decision of this client.
 //!
-//! Owns: which they are, by the id of the call. Promises: a client is told once of
-//! a question and once of its answer, whoever answers. Plain data: whoever has it
-//! locks it.
+//! Owns: which they are. Promises: a client is told once of a question and once of
+//! its answer, whoever answers; where several are about calls with one id, by which he
+//! answers, each is told when the one before has ended. Plain data: whoever has it locks
+//! it.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -30,37 +31,48 @@ pub struct Asked {
     pub kind: QuestionKind,
     /// Its id.
     pub approval_id: String,
+    /// The call, by which the client names it.
+    pub call_id: String,
     /// The tool that is called.
     pub tool: String,
     /// Whether it is asked in a turn that began here.
     pub is_own: bool,
-    /// When it becomes a no by itself; none where that is not up to us.
+    /// What asks it, until that is told.
+    untold: Option<[Value; 2]>,
+    /// When it becomes a no by itself; none where that is not up to us, or it is not told.
     pub deadline: Option<Instant>,
 }
 
-/// The questions, by the ids of their calls.
+impl Asked {
+    /// What asks it: now it is told.
+    fn tell(&mut self) -> Option<[Value; 2]> {
+        let frames = self.untold.take()?;
+        self.deadline = self.is_own.then(|| Instant::now() + PATIENCE);
+        Some(frames)
+    }
+
+    fn resolved(&self, approved: bool) -> Value {
+        frame::approval_resolved(Some(&self.tool), &self.call_id, approved)
+    }
+}
+
+/// The questions, in the order in which they were asked.
 #[derive(Debug, Default)]
-pub struct Questions(HashMap<String, Asked>);
+pub struct Questions(Vec<Asked>);
 
 impl Questions {
     /// A call is asked about, of a turn that began here or of another, or that was
     /// decided: the frames for it. `data` is that of an `approval` event.
     pub fn hear(&mut self, call: &ToolCall, is_own: bool, data: &Value) -> Vec<Value> {
-        let (tool, call_id) = (&call.name, call.id.as_str());
-        if data["phase"] != "requested" {
-            let approved = data["status"] == "approved";
-            let known = self.0.remove(call_id);
-            return known
-                .map(|asked| frame::approval_resolved(Some(&asked.tool), call_id, approved))
-                .into_iter()
-                .collect();
-        }
         let approval_id = data["approvalId"].as_str().unwrap_or_default().to_owned();
+        if data["phase"] != "requested" {
+            return self.settle(&approval_id, data["status"] == "approved");
+        }
         let kind = kind_of(data);
-        let deadline = is_own.then(|| Instant::now() + PATIENCE);
-        let asked = Asked { kind, approval_id, tool: tool.clone(), is_own, deadline };
+        let (call_id, tool) = (call.id.clone(), call.name.clone());
         let arguments = frame::arguments_text(&call.arguments).unwrap_or_default();
-        self.ask(call_id, &arguments, asked)
+        let untold = Some(frame::approval_requests(&tool, &call_id, &arguments));
+        self.ask(Asked { kind, approval_id, call_id, tool, is_own, untold, deadline: None })
     }
 
     /// The bus tells of a question in the conversation that is open here; in a turn
@@ -75,52 +87,70 @@ impl Questions {
         let said = text("command").or_else(|| text("description")).unwrap_or_default();
         let member = if question.kind == QuestionKind::Exec { "command" } else { "description" };
         let arguments = json!({ (member): said }).to_string();
-        let (kind, approval_id) = (question.kind, question.id.clone());
-        let asked = Asked { kind, approval_id, tool, is_own: false, deadline: None };
-        self.ask(&question.id, &arguments, asked)
+        let (kind, approval_id, call_id) =
+            (question.kind, question.id.clone(), question.id.clone());
+        let untold = Some(frame::approval_requests(&tool, &call_id, &arguments));
+        self.ask(Asked { kind, approval_id, call_id, tool, is_own: false, untold, deadline: None })
     }
 
-    fn ask(&mut self, call_id: &str, arguments: &str, asked: Asked) -> Vec<Value> {
-        let is_shown = self.0.contains_key(call_id) || self.has(&asked.approval_id);
-        if is_shown || self.0.len() >= MAX_ASKED {
+    fn ask(&mut self, asked: Asked) -> Vec<Value> {
+        if self.has(&asked.approval_id) || self.0.len() >= MAX_ASKED {
             return Vec::new();
         }
-        let frames = frame::approval_requests(&asked.tool, call_id, arguments);
-        self.0.insert(call_id.to_owned(), asked);
-        frames.into()
+        self.0.push(asked);
+        self.tell_next()
     }
 
-    /// The question about a call.
+    /// Tells of those that come first among all with their call's id.
+    fn tell_next(&mut self) -> Vec<Value> {
+        let (mut seen, mut told) = (HashSet::new(), Vec::new());
+        for asked in &mut self.0 {
+            if seen.insert(asked.call_id.clone()) {
+                told.extend(asked.tell().into_iter().flatten());
+            }
+        }
+        told
+    }
+
+    /// The question about a call that the client was told of.
     pub fn find(&self, call_id: &str) -> Option<&Asked> {
-        self.0.get(call_id)
+        self.0.iter().find(|asked| asked.call_id == call_id)
     }
 
     /// It was answered here, or elsewhere: tells of it, unless that was done.
-    pub fn settle(&mut self, call_id: &str, approved: bool) -> Option<Value> {
-        let asked = self.0.remove(call_id)?;
-        Some(frame::approval_resolved(Some(&asked.tool), call_id, approved))
+    pub fn settle(&mut self, approval_id: &str, approved: bool) -> Vec<Value> {
+        self.settle_ended(|asked| (asked.approval_id == approval_id).then_some(approved))
     }
 
-    /// Forgets those of turns that began elsewhere which nobody can answer any more.
-    pub fn forget_unless(&mut self, is_asked: impl Fn(&str) -> bool) {
-        self.0.retain(|_, asked| asked.is_own || is_asked(&asked.approval_id));
+    /// Tells of those that have ended; `ending` says whether that was a yes, and
+    /// nothing of those that wait. Then of those that waited for them.
+    pub fn settle_ended(&mut self, ending: impl Fn(&Asked) -> Option<bool>) -> Vec<Value> {
+        let mut told = Vec::new();
+        self.0.retain(|asked| {
+            let ended = ending(asked);
+            let is_told = asked.untold.is_none();
+            told.extend(ended.filter(|_| is_told).map(|approved| asked.resolved(approved)));
+            ended.is_none()
+        });
+        told.extend(self.tell_next());
+        told
     }
 
-    /// Whether a question is shown, under whatever id of a call.
-    fn has(&self, approval_id: &str) -> bool {
-        self.0.values().any(|asked| asked.approval_id == approval_id)
+    /// Whether a question is shown.
+    pub fn has(&self, approval_id: &str) -> bool {
+        self.0.iter().any(|asked| asked.approval_id == approval_id)
     }
 
     /// When the first becomes a no.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.0.values().filter_map(|asked| asked.deadline).min()
+        self.0.iter().filter_map(|asked| asked.deadline).min()
     }
 
     /// Those whose time is over. They are asked no more here; what becomes of them
     /// is still told.
     pub fn take_overdue(&mut self, now: Instant) -> Vec<Asked> {
         let overdue = |asked: &&mut Asked| asked.deadline.is_some_and(|deadline| deadline <= now);
-        let all = self.0.values_mut().filter(overdue);
+        let all = self.0.iter_mut().filter(overdue);
         all.map(|asked| {
             asked.deadline = None;
             asked.clone()
@@ -130,7 +160,7 @@ impl Questions {
 
     /// Those of turns that began here: whoever was asked has gone.
     pub fn take_own(&mut self) -> Vec<Asked> {
-        let all = std::mem::take(&mut self.0).into_values();
+        let all = std::mem::take(&mut self.0).into_iter();
         all.filter(|asked| asked.is_own).collect()
     }
 }
@@ -159,14 +189,32 @@ mod tests {
         assert_eq!(names(&asked), ["approval_request", "tool_approval_request"]);
         assert!(questions.hear(&call("c1"), true, &requested("a1")).is_empty());
         assert!(questions.has("a1"));
-        let granted = json!({"phase": "resolved", "status": "approved"});
+        let granted = json!({"phase": "resolved", "status": "approved", "approvalId": "a1"});
         let resolved = questions.hear(&call("c1"), true, &granted);
         assert_eq!(resolved, [frame::approval_resolved(Some("exec"), "c1", true)]);
         assert!(questions.hear(&call("c1"), true, &granted).is_empty());
         questions.hear(&call("c2"), true, &requested("a2"));
-        assert!(questions.settle("c2", false).is_some());
-        let denied = json!({"phase": "resolved", "status": "denied"});
+        assert_eq!(questions.settle("a2", false).len(), 1);
+        let denied = json!({"phase": "resolved", "status": "denied", "approvalId": "a2"});
         assert!(questions.hear(&call("c2"), true, &denied).is_empty());
+    }
+
+    #[tokio::test]
+    async fn calls_with_one_id_are_asked_about_one_after_the_other() {
+        let mut questions = Questions::default();
+        questions.hear(&call("c1"), true, &requested("a1"));
+        for waiting in ["a2", "a3"] {
+            assert!(questions.hear(&call("c1"), true, &requested(waiting)).is_empty());
+        }
+        assert_eq!(questions.find("c1").unwrap().approval_id, "a1");
+        let told = questions.settle("a1", false);
+        assert_eq!(told[0], frame::approval_resolved(Some("exec"), "c1", false));
+        assert_eq!(names(&told[1..]), ["approval_request", "tool_approval_request"]);
+        assert_eq!(questions.find("c1").unwrap().approval_id, "a2");
+        // Of one that ends before it is told there is nothing to tell.
+        assert!(questions.settle("a3", false).is_empty());
+        assert_eq!(questions.settle("a2", true).len(), 1);
+        assert_eq!(questions.find("c1"), None);
     }
 
     #[tokio::test(start_paused = true)]
@@ -182,7 +230,7 @@ mod tests {
         assert_eq!((overdue[0].approval_id.as_str(), overdue[0].kind), ("a1", QuestionKind::Exec));
         assert!(questions.take_overdue(Instant::now()).is_empty());
         assert_eq!(questions.next_deadline(), None);
-        let lapsed = json!({"phase": "resolved", "status": "unavailable"});
+        let lapsed = json!({"phase": "resolved", "status": "unavailable", "approvalId": "a1"});
         let told = questions.hear(&call("c1"), true, &lapsed);
         assert_eq!(told, [frame::approval_resolved(Some("exec"), "c1", false)]);
     }

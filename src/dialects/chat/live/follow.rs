@@ -158,6 +158,7 @@ impl<'a> Following<'a> {
                 let runs = &self.view.services().runs;
                 self.children.retain(|child| runs.is_busy(child));
                 self.announcing.clear();
+                self.view.settle_ended();
                 self.view.show_open_questions(&self.key);
                 return None;
             }
@@ -170,13 +171,16 @@ impl<'a> Following<'a> {
         let is_child = told.key != self.key;
         if let RunNews::ToolAsks(card, data) = &told.news {
             let is_own = is_child || turn.is_some_and(|turn| turn.is_of(&told));
-            let frames = self.view.with_questions(|all| all.hear(&card.call, is_own, data));
-            self.view.tell_all(frames);
+            self.view.tell_questions(|all| all.hear(&card.call, is_own, data));
             if self.view.gone.is_cancelled() {
                 // It was not there when the client left.
                 self.view.refuse(self.view.leave()).await;
             }
             return None;
+        }
+        if matches!(told.news, RunNews::ToolEnds(..)) {
+            // A call that is stopped takes its question back.
+            self.view.settle_ended();
         }
         if is_child {
             self.hear_child(&told).await;

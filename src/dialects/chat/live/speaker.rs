@@ -116,12 +116,12 @@ impl Connection {
         };
         match view.decide(&asked, approved).await {
             // Told here or by the turn that waited, whoever comes first.
-            Ok(()) => view.tell_all(view.with_questions(|all| all.settle(call_id, approved))),
+            Ok(()) => view.tell_questions(|all| all.settle(&asked.approval_id, approved)),
             Err(error) => {
-                // Somebody was faster; what was decided is told by the turn.
-                tracing::debug!(error = error.message, "a question was answered before");
-                if !asked.is_own {
-                    view.tell_all(view.with_questions(|all| all.settle(call_id, false)));
+                // Most often somebody was faster, or nobody waits for it any more.
+                view.settle_ended();
+                if view.with_questions(|all| all.has(&asked.approval_id)) {
+                    view.tell(&frame::error(&error.message));
                 }
             }
         }
@@ -139,17 +139,14 @@ impl Connection {
         }
         let approvals = &view.services().runs.parts().approvals;
         let Ok(question) = approvals.find(kind, id) else { return };
-        let is_asked = |id: &str| approvals.find(kind, id).is_ok_and(|question| question.is_open());
-        view.tell_all(view.with_questions(|all| {
-            all.forget_unless(is_asked);
-            all.overhear(&question)
-        }));
+        view.settle_ended();
+        view.tell_questions(|all| all.overhear(&question));
     }
 
     fn overhear_answer(&self, payload: &Value) {
         let id = payload["id"].as_str().unwrap_or_default();
         let approved = payload["decision"].as_str().is_some_and(|it| it.starts_with("allow"));
-        self.0.tell_all(self.0.with_questions(|all| all.settle(id, approved)));
+        self.0.tell_questions(|all| all.settle(id, approved));
     }
 }
 

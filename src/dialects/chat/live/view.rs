@@ -17,7 +17,7 @@ use super::action::Said;
 use super::asked::{Asked, Questions};
 use super::conversation::{Hidden, Resumed};
 use super::frame;
-use crate::agent::approvals::QuestionKind;
+use crate::agent::approvals::{Decision, QuestionKind};
 use crate::bus::Subscriber;
 use crate::dialects::chat::book::Session;
 use crate::gateway::Gateway;
@@ -260,9 +260,30 @@ impl View {
         self.state.lock().followed.as_ref().is_some_and(|followed| followed.as_str() == key)
     }
 
-    /// Looks at the questions, or changes them. What it gives is told in order.
+    /// Looks at the questions, or changes them.
     pub fn with_questions<T>(&self, change: impl FnOnce(&mut Questions) -> T) -> T {
         change(&mut self.state.lock().questions)
+    }
+
+    /// Changes the questions, and tells of it before anybody changes them again.
+    pub fn tell_questions<F: IntoIterator<Item = Value>>(
+        &self,
+        change: impl FnOnce(&mut Questions) -> F,
+    ) {
+        let mut state = self.state.lock();
+        self.tell_all(change(&mut state.questions));
+    }
+
+    /// Tells of the questions that have ended, though no news may have said so.
+    pub fn settle_ended(&self) {
+        let approvals = &self.services().runs.parts().approvals;
+        self.tell_questions(|all| {
+            all.settle_ended(|asked| match approvals.find(asked.kind, &asked.approval_id) {
+                Ok(question) if question.is_open() => None,
+                Ok(question) => Some(question.decided().is_some_and(|it| it != Decision::Deny)),
+                Err(_) => Some(false),
+            })
+        });
     }
 
     /// Shows the questions of a conversation that are open and were not shown.
@@ -271,7 +292,7 @@ impl View {
         for kind in [QuestionKind::Exec, QuestionKind::Plugin] {
             let all = approvals.list(kind).into_iter();
             for question in all.filter(|it| it.request["sessionKey"] == key.as_str()) {
-                self.tell_all(self.with_questions(|all| all.overhear(&question)));
+                self.tell_questions(|all| all.overhear(&question));
             }
         }
     }

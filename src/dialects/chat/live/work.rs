@@ -190,12 +190,7 @@ async fn ask(
         view.tell(&frame::message(STOPPED));
         return Ok(());
     };
-    let mut turn = Turn::new(active.to_owned(), key);
-    if accepted["status"] == "in_flight" {
-        // Somebody has said the same a moment ago.
-        turn.set_late();
-    }
-    tell_to_end(view, following, turn).await;
+    tell_to_end(view, following, Turn::new(active.to_owned(), key)).await;
     Ok(())
 }
 
@@ -217,6 +212,7 @@ async fn watch<'a>(view: &'a View, followed: &mut Followed<'a>, key: SessionKey)
 
 async fn tell_to_end(view: &View, following: &mut Following<'_>, mut turn: Turn) {
     let over = following.tell_to_end(&mut turn).await;
+    view.settle_ended();
     if over.end == End::Answered {
         view.tell_all(turn.catch_up(&over.text));
     }

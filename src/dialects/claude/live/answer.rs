@@ -3,10 +3,11 @@
 //! Owns: which blocks are open. Promises: a block is told whole in a frame
 //! before it ends; what people do not see (thoughts in a text, directives) is in
 //! no delta; a block has the index and the uuid that it has in the transcript. A text
-//! whose end tells whether there is a thought in it ends when that is known.
+//! whose end tells whether there is a thought in it ends when that is known, and the last
+//! block when it is known what the answer has used.
 //! Must not: know runs or tools.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -52,6 +53,16 @@ impl Open {
     }
 }
 
+/// A block that is complete, and waits for what comes next: the last one of an answer tells
+/// what the answer has used, as its line does, and that is known at the end.
+#[derive(Debug)]
+struct Ended {
+    uuid: Uuid,
+    frame: Value,
+    /// The index under which its end is told, unless more is to come of that.
+    stop: Option<usize>,
+}
+
 /// An answer that comes.
 #[derive(Debug)]
 pub struct Answer {
@@ -64,6 +75,8 @@ pub struct Answer {
     of: Of,
     /// The line before the next one.
     last: Option<Uuid>,
+    /// Its lines so far.
+    lines: HashSet<Uuid>,
     /// Whether clients have been told that it begins.
     has_begun: bool,
     /// Pieces told so far.
@@ -71,13 +84,26 @@ pub struct Answer {
     /// Blocks that the transcript will have more than the stream has.
     shift: usize,
     open: BTreeMap<usize, Open>,
+    ended: Option<Ended>,
 }
 
 impl Answer {
     /// An answer of which nothing has come, behind the line `last`.
     pub fn new(of: Of, entry_id: String, model: Arc<ModelInfo>, last: Option<Uuid>) -> Self {
-        let (open, name) = (BTreeMap::new(), model.id.clone());
-        Self { entry_id, model, name, of, last, has_begun: false, pieces: 0, shift: 0, open }
+        let name = model.id.clone();
+        Self {
+            entry_id,
+            model,
+            name,
+            of,
+            last,
+            lines: HashSet::new(),
+            has_begun: false,
+            pieces: 0,
+            shift: 0,
+            open: BTreeMap::new(),
+            ended: None,
+        }
     }
 
     /// More of it, at this time.
@@ -115,12 +141,18 @@ impl Answer {
             }
             StreamEvent::ToolCallDelta { index, delta } => self.arguments(*index, delta, out),
             StreamEvent::BlockEnd { index } => self.end_block(*index, now_ms, out),
-            // Another model is asked only while nothing was said.
             StreamEvent::Fallback(FallbackNotice::Step { to: Some(to), .. }) => {
                 self.name.clone_from(&to.model);
             }
-            StreamEvent::Fallback(_) | StreamEvent::Retry(_) => {}
+            // One that begins anew is another answer, with an id of its own.
+            StreamEvent::Retry(_) | StreamEvent::Anew => self.release(None, out),
+            StreamEvent::Fallback(_) => {}
         }
+    }
+
+    /// Its lines so far.
+    pub const fn lines(&self) -> &HashSet<Uuid> {
+        &self.lines
     }
 
     /// The message is in the transcript, with these lines: what was not told of
@@ -149,11 +181,28 @@ impl Answer {
         self.piece(&json!({"type": "message_stop"}), out);
     }
 
-    /// The message is in the transcript, which tells what is in a text that waited.
+    /// The message is in the transcript, which tells what is in a text that waited, and
+    /// what the answer has used.
     pub fn settle(&mut self, message: &AssistantMessage, out: &mut Vec<Frame>) {
-        // Of one that was stopped no block has ended.
-        if format::stop_reason(message.stop_reason).is_some() {
+        let usage = if format::stop_reason(message.stop_reason).is_some() {
             self.end_doubts(message.stop_reason.ended_by_itself(), message.timestamp, out);
+            usage_at_end(&message.usage)
+        } else {
+            // Of one that was stopped no block that is open has ended.
+            usage_at_start(&message.usage)
+        };
+        self.release(Some(usage), out);
+    }
+
+    /// Tells the block that waits, with this usage if it is the last one.
+    pub fn release(&mut self, usage: Option<Value>, out: &mut Vec<Frame>) {
+        let Some(Ended { uuid, mut frame, stop }) = self.ended.take() else { return };
+        if let Some(usage) = usage {
+            frame["message"]["usage"] = usage;
+        }
+        out.push(Frame::line(Some(uuid), &frame));
+        if let Some(index) = stop {
+            self.piece(&json!({"type": "content_block_stop", "index": index}), out);
         }
     }
 
@@ -257,17 +306,26 @@ impl Answer {
                 (vec![block], is_told)
             }
             Open::Call { id, name, arguments } => {
-                let arguments = serde_json::from_str(&arguments).unwrap_or_else(|_| json!({}));
-                if RENAMED.contains(&name.as_str()) {
-                    let input = tool_input(&name, &arguments).to_string();
+                let read = match arguments.trim() {
+                    "" => Ok(json!({})),
+                    text => serde_json::from_str(text),
+                };
+                // One that was cut is no whole call; if it is kept, it comes with the message.
+                let arguments: Option<Value> = read.ok();
+                if let Some(arguments) = &arguments
+                    && RENAMED.contains(&name.as_str())
+                {
+                    let input = tool_input(&name, arguments).to_string();
                     let delta = json!({"type": "input_json_delta", "partial_json": input});
                     self.delta(index, &delta, out);
                 }
-                (vec![ContentBlock::tool_call(id, name, arguments)], true)
+                let block = arguments.map(|it| ContentBlock::tool_call(id, name, it));
+                (block.into_iter().collect(), true)
             }
         };
         // What is not shown yet is not to be seen, or comes with the message.
         let shown: Vec<_> = if is_told { self.values(&blocks) } else { Vec::new() };
+        let is_shown = !shown.is_empty();
         let first = index + self.shift;
         self.shift += blocks.len().saturating_sub(1);
         for (number, value) in shown {
@@ -277,7 +335,9 @@ impl Answer {
             }
             self.block(first + number, value, now_ms, out);
         }
-        if is_told {
+        if is_shown && let Some(ended) = &mut self.ended {
+            ended.stop = Some(index);
+        } else if is_told {
             self.piece(&json!({"type": "content_block_stop", "index": index}), out);
         }
     }
@@ -310,7 +370,7 @@ impl Answer {
         shown.filter_map(|(number, content)| Some((number, block(content, api)?))).collect()
     }
 
-    /// The frame of a whole block.
+    /// A block is whole: the one before it is told.
     fn block(&mut self, index: usize, value: Value, now_ms: u64, out: &mut Vec<Frame>) {
         let uuid = self.of.ids.block(&self.entry_id, index);
         let mut message = self.message(&[value]);
@@ -326,7 +386,9 @@ impl Answer {
             "timestamp": iso_time(now_ms),
         });
         self.last = Some(uuid);
-        out.push(Frame::line(Some(uuid), &frame));
+        self.lines.insert(uuid);
+        self.release(None, out);
+        self.ended = Some(Ended { uuid, frame, stop: None });
     }
 
     fn message(&self, content: &[Value]) -> Value {
@@ -356,6 +418,7 @@ impl Answer {
     }
 
     fn piece(&mut self, event: &Value, out: &mut Vec<Frame>) {
+        self.release(None, out);
         let uuid = self.of.ids.other("piece", &self.entry_id, self.pieces);
         self.pieces += 1;
         out.push(Frame::piece(&json!({

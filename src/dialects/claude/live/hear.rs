@@ -24,6 +24,8 @@ use crate::support::json;
 
 /// What is said of a message that cannot be sent.
 pub const NOT_SENT: &str = "Failed to send message to session";
+/// Why it cannot be sent to a session that is gone.
+const DELETED: &str = "the session was deleted";
 /// What a tool result of a client cannot be for.
 const NO_CALL: &str = "no call waits for a result of a client: the gateway runs its tools itself";
 /// What the rest of an answer to a question would have to be.
@@ -107,7 +109,7 @@ impl Hearing {
     /// Whether the key still means this transcript.
     async fn check_current(&self) -> Result<(), String> {
         let entry = self.room.services.sessions.entry(&self.room.key).await;
-        let entry = entry.map_err(|error| error.to_string())?.unwrap_or_default();
+        let entry = entry.map_err(|error| error.to_string())?.ok_or(DELETED)?;
         if entry.session_id == *self.room.session_id {
             return Ok(());
         }
@@ -117,9 +119,6 @@ impl Hearing {
     /// Tells all what was said, though its turn may come later. What no transcript will
     /// have is told once, and no secret in it at all.
     fn echo(&self, content: &str, run_id: &str, answer: &Value) {
-        if answer["status"] == "in_flight" {
-            return;
-        }
         // As `chat.send` reads and keeps it.
         let Ok(text) = clean(content) else { return };
         let shown = match Command::parse(&text) {
@@ -248,7 +247,12 @@ impl Hearing {
         let response = &frame["response"];
         // The real command has the id inside.
         let id = frame["request_id"].as_str().or_else(|| response["request_id"].as_str());
-        let Some(waiting) = id.and_then(|id| self.room.waiting(id)) else { return };
+        let Some(id) = id else { return };
+        let Some(waiting) = self.room.waiting(id) else {
+            // Settled while this client was away; it still shows the question.
+            self.subscriber.outbox.answer(self.room.settled(id));
+            return;
+        };
         let inner = &response["response"];
         let inner = if inner.is_object() { inner } else { response };
         let is_always = frame["always_allow"].as_bool() == Some(true);
@@ -290,12 +294,11 @@ impl Hearing {
 
     /// What is not allowed ends the turn.
     async fn deny(&self, waiting: &Waiting) -> Result<(), String> {
-        if let Some(call_id) = &waiting.call_id {
-            self.room.end_after(call_id.clone(), self.cx());
-        }
+        self.room.end_after(waiting, self.cx());
         let denied = self.decide(waiting, "deny").await;
         if let (Err(_), Some(call_id)) = (&denied, &waiting.call_id) {
-            self.room.forget_denial(call_id);
+            // It was allowed after all, or nobody knows.
+            self.room.take_denial(&waiting.key, call_id);
         }
         denied
     }

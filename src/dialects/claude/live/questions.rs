@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::agent::Card;
 use crate::agent::approvals::{Question, QuestionKind};
+use crate::agent::feed::Told;
 use crate::dialects::claude::format::{tool_input, tool_name, tool_use_id};
 use crate::dialects::question::kind_of;
 use crate::sessions::SessionKey;
@@ -23,6 +24,10 @@ pub struct Waiting {
     pub id: String,
     /// What it is about.
     pub kind: QuestionKind,
+    /// The session in which it was asked: this one, or that of a sub-agent.
+    pub key: SessionKey,
+    /// The run that waits for it, where that was heard.
+    pub run_id: Option<Arc<str>>,
     /// The call that waits for it, as the transcript names it.
     pub call_id: Option<String>,
     /// What is to be done: the same answer does for the same again.
@@ -32,19 +37,21 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// The question of a call of this session; `data` is that of its `approval` event.
-    pub fn of_call(key: &SessionKey, card: &Card, data: &Value) -> Self {
+    /// The question of a call; `data` is that of its `approval` event.
+    pub fn of_call(told: &Told, card: &Card, data: &Value) -> Self {
         let id = data["approvalId"].as_str().unwrap_or_default();
         let input = tool_input(&card.call.name, &card.call.arguments);
         let name = tool_name(&card.call.name);
         // In another session the same words may mean another folder.
-        let what = json!([key.as_str(), data["host"], card.call.arguments]);
-        Self::new(id, kind_of(data), Some(card.call.id.clone()), (&name, input, what))
+        let what = json!([told.key.as_str(), data["host"], card.call.arguments]);
+        let run_id = told.run.as_ref().map(|run| Arc::clone(&run.id));
+        let by = (told.key.clone(), run_id, Some(card.call.id.clone()));
+        Self::new(id, kind_of(data), by, (&name, input, what))
     }
 
     /// A question of somebody else: a node, a plugin, or a call that began before
-    /// anybody looked.
-    pub fn of_question(question: &Question) -> Self {
+    /// anybody looked. It was asked in this session.
+    pub fn of_question(key: SessionKey, question: &Question) -> Self {
         let request = &question.request;
         let call_id = question.call_id.clone();
         let asked = match question.kind {
@@ -69,13 +76,19 @@ impl Waiting {
             }
         };
         let call_id = call_id.or_else(|| request["toolCallId"].as_str().map(str::to_owned));
-        Self::new(&question.id, question.kind, call_id, (&asked.0, asked.1, asked.2))
+        let by = (key, None, call_id);
+        Self::new(&question.id, question.kind, by, (&asked.0, asked.1, asked.2))
+    }
+
+    /// Whether a call waits for it.
+    pub fn is_of_call(&self, key: &SessionKey, call_id: &str) -> bool {
+        self.key == *key && self.call_id.as_deref() == Some(call_id)
     }
 
     fn new(
         id: &str,
         kind: QuestionKind,
-        call_id: Option<String>,
+        (key, run_id, call_id): (SessionKey, Option<Arc<str>>, Option<String>),
         (name, input, what): (&str, Value, Value),
     ) -> Self {
         // Every request names a call; one that waits for none names itself.
@@ -91,20 +104,23 @@ impl Waiting {
             },
         });
         let what = json!([name, what]);
-        Self { id: id.to_owned(), kind, call_id, what, frame: frame.to_string().into() }
+        let (id, frame) = (id.to_owned(), frame.to_string().into());
+        Self { id, kind, key, run_id, call_id, what, frame }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::feed::RunNews;
     use crate::agent::tools::ToolKind;
 
     fn of_call(key: &str, tool: &str, arguments: &Value, data: &Value) -> Waiting {
         let call = json!({"type": "toolCall", "id": "c", "name": tool, "arguments": arguments});
         let call = serde_json::from_value(call).unwrap();
         let card = Card { call, meta: None, kind: ToolKind::Changes, started_at: 0 };
-        Waiting::of_call(&SessionKey::from_canonical(key), &card, data)
+        let key = SessionKey::from_canonical(key);
+        Waiting::of_call(&Told { key, run: None, news: RunNews::Begins }, &card, data)
     }
 
     #[test]

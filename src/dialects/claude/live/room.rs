@@ -41,8 +41,8 @@ pub struct Room {
     pub session_id: Arc<str>,
     state: Mutex<State>,
     histories: Histories,
-    /// Who did not allow which call: it ends, and then the turn.
-    denied: Mutex<HashMap<String, Ctx>>,
+    /// Who did not allow which call of which session: it ends, and then the turn.
+    denied: Mutex<HashMap<(SessionKey, String), Ctx>>,
     stop: CancellationToken,
 }
 
@@ -76,7 +76,9 @@ impl Room {
             stop: CancellationToken::new(),
         });
         room.find_questions();
-        if let Some(run) = services.runs.active(&room.key) {
+        let active = services.runs.active(&room.key);
+        // One that has not started is told when it does, and a hold of the session never.
+        if let Some(run) = active.filter(|run| run.progress().started_at.is_some()) {
             let frame = init(services, &room.key, &entry, &run).await;
             room.state.lock().set_init(Frame::passing(&frame));
             teller.resume(run, services.clock.now_ms());
@@ -166,6 +168,13 @@ impl Room {
         self.state.lock().waiting().iter().find(|waiting| waiting.id == id).cloned()
     }
 
+    /// What is told of a question that does not wait: how it ended, which is a no where
+    /// nobody remembers it.
+    pub fn settled(&self, id: &str) -> String {
+        let told = self.state.lock().settled(id).map(str::to_owned);
+        told.unwrap_or_else(|| frame::answered(id, "deny").to_string())
+    }
+
     /// The other questions that are about the same.
     pub fn alike(&self, waiting: &Waiting) -> Vec<Waiting> {
         let state = self.state.lock();
@@ -173,15 +182,17 @@ impl Room {
         state.waiting().iter().filter(alike).cloned().collect()
     }
 
-    /// When this call has ended, its turn ends too, in the name of whoever did not
-    /// allow it.
-    pub fn end_after(&self, call_id: String, cx: Ctx) {
-        self.denied.lock().insert(call_id, cx);
+    /// When the call that waits for this has ended, its turn ends too, in the name of
+    /// whoever did not allow it.
+    pub fn end_after(&self, waiting: &Waiting, cx: Ctx) {
+        if let Some(call_id) = &waiting.call_id {
+            self.denied.lock().insert((waiting.key.clone(), call_id.clone()), cx);
+        }
     }
 
-    /// The call was allowed after all, or nobody knows.
-    pub fn forget_denial(&self, call_id: &str) {
-        self.denied.lock().remove(call_id);
+    /// Who did not allow this call, for as long as its turn has not ended by that.
+    pub fn take_denial(&self, key: &SessionKey, call_id: &str) -> Option<Ctx> {
+        self.denied.lock().remove(&(key.clone(), call_id.to_owned()))
     }
 
     /// A question of a node or a plugin about this session. Those of its own runs
@@ -190,11 +201,11 @@ impl Room {
         if question.call_id.is_some() {
             return;
         }
-        self.watch(question);
+        self.watch(self.key.clone(), question);
     }
 
-    fn watch(self: &Arc<Self>, question: &Arc<Question>) {
-        self.state.lock().ask(Waiting::of_question(question));
+    fn watch(self: &Arc<Self>, key: SessionKey, question: &Arc<Question>) {
+        self.state.lock().ask(Waiting::of_question(key, question));
         let (room, question) = (Arc::clone(self), Arc::clone(question));
         self.services.tasks.spawn("claude question", async move {
             let decision = tokio::select! {
@@ -205,13 +216,14 @@ impl Room {
         });
     }
 
-    /// The questions that waited before anybody looked.
+    /// The questions that waited before anybody looked, with those of sub-agents.
     fn find_questions(self: &Arc<Self>) {
         let approvals = &self.services.runs.parts().approvals;
         for kind in [QuestionKind::Exec, QuestionKind::Plugin] {
             for question in approvals.list(kind) {
-                if self.is_about(&question.request) {
-                    self.watch(&question);
+                let key = self.session_of(&question.request);
+                if let Some(key) = key.filter(|key| *key == self.key || self.is_child(key)) {
+                    self.watch(key, &question);
                 }
             }
         }
@@ -219,9 +231,18 @@ impl Room {
 
     /// Whether a question is about this session.
     pub fn is_about(&self, request: &Value) -> bool {
+        self.session_of(request).is_some_and(|key| key == self.key)
+    }
+
+    fn session_of(&self, request: &Value) -> Option<SessionKey> {
         let keys = self.services.keys.now();
-        let named = request["sessionKey"].as_str();
-        named.is_some_and(|named| SessionKey::parse(named, &keys) == self.key)
+        request["sessionKey"].as_str().map(|named| SessionKey::parse(named, &keys))
+    }
+
+    /// Whether what runs in a session is told here as well.
+    fn is_child(&self, key: &SessionKey) -> bool {
+        let run = self.services.runs.active(key);
+        run.is_some_and(|run| run.spawned_by.as_deref() == Some(self.key.as_str()))
     }
 
     fn settle(&self, id: &str, decision: Option<Decision>) {
@@ -233,15 +254,11 @@ impl Room {
         self.state.lock().settle(id, &told.to_string());
     }
 
-    /// Questions of a call that has ended need no answer any more; without a call,
-    /// those of all calls.
-    fn withdraw(&self, call_id: Option<&str>) {
+    /// These questions need no answer any more.
+    fn withdraw(&self, is_over: impl Fn(&Waiting) -> bool) {
         let mut state = self.state.lock();
-        let is_its = |waiting: &&Waiting| {
-            waiting.call_id.is_some()
-                && call_id.is_none_or(|id| waiting.call_id.as_deref() == Some(id))
-        };
-        let ids: Vec<_> = state.waiting().iter().filter(is_its).map(|it| it.id.clone()).collect();
+        let over = state.waiting().iter().filter(|it| is_over(it));
+        let ids: Vec<_> = over.map(|it| it.id.clone()).collect();
         for id in ids {
             state.settle(&id, &frame::cancelled(&id).to_string());
         }

@@ -82,6 +82,12 @@ impl Side {
                     self.stored.push(result.clone());
                 }
             }
+            // Of an answer that broke off nothing may be stored.
+            RunNews::Ends(_) => {
+                if let Some(answer) = &mut self.answer {
+                    answer.release(None, &mut out);
+                }
+            }
             _ => {}
         }
         out.retain(|frame| frame.keep != Keep::Piece);

@@ -26,6 +26,9 @@ const PIECES_MAX: usize = 4 * 1024 * 1024;
 /// are, such as side questions.
 const SAID_MAX: usize = 256;
 
+/// Questions whose end is remembered for those who were away; a turn asks a few.
+const SETTLED_MAX: usize = 64;
+
 /// A connection that looks at a session.
 struct Member {
     subscriber: Arc<Subscriber>,
@@ -64,6 +67,8 @@ pub struct State {
     /// What the turn that goes on began with.
     init: Option<Frame>,
     waiting: Vec<Waiting>,
+    /// The last questions that wait no more, and what was told of their end.
+    settled: VecDeque<(String, Arc<str>)>,
 }
 
 impl State {
@@ -131,6 +136,10 @@ impl State {
             }
         }
         if member.subscriber.principal.allows(Scope::Approvals) {
+            // It may show one that was settled while it was away.
+            for (_, told) in &self.settled {
+                member.say(told);
+            }
             for waiting in &self.waiting {
                 member.say(&waiting.frame);
             }
@@ -223,6 +232,12 @@ impl State {
         self.unsaved.retain(|frame| frame.uuid.is_none_or(|uuid| !uuids.contains(&uuid)));
     }
 
+    /// These lines will be in no transcript, and neither will what came behind them.
+    pub fn forget(&mut self, uuids: &HashSet<Uuid>) {
+        self.saved(uuids);
+        self.forget_pieces();
+    }
+
     /// A question waits.
     pub fn ask(&mut self, waiting: Waiting) {
         if self.waiting.iter().any(|known| known.id == waiting.id) {
@@ -241,7 +256,16 @@ impl State {
         for member in self.deciders() {
             member.outbox.answer(told.to_owned());
         }
+        self.settled.push_back((id.to_owned(), told.into()));
+        if self.settled.len() > SETTLED_MAX {
+            self.settled.pop_front();
+        }
         Some(waiting)
+    }
+
+    /// What was told of the end of a question, where that is remembered.
+    pub fn settled(&self, id: &str) -> Option<&str> {
+        self.settled.iter().find(|(settled, _)| settled == id).map(|(_, told)| &**told)
     }
 
     fn deciders(&self) -> impl Iterator<Item = &Arc<Subscriber>> {

@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 use super::answer::{Answer, Of};
 use super::frame::{self, Frame};
@@ -89,6 +90,11 @@ impl Teller {
         self.turn.is_some()
     }
 
+    /// The lines of an answer that is not in the transcript.
+    pub fn unfinished(&self) -> HashSet<Uuid> {
+        self.answer.as_ref().map(|answer| answer.lines().clone()).unwrap_or_default()
+    }
+
     /// The frames for a piece of news of the session itself.
     pub fn hear(&mut self, told: &Told, now_ms: u64) -> Vec<Frame> {
         let mut out = std::mem::take(&mut self.noted);
@@ -142,12 +148,13 @@ impl Teller {
     }
 
     fn stream(&mut self, event: &StreamEvent, now_ms: u64, out: &mut Vec<Frame>) {
+        if let Some(answer) = &mut self.answer {
+            answer.hear(event, now_ms, out);
+        }
         if let StreamEvent::Retry(notice) = event {
             let uuid = self.other_uuid();
             let notice = frame::api_error(&self.of.session_id, notice, &uuid);
             out.push(Frame::passing(&notice));
-        } else if let Some(answer) = &mut self.answer {
-            answer.hear(event, now_ms, out);
         }
     }
 
@@ -304,7 +311,10 @@ impl Teller {
         let is_idle = self.turn.is_none();
         // One that never began is told as a turn of its own.
         let mut turn = turn.unwrap_or_else(|| Turn::new(Arc::clone(run), now_ms));
-        let answer = if is_turns { self.answer.take() } else { None };
+        let mut answer = if is_turns { self.answer.take() } else { None };
+        if let Some(answer) = &mut answer {
+            answer.release(None, out);
+        }
         let end = match ending {
             Ending::Answered { .. } | Ending::TakenInto(_) => End::Answered,
             Ending::Failed { message, kind, .. } => {

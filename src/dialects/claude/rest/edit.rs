@@ -8,12 +8,15 @@ use super::list::whole_by_id;
 use super::read_state::tell;
 use super::who::Who;
 use crate::http::{Asked, ok};
-use crate::sessions::SessionKey;
+use crate::protocol::methods::sessions::LABEL_MAX;
+use crate::sessions::{SessionError, SessionKey};
 use crate::support::json;
 
 /// Most bytes of a body; a title and a few words are all that is in one.
 const BODY_MAX: u64 = 64 * 1024;
 const INVALID: &str = "Invalid request body";
+/// Sessions of one agent that are given the same title; nobody keeps more.
+const ALIKE_MAX: usize = 1000;
 /// The permission modes of `sessions.patch`, looked at before a session is made.
 const MODES: [&str; 4] = ["default", "acceptEdits", "plan", "bypassPermissions"];
 
@@ -38,14 +41,12 @@ pub(in crate::dialects::claude) async fn create(mut asked: Asked<'_>) -> Answer 
         Some(id) => (who.own(id).await?.row.key, id.to_owned()),
         None => begin(&who, agent, wish.title).await?,
     };
+    let title = wish.title.filter(|_| wish.resumes.is_some());
     let mut settings = Map::new();
-    if let Some(title) = wish.title.filter(|_| wish.resumes.is_some()) {
-        settings.insert("label".into(), json!(title));
-    }
     settings.extend(wish.mode.map(|mode| ("permissionMode".to_owned(), json!(mode))));
-    if !settings.is_empty() {
+    if title.is_some() || !settings.is_empty() {
         settings.insert("key".into(), json!(key));
-        who.call("sessions.patch", &Value::Object(settings)).await?;
+        titled(&who, "sessions.patch", settings, title).await?;
     }
     Ok(ok(&whole_by_id(&who, &id).await?))
 }
@@ -58,10 +59,40 @@ async fn begin(
 ) -> Result<(String, String), Response> {
     let mut params = Map::new();
     params.extend(agent.map(|agent| ("agentId".to_owned(), json!(agent))));
-    params.extend(title.map(|title| ("label".to_owned(), json!(title))));
-    let made = who.call("sessions.create", &Value::Object(params)).await?;
+    let made = titled(who, "sessions.create", params, title).await?;
     let text = |name: &str| made[name].as_str().unwrap_or_default().to_owned();
     Ok((text("key"), text("sessionId")))
+}
+
+/// Calls a method that names a session, if there is a title. Clients give several the
+/// same one; a label is given to one only, so the others get a number behind it.
+async fn titled(
+    who: &Who,
+    method: &str,
+    mut params: Map<String, Value>,
+    title: Option<&str>,
+) -> Result<Value, Response> {
+    let mut number = 1;
+    loop {
+        let label = title.map(|title| numbered(title, number));
+        params.extend(label.clone().map(|label| ("label".to_owned(), json!(label))));
+        let taken = label.map(|label| SessionError::LabelTaken(label).to_string());
+        match who.reply(method, &Value::Object(params.clone())).await {
+            Err(error) if number < ALIKE_MAX && Some(&error.message) == taken.as_ref() => {
+                number += 1;
+            }
+            reply => return reply.map_err(|error| who.manner.of_error(&error)),
+        }
+    }
+}
+
+/// Of a long title as much as leaves room for the number.
+fn numbered(title: &str, number: usize) -> String {
+    if number == 1 {
+        return title.to_owned();
+    }
+    let end = format!(" ({number})");
+    title.chars().take(LABEL_MAX.saturating_sub(end.len())).chain(end.chars()).collect()
 }
 
 /// `PATCH /api/claude/sessions/:id`: its title.
@@ -73,8 +104,12 @@ pub(in crate::dialects::claude) async fn patch(mut asked: Asked<'_>) -> Answer {
         _ => return Err(who.bad(INVALID)),
     };
     let listed = who.session().await?;
-    let label = if title.is_empty() { Value::Null } else { json!(title) };
-    who.call("sessions.patch", &json!({"key": listed.row.key, "label": label})).await?;
+    let mut params = Map::from_iter([("key".to_owned(), json!(listed.row.key))]);
+    let title = Some(title.as_str()).filter(|title| !title.is_empty());
+    if title.is_none() {
+        params.insert("label".into(), Value::Null);
+    }
+    titled(&who, "sessions.patch", params, title).await?;
     Ok(ok(&json!({"success": true})))
 }
 

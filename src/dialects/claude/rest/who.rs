@@ -60,8 +60,13 @@ impl Who {
 
     /// Calls a method in the caller's name.
     pub(super) async fn call(&self, method: &str, params: &Value) -> Result<Value, Response> {
-        let reply = cx_of(&self.services, &self.principal).call(method, params).await;
+        let reply = self.reply(method, params).await;
         reply.map_err(|error| self.manner.of_error(&error))
+    }
+
+    /// The same, with what the method itself says of it.
+    pub(super) async fn reply(&self, method: &str, params: &Value) -> Reply<Value> {
+        cx_of(&self.services, &self.principal).call(method, params).await
     }
 
     /// Whether the caller may call a method.

@@ -86,6 +86,10 @@ impl Hears {
         }
         self.note_spawning(told);
         let now_ms = self.room.services.clock.now_ms();
+        if let RunNews::Asks { .. } = told.news {
+            // Another answer takes the place of this one.
+            self.room.state.lock().forget(&self.teller.unfinished());
+        }
         let frames = self.teller.hear(told, now_ms);
         let mut state = self.room.state.lock();
         if let RunNews::Stored(_) = told.news {
@@ -174,21 +178,27 @@ impl Hears {
 
     fn hear_questions(&self, told: &Told) {
         match &told.news {
-            RunNews::ToolAsks(card, data) => self.tool_asks(&told.key, card, data),
+            RunNews::ToolAsks(card, data) => self.tool_asks(told, card, data),
             RunNews::ToolEnds(card, _) => {
-                self.room.withdraw(Some(&card.call.id));
-                if let Some(cx) = self.room.denied.lock().remove(&card.call.id) {
+                let call_id = &card.call.id;
+                self.room.withdraw(|it| it.is_of_call(&told.key, call_id));
+                if let Some(cx) = self.room.take_denial(&told.key, call_id) {
                     self.stop_turn(cx, told);
                 }
             }
-            RunNews::Ends(_) if !self.teller.is_working() => self.room.withdraw(None),
+            RunNews::Ends(_) => {
+                // What another run of the session, or of a sub-agent, asks still waits.
+                if let Some(run) = ended(told) {
+                    self.room.withdraw(|it| it.run_id.as_ref() == Some(&run.id));
+                }
+            }
             _ => {}
         }
     }
 
-    fn tool_asks(&self, key: &SessionKey, card: &Card, data: &Value) {
+    fn tool_asks(&self, told: &Told, card: &Card, data: &Value) {
         if data["phase"] == "requested" {
-            self.room.state.lock().ask(Waiting::of_call(key, card, data));
+            self.room.state.lock().ask(Waiting::of_call(told, card, data));
             return;
         }
         let id = data["approvalId"].as_str().unwrap_or_default();
@@ -252,7 +262,7 @@ impl Hears {
             }
         }
         self.hear_questions(told);
-        if matches!(told.news, RunNews::Ends(_)) {
+        if ended(told).is_some() {
             self.sides.remove(&told.key);
         }
     }
