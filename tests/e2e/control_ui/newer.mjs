@@ -2,7 +2,7 @@
 //
 // args.text, args.answer   what is said, and what is answered
 // Returns how often the answer is in the chat once nothing is awaited any more, and what was
-// said is there once: the page shows it before the gateway has it, too.
+// said and answered is there once: the page shows either before the gateway has it, too.
 import { visit } from "../../node/control-ui.mjs";
 
 export default visit(async ({ page, ui, args }) => {
@@ -14,7 +14,8 @@ export default visit(async ({ page, ui, args }) => {
   await shown(args.answer).waitFor();
   await ui.until("a chat that waits for nothing", async () => {
     const working = await page.getByText(/^Working/).count();
-    return working === 0 && (await shown(args.text).count()) === 1;
+    const both = [await shown(args.text).count(), await shown(args.answer).count()];
+    return working === 0 && both.every((count) => count === 1);
   });
   await ui.shot("newer-chat");
   return await shown(args.answer).count();

@@ -114,6 +114,23 @@ export default steps({
     return told;
   },
 
+  // A reminder is renamed and copied; another job becomes one.
+  async reminds({ page, args }) {
+    await login(page, args, "#/cron");
+    const form = page.getByRole("dialog");
+    const job = (name) => page.getByRole("listitem").filter({ has: page.getByRole("heading", { name, exact: true }) });
+    await job("Tea").getByRole("button", { name: "Edit" }).click();
+    await form.getByLabel("Name").fill("Coffee");
+    await form.getByRole("button", { name: "Save" }).click();
+    await job("Coffee").getByRole("button", { name: "Duplicate" }).click();
+    await form.getByRole("button", { name: "Add job" }).click();
+    await job("Coffee (copy)").waitFor();
+    await job("News").getByRole("button", { name: "Edit" }).click();
+    await form.getByText("Tell the main session").click();
+    await form.getByRole("button", { name: "Save" }).click();
+    await form.waitFor({ state: "detached" });
+  },
+
   // Escape asks before it takes away what was typed.
   async asks_first({ page, args }) {
     const form = await open(page, args);

@@ -95,6 +95,26 @@ async fn what_is_wrong_is_told_beside_its_field_and_what_is_typed_outlasts_a_res
 }
 
 #[tokio::test]
+async fn a_web_server_that_hears_of_a_reminder_does_so_after_a_change_and_of_a_copy() {
+    let place = Place::new().await;
+    let mut client = admin(&place.gateway).await;
+    let every = json!({"kind": "every", "everyMs": 3_600_000});
+    let posted = json!({"mode": "webhook", "to": "https://hook.example/in"});
+    let tea = json!({"name": "Tea", "schedule": every, "sessionTarget": "main",
+        "payload": {"kind": "systemEvent", "text": "Tea is ready"}, "delivery": posted});
+    let news = json!({"name": "News", "schedule": every, "sessionTarget": "isolated",
+        "payload": {"kind": "agentTurn", "message": SAID}, "delivery": {"mode": "announce"}});
+    for job in [tea, news] {
+        call(&mut client, "cron.add", job).await;
+    }
+    place.run("cron", "reminds", json!({})).await;
+    let jobs = jobs(&place).await;
+    let told: Vec<_> = jobs.iter().map(|job| (&job["name"], &job["delivery"])).collect();
+    let names = [json!("Coffee"), json!("Coffee (copy)"), json!("News")];
+    assert_eq!(told, [(&names[0], &posted), (&names[1], &posted), (&names[2], &Value::Null)]);
+}
+
+#[tokio::test]
 async fn escape_takes_no_form_away_in_which_something_was_typed() {
     let place = Place::new().await;
     place.run("cron", "asks_first", json!({})).await;

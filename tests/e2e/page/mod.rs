@@ -16,6 +16,7 @@ mod sessions;
 mod shell;
 mod uploads;
 mod usage;
+mod words;
 
 use axum::Router;
 use axum::extract::State;

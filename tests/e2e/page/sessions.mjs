@@ -69,7 +69,7 @@ export default steps({
       const { Conversation } = await import("./js/chat/conversation.js");
       let last = 1001;
       const history = (limit) => Array.from({ length: limit }, (_, at) => last - limit + 1 + at).map((seq) => ({ role: "user", content: "new", __openclaw: { id: `m${seq}`, seq } }));
-      const link = { state: "open", on: () => () => {}, bearer: async () => null, call: async (_, { limit }) => (limit ? { sessionId: "one", messages: history(limit) } : {}) };
+      const link = { state: "open", on: () => () => {}, bearer: async () => null, call: async (_, { limit }) => (limit ? { sessionId: "one", messages: history(limit) } : { key: "main" }) };
       const outbox = { flush: async () => {}, acknowledged: () => new Set(), drop: () => {} };
       const conversation = new Conversation(link, "main", outbox, { changed: () => {}, failed: (error) => Promise.reject(error) });
       const told = () => [conversation.messages[0].__openclaw.seq, conversation.messages.length, conversation.hasOlder];

@@ -7,6 +7,8 @@
 // shows something loads it anew at both. "ready" comes before "open" is told: what
 // is made because of that loads once, by itself.
 
+import { bytes } from "./format.js";
+
 const VERSIONS = { minProtocol: 3, maxProtocol: 3 };
 const SCOPES = ["operator.read", "operator.write", "operator.admin", "operator.approvals", "operator.pairing"];
 // A wait doubles from the first to the last of these.
@@ -15,10 +17,13 @@ const RETRY_LAST_MS = 15_000;
 // Ticks that may be missing until the connection counts as dead.
 const MISSED_TICKS = 2.5;
 const CALL_LIMIT_MS = 30_000;
+// Of a character of a text, as it is sent.
+const BYTES_MAX = 3;
 // Refusals that another try mends: somebody approves the device, or time passes.
 const PASSING = ["PAIRING_REQUIRED", "AUTH_RATE_LIMITED"];
 
-// An answer that is not `ok`, or none: code "DISCONNECTED" or "TIMEOUT" then.
+// An answer that is not `ok`, or none: code "DISCONNECTED" or "TIMEOUT" then, or
+// "TOO_LARGE" where nothing was asked.
 export class CallError extends Error {
   constructor({ code, message, details, retryAfterMs }) {
     super(message);
@@ -138,13 +143,18 @@ export class Link {
 
   #ask(method, params, limitMs) {
     const id = String(this.#nextId++);
+    const frame = JSON.stringify({ type: "req", id, method, params });
+    // A larger one would end the connection.
+    const most = this.hello?.policy?.maxPayload ?? Infinity;
+    const size = frame.length > most / BYTES_MAX ? new Blob([frame]).size : 0;
+    if (size > most) return Promise.reject(new CallError({ code: "TOO_LARGE", message: `it is too large, ${bytes(size)} of ${bytes(most)}` }));
     return new Promise((resolve, reject) => {
       const late = setTimeout(() => {
         this.#calls.delete(id);
         reject(new CallError({ code: "TIMEOUT", message: `${method}: no answer from the gateway` }));
       }, limitMs);
       this.#calls.set(id, { resolve, reject, late });
-      this.#socket.send(JSON.stringify({ type: "req", id, method, params }));
+      this.#socket.send(frame);
     });
   }
 

@@ -3,6 +3,7 @@
 
 import { button, h } from "./dom.js";
 import { inline } from "./inline.js";
+import { failed } from "./toast.js";
 
 // Lists and quotes in each other; deeper ones are paragraphs.
 const DEEPEST = 8;
@@ -147,13 +148,17 @@ function paragraph(lines, at) {
   return { kind: "paragraph", text: lines.slice(at, end).map((line) => line.trim()).join("\n"), next: end };
 }
 
-// Copies a text, and says so on the button for a moment; null where the browser
-// lets no page copy.
+// Copies a text, which may have to be asked for, and says so on the button for a
+// moment; null where the browser lets no page copy.
 export function copyButton(label, text) {
   if (!navigator.clipboard) return null;
   const copy = button(label, { icon: "copy", iconOnly: true, class: "plain copy" });
   copy.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(text());
+    try {
+      await navigator.clipboard.writeText(await text());
+    } catch (error) {
+      return failed(error);
+    }
     copy.classList.add("done");
     copy.setAttribute("aria-label", "Copied");
     setTimeout(() => {

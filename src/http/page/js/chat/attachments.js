@@ -28,8 +28,9 @@ const refused = (text) => toast(text, "bad");
 
 export class Attachments {
   element = h("ul.attachments", { "aria-label": "Attachments", hidden: true });
-  // {type, mimeType, fileName, size, url, isLarge} and `content` or `uploadId`; none of
-  // both while it is on its way: `upload` is {abort, sent, show} once it is uploaded.
+  // {type, mimeType, fileName, size, url, isLarge, owner} and `content` or `uploadId`; none
+  // of both while it is on its way: `upload` is {abort, sent, show} once it is uploaded.
+  // owner: the attachments that it is one of, which may be others when it is there.
   items = [];
   // Called when something is different.
   changed = null;
@@ -58,7 +59,7 @@ export class Attachments {
         continue;
       }
       const isImage = file.type.startsWith("image/");
-      const item = { type: isImage ? "image" : "file", mimeType: file.type || "application/octet-stream", fileName: file.name || "picture.png", size: file.size, url: isImage ? URL.createObjectURL(file) : null, isLarge: this.#isLarge(file) };
+      const item = { type: isImage ? "image" : "file", mimeType: file.type || "application/octet-stream", fileName: file.name || "picture.png", size: file.size, url: isImage ? URL.createObjectURL(file) : null, isLarge: this.#isLarge(file), owner: this };
       this.items.push(item);
       if (item.isLarge) this.#upload(item, file);
       else this.#read(item, file);
@@ -74,8 +75,9 @@ export class Attachments {
     return items;
   }
 
-  // Puts back what was taken.
+  // Puts back what was taken, also of others.
   put(items) {
+    for (const item of items) item.owner = this;
     this.items.push(...items);
     this.#draw();
   }
@@ -101,10 +103,10 @@ export class Attachments {
       item.content = await read(file);
     } catch {
       // That is how browsers give a folder.
-      this.#drop(item);
+      item.owner.#drop(item);
       refused(`${item.fileName} cannot be read. Of a folder, attach the files.`);
     }
-    this.#draw();
+    item.owner.#draw();
   }
 
   async #tooLarge({ size, type }) {
@@ -121,13 +123,13 @@ export class Attachments {
     const stop = new AbortController();
     const why = await this.#tooLarge(item);
     // It may have been removed meanwhile.
-    if (!this.items.includes(item)) return;
+    if (!item.owner.items.includes(item)) return;
     if (why) {
-      this.#drop(item);
+      item.owner.#drop(item);
       return refused(`${item.fileName} ${why}`);
     }
     item.upload = { abort: () => stop.abort(), sent: 0, show: () => {} };
-    this.#draw();
+    item.owner.#draw();
     const told = (sent) => {
       item.upload.sent = Math.min(sent, item.size);
       item.upload.show();
@@ -136,12 +138,12 @@ export class Attachments {
       const { uploadId } = await upload(this.#link, this.#key, new File([file], item.fileName, { type: file.type }), { told, signal: stop.signal });
       item.uploadId = uploadId;
     } catch (error) {
-      this.#drop(item);
+      item.owner.#drop(item);
       if (error.name !== "AbortError") refused(`${item.fileName} was not uploaded: ${error.message}.`);
     } finally {
       delete item.upload;
     }
-    this.#draw();
+    item.owner.#draw();
   }
 
   #drop(item) {

@@ -1,6 +1,7 @@
 // Where messages are written.
 
 import { button, h, isComposing } from "../dom.js";
+import { failed } from "../toast.js";
 import { CommandMenu } from "./commands.js";
 
 const HISTORY_MAX = 100;
@@ -19,7 +20,8 @@ export class Composer {
   #back = -1;
   #isOffline = false;
 
-  // writing: that of the session. told: {send(text, attachments), abort()}.
+  // writing: that of the session. told: {send(text, attachments), abort(), written(said)};
+  // written: resolves to the text of one of what was said.
   constructor(link, writing, told) {
     this.#writing = writing;
     this.#told = told;
@@ -108,18 +110,22 @@ export class Composer {
       event.preventDefault();
       this.#submit();
     } else if (event.key === "ArrowUp" || event.key === "ArrowDown") {
-      this.#recall(event);
+      this.#recall(event).catch(failed);
     }
   }
 
   // Through what was said before, from an empty field or from what was recalled.
-  #recall(event) {
+  async #recall(event) {
     const isUp = event.key === "ArrowUp";
-    if (this.#back < 0 && (!isUp || this.#field.value !== "")) return;
+    const { value } = this.#field;
+    if (this.#back < 0 && (!isUp || value !== "")) return;
     const back = this.#back + (isUp ? 1 : -1);
     if (back >= this.#said.length) return;
     event.preventDefault();
-    this.#set(back < 0 ? "" : this.#said.at(-1 - back));
+    const text = back < 0 ? "" : await this.#told.written(this.#said.at(-1 - back));
+    // Somebody may have typed meanwhile.
+    if (this.#field.value !== value) return;
+    this.#set(text);
     this.#menu.close();
     this.#back = back;
   }

@@ -54,7 +54,8 @@ export class Conversation {
   // Whether there are more before what is older than the history.
   #hasEarlier = true;
 
-  // outbox: what is written here. told: {changed(), failed(error)}.
+  // outbox: what is written here. told: {changed(), failed(error), named(key)}; named:
+  // that is what the gateway calls the session.
   constructor(link, key, outbox, told) {
     this.#link = link;
     this.#told = told;
@@ -73,6 +74,7 @@ export class Conversation {
 
   end() {
     clearTimeout(this.#settle);
+    this.#asked += 1;
     this.outbox.told = null;
     for (const end of this.#ends) end();
     if (this.#link.state === "open") this.#link.call("sessions.messages.unsubscribe", { key: this.key }).catch(() => {});
@@ -82,7 +84,10 @@ export class Conversation {
   async load() {
     const asked = ++this.#asked;
     try {
-      await this.#link.call("sessions.messages.subscribe", { key: this.key });
+      const { key } = await this.#link.call("sessions.messages.subscribe", { key: this.key });
+      if (asked !== this.#asked) return;
+      // Events name it so, and lists have it so.
+      if (key !== this.key) return this.#told.named(key);
       // What waits is in the history when it is asked for.
       await this.outbox.flush();
       const sent = this.outbox.acknowledged();
@@ -123,6 +128,12 @@ export class Conversation {
     return this.#link.call("chat.abort", { sessionKey: this.key });
   }
 
+  // A message, whole where the history has a part of it.
+  async entire(message) {
+    const { truncated, id } = message.__openclaw ?? {};
+    return truncated ? this.whole(id) : message;
+  }
+
   // One message whole, pictures included.
   async whole(id) {
     const answer = await this.#link.call("chat.message.get", { sessionKey: this.key, messageId: id });
@@ -139,13 +150,15 @@ export class Conversation {
 
   #take(history, sent) {
     const known = new Map(this.messages.map((message) => [idOf(message), message]));
+    // Begun anew, it has nothing of what was said before.
+    const isSame = !this.#sessionId || this.#sessionId === history.sessionId;
     const earlier = this.#earlier(history);
     // A message that was loaded whole stays so.
     this.messages = history.messages.map((message) => (message.__openclaw?.truncated && known.get(idOf(message))) || message);
     const listed = new Set(this.messages.map(idOf));
     this.messages.push(...(this.#fresh ?? []).filter((message) => !listed.has(idOf(message))));
     this.#fresh = null;
-    for (const line of known.values()) if (isLine(line)) this.#putBack(line);
+    if (isSame) for (const line of known.values()) if (isLine(line)) this.#putBack(line);
     this.thinkingLevel = history.thinkingLevel ?? "off";
     this.messages.unshift(...earlier);
     this.hasOlder = earlier.length > 0 ? this.#hasEarlier : history.messages.length >= this.#limit || seqOf(history.messages[0]) > 1;

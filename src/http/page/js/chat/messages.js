@@ -24,17 +24,29 @@ function dataUrl({ data, mimeType, source }) {
   return /^image\/(?:png|jpeg|gif|webp)$/.test(type ?? "") && content ? `data:${type};base64,${content}` : null;
 }
 
+// What the gateway writes of pictures that came without a word.
+const NO_WORDS = "[User sent media without caption]";
+
 // The gateway writes the paths of files before a message, and their text after it.
-function split(whole) {
+export function split(whole) {
+  if (whole === NO_WORDS) return { text: "", files: [] };
   let text = whole.replace(/^\[media attached: \d+ files\]\n/, "");
   const files = [];
   for (let head; (head = /^\[media attached[^:\n]{0,20}: ([^\n]{1,4000}?) \([^()\n]{1,200}\)[^\]\n]{0,4000}\]\n?/.exec(text)); text = text.slice(head[0].length)) files.push(head[1]);
-  const at = files.length > 0 ? text.indexOf('<file name="') : -1;
-  return at < 0 ? { text, files } : { text: text.slice(0, at).trim(), files, contents: text.slice(at) };
+  const at = files.length > 0 ? text.indexOf('\n<file name="') : -1;
+  return at < 0 ? { text, files } : { text: text.slice(0, at).trim(), files, contents: text.slice(at + 1) };
 }
 
 // "table.csv" of "…/table---<id>.csv".
 const fileName = (path) => path.split("/").at(-1).replace(/---[0-9a-f-]{36}/, "");
+
+const imagesIn = ({ content }) => (Array.isArray(content) ? content.filter((block) => block.type === "image") : []);
+
+// What came with a message, as people call it.
+export function namesOfFiles(message) {
+  const paths = message.MediaPaths ?? split(textOf(message)).files;
+  return paths.length === 0 && imagesIn(message).length > 0 ? ["the picture"] : paths.map(fileName);
+}
 
 // "812 in · 40 out · $0.0012 · mock-1".
 function usageLine({ usage, model, provider }) {
@@ -91,7 +103,7 @@ export class Messages {
     const { text, files, contents } = split(textOf(message));
     const images = this.#imagesOf(message);
     const isPending = message.__openclaw?.pending;
-    const foot = h("div.foot", {}, isPending ? h("span", {}, "Waits for its turn") : shortTime(message.timestamp), text ? copyButton("Copy message", () => text) : null);
+    const foot = h("div.foot", {}, isPending ? h("span", {}, "Waits for its turn") : shortTime(message.timestamp), text ? this.#copy(message, (whole) => split(whole).text) : null);
     return h("article.message.user", { "aria-label": "You", class: isPending ? "pending" : null }, h("div.bubble", {}, images, text ? h("div.plain-text", {}, text) : null, files.length > 0 ? h("div.row.wrap", {}, files.map((file) => h("span.badge", { title: file }, fileName(file)))) : null, contents ? h("details.contents", {}, h("summary", {}, "What the model was given of it"), h("div.plain-text.small", {}, contents)) : null, this.#more(message)), foot);
   }
 
@@ -103,8 +115,13 @@ export class Messages {
     if (isError) parts.splice(0, parts.length, h("div.notice.bad", {}, message.errorMessage ?? text));
     else if (message.stopReason === "aborted") parts.push(h("p.small.muted", {}, "Stopped."));
     const isAnswer = text && !isError && message.stopReason !== "toolUse";
-    const foot = isAnswer || isError ? h("div.foot", {}, shortTime(message.timestamp), usageLine(message), isAnswer ? copyButton("Copy message", () => text) : null) : null;
+    const foot = isAnswer || isError ? h("div.foot", {}, shortTime(message.timestamp), usageLine(message), isAnswer ? this.#copy(message, (whole) => whole) : null) : null;
     return h("article.message.assistant", { "aria-label": "Assistant" }, parts, this.#imagesOf(message), this.#more(message), foot);
+  }
+
+  // A button that copies a message; `pick` takes what is wanted of its text.
+  #copy(message, pick) {
+    return copyButton("Copy message", async () => pick(textOf(await this.#conversation.entire(message))));
   }
 
   #block(block) {
@@ -133,7 +150,7 @@ export class Messages {
   }
 
   #imagesOf(message) {
-    const images = Array.isArray(message.content) ? message.content.filter((block) => block.type === "image") : [];
+    const images = imagesIn(message);
     return images.length > 0 ? this.#images(images, message.__openclaw?.id) : null;
   }
 

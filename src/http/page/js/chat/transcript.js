@@ -32,7 +32,7 @@ export class Transcript {
   #told;
 
   // told: {empty(), what is shown of a conversation without messages; hasFailed(),
-  // whether its last run failed; askAgain(text)}.
+  // whether its last run failed; askAgain(message), resolves when that is done}.
   constructor(conversation, told) {
     this.#conversation = conversation;
     this.#messages = new Messages(conversation);
@@ -181,7 +181,14 @@ export class Transcript {
     return isLoaded && !run && outbox.items.length === 0 && messages.at(-1)?.role === "user" && this.#told.hasFailed();
   }
 
-  #unanswered = h("div.notice.warn.row.wrap", {}, h("span.grow", {}, "This was not answered: the gateway stopped before."), button("Ask again", { onclick: () => this.#told.askAgain(textOf(this.#conversation.messages.at(-1))) }));
+  #again = button("Ask again", { onclick: () => this.#askAgain() });
+  #unanswered = h("div.notice.warn.row.wrap", {}, h("span.grow", {}, "This was not answered: the gateway stopped before."), this.#again);
+
+  async #askAgain() {
+    this.#again.disabled = true;
+    await this.#told.askAgain(this.#conversation.messages.at(-1));
+    this.#again.disabled = false;
+  }
 
   #failed = h("div.notice.bad", { role: "alert" });
 

@@ -48,14 +48,26 @@ class Writing {
     this.#draft = text;
   }
 
-  // Gives back what could not be sent.
-  #refused(error, { text, attachments }) {
-    // Stopped while it was answered: it is in the conversation.
-    if (error.message.includes(KEPT)) return;
-    toast(`Not sent: ${error.message}`, "bad");
+  // Puts what was not sent back before what is written.
+  giveBack(text, attachments) {
     this.draft = this.#draft ? `${text}\n${this.#draft}` : text;
     this.files.put(attachments);
     this.restored?.();
+  }
+
+  // Goes on with what is written under another name of the session.
+  takeOver(other) {
+    if (other.draft) this.draft = this.#draft ? `${this.#draft}\n${other.draft}` : other.draft;
+    other.draft = "";
+    this.files.put(other.files.take());
+  }
+
+  #refused(error, { text, attachments }) {
+    // Stopped while it was answered: it is in the conversation.
+    if (error.message.includes(KEPT)) return;
+    const advice = error.code === "TOO_LARGE" ? ". Shorten it, or attach a long text as a file." : "";
+    toast(`Not sent: ${error.message}${advice}`, "bad");
+    this.giveBack(text, attachments);
   }
 }
 

@@ -138,7 +138,7 @@ class Form {
       enabled: this.enabled.input.checked,
       sessionTarget: !isTurn ? "main" : session ? `session:${session}` : "isolated",
       payload: isTurn ? this.#asked(value) : { kind: "systemEvent", text: value(this.text) },
-      delivery: isTurn ? this.#delivered(value) : { mode: "none" },
+      delivery: isTurn ? this.#delivered(value) : this.#ofMain(),
       wakeMode: this.wake.input.value,
     };
     // To be nobody's again, it has to be said.
@@ -164,6 +164,14 @@ class Form {
     if (this.isNew && had.toolsAllow) asked.toolsAllow = had.toolsAllow;
     if (this.isNew && had.fallbacks) asked.fallbacks = had.fallbacks;
     return asked;
+  }
+
+  // The main session answers in its chat; whatever else there is stays.
+  #ofMain() {
+    const had = this.job.delivery;
+    const mode = had?.mode === "webhook" ? had.mode : "none";
+    if (this.isNew) return had && { ...had, mode };
+    return had?.mode === "announce" ? { mode } : undefined;
   }
 
   #delivered(value) {

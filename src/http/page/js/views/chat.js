@@ -5,11 +5,12 @@ import { sessionMenu } from "../chat/actions.js";
 import { Composer } from "../chat/composer.js";
 import { Conversation, textOf } from "../chat/conversation.js";
 import { SessionList } from "../chat/list.js";
+import { namesOfFiles, split } from "../chat/messages.js";
 import { Pickers } from "../chat/pickers.js";
 import { Transcript } from "../chat/transcript.js";
 import { forgetWritings, writingIn } from "../chat/writing.js";
 import { agentOf, sessionsOf, title } from "../sessions.js";
-import { failed } from "../toast.js";
+import { failed, toast } from "../toast.js";
 
 const LAST = "clawgate.session";
 
@@ -19,6 +20,7 @@ class Room {
   key;
   #app;
   #sessions;
+  #writing;
   #conversation;
   #transcript;
   #composer;
@@ -27,19 +29,20 @@ class Room {
   #name = h("h1.ellipsis");
   #agent = h("span.badge");
 
-  constructor(app, sessions, key, openList) {
+  // told: {openList(), named(key)}; named: that is what the gateway calls the session.
+  constructor(app, sessions, key, { openList, named }) {
     this.#app = app;
     this.#sessions = sessions;
     this.key = key;
     const { link } = app;
-    const writing = writingIn(link, key);
-    this.#conversation = new Conversation(link, key, writing.outbox, { changed: () => this.#update(), failed });
+    const writing = (this.#writing = writingIn(link, key));
+    this.#conversation = new Conversation(link, key, writing.outbox, { changed: () => this.#update(), failed, named });
     this.#transcript = new Transcript(this.#conversation, {
       empty: () => this.#empty(),
       hasFailed: () => this.#row().status === "failed" && !this.#row().hasActiveRun,
-      askAgain: (text) => this.#send(text, []),
+      askAgain: (message) => this.#askAgain(message).catch(failed),
     });
-    this.#composer = new Composer(link, writing, { abort: () => this.#abort(), send: (text, files) => this.#send(text, files) });
+    this.#composer = new Composer(link, writing, { abort: () => this.#abort(), send: (text, files) => this.#send(text, files), written: (said) => this.#written(said) });
     this.#pickers = new Pickers(link, sessions, key);
     const look = () => this.#update();
     document.addEventListener("visibilitychange", look);
@@ -86,7 +89,7 @@ class Room {
     this.#agent.textContent = this.#sessions.agentName(agent) ?? "";
     this.#agent.hidden = this.#sessions.agents.length < 2;
     this.#pickers.update();
-    const said = [...messages.filter((message) => message.role === "user").map(textOf), ...outbox.items.map((item) => item.text)];
+    const said = [...messages.filter((message) => message.role === "user"), ...outbox.items];
     this.#composer.update({ isBusy: this.#isBusy(), isOffline: this.#app.link.state !== "open", said });
     this.#transcript.update();
     if (!document.hidden) this.#sessions.see(this.key);
@@ -95,6 +98,21 @@ class Room {
   #send(text, files) {
     this.#transcript.toEnd();
     this.#conversation.outbox.send(text, files);
+  }
+
+  // What somebody wrote, of a message or of what waits to be one.
+  async #written(said) {
+    return said.text ?? split(textOf(await this.#conversation.entire(said))).text;
+  }
+
+  // Its files are not here any more: they have to be attached once more.
+  async #askAgain(message) {
+    const whole = await this.#conversation.entire(message);
+    const { text } = split(textOf(whole));
+    const files = namesOfFiles(whole);
+    if (files.length === 0) return this.#send(text, []);
+    this.#writing.giveBack(text, []);
+    toast(`Attach this once more, then send the message again: ${files.join(", ")}.`, "bad");
   }
 
   async #menu() {
@@ -155,12 +173,18 @@ export const view = {
     const main = () => app.link.hello.snapshot.sessionDefaults?.mainSessionKey ?? "agent:main:main";
     let room = null;
     let sheet = null;
+    // A session has one name, in whatever way its address was written.
+    const named = (key) => {
+      writingIn(app.link, key).takeOver(writingIn(app.link, room.key));
+      history.replaceState(null, "", `#/chat/${encodeURIComponent(key)}`);
+      open(key);
+    };
     const open = (key) => {
       sheet?.close();
       room?.end();
       localStorage.setItem(LAST, key);
       list.show(key);
-      room = new Room(app, sessions, key, openSheet);
+      room = new Room(app, sessions, key, { openList: openSheet, named });
       replace(place, room.element);
       room.focus();
     };

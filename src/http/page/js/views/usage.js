@@ -150,10 +150,12 @@ function mount(root, { link }) {
     caption.textContent = `${words[unit]} per ${shown.size} by ${KINDS[by].toLowerCase()}`;
     chart.show(shown.rows, shown.series);
     const refreshing = usage.cacheStatus?.status === "refreshing";
+    const unread = Math.max(...[usage, cost].map((part) => part.cacheStatus?.failedFiles ?? 0));
     const missing = cost.totals.missingCostEntries;
     replace(
       state,
       refreshing && h("div.row.muted", {}, h("span.spin"), "Some transcripts are still being read; the numbers will grow."),
+      unread > 0 && h("p.notice.warn", {}, `${unread} ${unread === 1 ? "transcript" : "transcripts"} cannot be read and ${unread === 1 ? "is" : "are"} not counted. The gateway's log says why.`),
       missing > 0 && h("p.notice.warn", {}, `The price of ${missing} ${missing === 1 ? "answer" : "answers"} is not known, so the cost is higher than shown. `, "Prices of own models go into ", h("code", {}, "models.providers.<name>.models[].cost"), "."),
       usage.sessions.length >= SESSIONS_MAX && h("p.notice", {}, `Only the newest ${SESSIONS_MAX} sessions are listed by agent, channel and session.`),
     );
