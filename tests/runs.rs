@@ -11,10 +11,14 @@ mod cut_calls;
 #[path = "chaos/dice.rs"]
 #[allow(dead_code, reason = "each test crate uses its own part of this module")]
 mod dice;
+#[path = "runs/file_locks.rs"]
+mod file_locks;
 #[path = "runs/held.rs"]
 mod held;
 #[path = "runs/notices.rs"]
 mod notices;
+#[path = "runs/outbox.rs"]
+mod outbox;
 #[path = "runs/subagents.rs"]
 mod subagents;
 #[path = "support/mod.rs"]
@@ -188,6 +192,7 @@ async fn place_at(clock: Arc<dyn Clock>) -> Place {
             clock: Arc::clone(&clock),
             ids: ids.clone(),
             outlet: Arc::new(channels.clone()),
+            tasks: tasks.clone(),
         },
         &env,
     );

@@ -91,6 +91,7 @@ pub async fn recover(parts: &RunsParts) -> Result<usize, SendError> {
         }
     }
     let interrupted = parts.store.interrupt_unfinished(now_ms).await?;
+    parts.store.let_go_of_node_actions().await?;
     parts.recall_notices().await?;
     let media = parts.sessions.media();
     // What the last process staged may belong to a message that is not complete yet.

@@ -21,6 +21,9 @@ use super::report::{Family, Progress};
 use super::request::SendRequest;
 use super::terms::{Owned, RunTerms};
 
+/// Most others who see the tool calls of a run.
+const COMPANY_MAX: usize = 100;
+
 /// Why somebody stops a run; the text is `stopReason`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AbortReason {
@@ -116,6 +119,8 @@ pub struct ActiveRun {
     over: AtomicBool,
     /// For how many other runs it waits at the moment.
     pub(super) waits: AtomicUsize,
+    /// Who has begun another run in its session while it was active.
+    company: Mutex<Vec<Arc<Owner>>>,
     /// What it has done so far.
     progress: Mutex<Progress>,
     cancel: CancellationToken,
@@ -155,6 +160,7 @@ impl ActiveRun {
             decided: OnceLock::new(),
             over: AtomicBool::new(false),
             waits: AtomicUsize::new(0),
+            company: Mutex::default(),
             progress: Mutex::default(),
             cancel: CancellationToken::new(),
             end: watch::Sender::new(None),
@@ -205,6 +211,21 @@ impl ActiveRun {
     /// Whether its end has been told.
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
+    }
+
+    /// Somebody begins another run in its session, and looks on from now on.
+    pub fn accompany(&self, owner: &Arc<Owner>) {
+        let mut company = self.company.lock();
+        if *owner != self.owner && company.len() < COMPANY_MAX && !company.contains(owner) {
+            company.push(Arc::clone(owner));
+        }
+    }
+
+    /// Who sees its tool calls: its owner, and whoever looks on.
+    pub fn onlookers(&self) -> Vec<Arc<Owner>> {
+        let mut owners = vec![Arc::clone(&self.owner)];
+        owners.extend(self.company.lock().iter().cloned());
+        owners
     }
 
     /// What it has done so far.

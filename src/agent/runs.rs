@@ -158,6 +158,9 @@ impl Runs {
         }
         match self.lanes.enter(&run) {
             Placed::Waiting(dropped) => {
+                if let Some(active) = self.active(&run.key) {
+                    active.accompany(&run.owner);
+                }
                 self.make_way(&run, dropped).await;
                 Ok((Accepted::Started, None))
             }

@@ -3,9 +3,10 @@
 //! code in `<channel>-pairing.json`.
 //!
 //! Promises: the source is only read; only ids count, since names can change
-//! hands; the same import again adds nothing.
+//! hands; the same import again adds nothing. Nobody comes back by it who was put out
+//! since: what was read once in our own state directory is not read again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,8 +18,10 @@ use super::inbound::short_name;
 use super::service::Channels;
 use crate::config::channels::ChannelKind;
 use crate::sessions::millis_of_iso;
-use crate::store::{ChannelPerson, PAIRING_CODE_MS, PairingRequest, Store, StoreError};
-use crate::support::blocking;
+use crate::store::{
+    ChannelPerson, PAIRING_CODE_MS, PAIRINGS_MAX, PairingClaim, PairingRequest, Store, StoreError,
+};
+use crate::support::{blocking, json};
 
 /// Where they are, below the state directory.
 const FOLDER: &str = "credentials";
@@ -32,7 +35,9 @@ const FILE_MAX: u64 = 4 * 1024 * 1024;
 const PEOPLE_MAX: usize = 10_000;
 /// Longest id.
 const ID_MAX: usize = 256;
-/// What notes that a state directory was seen.
+/// What notes that a state directory was seen: what of it could not be read, as a JSON
+/// list of what is told as left out. A number in the place of the list is of a release
+/// that read all of it.
 const SEEN: &str = "import:credentials";
 
 /// What was taken over.
@@ -42,7 +47,7 @@ pub struct ImportedPeople {
     pub people: u64,
     /// People who were let in here already.
     pub known: u64,
-    /// People who wait with a code that still holds.
+    /// People who wait with a code that still holds, and did not wait here.
     pub waiting: u64,
     /// What was not taken over, and why.
     pub left_out: Vec<(String, String)>,
@@ -53,66 +58,125 @@ struct Found {
     people: Vec<ChannelPerson>,
     waiting: Vec<PairingRequest>,
     left_out: Vec<(String, String)>,
+    /// What could not be read; the folder, when that could not be.
+    unread: Vec<String>,
 }
 
 impl ImportedPeople {
-    /// Takes over the people below a state directory; without a store it only
-    /// tells who there are.
+    /// Takes over the people below a state directory; with `is_dry`, as without a store, it
+    /// only tells what would be.
     ///
     /// # Errors
     /// When the database does not take them.
     pub async fn take(
         from: &Path,
         store: Option<&Arc<dyn Store>>,
+        is_dry: bool,
         now: u64,
     ) -> Result<Self, StoreError> {
-        let folder = from.join(FOLDER);
-        let reading = blocking(move || read(&folder, now));
-        let Found { people, waiting, left_out } = reading.await.unwrap_or_default();
-        let mut report = Self { left_out, ..Self::default() };
-        let count = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
-        let Some(store) = store else {
-            (report.people, report.waiting) = (count(people.len()), count(waiting.len()));
-            return Ok(report);
-        };
-        let all = count(people.len());
-        report.people = store.import_people(people).await?;
-        report.known = all - report.people;
-        for request in waiting {
-            store.claim_pairing(request).await?;
-            report.waiting += 1;
+        let found = Found::below(from, None, now).await;
+        match store {
+            Some(store) if !is_dry => found.keep(store).await,
+            store => found.compare(store, now).await,
         }
-        Ok(report)
     }
+}
+
+impl Found {
+    /// What there is below a state directory; of that only what is named, if it is.
+    async fn below(from: &Path, only: Option<Vec<String>>, now: u64) -> Self {
+        let folder = from.join(FOLDER);
+        let stopped = || Self { unread: vec![FOLDER.into()], ..Self::default() };
+        let reading = blocking(move || read(&folder, only.as_deref(), now));
+        reading.await.unwrap_or_else(|_| stopped())
+    }
+
+    async fn keep(self, store: &Arc<dyn Store>) -> Result<ImportedPeople, StoreError> {
+        let all = count(self.people.len());
+        let people = store.import_people(self.people).await?;
+        let mut waiting = 0;
+        for request in self.waiting {
+            if matches!(store.claim_pairing(request).await?, PairingClaim::New(_)) {
+                waiting += 1;
+            }
+        }
+        Ok(ImportedPeople { people, known: all - people, waiting, left_out: self.left_out })
+    }
+
+    /// What [`Self::keep`] would answer.
+    async fn compare(
+        self,
+        store: Option<&Arc<dyn Store>>,
+        now: u64,
+    ) -> Result<ImportedPeople, StoreError> {
+        let (let_in, asking) = match store {
+            Some(store) => (store.paired_people().await?, store.pairings(now).await?),
+            None => (Vec::new(), Vec::new()),
+        };
+        let mut people = BTreeSet::new();
+        people.extend(let_in.into_iter().map(|it| (it.channel, it.account, it.person)));
+        let (all, before) = (self.people.len(), people.len());
+        people.extend(self.people.into_iter().map(|it| (it.channel, it.account, it.person)));
+        let new = people.len() - before;
+        let mut accounts = BTreeMap::<_, BTreeSet<_>>::new();
+        for it in asking {
+            accounts.entry((it.channel, it.account)).or_default().insert(it.person);
+        }
+        let mut waiting = 0;
+        for it in self.waiting {
+            let waits = accounts.entry((it.channel, it.account)).or_default();
+            let has_room = i64::try_from(waits.len()).is_ok_and(|waits| waits < PAIRINGS_MAX);
+            if has_room && waits.insert(it.person) {
+                waiting += 1;
+            }
+        }
+        let (people, known, left_out) = (count(new), count(all - new), self.left_out);
+        Ok(ImportedPeople { people, known, waiting, left_out })
+    }
+}
+
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
 }
 
 impl Channels {
     /// Takes over the people whom an OpenClaw let in that left them in our state
-    /// directory, the first time.
+    /// directory, the first time that they can be read.
     pub(super) async fn adopt_people(&self) -> Result<(), StoreError> {
         let parts = &self.0.parts;
         let settings = parts.settings.now();
         let (from, store, now) = (&settings.paths.state_dir, &parts.store, parts.clock.now_ms());
-        if store.channel_note(SEEN).await?.is_some() {
+        let noted = store.channel_note(SEEN).await?;
+        let only = noted.map(|it| serde_json::from_str::<Vec<String>>(&it).unwrap_or_default());
+        if only.as_ref().is_some_and(Vec::is_empty) {
             return Ok(());
         }
-        let report = ImportedPeople::take(from, Some(store), now).await?;
+        let found = Found::below(from, only, now).await;
+        let unread = json!(found.unread).to_string();
+        for what in &found.unread {
+            tracing::warn!(what, "mend it or move it away: the next start looks again");
+        }
+        let report = found.keep(store).await?;
         for (what, why) in &report.left_out {
             tracing::warn!(what, why, "not taken over from credentials");
         }
         if report.people + report.waiting > 0 {
             tracing::info!(report.people, report.waiting, "took over the people of OpenClaw");
         }
-        store.keep_channel_note(SEEN.into(), now.to_string()).await
+        store.keep_channel_note(SEEN.into(), unread).await
     }
 }
 
-fn read(folder: &Path, now: u64) -> Found {
+/// Reads the folder; only the files that are named, if any are, or the folder itself.
+fn read(folder: &Path, only: Option<&[String]>, now: u64) -> Found {
+    let is_wanted =
+        |what: &str| only.is_none_or(|only| only.iter().any(|it| it == FOLDER || it == what));
     let mut found = Found::default();
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return found,
         Err(error) => {
             found.left_out.push((FOLDER.into(), error.to_string()));
+            found.unread.push(FOLDER.into());
             return found;
         }
         Ok(entries) => entries,
@@ -125,12 +189,18 @@ fn read(folder: &Path, now: u64) -> Found {
             continue;
         };
         let what = format!("{FOLDER}/{name}");
+        if !is_wanted(&what) {
+            continue;
+        }
         let Some((kind, account)) = account(of) else {
             found.left_out.push((what, "this gateway has no such channel".into()));
             continue;
         };
-        match json(&path) {
-            Err(error) => found.left_out.push((what, error.to_string())),
+        match read_list(&path) {
+            Err(error) => {
+                found.left_out.push((what.clone(), error.to_string()));
+                found.unread.push(what);
+            }
             Ok(list) if is_people => add_people(&mut found, &list, kind, &account, &what, now),
             Ok(list) => add_waiting(&mut found, &list, kind, &account, now),
         }
@@ -211,7 +281,7 @@ fn add_waiting(found: &mut Found, list: &Value, kind: ChannelKind, account: &str
     found.waiting.extend(requests);
 }
 
-fn json(path: &Path) -> io::Result<Value> {
+fn read_list(path: &Path) -> io::Result<Value> {
     if fs::metadata(path)?.len() > FILE_MAX {
         return Err(io::Error::other("it is too large to be a list of people"));
     }
@@ -222,7 +292,6 @@ fn json(path: &Path) -> io::Result<Value> {
 mod tests {
     use super::*;
     use crate::store::SqliteStore;
-    use crate::support::json;
 
     const NOW: u64 = 1_795_318_528_398; // 2026-11-22T03:35:28.398Z
 
@@ -254,14 +323,27 @@ mod tests {
                 asks("@x", "2026-11-22T03:30:00.000Z", "ABCD2347"),
                 asks("4", "2026-11-22T03:30:00.000Z", "no code")]}),
         );
-        let dry = ImportedPeople::take(root.path(), None, NOW).await.unwrap();
+        let dry = ImportedPeople::take(root.path(), None, true, NOW).await.unwrap();
         assert_eq!((dry.people, dry.known, dry.waiting), (5, 0, 1));
         let left_out: Vec<_> = dry.left_out.iter().map(|it| it.0.as_str()).collect();
         assert_eq!(left_out.len(), 6, "{left_out:?}");
         let store: Arc<dyn Store> =
             Arc::new(SqliteStore::open(&root.path().join("x.sqlite")).unwrap());
-        let taken = ImportedPeople::take(root.path(), Some(&store), NOW).await.unwrap();
-        assert_eq!(taken, dry);
+        let take = async |is_dry| {
+            ImportedPeople::take(root.path(), Some(&store), is_dry, NOW).await.unwrap()
+        };
+        let here_before = ["7", "7777"].map(|person| ChannelPerson {
+            channel: "telegram".into(),
+            account: "default".into(),
+            person: person.into(),
+            name: None,
+            approved_at: 1,
+        });
+        store.import_people(here_before.into()).await.unwrap();
+        let again = take(true).await;
+        assert_eq!((again.people, again.known, again.waiting), (4, 1, 1));
+        let taken = take(false).await;
+        assert_eq!(taken, again, "a dry run tells what a real one adds");
         let paired = async |account: &str, person: &str| {
             store.is_paired("telegram".into(), account.into(), person.into()).await.unwrap()
         };
@@ -272,7 +354,9 @@ mod tests {
             (waiting[0].code.as_str(), waiting[0].name.as_deref()),
             ("ABCD2345", Some("Eve"))
         );
-        let again = ImportedPeople::take(root.path(), Some(&store), NOW).await.unwrap();
-        assert_eq!((again.people, again.known), (0, 5));
+        for is_dry in [true, false] {
+            let again = take(is_dry).await;
+            assert_eq!((again.people, again.known, again.waiting), (0, 5, 0));
+        }
     }
 }

@@ -15,7 +15,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use super::body::Body;
 use super::channel::{Channel, SendFailure, Sent};
-use super::service::Channels;
+use super::service::{Channels, ChannelsParts};
 use super::state::Account;
 use crate::store::{
     NewPart, OutboxAddress, OutboxNext, OutboxPart, OutboxSettled, OutboxState, StoreError,
@@ -84,16 +84,22 @@ impl Delivered {
 
 impl Channels {
     /// Puts parts into the outbox and sends them. The same delivery again adds
-    /// nothing.
+    /// nothing. Who asks may go away: what is in the outbox is sent at once.
     pub(super) async fn put(&self, parts: Vec<NewPart>) -> Result<(), StoreError> {
-        let mut addresses: Vec<_> = parts.iter().map(|part| part.address.clone()).collect();
-        addresses.sort();
-        addresses.dedup();
-        self.0.parts.store.add_outbox(parts, self.0.parts.clock.now_ms()).await?;
-        for address in addresses {
-            self.kick(address);
-        }
-        Ok(())
+        let channels = self.clone();
+        let putting = async move {
+            let mut addresses: Vec<_> = parts.iter().map(|part| part.address.clone()).collect();
+            addresses.sort();
+            addresses.dedup();
+            let ChannelsParts { store, clock, .. } = &channels.0.parts;
+            store.add_outbox(parts, clock.now_ms()).await?;
+            for address in addresses {
+                channels.kick(address);
+            }
+            Ok::<_, StoreError>(())
+        };
+        let put = self.0.parts.tasks.spawn("outbox put", putting).await.ok().flatten();
+        put.unwrap_or(Err(StoreError::Stopped { operation: "add to the outbox" }))
     }
 
     /// The same, and waits until the service has it all, for at most `limit`.

@@ -88,7 +88,8 @@ impl Channels {
         Ok((store.pairings(now).await?, store.paired_people().await?))
     }
 
-    /// Lets the one with this code in, and says so; or does not.
+    /// Lets the one with this code in, and says so; or does not. Who asks may go away:
+    /// whoever is let in hears of it.
     ///
     /// # Errors
     /// When nobody waits with it.
@@ -98,8 +99,19 @@ impl Channels {
         code: &str,
         approved: bool,
     ) -> Result<PairingRequest, PairingError> {
+        let (channels, code) = (self.clone(), code.trim().to_uppercase());
+        let resolving = async move { channels.resolve(kind, code, approved).await };
+        let resolved = self.0.parts.tasks.spawn("pairing", resolving).await.ok().flatten();
+        resolved.unwrap_or_else(|| Err(StoreError::Stopped { operation: "use a code" }.into()))
+    }
+
+    async fn resolve(
+        &self,
+        kind: ChannelKind,
+        code: String,
+        approved: bool,
+    ) -> Result<PairingRequest, PairingError> {
         let channel = kind.as_str();
-        let code = code.trim().to_uppercase();
         let (store, now) = (&self.0.parts.store, self.0.parts.clock.now_ms());
         let found = store.resolve_pairing(channel.into(), code.clone(), approved, now).await?;
         let request = found.ok_or(PairingError::UnknownCode { channel, code })?;

@@ -133,16 +133,15 @@ impl Account {
         })
     }
 
-    /// It is used no more, also when it is being built; whether it was in use.
-    pub fn close(&self, now_ms: u64) -> bool {
+    /// It is used no more, also when it is being built.
+    pub fn close(&self, now_ms: u64) {
         let mut live = self.live.lock();
         live.endings = live.endings.saturating_add(1);
-        let Some((_, token)) = live.open.take() else { return false };
+        let Some((_, token)) = live.open.take() else { return };
         token.cancel();
         live.state.running = false;
         live.state.connected = false;
         live.state.last_stop_at = Some(now_ms);
-        true
     }
 
     /// The service has answered.

@@ -23,6 +23,8 @@ use crate::support::BoxFuture;
 const BACKOFF_MIN: Duration = Duration::from_secs(1);
 /// … and at most: a service that is down for an hour is found again soon.
 const BACKOFF_MAX: Duration = Duration::from_mins(2);
+/// What is said of a channel whose task panicked.
+const BROKEN: &str = "it failed inside the gateway; the log says where";
 
 /// Why an account is not begun or ended.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,19 +46,31 @@ pub enum ControlError {
 
 impl Channels {
     /// Begins to use an account; the default one when no id is given. One that
-    /// is in use stays so. Answers its id.
+    /// is in use stays so. Who asks may go away: what is begun is begun whole. Answers
+    /// its id, and whether it is in use now.
     ///
     /// # Errors
     /// When there is none, or the configuration does not let it be used.
-    pub async fn start(&self, kind: ChannelKind, id: Option<&str>) -> Result<String, ControlError> {
+    pub async fn start(
+        &self,
+        kind: ChannelKind,
+        id: Option<&str>,
+    ) -> Result<(String, bool), ControlError> {
         let account = self.find(kind, id)?;
         account.set_stopped(false);
-        self.open_account(&account).await?;
-        Ok(account.config.id.clone())
+        let (channels, opened) = (self.clone(), Arc::clone(&account));
+        let opening = async move { channels.open_account(&opened).await };
+        let opened = self.0.parts.tasks.spawn("channel start", opening).await.ok().flatten();
+        let (channel, id) = (kind.as_str(), account.config.id.clone());
+        let Some(opened) = opened else {
+            return Err(ControlError::Unusable { channel, account: id, why: BROKEN.into() });
+        };
+        opened?;
+        Ok((id, account.channel().is_some()))
     }
 
     /// Ends the use of an account until it is started again. Answers its id, and
-    /// whether it was in use.
+    /// whether it is out of use now.
     ///
     /// # Errors
     /// When there is none.
@@ -67,8 +81,8 @@ impl Channels {
     ) -> Result<(String, bool), ControlError> {
         let account = self.find(kind, id)?;
         account.set_stopped(true);
-        let was_running = account.close(self.0.parts.clock.now_ms());
-        Ok((account.config.id.clone(), was_running))
+        account.close(self.0.parts.clock.now_ms());
+        Ok((account.config.id.clone(), account.channel().is_none()))
     }
 
     pub(super) fn find(
@@ -186,8 +200,7 @@ impl Channels {
                 }
                 ended = &mut listening => ended,
             };
-            let panicked = || "it failed inside the gateway; the log says where".to_owned();
-            let error = ended.ok().flatten().unwrap_or_else(panicked);
+            let error = ended.ok().flatten().unwrap_or_else(|| BROKEN.to_owned());
             let times = account.is_lost(&error);
             let wait = backoff(times);
             tracing::warn!(channel = account.config.kind.as_str(), account = account.config.id,

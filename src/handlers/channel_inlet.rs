@@ -69,7 +69,7 @@ async fn accept(services: Arc<Services>, said: Said) -> Result<Taken, InletError
         idempotency_key: said.run_id,
     };
     let checked = chat::check(&cx, key, params).await.map_err(refused)?;
-    match chat::hand_in(&cx, checked.never_a_repeat()).await.map_err(refused)? {
+    match chat::hand_in(&cx, checked.by_channel(said.channel)).await.map_err(refused)? {
         Handed::Stopped(runs) => Ok(Taken::Stopped(runs.len())),
         // One that was accepted before the last stop has its end told all the same.
         Handed::Sent(Ok(_)) => Ok(Taken::Run),
@@ -112,6 +112,7 @@ fn caller(said: &Said) -> Caller {
         place: None,
         is_webchat: false,
         is_dashboard: false,
+        is_retrying: false,
         key_names: Arc::default(),
     }
 }

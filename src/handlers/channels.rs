@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use serde_json::{Map, Value};
 
 use crate::channels::{AccountState, Channels, ControlError, PairingError, TargetError};
@@ -86,18 +87,25 @@ pub(super) async fn listing(
     };
     let meta = kinds.iter().map(|kind| meta_of(*kind));
     let (mut summaries, mut accounts, mut defaults) = (Map::new(), Map::new(), Map::new());
+    let all = channels.accounts();
+    // All at the same time: one that is slow holds up no other.
+    let probing = all.iter().map(|(config, state)| {
+        let limit = probe.filter(|_| state.running);
+        probe_of(channels, config, limit)
+    });
+    let probes = join_all(probing).await;
     for kind in &kinds {
         let mut rows = Vec::new();
-        for (config, state) in channels.accounts().iter().filter(|(config, _)| config.kind == *kind)
-        {
+        let known = all.iter().zip(&probes).filter(|((config, _), _)| config.kind == *kind);
+        for ((config, state), probed) in known {
             let counts = channels.outbox_counts(config).await?;
             let mut row = account_row(channels, config, state, counts);
-            if let Some(limit) = probe.filter(|_| state.running) {
-                let asked = channels.probe(*kind, &config.id);
-                let slow = || Err(format!("no answer within {limit:?}"));
-                let told = tokio::time::timeout(limit, asked).await.unwrap_or_else(|_| slow());
-                row["probe"] = told.unwrap_or_else(|error| json!({"ok": false, "error": error}));
+            if let Some(probed) = probed {
+                row["probe"] = probed.clone();
                 row["lastProbeAt"] = json!(services.clock.now_ms());
+                if row.get("lastError").is_none() && probed["error"].is_string() {
+                    row["lastError"] = probed["error"].clone();
+                }
             }
             rows.push((config.is_default, config.id.clone(), row));
         }
@@ -126,6 +134,24 @@ pub(super) async fn listing(
     Ok(match members {
         Value::Object(members) => members,
         _ => Map::new(),
+    })
+}
+
+/// What its service says of an account within a time; nothing without one.
+async fn probe_of(
+    channels: &Channels,
+    config: &ChannelAccount,
+    limit: Option<Duration>,
+) -> Option<Value> {
+    let limit = limit?;
+    let told = tokio::time::timeout(limit, channels.probe(config.kind, &config.id)).await;
+    Some(match told {
+        Ok(Ok(told)) => told,
+        Ok(Err(error)) => json!({"ok": false, "error": error}),
+        Err(_) => {
+            let error = format!("probe timed out after {}ms", limit.as_millis());
+            json!({"ok": false, "timedOut": true, "error": error})
+        }
     })
 }
 
@@ -178,15 +204,17 @@ fn refused(error: ControlError) -> ErrorShape {
 /// `channels.start`: an account is used from now on.
 pub async fn start(cx: Ctx, p: ChannelParams) -> Reply<Value> {
     let kind = known(&cx, "channels.start", &p)?;
-    let account = channels_of(&cx).start(kind, p.account_id.as_deref()).await.map_err(refused)?;
-    Ok(json!({"channel": kind.as_str(), "accountId": account, "started": true}))
+    let started = channels_of(&cx).start(kind, p.account_id.as_deref()).await;
+    let (account, is_started) = started.map_err(refused)?;
+    Ok(json!({"channel": kind.as_str(), "accountId": account, "started": is_started}))
 }
 
 /// `channels.stop`: an account is not used until it is started again.
 pub async fn stop(cx: Ctx, p: ChannelParams) -> Reply<Value> {
     let kind = known(&cx, "channels.stop", &p)?;
-    let stopped = channels_of(&cx).stop(kind, p.account_id.as_deref()).map_err(refused)?;
-    Ok(json!({"channel": kind.as_str(), "accountId": stopped.0, "stopped": true}))
+    let stopped = channels_of(&cx).stop(kind, p.account_id.as_deref());
+    let (account, is_stopped) = stopped.map_err(refused)?;
+    Ok(json!({"channel": kind.as_str(), "accountId": account, "stopped": is_stopped}))
 }
 
 /// `channels.logout`: the credential of an account goes out of the config file,

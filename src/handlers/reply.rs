@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::agent::{Family, RunReport};
 use crate::channels::{ReplyTo, Target, TargetError, Wanted};
+use crate::config::channels::ChannelKind;
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::agent::AgentParams;
 use crate::protocol::methods::chat::Route;
@@ -41,25 +42,35 @@ pub(super) async fn of_agent(
         return Ok(None);
     }
     let channels = &cx.services.runs.parts().channels;
-    let channel = p.reply.channel.as_deref().filter(|name| *name != LAST);
-    let is_named = channel.is_some() || p.reply.to.is_some();
-    let target = if is_named {
-        channels.target(&Wanted {
-            channel,
-            account: p.reply.account.as_deref(),
-            to: p.reply.to.as_deref(),
-            thread: p.reply.thread.as_deref(),
-        })
-    } else {
-        match channels.place_of_session(key).await {
-            Some(target) => Ok(target),
-            None => channels.target(&Wanted::default()),
-        }
+    let named = Wanted {
+        channel: p.reply.channel.as_deref().filter(|name| *name != LAST),
+        account: p.reply.account.as_deref(),
+        to: p.reply.to.as_deref(),
+        thread: p.reply.thread.as_deref(),
     };
-    match target {
+    let place = channels.place_of_session(key).await;
+    match channels.target(&completed(named, place.as_ref())) {
         Ok(target) => expect(cx, Family::Agent, key, &p.idempotency_key, target).await.map(Some),
         Err(_) if p.best_effort => Ok(None),
         Err(error) => Err(ErrorShape::invalid(error.to_string())),
+    }
+}
+
+/// A place as it is named, with what is left out as it is in the session's own place, unless
+/// another channel or account is named.
+fn completed<'a>(named: Wanted<'a>, place: Option<&'a Target>) -> Wanted<'a> {
+    let Some(Target { kind, address }) = place else { return named };
+    let is_elsewhere = named.channel.is_some_and(|name| ChannelKind::parse(name) != Some(*kind))
+        || named.account.is_some_and(|id| id.trim() != address.account);
+    if is_elsewhere {
+        return named;
+    }
+    Wanted {
+        channel: Some(kind.as_str()),
+        account: Some(address.account.as_str()),
+        to: named.to.or(Some(address.target.as_str())),
+        // The thread of one chat is none of another.
+        thread: named.thread.or_else(|| named.to.is_none().then_some(address.thread.as_str())),
     }
 }
 

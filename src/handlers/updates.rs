@@ -42,15 +42,18 @@ pub async fn run(cx: Ctx, p: UpdateRunParams) -> Reply<Value> {
         "steps": [],
         "durationMs": 0,
     });
-    let note = without_nulls(json!({
+    let key = p.session_key.map(|written| cx.session_key(&written).to_string());
+    let mut note = without_nulls(json!({
         "kind": "update",
         "status": "skipped",
         "ts": cx.now_ms(),
-        "sessionKey": p.session_key,
-        "message": p.note,
+        "sessionKey": key,
+        "deliveryContext": p.delivery_context.map(|chat| chat.shown()),
         "doctorHint": DOCTOR_HINT,
         "stats": result,
     }));
+    // As in the notes of a changed config, it is there without words as well.
+    note["message"] = json!(p.note);
     *NOTE.lock() = Some(note.clone());
     tracing::info!(by = %cx.caller.name, %reason, "an update was asked for");
     Ok(json!({

@@ -40,12 +40,13 @@ mod traits;
 mod usage;
 mod write_lock;
 
-pub use answers::AnswerClaim;
+pub use answers::{AnswerClaim, KeptAnswer};
 pub use atomic::{FileError, create_private, create_private_dir, move_private, write_private};
 pub use beside::{copy_beside, sessions_beside};
 pub use channels::{
     ChannelPerson, ChannelStore, ExpectedReply, NewPart, OutboxAddress, OutboxCounts, OutboxNext,
-    OutboxPart, OutboxSettled, OutboxState, PAIRING_CODE_MS, PairingClaim, PairingRequest,
+    OutboxPart, OutboxSettled, OutboxState, PAIRING_CODE_MS, PAIRINGS_MAX, PairingClaim,
+    PairingRequest,
 };
 pub use check::check;
 pub use checkpoint::{CheckpointPlace, CompactionCheckpoint, CompactionReason};
@@ -55,8 +56,8 @@ pub use cron::{
 };
 pub use database::Database;
 pub use devices::{
-    DeviceEdit, DeviceFacts, DeviceRow, DeviceStore, DeviceToken, PairedDevice, PendingDevice,
-    SetupCode,
+    CodeUse, DeviceEdit, DeviceFacts, DeviceRow, DeviceStore, DeviceToken, PairedDevice,
+    PendingDevice, SetupCode,
 };
 pub use entry::{SessionEntry, TranscriptFacts};
 pub use error::StoreError;
@@ -68,8 +69,8 @@ pub use marks::{
 };
 pub use memory::{MemoryChunk, MemoryFile, MemoryHit, MemoryUpdate};
 pub use nodes::{
-    KnownNode, NodeAction, NodeAdmitted, NodeApproval, NodeCheck, NodeDrain, NodeFacts, NodePair,
-    NodePairRequest, NodePairings, NodeStore, NodeWork,
+    ActionHolder, KnownNode, NodeAction, NodeAdmitted, NodeApproval, NodeCheck, NodeDone,
+    NodeDrain, NodeFacts, NodePair, NodePairRequest, NodePairings, NodeStore, NodeWork,
 };
 pub use notices::NoticeRow;
 pub use query::{SessionPage, SessionQuery, SessionRow};

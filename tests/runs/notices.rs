@@ -25,3 +25,15 @@ async fn an_event_waits_until_a_model_has_heard_it() {
     place.idle().await;
     assert!(kept(&place).await.is_empty());
 }
+
+#[tokio::test]
+async fn an_event_that_is_written_down_waits_also_when_who_added_it_has_gone_away() {
+    let place = place().await;
+    let (parts, key) = (place.runs.parts(), key(0));
+    let mut adding = Box::pin(parts.notice(&key, "the job is done"));
+    assert!(futures_util::poll!(&mut adding).is_pending());
+    drop(adding);
+    place.idle().await;
+    assert_eq!(kept(&place).await, ["the job is done"]);
+    assert_eq!(parts.notices.of_all(), ["the job is done"]);
+}

@@ -3,13 +3,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use clawgate::agent::subagents::SpawnRequest;
+use clawgate::agent::subagents::{Said, SpawnRequest};
 use clawgate::agent::{AbortReason, Ended, Family, RunEnd};
+use clawgate::auth::Owner;
 use clawgate::sessions::SessionKey;
 use clawgate::store::{NewRun, RunOutcome, SubagentQuery, SubagentRow, SubagentState};
+use futures_util::FutureExt;
+use tokio::time::{Duration, sleep, timeout};
 
 use super::held::Hold;
-use super::{Place, key, place};
+use super::{LIMIT, Place, key, place};
 
 const HOUR: u64 = 3_600_000;
 
@@ -79,6 +82,88 @@ async fn a_result_that_comes_to_a_sub_agent_while_it_is_stopped_is_stopped_too()
     let stopped: Vec<_> = stopped.iter().map(|run| &*run.id).collect();
     assert_eq!(stopped, [result]);
     assert_eq!(place.end_of(result).await, RunEnd::Aborted(AbortReason::Rpc));
+}
+
+#[tokio::test]
+async fn a_sub_agent_that_was_stopped_half_is_stopped_by_whoever_stops_it_again() {
+    let (place, parent, child) = (place().await, key(0), key(1));
+    begin_sessions(&place, &[&parent, &child]).await;
+    let half = row("half", &child, &parent, SubagentState::Stopped);
+    assert!(place.store.add_subagent(half, 5).await.unwrap());
+    assert!(place.send(1, "half", "@mock stream n=2000 delay=20", Family::Agent).await);
+    let stopped = place.runs.stop_subagents(&parent, None, None, AbortReason::Rpc).await;
+    let stopped: Vec<_> = stopped.iter().map(|run| &*run.id).collect();
+    assert_eq!(stopped, ["half"]);
+    assert_eq!(place.end_of("half").await, RunEnd::Aborted(AbortReason::Rpc));
+    assert!(!place.runs.stop_subagent("half", AbortReason::Rpc).await, "it is over");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_below_a_sub_agent_is_stopped_though_whoever_stops_it_goes_away() {
+    let (place, parent, middle, lowest) = (place().await, key(0), key(1), key(2));
+    begin_sessions(&place, &[&parent, &middle, &lowest]).await;
+    for (id, child, above) in [("middle", &middle, &parent), ("lowest", &lowest, &middle)] {
+        let waiting = row(id, child, above, SubagentState::Waiting);
+        assert!(place.store.add_subagent(waiting, 5).await.unwrap());
+    }
+    // The upper one is stopped, and the lower one is not yet.
+    let mut hold = Hold::of(&place, |event| event["reason"] == "subagent-status");
+    let runs = Arc::clone(&place.runs);
+    let stopping = place.tasks.spawn("stopping", async move {
+        runs.stop_subagents(&parent, None, None, AbortReason::Rpc).await
+    });
+    hold.came().await;
+    stopping.abort();
+    hold.let_go();
+    place.idle().await;
+    let rows = place.store.subagents(SubagentQuery::Run("lowest".into())).await.unwrap();
+    assert_eq!(rows[0].state, SubagentState::Stopped);
+}
+
+/// A sub-agent that is over, whose session is there.
+async fn over(place: &Place, parent: &SessionKey, child: &SessionKey) -> SubagentRow {
+    begin_sessions(place, &[parent, child]).await;
+    let above = parent.to_string();
+    place.sessions.update(child, |entry| entry.spawned_by = Some(above)).await.unwrap();
+    let over = row("over", child, parent, SubagentState::Announced);
+    assert!(place.store.add_subagent(over.clone(), 5).await.unwrap());
+    over
+}
+
+#[tokio::test]
+async fn what_is_said_to_a_sub_agent_is_answered_though_whoever_says_it_goes_away() {
+    let (place, parent, child) = (place().await, key(0), key(1));
+    let over = over(&place, &parent, &child).await;
+    let by = (Owner::Connection("c".into()), None);
+    let telling = place.runs.tell_subagent(&over, "@mock text", Said::Send, by);
+    // Gone as soon as there is something to wait for.
+    assert!(telling.now_or_never().is_none());
+    let begun_again = async {
+        loop {
+            let query = SubagentQuery::OfChild(child.to_string());
+            let rows = place.store.subagents(query).await.unwrap();
+            if let Some(row) = rows.into_iter().find(|row| row.run_id != "over") {
+                return row;
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let again = timeout(LIMIT, begun_again).await.expect("it does not begin again");
+    place.end_of(&format!("announce:v1:{child}:{}", again.run_id)).await;
+}
+
+#[tokio::test]
+async fn a_run_that_is_stopped_while_it_speaks_to_a_sub_agent_begins_nothing_there() {
+    let (place, parent, child) = (place().await, key(0), key(1));
+    let over = over(&place, &parent, &child).await;
+    let long = "@mock stream n=2000 delay=20";
+    assert!(place.send(0, "asks", long, Family::Agent).await);
+    let run = place.runs.active(&parent).unwrap();
+    place.runs.interrupt(&parent, AbortReason::Rpc).await.unwrap();
+    let by = (Owner::Connection("c".into()), Some(run));
+    let again = place.runs.tell_subagent(&over, long, Said::Send, by).await.unwrap();
+    let rows = place.store.subagents(SubagentQuery::Run(again)).await.unwrap();
+    assert_eq!(rows[0].state, SubagentState::Stopped);
 }
 
 #[tokio::test]

@@ -15,8 +15,23 @@ use super::announce::ID_PREFIX;
 impl Runs {
     /// Stops the sub-agents of a session and all below them, or those that one
     /// run began; with a principal, those that it may stop. Nobody is told of
-    /// their results. Answers the runs that are, or soon will be, over by it.
+    /// their results. Answers the runs that are, or soon will be, over by it. Who asks
+    /// may go away: none is stopped half.
     pub async fn stop_subagents(
+        self: &Arc<Self>,
+        key: &SessionKey,
+        run_id: Option<&str>,
+        principal: Option<&Principal>,
+        reason: AbortReason,
+    ) -> Vec<Arc<ActiveRun>> {
+        let (runs, key) = (Arc::clone(self), key.clone());
+        let (run_id, by) = (run_id.map(str::to_owned), principal.cloned());
+        let stopping =
+            async move { runs.stop_those_of(&key, run_id.as_deref(), by.as_ref(), reason).await };
+        self.parts.tasks.spawn("stop", stopping).await.ok().flatten().unwrap_or_default()
+    }
+
+    async fn stop_those_of(
         self: &Arc<Self>,
         key: &SessionKey,
         run_id: Option<&str>,
@@ -62,8 +77,14 @@ impl Runs {
     }
 
     /// Stops one run of a sub-agent, with all below it; answers whether there
-    /// was something to stop.
+    /// was something to stop. Who asks may go away: none is stopped half.
     pub async fn stop_subagent(self: &Arc<Self>, run_id: &str, reason: AbortReason) -> bool {
+        let (runs, run_id) = (Arc::clone(self), run_id.to_owned());
+        let stopping = async move { runs.stop_one(&run_id, reason).await };
+        self.parts.tasks.spawn("stop", stopping).await.ok().flatten().unwrap_or_default()
+    }
+
+    async fn stop_one(self: &Arc<Self>, run_id: &str, reason: AbortReason) -> bool {
         let mut stopped = Vec::new();
         match self.parts.store.subagents(SubagentQuery::Run(run_id.into())).await {
             Ok(rows) => self.stop_rows(rows, reason, &mut stopped).await,
@@ -75,7 +96,7 @@ impl Runs {
     }
 
     /// Stops these and all below them; answers whether any was not over.
-    pub(super) async fn stop_rows(
+    async fn stop_rows(
         self: &Arc<Self>,
         mut rows: Vec<SubagentRow>,
         reason: AbortReason,
@@ -94,7 +115,7 @@ impl Runs {
                     tracing::error!(run = %row.run_id, %error, "sub-agent not stopped");
                 }
             }
-            // Also below one that is over: it may have been stopped half.
+            // Also below one that is over: the gateway may have stopped in between.
             let below = SubagentQuery::OfParent(row.child_key.clone());
             rows.extend(self.parts.store.subagents(below).await.unwrap_or_default());
             children.insert(row.child_key);
@@ -116,6 +137,16 @@ impl Runs {
         reason: AbortReason,
         stopped: &mut Vec<Arc<ActiveRun>>,
     ) -> Result<bool, StoreError> {
+        if row.state == SubagentState::Stopped {
+            // What it did goes on where whoever stopped it broke in between.
+            let own = self.lanes.table().get(&row.run_id);
+            let goes_on = |run: &&Arc<ActiveRun>| run.abort_reason().is_none() && !run.is_over();
+            let own: Vec<_> = own.iter().filter(goes_on).collect();
+            let ended = self.stop(&own, reason).await;
+            let is_stopped = !ended.is_empty();
+            stopped.extend(ended.into_iter().cloned());
+            return Ok(is_stopped);
+        }
         if !SubagentState::UNSETTLED.contains(&row.state) {
             return Ok(false);
         }

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use tracing::Instrument;
+
 use crate::agent::RunTerms;
 use crate::agent::inter_session::{self, Source};
 use crate::agent::report::Family;
@@ -15,6 +17,7 @@ use crate::auth::Owner;
 use crate::protocol::message::UserMessage;
 use crate::sessions::SessionKey;
 use crate::store::{SubagentRow, SubagentState};
+use crate::telemetry::traces;
 
 use super::SpawnError;
 
@@ -34,7 +37,8 @@ pub enum Said {
 impl Runs {
     /// Says something to a sub-agent. One that is over begins again, and its
     /// result is told like the first. `by` is who says it, and the run that does.
-    /// Answers the id of the run that answers.
+    /// Answers the id of the run that answers. Who asks may go away: what is said is
+    /// said to its end, unless the run that says it was stopped meanwhile.
     ///
     /// # Errors
     /// When it could not be said.
@@ -43,9 +47,22 @@ impl Runs {
         row: &SubagentRow,
         text: &str,
         said: Said,
-        by: (Owner, Option<&ActiveRun>),
+        by: (Owner, Option<Arc<ActiveRun>>),
     ) -> Result<String, SpawnError> {
-        let (owner, run) = by;
+        let (runs, row, text) = (Arc::clone(self), row.clone(), text.to_owned());
+        let telling = Box::pin(async move { runs.tell(row, &text, said, by).await });
+        let telling = traces::within(traces::current(), telling).in_current_span();
+        let told = self.parts.tasks.spawn("tell", telling).await.ok().flatten();
+        told.unwrap_or(Err(SpawnError::Broken))
+    }
+
+    async fn tell(
+        self: &Arc<Self>,
+        row: SubagentRow,
+        text: &str,
+        said: Said,
+        (owner, run): (Owner, Option<Arc<ActiveRun>>),
+    ) -> Result<String, SpawnError> {
         let parent = SessionKey::from_canonical(row.parent_key.as_str());
         let child = SessionKey::from_canonical(row.child_key.as_str());
         if self.parts.sessions.entry(&child).await?.is_none() {
@@ -66,14 +83,14 @@ impl Runs {
         }
         let again = SubagentRow {
             run_id: self.parts.ids.uuid(),
-            parent_run_id: run.map(|run| run.id.to_string()),
+            parent_run_id: run.as_ref().map(|run| run.id.to_string()),
             owner: owner.to_text(),
             message: message.content.text(),
             state: SubagentState::Waiting,
             outcome: None,
             created_at: self.parts.clock.now_ms(),
             ended_at: None,
-            ..row.clone()
+            ..row
         };
         let limit = self.parts.settings.now().agents.defaults.subagent_limits.max_children;
         if !self.parts.store.add_subagent(again.clone(), limit).await? {
@@ -83,6 +100,10 @@ impl Runs {
         }
         let run_id = again.run_id.clone();
         self.drive_subagent(again);
+        // Whoever stops the run either saw the row, or is seen here.
+        if run.is_some_and(|run| run.abort_reason().is_some()) {
+            self.stop_subagent(&run_id, AbortReason::Rpc).await;
+        }
         Ok(run_id)
     }
 

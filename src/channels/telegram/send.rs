@@ -177,7 +177,7 @@ async fn ask(
 
 /// Sends a file with its words. Where it is surely not taken, or is not there to be sent,
 /// the words go without it and say so. A file without words is all of its message, which
-/// is refused then.
+/// is refused then; people of the chat are told as well.
 async fn file(
     bot: &Telegram,
     address: &OutboxAddress,
@@ -185,13 +185,19 @@ async fn file(
     media: &MediaItem,
 ) -> Result<Sent, SendFailure> {
     let why = match with_words(bot, address, body, media).await {
-        Err(SendFailure::Refused(why)) if !body.text.trim().is_empty() => why,
+        Err(SendFailure::Refused(why)) => why,
         outcome => return outcome,
     };
     let name = name_of(media);
-    tracing::warn!(file = name, error = why, "a file is not sent; its words go without it");
-    let words = format!("{}\n⚠️ {name} could not be sent: {why}", body.text);
-    text(bot, base(address, body), &words).await
+    tracing::warn!(file = name, error = why, "a file is not sent; its chat is told");
+    let note = format!("⚠️ {name} could not be sent: {why}");
+    if body.text.trim().is_empty() {
+        if let Err(error) = text(bot, base(address, body), &note).await {
+            tracing::warn!(file = name, %error, "nobody is told of a file that is not sent");
+        }
+        return Err(SendFailure::Refused(why));
+    }
+    text(bot, base(address, body), &format!("{}\n{note}", body.text)).await
 }
 
 /// Sends a file with its words; as a document, where it is not taken as what it is. A chat

@@ -10,7 +10,10 @@ pub(super) use outbox::prune;
 pub use outbox::{
     NewPart, OutboxAddress, OutboxCounts, OutboxNext, OutboxPart, OutboxSettled, OutboxState,
 };
-pub use people::{CODE_MS as PAIRING_CODE_MS, ChannelPerson, PairingClaim, PairingRequest};
+pub use people::{
+    CODE_MS as PAIRING_CODE_MS, ChannelPerson, PairingClaim, PairingRequest,
+    WAITING_MAX as PAIRINGS_MAX,
+};
 pub use replies::ExpectedReply;
 pub use traits::ChannelStore;
 

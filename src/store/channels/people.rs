@@ -12,7 +12,7 @@ use crate::store::error::Fault;
 /// How long a code holds, in milliseconds, as in the original.
 pub const CODE_MS: u64 = 60 * 60 * 1000;
 /// How many wait for an account at a time, as in the original.
-const WAITING_MAX: i64 = 3;
+pub const WAITING_MAX: i64 = 3;
 
 const COLUMNS: &str = "channel, account, person, name, code, created_at";
 

@@ -127,7 +127,7 @@ async fn a_picture_that_is_refused_goes_as_a_document_or_its_words_tell_of_it() 
 }
 
 #[tokio::test]
-async fn a_file_that_is_refused_without_words_or_for_its_chat_is_an_error() {
+async fn a_file_that_is_refused_without_words_is_an_error_and_its_chat_is_told() {
     let place = place(&json!({})).await;
     let mut client = admin(&place.gateway).await;
     place.api.direct(1, 7, &answered("It runs."));
@@ -138,11 +138,14 @@ async fn a_file_that_is_refused_without_words_or_for_its_chat_is_an_error() {
     let alone = json!({"to": "7", "mediaUrl": "https://x.test/cat.png", "idempotencyKey": "s1"});
     let error = refusal(&mut client, "send", alone).await;
     assert!(error.starts_with(refusals), "{error}");
+    place.api.shows_at_least(2).await;
+    let told = place.api.shown().pop().unwrap().text;
+    assert!(told.starts_with("⚠️ cat.png could not be sent: the Bot API answered 400: "), "{told}");
     let nowhere = json!({"to": "404", "message": "a cat", "mediaUrl": "https://x.test/cat.png",
         "idempotencyKey": "s2"});
     let error = refusal(&mut client, "send", nowhere).await;
     assert_eq!(error, format!("{refusals}Bad Request: chat not found"));
-    assert_eq!(place.api.shown().len(), 1);
+    assert_eq!(place.api.shown().len(), 2);
 }
 
 #[tokio::test]

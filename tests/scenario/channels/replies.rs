@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::receiver::Receiver;
+use super::receiver::{Receiver, bring};
 use super::{SIGNING, with_channels, with_webhook_running};
 use crate::stage::{call, end_of};
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
@@ -51,4 +51,34 @@ async fn the_same_words_of_two_people_are_answered_to_both() {
     let mut people: Vec<_> = sent.iter().map(|message| whom(message).0).collect();
     people.sort_unstable();
     assert_eq!(people, ["ann", "bob"]);
+}
+
+#[tokio::test]
+async fn what_an_answer_leaves_out_of_its_place_is_as_where_the_session_is() {
+    let (gateway, receiver, _mock, mut client) = place().await;
+    let message = json!({"id": "1", "text": "hello", "from": {"id": "ann", "name": "Ann"}});
+    assert_eq!(bring(&gateway, "/webhooks/default", &message).await.0, 200);
+    receiver.wait(1).await;
+    for (index, (more, to)) in [
+        (json!({}), "ann"),
+        (json!({"channel": "webhook"}), "ann"),
+        (json!({"channel": "last", "accountId": "default"}), "ann"),
+        (json!({"replyChannel": "webhook", "replyTo": "bob"}), "bob"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let run = format!("r{index}");
+        let mut params = json!({"sessionKey": "agent:main:webhook:direct:ann", "message": run,
+            "deliver": true, "idempotencyKey": run});
+        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let answer = client.request("agent", params).await;
+        assert_eq!(answer["payload"]["status"], "accepted", "{more}: {answer}");
+        let sent = receiver.wait(index + 2).await;
+        assert_eq!(whom(&sent[index + 1]), (to, format!("Echo: {run}").as_str()), "{more}");
+    }
+    let params = json!({"sessionKey": "agent:main:webhook:direct:ann", "message": "x",
+        "deliver": true, "accountId": "other", "idempotencyKey": "elsewhere"});
+    let answer = client.request("agent", params).await;
+    assert_eq!(answer["error"]["message"], "unknown account other of channel webhook");
 }

@@ -58,6 +58,20 @@ async fn a_message_to_the_bot_is_answered_there_and_its_update_confirmed() {
 }
 
 #[tokio::test]
+async fn a_probe_that_fails_is_told_with_its_account() {
+    let place = place(&json!({})).await;
+    place.connected().await;
+    let mut client = admin(&place.gateway).await;
+    place.api.refuse("getMe", 401, None);
+    for (probe, is_told) in [(true, true), (false, false)] {
+        let status = call(&mut client, "channels.status", json!({"probe": probe})).await;
+        let account = &status["channelAccounts"]["telegram"][0];
+        assert_eq!(account["lastError"].is_string(), is_told, "{account}");
+        assert_eq!(account["lastError"], account["probe"]["error"], "{account}");
+    }
+}
+
+#[tokio::test]
 async fn another_bot_in_the_same_account_is_heard_and_answers_its_own_messages() {
     let place = place(&json!({})).await;
     let update = place.api.direct(1, 7, "hello");
