@@ -757,6 +757,36 @@ async fn what_is_no_gateway_or_not_there_says_what_to_do() {
     assert!(ran.err.contains("--token") && !ran.err.contains("hunter2"), "{}", ran.err);
 }
 
+#[tokio::test]
+async fn logs_shows_the_last_lines_of_the_level_that_is_wanted() {
+    let gateway = Gateway::bind().await;
+    let command = gateway.command(&["logs", "--json", "--level", "error", "--limit", "1"]);
+    let line =
+        |level: &str, text: &str| json!({"_meta": {"logLevelName": level}, "1": text}).to_string();
+    let last = line("ERROR", "second");
+    let ran = play(command, async {
+        let mut peer = gateway.welcome().await;
+        let request = peer.request("logs.tail").await;
+        assert_eq!(request["params"]["limit"], 5000);
+        let lines = [&line("ERROR", "first"), &last, &line("INFO", "third")];
+        peer.answer(&request, json!({"cursor": 9, "size": 9, "lines": lines})).await;
+        peer.end().await;
+    })
+    .await;
+    assert_eq!((ran.code, ran.out), (Some(0), format!("{last}\n")));
+}
+
+#[tokio::test]
+async fn a_credential_is_not_sent_to_other_machines_in_plain_text() {
+    // Reserved for documentation, so nobody is there.
+    let ran = run(clawgate(&["health", "--url", "ws://192.0.2.7", "--token", "hunter2"])).await;
+    assert_eq!(ran.code, Some(2));
+    let expected = "error: SECURITY ERROR: Gateway URL \"ws://192.0.2.7\" uses plaintext ws:// \
+                    to a non-loopback address";
+    assert!(ran.err.starts_with(expected) && !ran.err.contains("hunter2"), "{}", ran.err);
+    assert!(ran.err.contains("OPENCLAW_ALLOW_INSECURE_PRIVATE_WS=1"), "{}", ran.err);
+}
+
 /// What bash offers when Tab is pressed after a line that begins like this.
 fn offered(words: &str) -> String {
     let line = format!(

@@ -440,8 +440,46 @@ async fn people_whom_channels_let_in_are_taken_over_and_names_are_not() {
     assert!(left_out.contains("@ann") && !left_out.contains("\"7\""), "{left_out}");
     let (_, again) = home.report(&[]);
     assert_eq!(again["channels"], json!({"people": 0, "knownPeople": 1, "waiting": 0}));
+    home.write("credentials/telegram-work-allowFrom.json", &people);
+    for args in [&["--dry-run"][..], &[]] {
+        let (_, told) = home.report(args);
+        let expected = json!({"people": 1, "knownPeople": 1, "waiting": 0});
+        assert_eq!(told["channels"], expected, "{args:?}");
+    }
     let (_gateway, mut client) = gateway(home).await;
     let list = client.request("channels.pairing.list", json!({})).await;
     let known = &list["payload"]["people"][0];
     assert_eq!((&known["channel"], &known["person"]), (&json!("telegram"), &json!("7")), "{list}");
+}
+
+#[test]
+fn a_job_comes_with_its_runs_or_not_at_all_and_a_dry_run_tells_what_would_come() {
+    let home = Home::new();
+    openclaw(&home);
+    home.import(&[]);
+    let job = json!({"id": "daily", "name": "Daily", "enabled": true, "createdAtMs": 1,
+        "schedule": {"kind": "cron", "expr": "0 9 * * *", "tz": "UTC"},
+        "sessionTarget": "isolated", "wakeMode": "now",
+        "payload": {"kind": "agentTurn", "message": "hello"}, "state": {}});
+    home.write("cron/jobs.json", &json!({"version": 1, "jobs": [job]}).to_string());
+    let run = json!({"ts": 9, "jobId": "daily", "action": "finished", "status": "ok"});
+    home.write("cron/runs/daily.jsonl", &format!("{run}\n"));
+
+    // Cut off where the runs are written.
+    let sql = |text: &str| {
+        let database = home.state().join("clawgate.sqlite");
+        rusqlite::Connection::open(database).unwrap().execute_batch(text).unwrap();
+    };
+    sql("CREATE TRIGGER cut BEFORE INSERT ON cron_runs BEGIN SELECT RAISE(ABORT, 'cut'); END");
+    let output = home.import(&[]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    sql("DROP TRIGGER cut");
+
+    let new = json!({"jobs": 1, "knownJobs": 0, "runs": 1});
+    let here = json!({"jobs": 0, "knownJobs": 1, "runs": 0});
+    let dry: &[&str] = &["--dry-run"];
+    for (args, expected) in [(dry, &new), (&[][..], &new), (dry, &here)] {
+        let (code, report) = home.report(args);
+        assert_eq!((code, &report["cron"]), (Some(0), expected), "{args:?}: {report}");
+    }
 }

@@ -312,6 +312,14 @@ fn a_wrong_value_is_named_with_its_path_and_what_it_must_be() {
             "gateway.auth.sharedSecretScopes[1]: must be one of operator.admin, operator.read, operator.write, operator.approvals, operator.pairing, operator.talk.secrets (in <C>)",
         ),
         (
+            "{gateway: {auth: {token: '__OPENCLAW_REDACTED__'}}}",
+            "gateway.auth.token: has the placeholder that is shown instead of a secret; write the secret itself (in <C>)",
+        ),
+        (
+            "{models: {providers: {p: {apiKey: '__OPENCLAW_REDACTED__'}}}}",
+            "models.providers.p.apiKey: has the placeholder that is shown instead of a secret; write the secret itself (in <C>)",
+        ),
+        (
             "{gateway: {controlUi: {allowInsecureAuth: 'yes'}}}",
             "gateway.controlUi.allowInsecureAuth: must be true or false (in <C>)",
         ),

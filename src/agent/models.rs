@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::config::AgentsSettings;
-use crate::providers::{Catalog, Choice, Failover, MissingModel, ModelInfo, ModelRef, NameError};
+use crate::providers::{
+    Catalog, Choice, Failover, MissingModel, ModelInfo, ModelRef, NameError, ThinkingLevel,
+};
 use crate::sessions::{AgentId, KeyRules, SessionEntry, SessionKey};
 use crate::support::Live;
 
@@ -21,6 +23,7 @@ pub struct Models {
 /// What is known of models under one configuration.
 pub(super) struct Known {
     by_agent: HashMap<AgentId, Arc<ModelInfo>>,
+    thinking: ThinkingLevel,
     missing: Vec<MissingModel>,
     pub failover: Arc<Failover>,
     pub fallbacks: Fallbacks,
@@ -79,6 +82,19 @@ impl Models {
     /// The model that answers when nobody asks for another one, and why.
     pub fn default_choice(&self) -> Choice {
         self.catalog().default_choice().clone()
+    }
+
+    /// How hard models think where nobody says so.
+    pub fn thinking_default(&self) -> ThinkingLevel {
+        self.known.now().thinking
+    }
+
+    /// How hard they think in a session, unless a message says so.
+    pub fn thinking(&self, entry: &SessionEntry) -> ThinkingLevel {
+        match entry.thinking_level.as_deref() {
+            Some(level) => ThinkingLevel::meant_by(level).unwrap_or_default(),
+            None => self.thinking_default(),
+        }
     }
 
     /// The model of an agent.
@@ -187,7 +203,9 @@ impl Known {
             missing.extend(not_there.map(|it| MissingModel { agent: Some(id.to_string()), ..it }));
             by_agent.insert(id, model);
         }
-        Self { by_agent, missing, failover, fallbacks }
+        let thinking = agents.defaults.thinking_default.as_deref();
+        let thinking = thinking.and_then(ThinkingLevel::meant_by).unwrap_or_default();
+        Self { by_agent, thinking, missing, failover, fallbacks }
     }
 }
 

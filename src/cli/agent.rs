@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Map, Value};
 
+use super::args::Timeout;
 use super::call::final_answer;
 use super::client::Client;
 use super::{CliError, ConnectArgs, Screen, Surroundings, format};
@@ -24,7 +25,7 @@ const INTERRUPTED: u8 = 130;
 /// Arguments of `clawgate agent`.
 #[derive(Debug, Args)]
 #[command(after_help = "Give at least one of --agent, --session-key, --session-id and --to.\n\
-    With --timeout the run is stopped after so long.")]
+    With --timeout the run is stopped after so long; here a number alone always means seconds.")]
 pub struct AgentArgs {
     /// What to say; `-` reads it from stdin
     #[arg(short, long, value_name = "TEXT")]
@@ -98,6 +99,7 @@ impl AgentArgs {
             params.insert("deliver".into(), json!(true));
         }
         if let Some(limit) = self.connect.timeout {
+            let limit = limit.time();
             let seconds = limit.as_secs() + u64::from(limit.subsec_nanos() > 0);
             params.insert("timeout".into(), json!(seconds));
         }
@@ -108,13 +110,14 @@ impl AgentArgs {
 /// Says the message and prints the answer. Exit code 1 when there is none, or it was not
 /// delivered.
 pub async fn run(
-    args: AgentArgs,
+    mut args: AgentArgs,
     around: &Surroundings,
     screen: &mut Screen,
 ) -> Result<u8, CliError> {
+    args.connect.timeout = args.connect.timeout.map(Timeout::in_seconds);
     let key = RandomIds.uuid();
     let params = args.params(&said(&args.message)?, &key)?;
-    let limit = args.connect.timeout.map(|limit| limit.saturating_add(GRACE));
+    let limit = args.connect.timeout.map(|limit| limit.time().saturating_add(GRACE));
     let mut client = args.connect.connect(around).await?;
     let answer = tokio::select! {
         // First, so that it listens before the run begins.

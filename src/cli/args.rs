@@ -14,6 +14,9 @@ use super::{CliError, Surroundings};
 const DEFAULT_LIMIT: Duration = Duration::from_secs(30);
 /// A year; the time of a clock cannot be added to without end.
 const LONGEST: Duration = Duration::from_hours(365 * 24);
+/// From this number on it is of milliseconds: OpenClaw counts in those, and nobody waits
+/// a quarter of an hour for an answer.
+const MILLISECONDS_FROM: Duration = Duration::from_secs(1000);
 
 /// How to reach the gateway.
 #[derive(Debug, Clone, Default, Args)]
@@ -47,15 +50,61 @@ pub struct ConnectArgs {
     /// Print JSON for programs instead of text for people
     #[arg(long)]
     pub json: bool,
-    /// How long connecting and each answer may take [default: 30]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub timeout: Option<Duration>,
+    /// How long connecting and each answer may take.
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = Timeout::parse,
+        help = "How long connecting and each answer may take, such as 10s or 2500ms; a number alone means seconds, from 1000 on milliseconds as in OpenClaw [default: 30s]"
+    )]
+    pub timeout: Option<Timeout>,
+}
+
+/// A time that was given with a unit or without.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeout {
+    /// In seconds, where there is no unit.
+    written: Duration,
+    has_unit: bool,
+}
+
+impl Timeout {
+    /// So much.
+    pub const fn of(time: Duration) -> Self {
+        Self { written: time, has_unit: true }
+    }
+
+    /// The same where a number alone always means seconds.
+    #[must_use]
+    pub const fn in_seconds(self) -> Self {
+        Self::of(self.written)
+    }
+
+    /// How much it is.
+    pub fn time(self) -> Duration {
+        let is_milliseconds = !self.has_unit && self.written >= MILLISECONDS_FROM;
+        if is_milliseconds { self.written / 1000 } else { self.written }
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let (number, has_unit, per_second) = match text.strip_suffix("ms") {
+            Some(number) => (number, true, 1000.0),
+            None => text.strip_suffix('s').map_or((text, false, 1.0), |number| (number, true, 1.0)),
+        };
+        number
+            .parse::<f64>()
+            .ok()
+            .and_then(|number| Duration::try_from_secs_f64(number / per_second).ok())
+            .map(|written| Self { written, has_unit })
+            .filter(|timeout| !timeout.time().is_zero() && timeout.time() <= LONGEST)
+            .ok_or_else(|| "give a time above 0, such as 10, 0.5, 10s or 2500ms".to_owned())
+    }
 }
 
 impl ConnectArgs {
     /// How long connecting and each answer may take.
     pub fn limit(&self) -> Duration {
-        self.timeout.unwrap_or(DEFAULT_LIMIT)
+        self.timeout.map_or(DEFAULT_LIMIT, Timeout::time)
     }
 
     /// Which gateway is meant.
@@ -80,24 +129,33 @@ fn secret(text: &str) -> Result<Secret, Infallible> {
     Ok(Secret::new(text))
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
-    text.parse()
-        .ok()
-        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
-        .filter(|limit| !limit.is_zero() && *limit <= LONGEST)
-        .ok_or_else(|| "give a number of seconds above 0, such as 10 or 0.5".to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_timeout_is_a_number_of_seconds_above_zero_that_a_clock_can_hold() {
-        assert_eq!(seconds("10"), Ok(Duration::from_secs(10)));
-        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
-        for text in ["0", "-1", "x", "NaN", "inf", "1e19", "1e300", ""] {
-            assert!(seconds(text).is_err(), "{text}");
+    fn a_timeout_is_a_time_above_zero_that_a_clock_can_hold() {
+        let time = |text: &str| Timeout::parse(text).map(Timeout::time);
+        for (text, milliseconds) in [
+            ("10", 10_000),
+            ("0.5", 500),
+            ("999", 999_000),
+            ("10s", 10_000),
+            ("1500s", 1_500_000),
+            ("2500ms", 2500),
+            ("86400000", 86_400_000),
+        ] {
+            assert_eq!(time(text), Ok(Duration::from_millis(milliseconds)), "{text}");
         }
+        for text in ["0", "-1", "x", "NaN", "inf", "1e19", "1e300", "", "s", "0ms", "10 h", "5m"] {
+            assert!(time(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_large_number_is_of_milliseconds_as_in_openclaw_unless_only_seconds_are_meant() {
+        let written = Timeout::parse("10000").unwrap();
+        assert_eq!(written.time(), Duration::from_secs(10));
+        assert_eq!(written.in_seconds().time(), Duration::from_secs(10_000));
     }
 }

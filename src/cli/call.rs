@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::support::json;
 
+use super::args::Timeout;
 use super::client::{Client, ClientError, Incoming};
 use super::{CliError, ConnectArgs, Screen, Surroundings, format};
 
@@ -40,7 +41,8 @@ pub async fn run(
     let params = params(args.params.or(args.named_params).as_deref())?;
     let mut client = args.connect.connect(around).await?;
     let payload = if args.expect_final {
-        final_answer(&mut client, &args.method, params, args.connect.timeout).await?
+        let limit = args.connect.timeout.map(Timeout::time);
+        final_answer(&mut client, &args.method, params, limit).await?
     } else {
         client.request(&args.method, params).await?
     };

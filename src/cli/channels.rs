@@ -98,7 +98,8 @@ async fn switch(
         screen.line(&format::compact(&answer))?;
     } else {
         let id = answer["accountId"].as_str().unwrap_or_default();
-        screen.line(&format!("{channel} ({id}) {done}"))?;
+        let not = if answer[done] == true { "" } else { "not " };
+        screen.line(&format!("{channel} ({id}) {not}{done}"))?;
     }
     client.close().await;
     Ok(())

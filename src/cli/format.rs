@@ -2,7 +2,10 @@
 //!
 //! Owns: how ages, counts and tables look. Must not: print.
 
+use ratatui::text::Span;
 use serde_json::Value;
+
+use super::screen::in_line;
 
 /// JSON on one line.
 pub fn compact(value: &Value) -> String {
@@ -52,21 +55,26 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// Rows in aligned columns, two spaces apart, each line ending in a newline.
+/// How many columns of a terminal a text takes.
+fn width(text: &str) -> usize {
+    Span::raw(text).width()
+}
+
+/// Rows in aligned columns, two spaces apart, each line ending in a newline. Nothing in a
+/// cell makes it more than that.
 pub fn table<const N: usize>(rows: &[[String; N]]) -> String {
+    let cells = |row: &[String; N]| row.each_ref().map(|cell| in_line(cell));
+    let rows: Vec<[String; N]> = rows.iter().map(cells).collect();
     let widths: [usize; N] = std::array::from_fn(|column| {
-        rows.iter()
-            .filter_map(|row| row.get(column))
-            .map(|cell| cell.chars().count())
-            .max()
-            .unwrap_or(0)
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| width(cell)).max().unwrap_or(0)
     });
     let mut text = String::new();
-    for row in rows {
+    for row in &rows {
         let mut line = String::new();
-        for (cell, width) in row.iter().zip(widths) {
+        for (cell, column) in row.iter().zip(widths) {
             line.push_str(cell);
-            line.extend(std::iter::repeat_n(' ', 2 + width.saturating_sub(cell.chars().count())));
+            line.extend(std::iter::repeat_n(' ', 2 + column.saturating_sub(width(cell))));
         }
         text.push_str(line.trim_end());
         text.push('\n');
@@ -106,8 +114,15 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned_by_characters() {
-        let rows = [["ü".to_owned(), "b".to_owned()], ["aaa".to_owned(), String::new()]];
-        assert_eq!(table(&rows), "ü    b\naaa\n");
+    fn columns_are_aligned_as_they_are_seen() {
+        let rows = [["ü", "b"], ["漢字", "c"], ["👍", "d"], ["aaaaa", ""]];
+        let rows = rows.map(|row| row.map(str::to_owned));
+        assert_eq!(table(&rows), "ü      b\n漢字   c\n👍     d\naaaaa\n");
+    }
+
+    #[test]
+    fn a_cell_is_no_row() {
+        let rows = [["a\nab12  admin".to_owned(), "b".to_owned()]];
+        assert_eq!(table(&rows), "a\\nab12  admin  b\n");
     }
 }

@@ -71,10 +71,10 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let bar = Bar::new();
     let runtime = super::one_thread()?;
     let mut report = runtime.block_on(import.run(bar.progress()))?;
-    let taken = import.store.as_ref().filter(|_| !import.is_dry);
     let now = SystemClock.now_ms();
-    let jobs = runtime.block_on(Imported::take(&import.from, taken, now))?;
-    let people = runtime.block_on(ImportedPeople::take(&import.from, taken, now))?;
+    let store = import.store.as_ref();
+    let jobs = runtime.block_on(Imported::take(&import.from, store, import.is_dry, now))?;
+    let people = runtime.block_on(ImportedPeople::take(&import.from, store, import.is_dry, now))?;
     let lost = jobs.left_out.iter().chain(&people.left_out);
     report
         .left_out
@@ -145,8 +145,8 @@ struct Beside {
 fn as_json(import: &Import, report: &ImportReport, beside: &Beside) -> String {
     let (jobs, people) = (&beside.jobs, &beside.people);
     let answer = json!({
-        "from": import.from,
-        "to": import.to,
+        "from": shown(&import.from),
+        "to": shown(&import.to),
         "dryRun": import.is_dry,
         "agents": report.agents,
         "devices": beside.devices,

@@ -42,6 +42,31 @@ pub struct LogsArgs {
     connect: ConnectArgs,
 }
 
+impl LogsArgs {
+    /// How many lines may have to be looked at to begin with: few may be of the level.
+    fn to_look_at(&self) -> u64 {
+        if self.level.is_some() { LIMIT_MAX } else { self.limit }
+    }
+
+    /// The last of the lines, as many as are wanted to begin with.
+    fn last<'a>(&self, lines: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+        let mut wanted: Vec<_> = lines.filter(|line| self.wants(line)).collect();
+        let most = usize::try_from(self.limit).unwrap_or(usize::MAX);
+        wanted.split_off(wanted.len().saturating_sub(most))
+    }
+
+    /// Whether a line is of the level; one that does not say so is.
+    fn wants(&self, line: &str) -> bool {
+        let Some(wanted) = self.level else { return true };
+        let parsed: Value = serde_json::from_str(line).unwrap_or_default();
+        level_of(&parsed).and_then(LogLevel::parse).is_none_or(|level| level >= wanted)
+    }
+}
+
+fn level_of(line: &Value) -> Option<&str> {
+    line.pointer("/_meta/logLevelName").and_then(Value::as_str)
+}
+
 fn level(text: &str) -> Result<LogLevel, String> {
     let known = LogLevel::parse(text).filter(|level| *level != LogLevel::Silent);
     known.ok_or_else(|| "give trace, debug, info, warn, error or fatal".to_owned())
@@ -58,7 +83,7 @@ pub async fn run(
         Ok(client) => client,
         Err(error) => return without_gateway(&args, around, screen, error.into()),
     };
-    let mut asked = json!({"limit": args.limit, "maxBytes": BYTES_MAX});
+    let mut asked = json!({"limit": args.to_look_at(), "maxBytes": BYTES_MAX});
     loop {
         match page(&mut client, &mut asked, &args, screen).await {
             Ok(()) if args.follow => {}
@@ -88,7 +113,12 @@ async fn page(
         screen.note("lines are missing: the files they were in are gone")?;
     }
     let lines = answer["lines"].as_array().map_or(&[][..], Vec::as_slice);
-    for line in lines.iter().filter_map(Value::as_str) {
+    let lines = lines.iter().filter_map(Value::as_str);
+    let lines = match asked.get("cursor") {
+        None => args.last(lines),
+        Some(_) => lines.filter(|line| args.wants(line)).collect(),
+    };
+    for line in lines {
         show(line, args, screen)?;
     }
     *asked = json!({"cursor": answer["cursor"], "limit": LIMIT_MAX, "maxBytes": BYTES_MAX});
@@ -123,32 +153,31 @@ fn without_gateway(
 ) -> Result<u8, CliError> {
     let is_unreachable = matches!(error, CliError::Client(ClientError::Refused { .. }));
     let looking = Overrides { read_only: true, ..Overrides::default() };
-    let settings = config::load(&around.env, &looking).ok();
+    // Where the file cannot be read, the log is at its usual place.
+    let usual = || config::load_text("{}", &around.env, &looking);
+    let settings = config::load(&around.env, &looking).or_else(|_| usual()).ok();
     let is_other = args.follow || args.connect.is_elsewhere(around);
     let Some(settings) = settings.filter(|_| is_unreachable && !is_other) else {
         return Err(error);
     };
     let now = SystemClock.now_ms();
     let place = LogPlace::last_used(&settings.logging, &settings.paths.state_dir, now);
-    let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
+    let limit = usize::try_from(args.to_look_at()).unwrap_or(usize::MAX);
     let read = tail(&place, None, limit, BYTES_MAX, now);
     let read = read.map_err(|error| CliError::Io(std::io::Error::other(error)))?;
     screen.note(&format!("no gateway runs here; from {}:", read.file.display()))?;
-    read.lines.iter().try_for_each(|line| show(line, args, screen))?;
+    for line in args.last(read.lines.iter().map(String::as_str)) {
+        show(line, args, screen)?;
+    }
     Ok(0)
 }
 
 fn show(line: &str, args: &LogsArgs, screen: &mut Screen) -> Result<(), CliError> {
     let parsed: Value = serde_json::from_str(line).unwrap_or_default();
-    let said = parsed.pointer("/_meta/logLevelName").and_then(Value::as_str);
-    let level = said.and_then(LogLevel::parse);
-    if args.level.is_some_and(|wanted| level.is_some_and(|level| level < wanted)) {
-        return Ok(());
-    }
     if args.connect.json || parsed.is_null() {
         screen.line(line)?;
     } else {
-        screen.line(&text(&parsed, said.unwrap_or("-")))?;
+        screen.line(&text(&parsed, level_of(&parsed).unwrap_or("-")))?;
     }
     Ok(())
 }

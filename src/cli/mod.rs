@@ -179,8 +179,8 @@ pub fn main() -> ExitCode {
         return code;
     }
     let cli = Cli::parse();
-    let env = Env::from_process();
-    run(cli, env).unwrap_or_else(|error| output::complain(&error))
+    let ended = Env::from_process().and_then(|env| run(cli, env));
+    ended.unwrap_or_else(|error| output::complain(&error))
 }
 
 fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {

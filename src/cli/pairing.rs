@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::support::json;
 
+use super::screen::in_line;
 use super::{CliError, ConnectArgs, Screen, Surroundings, format};
 
 /// Arguments of `clawgate pairing`.
@@ -107,7 +108,8 @@ fn told(method: &str, answer: &Value) -> String {
         "channels.pairing.remove" => "was not let in\n".into(),
         _ => {
             let done = if answer["approved"] == true { "is let in" } else { "is not let in" };
-            format!("{} of {} {done}\n", text(answer, "person"), text(answer, "channel"))
+            let person = in_line(&text(answer, "person"));
+            format!("{person} of {} {done}\n", text(answer, "channel"))
         }
     }
 }

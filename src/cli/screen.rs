@@ -125,6 +125,27 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
     if text.contains(steers) { Cow::Owned(text.replace(steers, "")) } else { Cow::Borrowed(text) }
 }
 
+/// Whether it only changes the order in which its neighbours are shown, so that a text
+/// reads otherwise than it is.
+pub const fn reorders(letter: char) -> bool {
+    matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// What others named something, as a part of a line: what would end the line, steer a
+/// terminal or turn around what is read is spelled out.
+pub fn in_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for letter in text.chars() {
+        let ends = matches!(letter, '\u{2028}' | '\u{2029}');
+        if ends || letter.is_control() || reorders(letter) {
+            line.extend(letter.escape_default());
+        } else {
+            line.push(letter);
+        }
+    }
+    line
+}
+
 /// A line as it is, but for characters that a terminal does not show or obeys.
 pub fn spelled_out(line: &str) -> String {
     let mut text = String::with_capacity(line.len());
@@ -201,6 +222,14 @@ mod tests {
     fn text_from_elsewhere_cannot_steer_a_terminal() {
         assert_eq!(harmless("a\tb\nü⚙"), "a\tb\nü⚙");
         assert_eq!(harmless("\x1b]0;x\x07\x1b[2Jhi\r\u{9b}1m\x7f"), "]0;x[2Jhi1m");
+    }
+
+    #[test]
+    fn a_name_is_no_more_than_a_part_of_its_line() {
+        let sly = "Phone\nab12  admin\t\u{202e}x\u{2028}\x1b[2K";
+        assert_eq!(in_line(sly), "Phone\\nab12  admin\\t\\u{202e}x\\u{2028}\\u{1b}[2K");
+        assert_eq!(in_line(&in_line(sly)), in_line(sly));
+        assert_eq!(in_line("ü 漢 👩‍👩‍👧 ⚙️ \\"), "ü 漢 👩‍👩‍👧 ⚙️ \\");
     }
 
     #[test]

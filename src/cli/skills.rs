@@ -100,7 +100,10 @@ pub async fn run(
         }
         SkillsCommand::Install { path, force, connect } => {
             // The gateway's working directory is another one.
-            let path = std::path::absolute(path)?;
+            let path = std::path::absolute(path)?.into_os_string().into_string();
+            let path = path.map_err(|path| {
+                CliError::Usage(format!("{} is not UTF-8; rename it", path.display()))
+            })?;
             let params = json!({"source": "local", "path": path, "force": force});
             let mut client = connect.connect(around).await?;
             let answer = client.request("skills.install", params).await?;

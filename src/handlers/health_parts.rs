@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::config::{self, Env};
 use crate::registry::Services;
-use crate::support::{blocking, hex, json, memory, trouble, without_nulls};
+use crate::support::{blocking, hex, json, memory, open_file, trouble, without_nulls};
 use crate::telemetry;
 
 /// Parts without which nothing can be promised.
@@ -65,6 +65,9 @@ pub async fn parts(services: &Services, accounts: Option<&Value>) -> Parts {
     parts.add_noted("transcripts", json!({}));
     parts.add_noted("listener", json!({}));
     parts.add_noted("control", json!({}));
+    if services.settings.now().gateway.tls.enabled {
+        parts.add_noted("tls", json!({}));
+    }
     parts.add_noted("log", json!({"writes": telemetry::place().is_some()}));
     let (active, waiting) = services.runs.counts();
     let tasks = services.runs.tasks();
@@ -109,7 +112,7 @@ async fn config_state(services: &Services) -> (bool, Option<String>) {
 /// wrong with that.
 async fn file_state(file: PathBuf, hash: String, env: Env) -> (bool, Option<String>) {
     let look = move || {
-        let text = match std::fs::read_to_string(&file) {
+        let text = match open_file(&file).and_then(std::io::read_to_string) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
             Err(error) => {

@@ -92,8 +92,8 @@ impl Services {
     }
 }
 
-/// Session keys as a connection of the simple profile wrote them, so that it
-/// gets them back in its own spelling.
+/// Session keys as a connection of the simple profile, or a dashboard, wrote them, so
+/// that it gets them back in its own spelling.
 #[derive(Debug, Default)]
 pub struct KeyNames(Mutex<HashMap<SessionKey, String>>);
 
@@ -138,6 +138,9 @@ pub struct Caller {
     /// Whether it is a dashboard that appends deltas and reads some answers in a
     /// form of its own.
     pub is_dashboard: bool,
+    /// Whether it says a message again of which it does not know what became: the same
+    /// words are the same message then, while they are being answered.
+    pub is_retrying: bool,
     /// Its spelling of session keys.
     pub key_names: Arc<KeyNames>,
 }
@@ -213,7 +216,7 @@ impl Ctx {
     /// The same where the caller speaks of one agent.
     pub fn session_key_for(&self, written: &str, agent: &AgentId) -> SessionKey {
         let key = SessionKey::parse_for(written, agent, &self.services.keys.now());
-        if self.is_simple() {
+        if self.is_simple() || self.caller.is_dashboard {
             self.caller.key_names.learn(&key, written);
         }
         key
@@ -264,6 +267,7 @@ mod tests {
             place: place.map(|place| place.parse().unwrap()),
             is_webchat: false,
             is_dashboard: false,
+            is_retrying: true,
             key_names: Arc::default(),
         };
         assert_eq!(caller(None).payer(), "connection:test");

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 /// A [`Value`] in the syntax of JSON; in the place of a value may be an expression of anything
 /// that can be serialised, in that of a name a constant, or an expression in parentheses.
 ///
-/// Panics as that of `serde_json` does: where something cannot be written, which is a map whose keys
-/// are no texts.
+/// Where something cannot be written, such as a path that is not UTF-8, stands why: that of
+/// `serde_json` panics there.
 macro_rules! json {
     (null) => { serde_json::Value::Null };
     ([$($items:tt)*]) => { $crate::support::json!(@items [] $($items)*) };
@@ -90,11 +90,15 @@ pub(crate) fn put_any<T: Serialize + ?Sized>(
 /// As a [`Value`].
 #[inline(never)]
 pub(crate) fn value<T: Serialize + ?Sized>(value: &T) -> Value {
-    serde_json::json!(value)
+    serde_json::to_value(value).unwrap_or_else(|error| error.to_string().into())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::Path;
+
     #[test]
     fn a_value_is_as_that_of_serde_json() {
         const NAME: &str = "constant";
@@ -120,5 +124,13 @@ mod tests {
             })
         );
         assert_eq!(text, "text", "only read");
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_no_reason_to_stop() {
+        let odd = Path::new(OsStr::from_bytes(b"/tmp/\xff"));
+        let value = json!({"path": odd, "list": [odd], "after": 1});
+        let why = "path contains invalid UTF-8 characters";
+        assert_eq!(value, serde_json::json!({"path": why, "list": [why], "after": 1}));
     }
 }

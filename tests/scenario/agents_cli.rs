@@ -96,9 +96,16 @@ async fn an_agent_is_added_shown_named_and_removed_without_a_gateway() {
 
     let (code, text) = agents(&gateway, &["delete", "work"]).await;
     assert!(code == 1 && text.contains("--force"), "{text}");
+    let approvals = gateway.home().join(".openclaw/exec-approvals.json");
+    let listed = json!({"allowlist": [{"pattern": "/bin/ls"}]});
+    let file = json!({"version": 1, "agents": {"work": listed, "main": listed}});
+    fs::create_dir_all(approvals.parent().unwrap()).unwrap();
+    fs::write(&approvals, file.to_string()).unwrap();
     let gone = json_of(&gateway, &["delete", "work", "--force"]).await;
     assert_eq!((&gone["agentId"], &gone["kept"]), (&json!("work"), &json!([])));
     assert!(!workspace.exists() && !gateway.state_dir().join("agents/work").exists());
+    let file: Value = serde_json::from_str(&fs::read_to_string(&approvals).unwrap()).unwrap();
+    assert_eq!(file["agents"], json!({"main": listed}));
     gateway.restart().await;
     let mut client = admin(&gateway).await;
     let sessions = call(&mut client, "sessions.list", json!({})).await;

@@ -376,7 +376,7 @@ async fn dashboards_get_a_question_flat_and_answer_in_their_own_words() {
     let asked = question(&client).await;
     assert_eq!(
         (&asked["command"], &asked["agentId"], &asked["sessionKey"], &asked["cwd"]),
-        (&json!(command), &json!("main"), &json!("agent:main:main"), &json!(gateway.workspace()))
+        (&json!(command), &json!("main"), &json!("main"), &json!(gateway.workspace()))
     );
     assert!(asked["requestedAt"].as_str().unwrap().ends_with('Z'), "{asked}");
     let list = call(&mut client, "exec.approvals.list", json!({})).await;

@@ -1,6 +1,8 @@
 //! `clawgate backup`: the state directory in one file, of a gateway at work.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -122,7 +124,20 @@ async fn an_archive_is_whole_or_refused_and_never_written_over() {
         let why = refused(&["verify", path]).await;
         assert!(why.contains("is no whole backup"), "{why}");
     }
+    let mut tar = std::process::Command::new("tar");
+    let done = tar.args(["-czf", path, "-C"]).arg(gateway.root()).arg("outside.json5").output();
+    assert!(done.unwrap().status.success());
+    let why = refused(&["verify", path]).await;
+    assert!(why.contains("is no backup of a gateway"), "{why}");
     fs::remove_file(&archive).unwrap();
+    // A path that is no text is told as well as it can be.
+    let odd = folder.join(OsStr::from_bytes(b"odd\xff.tgz"));
+    let mut made = command(&gateway, &["backup", "create", "--json", "-o"]);
+    let made = json_of(&made.arg(&odd).output().await.unwrap());
+    assert!(made["archive"].as_str().unwrap().ends_with("odd\u{fffd}.tgz"), "{made}");
+    let mut verified = command(&gateway, &["backup", "verify"]);
+    said(&verified.arg(&odd).output().await.unwrap());
+    fs::remove_file(&odd).unwrap();
     fs::rename(gateway.state_dir(), gateway.root().join("elsewhere")).unwrap();
     let why = refused(&["create", "-o", path]).await;
     assert!(why.contains("nothing to back up") && !archive.exists(), "{why}");

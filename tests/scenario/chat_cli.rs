@@ -1,7 +1,11 @@
-//! `clawgate chat` beside others in the same session.
+//! `clawgate chat` beside others in the same session, and on a terminal.
 
-use crate::program::{clawgate, said};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::program::{clawgate, command, said};
 use crate::stage::{Api, admin, deltas, scripted, start};
+use crate::support::pty::Pty;
+use crate::support::{Gateway, program};
 
 #[tokio::test]
 async fn who_speaks_while_another_is_answered_gets_the_own_answer_and_nothing_else() {
@@ -11,4 +15,84 @@ async fn who_speaks_while_another_is_answered_gets_the_own_answer_and_nothing_el
     deltas(&client, "run-1", 1).await;
     let output = clawgate(&gateway, &["chat", "@mock text text=second"]).await;
     assert_eq!(said(&output), "second\n");
+}
+
+/// A conversation on a terminal, at its first prompt.
+fn conversation(gateway: &Gateway) -> Pty {
+    let mut command = std::process::Command::new(program());
+    command
+        .arg("chat")
+        .env_clear()
+        .env("TERM", "xterm")
+        .env("HOME", gateway.home())
+        .env("OPENCLAW_STATE_DIR", gateway.state_dir())
+        .env("OPENCLAW_CONFIG_PATH", gateway.config_path());
+    let mut terminal = Pty::spawn(command);
+    terminal.shows("you> ");
+    terminal
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bytes_that_are_no_text_end_no_conversation() {
+    let note = "that is not UTF-8; say it again";
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut terminal = conversation(&gateway);
+    terminal.types(b"bad \xff");
+    terminal.shows(note);
+    terminal.shows("you> ");
+    terminal.types("hello\r");
+    terminal.shows("Echo: hello");
+    terminal.shows("you> ");
+    terminal.types("/quit\r");
+    assert_eq!(terminal.ends().code(), Some(0), "{}", terminal.all());
+
+    let lines = gateway.root().join("lines");
+    std::fs::write(&lines, b"bad \xff\nhello\n").unwrap();
+    let lines = std::fs::File::open(lines).unwrap();
+    let output = command(&gateway, &["chat"]).stdin(lines).output().await.unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "Echo: hello\n", "{output:?}");
+    assert_eq!(output.status.code(), Some(1), "a line of the pipe was not said");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), format!("{note}\n"));
+}
+
+/// As `kill -INT` does.
+fn interrupt(terminal: &Pty) {
+    let pid = Pid::from_raw(i32::try_from(terminal.pid()).unwrap()).unwrap();
+    kill_process(pid, Signal::INT).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_twice_at_the_prompt_leaves_whoever_sends_it_and_the_terminal_is_as_before() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    for is_key in [false, true] {
+        let mut terminal = conversation(&gateway);
+        assert!(!terminal.echoes());
+        let presses = |terminal: &mut Pty| {
+            if is_key { terminal.types("half a line\x03") } else { interrupt(terminal) }
+        };
+        presses(&mut terminal);
+        terminal.shows("once more leaves");
+        terminal.shows("you> ");
+        presses(&mut terminal);
+        assert_eq!(terminal.ends().code(), Some(130), "{}", terminal.all());
+        assert!(terminal.echoes());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_from_elsewhere_stops_an_answer_first_and_then_leaves() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut terminal = conversation(&gateway);
+    terminal.types("@mock stream n=2000 delay=50\r");
+    terminal.shows("w1");
+    interrupt(&terminal);
+    terminal.shows("you> ");
+    interrupt(&terminal);
+    terminal.shows("once more leaves");
+    terminal.shows("you> ");
+    interrupt(&terminal);
+    assert_eq!(terminal.ends().code(), Some(130), "{}", terminal.all());
+    assert!(terminal.echoes());
+    let output = clawgate(&gateway, &["chat", "@mock text text=next"]).await;
+    assert_eq!(said(&output), "next\n", "the answer has ended at the gateway as well");
 }

@@ -179,7 +179,20 @@ async fn the_command_shows_the_log_follows_it_and_needs_no_gateway() {
     let output = command(&gateway, &["--limit", "1000"]).output().await.unwrap();
     let shown = said(&output);
     assert!(shown.contains("stopping; another signal stops at once"), "{shown}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("no gateway runs here; from "));
+    let told = String::from_utf8(output.stderr).unwrap();
+    let (_, file) = told.split_once("no gateway runs here; from ").unwrap();
+    // The last one of the level, though others came after it.
+    let line = |level: &str, text: &str| json!({"_meta": {"logLevelName": level}, "1": text});
+    let more = [line("ERROR", "first"), line("ERROR", "second"), line("INFO", "third")];
+    let file = file.trim_end().trim_end_matches(':');
+    let text = fs::read_to_string(file).unwrap();
+    fs::write(file, more.iter().fold(text, |text, line| format!("{text}{line}\n"))).unwrap();
+    let args = ["--level", "error", "--limit", "1"];
+    let shown = said(&command(&gateway, &args).output().await.unwrap());
+    assert!(shown.ends_with("second\n") && shown.lines().count() == 1, "{shown}");
+    // A config that cannot be read hides nothing.
+    fs::write(gateway.config_path(), "{oops").unwrap();
+    assert_eq!(said(&command(&gateway, &args).output().await.unwrap()), shown);
     // Of a gateway elsewhere nothing is known here.
     let elsewhere = command(&gateway, &[]).env("OPENCLAW_GATEWAY_URL", "ws://127.0.0.1:9").output();
     let elsewhere = elsewhere.await.unwrap();
@@ -384,7 +397,11 @@ async fn what_is_not_here_is_said_in_the_shape_of_the_original() {
     let version = status["version"].as_str().unwrap();
     assert!(version.contains(env!("CARGO_PKG_VERSION")), "{version}");
     assert_eq!(status["installation"]["program"], program());
-    let run = call(&mut client, "update.run", json!({"note": "please"})).await;
+    let run = call(&mut client, "update.run", json!({})).await;
+    assert_eq!(run["sentinel"]["payload"].get("message"), Some(&Value::Null));
+    let chat = json!({"channel": "telegram", "to": "7", "threadId": 3});
+    let asked = json!({"note": "please", "sessionKey": "main", "deliveryContext": chat});
+    let run = call(&mut client, "update.run", asked).await;
     assert_eq!((&run["ok"], &run["result"]["status"]), (&json!(false), &json!("skipped")));
     assert!(
         run["result"]["reason"].as_str().unwrap().starts_with("clawgate does not update itself")
@@ -395,6 +412,10 @@ async fn what_is_not_here_is_said_in_the_shape_of_the_original() {
     assert_eq!(
         (&status["sentinel"]["kind"], &status["sentinel"]["message"]),
         (&json!("update"), &json!("please"))
+    );
+    assert_eq!(
+        (&status["sentinel"]["sessionKey"], &status["sentinel"]["deliveryContext"]),
+        (&json!("agent:main:main"), &chat)
     );
 }
 

@@ -70,13 +70,13 @@ impl Pty {
     }
 
     /// Types this, as soon as the command takes single keys.
-    pub fn types(&mut self, keys: &str) {
+    pub fn types(&mut self, keys: &(impl AsRef<[u8]> + ?Sized)) {
         let deadline = Instant::now() + LIMIT;
         while tcgetattr(&self.other).unwrap().local_modes.contains(LocalModes::ICANON) {
             assert!(Instant::now() < deadline, "no question: {}", self.all());
             thread::sleep(POLL);
         }
-        self.end.write_all(keys.as_bytes()).unwrap();
+        self.end.write_all(keys.as_ref()).unwrap();
     }
 
     /// Waits for what is asked, and answers.

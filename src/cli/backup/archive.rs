@@ -72,7 +72,7 @@ pub(super) fn write(
     let synced = flushed.map_err(io::IntoInnerError::into_error).and_then(|file| file.sync_all());
     synced.with_context(failed)?;
     if verifies {
-        let read = verify::verify(archive.path(), beside(target, ".sqlite")?)?;
+        let (read, _) = verify::verify(archive.path(), beside(target, ".sqlite")?)?;
         ensure!(read == found, "what was written for {} is not what is read", target.display());
     }
     keep(archive, target).with_context(failed)?;

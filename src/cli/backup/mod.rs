@@ -91,8 +91,13 @@ pub fn run(args: &BackupArgs, env: &Env) -> anyhow::Result<ExitCode> {
 fn check(args: &VerifyArgs) -> anyhow::Result<()> {
     let VerifyArgs { archive, json } = args;
     let scratch = NamedTempFile::new().context("cannot unpack the database to look it over")?;
-    let found = verify::verify(archive, scratch)?;
-    let answer = json!({"ok": true, "archive": archive, "files": found.files,
+    let (found, is_state) = verify::verify(archive, scratch)?;
+    ensure!(
+        is_state,
+        "{} is no backup of a gateway: it has no database, no config and no agents",
+        archive.display()
+    );
+    let answer = json!({"ok": true, "archive": archive.to_string_lossy(), "files": found.files,
         "bytes": found.bytes, "database": found.has_database});
     let database = if found.has_database { "with" } else { "without" };
     let text = format!(
@@ -120,9 +125,11 @@ fn create(args: &CreateArgs, env: &Env) -> anyhow::Result<()> {
         .chain(links)
         .filter(|file| !fs::canonicalize(file).is_ok_and(|file| file.starts_with(&state_dir)))
         .collect();
-    let answer = json!({"archive": target, "stateDir": state_dir, "dryRun": args.dry_run,
+    let not_included: Vec<_> = outside.iter().map(|file| file.to_string_lossy()).collect();
+    let answer = json!({"archive": target.to_string_lossy(),
+        "stateDir": state_dir.to_string_lossy(), "dryRun": args.dry_run,
         "files": found.files, "bytes": found.bytes, "database": found.has_database,
-        "verified": args.verify && !args.dry_run, "notIncluded": outside});
+        "verified": args.verify && !args.dry_run, "notIncluded": not_included});
     let text = || told(args, &state_dir, &target, &found, &outside);
     say_of_others(&if args.json { format!("{answer:#}\n") } else { text() })
 }

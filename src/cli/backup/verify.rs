@@ -14,11 +14,15 @@ use super::Found;
 use crate::config::Paths;
 use crate::store::{self, StoreError};
 
-/// What is in an archive, whose database is unpacked into `scratch` and looked over.
+/// What a state directory has beside the database, or before there is one.
+const STATE: [&str; 2] = ["openclaw.json", "agents"];
+
+/// What is in an archive, whose database is unpacked into `scratch` and looked over, and
+/// whether any of it is of a state directory.
 ///
 /// # Errors
 /// When it is not whole.
-pub(super) fn verify(archive: &Path, scratch: NamedTempFile) -> anyhow::Result<Found> {
+pub(super) fn verify(archive: &Path, scratch: NamedTempFile) -> anyhow::Result<(Found, bool)> {
     let unread = || format!("cannot read {}", archive.display());
     let damaged = || format!("{} is no whole backup", archive.display());
     let file = File::open(archive).with_context(unread)?;
@@ -28,13 +32,15 @@ pub(super) fn verify(archive: &Path, scratch: NamedTempFile) -> anyhow::Result<F
     let progress = bar.progress();
     let mut reader = Archive::new(GzDecoder::new(BufReader::new(file)));
     let mut scratch = Some(scratch);
-    let mut found = Found::default();
+    let (mut found, mut is_state) = (Found::default(), false);
     for entry in reader.entries().with_context(damaged)? {
         let mut entry = entry.with_context(damaged)?;
         if !entry.header().entry_type().is_file() {
             continue;
         }
-        let is_database = entry.path().with_context(damaged)? == Path::new(Paths::DATABASE);
+        let name = entry.path().with_context(damaged)?.into_owned();
+        let is_database = name == Path::new(Paths::DATABASE);
+        is_state |= is_database || STATE.iter().any(|begin| name.starts_with(begin));
         found.files += 1;
         found.bytes += match scratch.take_if(|_| is_database) {
             None => io::copy(&mut entry, &mut io::sink()).with_context(damaged)?,
@@ -49,7 +55,7 @@ pub(super) fn verify(archive: &Path, scratch: NamedTempFile) -> anyhow::Result<F
     }
     // To the checksum at the end.
     io::copy(&mut reader.into_inner(), &mut io::sink()).with_context(damaged)?;
-    Ok(found)
+    Ok((found, is_state))
 }
 
 /// Tells what cannot be read from what there is no room for.

@@ -1,13 +1,15 @@
 //! Lines that the user types or pipes in.
 //!
 //! Owns: stdin, the line editor and its history. Promises: waiting for a line
-//! blocks no async work. Must not: read ahead of what is asked for.
+//! blocks no async work; whoever leaves meanwhile leaves the terminal as it was before.
+//! Must not: read ahead of what is asked for.
 
-use std::io::{self, BufRead, IsTerminal};
+use std::io::{self, BufRead, ErrorKind, IsTerminal};
 use std::path::PathBuf;
 
-use rustyline::DefaultEditor;
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 use rustyline::error::ReadlineError;
+use rustyline::{DefaultEditor, ExternalPrinter};
 use tokio::sync::{mpsc, oneshot};
 
 /// What the user sees when it is his turn.
@@ -18,7 +20,9 @@ const PROMPT: &str = "you> ";
 pub enum Line {
     /// A line, without its end.
     Text(String),
-    /// Ctrl-C at the prompt.
+    /// Something that is not UTF-8.
+    NotText,
+    /// Ctrl-C at the prompt, or its signal from elsewhere.
     Interrupted,
     /// Ctrl-D, or the end of the pipe.
     End,
@@ -28,13 +32,16 @@ pub enum Line {
 /// cannot be cancelled, and must not keep the command from ending.
 pub struct Lines {
     requests: mpsc::Sender<oneshot::Sender<io::Result<Line>>>,
-    is_interactive: bool,
+    /// How the terminal was before, when a person types them.
+    before: Option<Termios>,
 }
 
 impl Lines {
     /// Lines of stdin; with an editor when it is a terminal.
     pub fn stdin(history: Option<PathBuf>) -> io::Result<Self> {
         let is_interactive = io::stdin().is_terminal();
+        let before = is_interactive.then(|| tcgetattr(io::stdin())).transpose();
+        let before = before.map_err(io::Error::from)?;
         let mut source = if is_interactive { Source::editor(history)? } else { Source::Pipe };
         let (requests, mut asked) = mpsc::channel::<oneshot::Sender<io::Result<Line>>>(1);
         std::thread::Builder::new().name("lines".into()).spawn(move || {
@@ -45,12 +52,12 @@ impl Lines {
                 }
             }
         })?;
-        Ok(Self { requests, is_interactive })
+        Ok(Self { requests, before })
     }
 
     /// Whether a person types them.
     pub const fn is_interactive(&self) -> bool {
-        self.is_interactive
+        self.before.is_some()
     }
 
     /// Asks for the next line; the answer comes through the receiver.
@@ -62,8 +69,23 @@ impl Lines {
     }
 }
 
+impl Drop for Lines {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            // The terminal is gone when this fails.
+            let _ = tcsetattr(io::stdin(), OptionalActions::Drain, before);
+        }
+    }
+}
+
 enum Source {
-    Editor { editor: Box<DefaultEditor>, history: Option<PathBuf> },
+    Editor {
+        editor: Box<DefaultEditor>,
+        history: Option<PathBuf>,
+        /// While there is one, the editor hears of the signal of Ctrl-C in whatever thread
+        /// the system delivers it. There is none when what is shown goes to no terminal.
+        _listens: Option<Box<dyn ExternalPrinter + Send>>,
+    },
     Pipe,
 }
 
@@ -74,24 +96,33 @@ impl Source {
             // There is none before the first conversation.
             let _ = editor.load_history(path);
         }
-        Ok(Self::Editor { editor, history })
+        let mut listens: Option<Box<dyn ExternalPrinter + Send>> = None;
+        if let Ok(printer) = editor.create_external_printer() {
+            listens = Some(Box::new(printer));
+        }
+        Ok(Self::Editor { editor, history, _listens: listens })
     }
 
     fn read(&mut self) -> io::Result<Line> {
         match self {
-            Self::Editor { editor, history } => match editor.readline(PROMPT) {
+            Self::Editor { editor, history, .. } => match editor.readline(PROMPT) {
                 Ok(line) => {
                     remember(editor, history.as_ref(), &line);
                     Ok(Line::Text(line))
                 }
                 Err(ReadlineError::Interrupted) => Ok(Line::Interrupted),
                 Err(ReadlineError::Eof) => Ok(Line::End),
+                Err(ReadlineError::Io(error)) if error.kind() == ErrorKind::InvalidData => {
+                    Ok(Line::NotText)
+                }
                 Err(error) => Err(io::Error::other(error)),
             },
             Self::Pipe => {
-                let mut line = String::new();
-                let read = io::stdin().lock().read_line(&mut line)?;
-                Ok(if read == 0 { Line::End } else { Line::Text(line) })
+                let mut line = Vec::new();
+                if io::stdin().lock().read_until(b'\n', &mut line)? == 0 {
+                    return Ok(Line::End);
+                }
+                Ok(String::from_utf8(line).map_or(Line::NotText, Line::Text))
             }
         }
     }

@@ -8,6 +8,9 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot::Receiver;
+
 use crate::cli::client::{Client, ClientError, Target};
 use crate::cli::{CliError, Screen};
 
@@ -36,9 +39,12 @@ enum Next {
 
 impl Repl<'_> {
     /// Talks until the user leaves; gives the exit code. It is 1 when a
-    /// message from a pipe failed.
+    /// message from a pipe failed, and 130 after Ctrl-C, which a terminal has to send twice.
     pub async fn run(mut self, history: Option<PathBuf>) -> Result<u8, CliError> {
         let mut client = Some(Client::connect(&self.target, self.limit).await?);
+        // Before the editor, which puts its own way of taking Ctrl-C over this one for each
+        // line and gives it back: a run is stopped by this one.
+        drop(signal(SignalKind::interrupt())?);
         let lines = Lines::stdin(history)?;
         let is_interactive = lines.is_interactive();
         if is_interactive {
@@ -48,12 +54,29 @@ impl Repl<'_> {
             ))?;
         }
         let mut code = 0;
+        let mut is_leaving = !is_interactive;
+        let mut asked = None;
         loop {
-            let line = match next_line(&lines, &mut client).await? {
-                Line::Text(line) => line,
-                Line::Interrupted if is_interactive => continue,
-                Line::Interrupted => return Ok(130),
+            let line = match next_line(&lines, &mut asked, &mut client).await? {
+                Line::Text(line) => Some(line),
+                Line::NotText => None,
+                Line::Interrupted if is_leaving => {
+                    code = 130;
+                    break;
+                }
+                // A line that was half typed is gone, the conversation is not.
+                Line::Interrupted => {
+                    self.screen.note("Ctrl-C once more leaves")?;
+                    is_leaving = true;
+                    continue;
+                }
                 Line::End => break,
+            };
+            is_leaving = !is_interactive;
+            let Some(line) = line else {
+                self.screen.note("that is not UTF-8; say it again")?;
+                code = u8::from(!is_interactive);
+                continue;
             };
             match line.trim() {
                 "" => {}
@@ -135,9 +158,17 @@ impl Repl<'_> {
 }
 
 /// The next line. Meanwhile the connection is read, so that the gateway does
-/// not take this client for a slow one; when it is lost, the slot is empty.
-async fn next_line(lines: &Lines, slot: &mut Option<Client>) -> Result<Line, CliError> {
-    let mut line = lines.ask().await;
+/// not take this client for a slow one; when it is lost, the slot is empty. What was
+/// asked for before Ctrl-C came is in `asked`: its reader still waits for it.
+async fn next_line(
+    lines: &Lines,
+    asked: &mut Option<Receiver<io::Result<Line>>>,
+    slot: &mut Option<Client>,
+) -> Result<Line, CliError> {
+    let mut line = match asked.take() {
+        Some(line) => line,
+        None => lines.ask().await,
+    };
     loop {
         let arrival = async {
             match slot.as_mut() {
@@ -147,8 +178,11 @@ async fn next_line(lines: &Lines, slot: &mut Option<Client>) -> Result<Line, Cli
         };
         tokio::select! {
             line = &mut line => return Ok(line.unwrap_or_else(|_| Err(gone()))?),
-            // Only without an editor: that takes Ctrl-C as a key.
-            Ok(()) = tokio::signal::ctrl_c() => return Ok(Line::Interrupted),
+            // An editor on a terminal takes it, unless it has not begun yet.
+            Ok(()) = tokio::signal::ctrl_c() => {
+                *asked = Some(line);
+                return Ok(Line::Interrupted);
+            }
             event = arrival => if event.is_err() { *slot = None },
         }
     }

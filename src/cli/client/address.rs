@@ -9,6 +9,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use reqwest::Url;
 
+use crate::support::is_own_address;
+
 /// Words that give away a credential in a query or fragment. Dashboard links
 /// of the original carry `#token=…`.
 const CREDENTIAL_WORDS: [&str; 4] = ["token", "password", "secret", "auth"];
@@ -86,6 +88,24 @@ impl GatewayUrl {
         }
     }
 
+    /// Whether what is sent there does not leave this machine.
+    pub fn is_here(&self) -> bool {
+        self.is_loopback() || self.host().parse::<IpAddr>().is_ok_and(is_own_address)
+    }
+
+    /// Whether the host is in a network that is not the internet; a name may be.
+    pub fn may_be_private(&self) -> bool {
+        match self.host().parse::<IpAddr>().map(|ip| ip.to_canonical()) {
+            Ok(IpAddr::V4(ip)) => {
+                // 100.64.0.0/10 is what tailnets use.
+                let is_shared = matches!(ip.octets(), [100, 64..=127, _, _]);
+                is_shared || ip.is_private() || ip.is_link_local()
+            }
+            Ok(IpAddr::V6(ip)) => ip.is_unique_local() || ip.is_unicast_link_local(),
+            Err(_) => true,
+        }
+    }
+
     /// Whether the connection is to be encrypted.
     pub fn is_tls(&self) -> bool {
         self.0.scheme() == "wss"
@@ -152,6 +172,25 @@ mod tests {
             let error = GatewayUrl::parse(given).unwrap_err();
             assert_eq!(error, AddressError::HoldsCredential, "{given}");
             assert!(!error.to_string().contains("hunter2"));
+        }
+    }
+
+    #[test]
+    fn what_is_of_the_internet_is_not_private() {
+        for (given, expected) in [
+            ("ws://10.0.0.1", true),
+            ("ws://192.168.1.2:1", true),
+            ("ws://169.254.1.1", true),
+            ("ws://100.101.102.103", true),
+            ("ws://100.128.0.1", false),
+            ("ws://8.8.8.8", false),
+            ("ws://[fd00::1]", true),
+            ("ws://[fe80::1]", true),
+            ("ws://[::ffff:10.0.0.1]", true),
+            ("ws://[2001:db8::1]", false),
+            ("ws://gw.example", true),
+        ] {
+            assert_eq!(GatewayUrl::parse(given).unwrap().may_be_private(), expected, "{given}");
         }
     }
 

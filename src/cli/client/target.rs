@@ -18,6 +18,8 @@ const DEFAULT_PORT: u16 = 18789;
 const URL: &str = "OPENCLAW_GATEWAY_URL";
 /// Says at which port of this machine it is.
 const PORT: &str = "OPENCLAW_GATEWAY_PORT";
+/// Says, with `1`, that nobody else listens in the private networks on the way.
+const ALLOW_PLAIN: &str = "OPENCLAW_ALLOW_INSECURE_PRIVATE_WS";
 
 /// What this machine knows of its gateway, from `openclaw.json` and the token
 /// file.
@@ -89,6 +91,14 @@ pub enum TargetError {
     /// A certificate is expected where there is none.
     #[error("--tls-fingerprint is about a certificate, and {0} has none; give a wss:// address")]
     PinWithoutTls(String),
+    /// Everybody on the way could read the credential.
+    #[error(
+        "SECURITY ERROR: Gateway URL \"{0}\" uses plaintext ws:// to a non-loopback address, and \
+         everybody on the way could read the credential; use wss:// (gateway.tls), or a tunnel: \
+         ssh -N -L 18789:127.0.0.1:18789 <host>, and --url ws://127.0.0.1:18789. In a private \
+         network that you trust, set OPENCLAW_ALLOW_INSECURE_PRIVATE_WS=1"
+    )]
+    PlainText(String),
 }
 
 impl Target {
@@ -106,16 +116,19 @@ impl Target {
             tls_fingerprint: local.tls_fingerprint,
         };
         let port = env(PORT);
-        let (url, known) = match (args.url.clone().or_else(|| env(URL)), &local.remote) {
+        let (url, known, is_here) = match (args.url.clone().or_else(|| env(URL)), &local.remote) {
             (Some(text), _) => {
                 let url = GatewayUrl::parse(&text)?;
                 let known = if url.is_loopback() { own } else { Known::default() };
-                (url, known)
+                let is_here = url.is_here();
+                (url, known, is_here)
             }
             (None, Some(remote)) if port.is_none() => {
-                (GatewayUrl::parse(&remote.url)?, remote.known())
+                let url = GatewayUrl::parse(&remote.url)?;
+                let is_here = url.is_here();
+                (url, remote.known(), is_here)
             }
-            (None, _) => (GatewayUrl::at(local_address(port, local)?, local.is_tls)?, own),
+            (None, _) => (GatewayUrl::at(local_address(port, local)?, local.is_tls)?, own, true),
         };
         let credential = |flag: &Option<Secret>, name: &str, stored: Option<&Secret>| {
             flag.clone()
@@ -126,12 +139,17 @@ impl Target {
         if args.tls_fingerprint.is_some() && !url.is_tls() {
             return Err(TargetError::PinWithoutTls(url.to_string()));
         }
-        Ok(Self {
-            token: credential(&args.token, "OPENCLAW_GATEWAY_TOKEN", known.token),
-            password: credential(&args.password, "OPENCLAW_GATEWAY_PASSWORD", known.password),
-            tls_fingerprint: args.tls_fingerprint.or(known.tls_fingerprint),
-            url,
-        })
+        let token = credential(&args.token, "OPENCLAW_GATEWAY_TOKEN", known.token);
+        let password = credential(&args.password, "OPENCLAW_GATEWAY_PASSWORD", known.password);
+        let is_trusted = is_here || url.is_tls() || {
+            let is_allowed = env(ALLOW_PLAIN).is_some_and(|value| value.trim() == "1");
+            is_allowed && url.may_be_private()
+        };
+        if (token.is_some() || password.is_some()) && !is_trusted {
+            return Err(TargetError::PlainText(url.to_string()));
+        }
+        let tls_fingerprint = args.tls_fingerprint.or(known.tls_fingerprint);
+        Ok(Self { url, token, password, tls_fingerprint })
     }
 
     /// The gateway that runs on this machine's state, whatever is said of others.
@@ -269,12 +287,12 @@ mod tests {
 
     #[test]
     fn a_stored_credential_is_never_sent_to_another_host() {
-        let remote = "ws://gw.example:18789";
+        let remote = "wss://gw.example:18789";
         for (given, env, expected) in [
             (args(Some(remote), None, None), &[] as Env, (None, None)),
             (
                 args(None, None, None),
-                &[("OPENCLAW_GATEWAY_URL", "ws://gw.example:18789")],
+                &[("OPENCLAW_GATEWAY_URL", "wss://gw.example:18789")],
                 (None, None),
             ),
             (args(Some(remote), Some("t"), None), &[], (Some("t"), None)),
@@ -289,6 +307,40 @@ mod tests {
             let (token, password) = expected;
             assert_eq!(shown(&target), (remote.to_owned(), token, password));
         }
+    }
+
+    #[test]
+    fn no_credential_is_sent_where_others_can_read_it() {
+        let allow: Env = &[("OPENCLAW_ALLOW_INSECURE_PRIVATE_WS", "1")];
+        let stored: Env =
+            &[("OPENCLAW_GATEWAY_URL", "ws://192.0.2.7"), ("OPENCLAW_GATEWAY_PASSWORD", "p")];
+        let with = |url: &str| args(Some(url), Some("flag-token"), None);
+        for (given, env, refused) in [
+            (with("ws://gw.example"), &[] as Env, Some("ws://gw.example")),
+            (with("ws://10.1.2.3:5"), &[], Some("ws://10.1.2.3:5")),
+            (args(None, None, None), stored, Some("ws://192.0.2.7")),
+            (with("ws://gw.example"), allow, None),
+            (with("ws://10.1.2.3:5"), allow, None),
+            // That is of no private network.
+            (with("ws://192.0.2.7"), allow, Some("ws://192.0.2.7")),
+            (with("wss://gw.example"), &[], None),
+            (with("ws://localhost:5"), &[], None),
+            (with("ws://0.0.0.0:5"), &[], None),
+            (args(Some("ws://gw.example"), None, None), &[], None),
+        ] {
+            let error = resolve(&given, env).err();
+            let refused = refused.map(|url| TargetError::PlainText(url.to_owned()));
+            assert_eq!(error, refused, "{given:?} {env:?}");
+        }
+        let remote = RemoteGateway {
+            url: "ws://gw.example".into(),
+            token: Some(Secret::new("remote-token")),
+            ..RemoteGateway::default()
+        };
+        let local = LocalGateway { remote: Some(remote), ..LocalGateway::default() };
+        let error = Target::resolve(&ConnectArgs::default(), |_| None, &local).unwrap_err();
+        assert_eq!(error, TargetError::PlainText("ws://gw.example".into()));
+        assert!(!error.to_string().contains("remote-token"));
     }
 
     #[test]

@@ -205,7 +205,7 @@ fn told(
     let file = written.path.display();
     if how.json {
         let now = path.find(&written.config).cloned();
-        let answer = json!({"path": path.to_string(), "file": written.path, "value": now,
+        let answer = json!({"path": path.to_string(), "file": file.to_string(), "value": now,
             "changed": written.changed, "dryRun": how.dry_run,
             "requiresRestart": written.needs_restart});
         say(&format!("{answer:#}\n"))?;

@@ -141,6 +141,7 @@ fn validate(env: &Env, as_json: bool) -> anyhow::Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
+    let shown = path.to_string_lossy();
     let (answer, code) = match checked {
         Ok((settings, warnings)) => {
             let exists = settings.file.exists;
@@ -148,11 +149,11 @@ fn validate(env: &Env, as_json: bool) -> anyhow::Result<ExitCode> {
             let warnings: Vec<_> =
                 warnings.map(|it| json!({"path": it.path, "message": it.message})).collect();
             let answer =
-                json!({"valid": true, "path": path, "exists": exists, "warnings": warnings});
+                json!({"valid": true, "path": shown, "exists": exists, "warnings": warnings});
             (answer, ExitCode::SUCCESS)
         }
         Err(error) => (
-            json!({"valid": false, "path": path, "error": format!("{:#}", error)}),
+            json!({"valid": false, "path": shown, "error": format!("{:#}", error)}),
             ExitCode::FAILURE,
         ),
     };

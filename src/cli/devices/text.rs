@@ -1,9 +1,10 @@
-//! What people read about devices. Names come from the devices themselves; the
-//! screen takes out what steers a terminal.
+//! What people read about devices. Names come from the devices themselves: none is more
+//! than a part of its line.
 
 use serde_json::Value;
 
 use super::super::format::table;
+use super::super::screen::in_line;
 
 /// More than that of a name tells nothing more.
 const MAX_NAME: usize = 40;
@@ -68,12 +69,13 @@ pub fn waiting(list: &Value) -> String {
 /// Who was let in, and with what.
 pub fn approved(answer: &Value) -> String {
     let device = &answer["device"];
-    format!(
-        "Approved {} ({}): {}\n",
+    let text = format!(
+        "Approved {} ({}): {}",
         of(device, "deviceId"),
         name(device),
         [words(device, "roles"), words(device, "scopes")].join(": "),
-    )
+    );
+    in_line(&text) + "\n"
 }
 
 fn name(row: &Value) -> String {
@@ -106,4 +108,21 @@ fn place(row: &Value) -> String {
 
 fn short(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::json;
+
+    #[test]
+    fn a_device_that_calls_itself_a_row_makes_none() {
+        let device = json!({"requestId": "r1", "deviceId": "d1", "roles": ["operator"],
+            "displayName": "Phone\nr2  d2  Mine", "platform": "x\u{202e}y"});
+        let answer = json!({"pending": [device], "paired": [device], "device": device});
+        for (text, lines) in [(waiting(&answer), 6), (list(&answer), 9), (approved(&answer), 1)] {
+            assert_eq!(text.lines().count(), lines, "{text}");
+            assert!(text.contains("Phone\\nr2") && text.contains("x\\u{202e}y"), "{text}");
+        }
+    }
 }

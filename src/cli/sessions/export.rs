@@ -292,10 +292,10 @@ impl Report {
     fn note(&mut self, session: &StoredSession, name: &Path, written: Option<(PathBuf, u64)>) {
         let (key, id) = (session.key.as_str(), &session.entry.session_id);
         match written {
-            Some((file, lines)) => self
-                .written
-                .push(json!({"key": key, "sessionId": id, "file": file, "lines": lines})),
-            None => self.left_out.push(json!({"key": key, "sessionId": id, "file": name,
+            Some((file, lines)) => self.written.push(json!({"key": key, "sessionId": id,
+                "file": file.to_string_lossy(), "lines": lines})),
+            None => self.left_out.push(json!({"key": key, "sessionId": id,
+                "file": name.to_string_lossy(),
                 "why": "it is there already; --force writes over it"})),
         }
     }
@@ -303,7 +303,8 @@ impl Report {
     fn tell(self, args: &ExportArgs) -> anyhow::Result<ExitCode> {
         self.draw("");
         let text = if args.json {
-            let report = json!({"format": args.format.name(), "out": args.out,
+            let out = args.out.as_ref().map(|out| out.to_string_lossy());
+            let report = json!({"format": args.format.name(), "out": out,
                 "sessions": self.written, "leftOut": self.left_out});
             format!("{report:#}\n")
         } else {

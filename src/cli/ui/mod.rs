@@ -127,7 +127,7 @@ fn state(settings: &Settings) -> anyhow::Result<Value> {
         "version": mark.as_ref().and_then(|mark| mark.version.clone()),
         "installedAtMs": mark.as_ref().map(|mark| mark.installed_at_ms),
         "fits": fitting(),
-        "path": ui.root,
+        "path": ui.root.to_string_lossy(),
         "files": files,
         "bytes": bytes,
         "enabled": ui.enabled,

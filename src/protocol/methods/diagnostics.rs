@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use crate::protocol::decode::{Fields, Params, any, integer_from, object, text, text_or_number};
+use crate::protocol::decode::{Fields, Params, any, integer_from, object, text};
+
+use super::config::DeliveryContext;
 
 /// Params of `diagnostics.stability`, read by hand as the original does.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -27,25 +29,13 @@ impl Params for StabilityParams {
     }
 }
 
-/// Where somebody wants to hear of an update.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct UpdateDelivery;
-
-impl Params for UpdateDelivery {
-    fn read(f: &mut Fields) -> Self {
-        for name in ["channel", "to", "accountId"] {
-            f.optional(name, text());
-        }
-        f.optional("threadId", text_or_number());
-        Self
-    }
-}
-
 /// Params of `update.run`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct UpdateRunParams {
     /// The session that asked.
     pub session_key: Option<String>,
+    /// The chat that asked.
+    pub delivery_context: Option<DeliveryContext>,
     /// What it noted.
     pub note: Option<String>,
 }
@@ -53,11 +43,11 @@ pub struct UpdateRunParams {
 impl Params for UpdateRunParams {
     fn read(f: &mut Fields) -> Self {
         let session_key = f.optional("sessionKey", text());
-        f.optional("deliveryContext", object::<UpdateDelivery>());
+        let delivery_context = f.optional("deliveryContext", object());
         let note = f.optional("note", text());
         f.optional("continuationMessage", text());
         f.optional("restartDelayMs", integer_from(0));
         f.optional("timeoutMs", integer_from(1));
-        Self { session_key, note }
+        Self { session_key, delivery_context, note }
     }
 }

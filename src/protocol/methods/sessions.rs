@@ -8,7 +8,7 @@ use crate::protocol::decode::{
 };
 
 /// Longest session label, in characters.
-pub(super) const LABEL_MAX: usize = 512;
+pub const LABEL_MAX: usize = 512;
 
 /// Params of `sessions.list`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]

@@ -1,15 +1,9 @@
 //! Which characters of a text may be shown.
 
-use crate::cli::screen::{harmless, spelled_out};
+use crate::cli::screen::{harmless, reorders, spelled_out};
 
 /// Columns between two tab stops.
 const TAB: &str = "    ";
-
-/// Whether it only changes the order in which its neighbours are shown, so that a text
-/// reads otherwise than it is.
-const fn reorders(letter: char) -> bool {
-    matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
 
 /// Text of several lines without what steers a terminal or turns around what is read.
 /// Tabs are spaces, and every line ends with a newline alone.
