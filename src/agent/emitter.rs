@@ -123,8 +123,9 @@ impl Emitter {
 
     /// The run begins.
     pub fn start(&mut self) {
-        self.tell(|| RunNews::Begins);
+        // Who looks in between finds a run that has begun, and misses nothing.
         self.run.note(|progress| progress.started_at = Some(self.started_at));
+        self.tell(|| RunNews::Begins);
         self.agent("lifecycle", json!({"phase": "start", "startedAt": self.started_at}));
     }
 

@@ -98,7 +98,7 @@ impl Worker {
         let agents = &self.runs.parts().settings.now().agents;
         let of_agents = Duration::from_secs(agents.defaults.timeout_seconds);
         let key = SessionKey::job(&self.cron.agent_of(job), &job.id);
-        Some((key, limit(turn).unwrap_or(of_agents)))
+        Some((key, limit(turn).map_or(of_agents, |limit| limit.min(of_agents))))
     }
 
     /// Waits until what runs in a session has ended.

@@ -242,7 +242,11 @@ impl Worker {
                 ended = &mut ends => return ended,
                 reason = base.stopped() => reason,
             };
-            if let Err(error) = self.runs.interrupt(&room.key, reason).await {
+            // A stop of the gateway stops the run itself, and leaves its sub-agents to the
+            // next process.
+            if reason != AbortReason::Shutdown
+                && let Err(error) = self.runs.interrupt(&room.key, reason).await
+            {
                 tracing::warn!(session = %room.key, %error, "run of a job is waited for");
             }
         }

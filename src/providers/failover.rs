@@ -172,6 +172,14 @@ impl Route {
         }
     }
 
+    /// A way on which nobody was asked yet, without the models of these APIs; the first stays.
+    #[must_use]
+    pub fn without(mut self, apis: &[Api]) -> Self {
+        let first = self.selected.reference();
+        self.models.retain(|model| model.is(&first) || !apis.contains(&model.api));
+        self
+    }
+
     /// The same way, asking each model like this.
     #[must_use]
     pub const fn wishing(mut self, wishes: AnswerWishes) -> Self {

@@ -213,12 +213,12 @@ mod tests {
         (ok, events, start.elapsed(), scripted.0.lock().len())
     }
 
-    fn said() -> Option<StreamEvent> {
-        Some(StreamEvent::TextDelta { index: 0, delta: "a".into() })
+    fn said() -> StreamEvent {
+        StreamEvent::TextDelta { index: 0, delta: "a".into() }
     }
 
-    fn thought() -> Option<StreamEvent> {
-        Some(StreamEvent::ThinkingDelta { index: 0, delta: "hm".into() })
+    fn thought() -> StreamEvent {
+        StreamEvent::ThinkingDelta { index: 0, delta: "hm".into() }
     }
 
     fn failing(kind: ProviderErrorKind, retry_after: Option<u64>) -> ProviderError {
@@ -252,7 +252,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_wait_that_the_provider_asks_for_is_kept() {
         let limited = (None, Some(failing(ProviderErrorKind::RateLimit, Some(7))));
-        let (ok, events, waited, _) = play(vec![limited, (said(), None)]).await;
+        let (ok, events, waited, _) = play(vec![limited, (Some(said()), None)]).await;
         assert!(ok);
         assert_eq!(events.len(), 2);
         assert!(waited >= Duration::from_secs(7) && waited < Duration::from_secs(8), "{waited:?}");
@@ -261,23 +261,23 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn too_long_a_wait_fails_at_once() {
         let limited = (None, Some(failing(ProviderErrorKind::RateLimit, Some(61))));
-        let (ok, events, waited, left) = play(vec![limited, (said(), None)]).await;
+        let (ok, events, waited, left) = play(vec![limited, (Some(said()), None)]).await;
         assert_eq!((ok, events.len(), waited, left), (false, 0, Duration::ZERO, 1));
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_that_has_said_something_is_never_repeated() {
-        let cut = (said(), Some(failing(ProviderErrorKind::Cut, None)));
-        let (ok, events, _, left) = play(vec![cut, (said(), None)]).await;
-        assert_eq!((ok, events, left), (false, vec![said().unwrap()], 1));
+        let cut = (Some(said()), Some(failing(ProviderErrorKind::Cut, None)));
+        let (ok, events, _, left) = play(vec![cut, (Some(said()), None)]).await;
+        assert_eq!((ok, events, left), (false, vec![said()], 1));
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_that_was_cut_while_it_was_thought_about_begins_anew() {
-        let cut = (thought(), Some(failing(ProviderErrorKind::Cut, None)));
-        let (ok, mut events, _, left) = play(vec![cut, (said(), None)]).await;
+        let cut = (Some(thought()), Some(failing(ProviderErrorKind::Cut, None)));
+        let (ok, mut events, _, left) = play(vec![cut, (Some(said()), None)]).await;
         assert!(matches!(events.remove(1), StreamEvent::Retry(_)));
-        let rest = vec![thought().unwrap(), StreamEvent::Anew, said().unwrap()];
+        let rest = vec![thought(), StreamEvent::Anew, said()];
         assert_eq!((ok, events, left), (true, rest, 0));
     }
 
@@ -286,14 +286,14 @@ mod tests {
         for text in ["<think>hm, ", "\n", "NO_RE", "[[reply_to"] {
             let hidden = Some(StreamEvent::TextDelta { index: 0, delta: text.into() });
             let cut = (hidden, Some(failing(ProviderErrorKind::Cut, None)));
-            let (ok, events, _, left) = play(vec![cut, (said(), None)]).await;
+            let (ok, events, _, left) = play(vec![cut, (Some(said()), None)]).await;
             assert_eq!((ok, left), (true, 0), "{text}");
-            assert_eq!(events[2..], [StreamEvent::Anew, said().unwrap()], "{text}");
+            assert_eq!(events[2..], [StreamEvent::Anew, said()], "{text}");
         }
         let seen = "<think>hm</think>So";
         let seen = Some(StreamEvent::TextDelta { index: 0, delta: seen.into() });
         let cut = (seen, Some(failing(ProviderErrorKind::Cut, None)));
-        let (ok, _, _, left) = play(vec![cut, (said(), None)]).await;
+        let (ok, _, _, left) = play(vec![cut, (Some(said()), None)]).await;
         assert_eq!((ok, left), (false, 1));
     }
 
@@ -302,7 +302,8 @@ mod tests {
         let mut partial = testing::answer(&request(vec![]).model);
         partial.usage.input = 3;
         let error = failing(ProviderErrorKind::Cut, None).with_partial(partial);
-        let (_, events, _, _) = play(vec![(thought(), Some(error)), (said(), None)]).await;
+        let (_, events, _, _) =
+            play(vec![(Some(thought()), Some(error)), (Some(said()), None)]).await;
         let used = events.iter().find_map(|event| match event {
             StreamEvent::Retry(notice) => Some(notice.usage.input),
             _ => None,
@@ -313,7 +314,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_cannot_get_better_is_not_repeated() {
         let denied = (None, Some(failing(ProviderErrorKind::Auth, None)));
-        let (ok, events, _, left) = play(vec![denied, (said(), None)]).await;
+        let (ok, events, _, left) = play(vec![denied, (Some(said()), None)]).await;
         assert_eq!((ok, events.len(), left), (false, 0, 1));
     }
 

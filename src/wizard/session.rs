@@ -349,9 +349,9 @@ mod tests {
             tokio::time::sleep(WAIT / 2).await;
             asker.ask(&question(StepKind::Confirm)).await
         });
-        let asked = session.next(None).await.unwrap();
+        let confirm = session.next(None).await.unwrap();
         let id = |step: &Value| step["step"]["id"].as_str().unwrap().to_owned();
-        let next = session.next(Some((&id(&asked), &json!(true)))).await.unwrap();
+        let next = session.next(Some((&id(&confirm), &json!(true)))).await.unwrap();
         assert_eq!(next, json!({"done": false, "status": "running"}), "nothing is being done");
         go.send(()).unwrap();
         let writing = session.next(None).await.unwrap();

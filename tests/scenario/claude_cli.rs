@@ -171,6 +171,33 @@ async fn the_cli_answers_and_its_session_goes_on_with_the_conversation() {
 }
 
 #[tokio::test]
+async fn notes_that_a_model_cannot_write_before_a_compaction_are_not_written_by_the_cli() {
+    let cli = Cli::saying(&answer(&["Good morning."]));
+    let mock = MockProvider::start().await;
+    let mut config = default_config(mock.address());
+    cli.put(&mut config);
+    let flush = json!({"prompt": "@mock err status=400 msg=\"no notes\""});
+    let defaults = &mut config["agents"]["defaults"];
+    defaults["compaction"] =
+        json!({"keepRecentTokens": 1, "reserveTokens": 10_000_000, "memoryFlush": flush});
+    defaults["model"]["fallbacks"] = json!(["claude-cli/opus"]);
+    config["models"]["providers"]["mock"]["models"][0]["contextWindow"] = json!(8000);
+    let gateway = Gateway::start(options(config)).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "s", "hello", "run-1").await;
+    ask(&mut client, "s", "@mock text text=\"They said hello.\"", "run-2").await;
+    let long = format!("@mock text text=there {}", "x".repeat(24_000));
+    let end = ask(&mut client, "s", &long, "run-3").await;
+    assert_eq!(text_of(&end["message"]), "there");
+    assert!(gateway.stderr().contains("no notes taken before a compaction"));
+    assert_eq!(cli.told("asked-0"), "");
+    // What is said to the model itself is answered in its place.
+    mock.fail("mock-1", 404, "gone");
+    let end = ask(&mut client, "other", "hello", "run-4").await;
+    assert_eq!(text_of(&end["message"]), "Good morning.", "{end}");
+}
+
+#[tokio::test]
 async fn neither_secrets_nor_prompts_are_among_its_arguments_and_our_keys_not_in_its_variables() {
     let cli = Cli::saying(&answer(&["Yes."]));
     let gateway = cli.gateway().await;

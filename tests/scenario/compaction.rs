@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::aimock::Aimock;
 use crate::stage::{
-    RUN_LIMIT, admin, ask, call, connect, end_of, history, lines, row, spent_by, start, text_of,
-    told,
+    Api, RUN_LIMIT, admin, ask, call, config, connect, end_of, history, lines, row, spent_by,
+    start, text_of, told,
 };
 use crate::support::client::{ALL_SCOPES, standard_connect};
 use crate::support::mock::tokens;
@@ -682,6 +682,33 @@ async fn what_notes_and_summaries_take_counts_for_the_run_and_the_session() {
     // One that is asked for outside of a run counts as well.
     call(&mut client, COMPACT, json!({"key": "s"})).await;
     assert!(spent_by(&mut client, "agent:main:s").await > after);
+}
+
+#[tokio::test]
+async fn what_notes_and_summaries_have_used_that_broke_off_counts_too() {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::Anthropic);
+    config["agents"]["defaults"]["compaction"] = json!({"keepRecentTokens": 1,
+        "reserveTokens": 10_000_000, "memoryFlush": {"prompt": "@mock err after=3 of=notes"}});
+    config["models"]["providers"]["mocka"]["models"][0]["contextWindow"] = json!(8000);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let mut input = 0;
+    let long = long("there");
+    for (run, text) in [("run-1", "hello"), ("run-2", SUMMARY), ("run-3", long.as_str())] {
+        input += ask(&mut client, "n", text, run).await["usage"]["input"].as_u64().unwrap();
+    }
+    assert_eq!(holding(&mock, "of=notes"), 1);
+    let asked = mock.requests();
+    let sizes = asked.iter().map(|request| tokens(&request.body["messages"].to_string()));
+    assert_eq!(json!(input), json!(sizes.sum::<usize>()));
+
+    ask(&mut client, "s", "@mock err after=3", "run-4").await;
+    note(&mut client).await;
+    ask(&mut client, "s", "hello", "run-5").await;
+    let before = spent_by(&mut client, "agent:main:s").await;
+    error(&mut client, COMPACT, json!({"key": "s"})).await;
+    assert!(spent_by(&mut client, "agent:main:s").await > before);
 }
 
 #[tokio::test]

@@ -37,8 +37,8 @@ const UPDATE: &str = "The text in <previous-summary> stands for what came before
 /// What a summary ends with that the model could not write to its end.
 const CUT: &str = "(This summary was cut off at the limit of its length: its end is missing.)";
 
-/// The summary that a plan asks for. What it takes is added to `used`, from the
-/// first answer on.
+/// The summary that a plan asks for. What it takes is added to `used`, also where a model
+/// fails in the end.
 pub async fn sum_up(
     route: &mut Route,
     session_id: &str,
@@ -59,6 +59,9 @@ pub async fn sum_up(
         let mut system = |_: &ModelInfo| SYSTEM.to_owned();
         let asked = route.stream(&mut request, &mut system, &mut |_| {}).await;
         used.grow(&route.take_dropped());
+        if let Err(error) = &asked {
+            used.grow(&error.usage());
+        }
         let answer = match asked {
             // It was cut for a model that failed, and that reads more.
             Err(error)

@@ -31,6 +31,9 @@ use crate::support::BoxFuture;
 const ROUNDS_MAX: usize = 8;
 /// Somebody waits for an answer meanwhile.
 const LIMIT: Duration = Duration::from_mins(3);
+/// Whose models do not write them: one is no model, the other has its own conversation, and
+/// its own tools.
+const NOT_BY: [Api; 2] = [Api::Offline, Api::ClaudeCli];
 /// The tools that it has for this.
 const TOOLS: [&str; 3] = ["read", "write", "edit"];
 /// In the session's row: before which compaction it was asked last.
@@ -90,8 +93,7 @@ impl Turn<'_> {
         let settings = self.parts.settings.now();
         let flush = &settings.agents.defaults.memory_flush;
         let is_talk = !self.run.terms.is_heartbeat && !self.run.key.is_spawned();
-        // A CLI has its own conversation, and its own tools.
-        let can = !matches!(route.model().api, Api::Offline | Api::ClaudeCli);
+        let can = !NOT_BY.contains(&route.model().api);
         if !(flush.is_enabled && is_talk && can) {
             return Ok(());
         }
@@ -103,7 +105,8 @@ impl Turn<'_> {
         self.update(move |entry| drop(entry.extra.insert(MARK.into(), Value::from(mark)))).await;
         // Paid for, also when there are no notes in the end.
         let mut used = Usage::default();
-        let writing = Box::pin(self.write_notes(&entry, flush, route.beside(), &mut used));
+        let route = route.beside().without(&NOT_BY);
+        let writing = Box::pin(self.write_notes(&entry, flush, route, &mut used));
         let written = tokio::select! {
             biased;
             reason = self.run.aborted() => Err(Stop::Aborted(reason)),
@@ -119,7 +122,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// `used` is what it takes, from the first answer on.
+    /// `used` is what it takes, also where a model fails in the end.
     async fn write_notes(
         &self,
         entry: &SessionEntry,
@@ -154,6 +157,9 @@ impl Turn<'_> {
         for _ in 0..ROUNDS_MAX {
             let answer = route.stream(&mut request, &mut brief, &mut |_| {}).await;
             used.grow(&route.take_dropped());
+            if let Err(error) = &answer {
+                used.grow(&error.usage());
+            }
             let answer = answer?;
             used.grow(&answer.usage);
             if let Some(why) = answer.failure() {

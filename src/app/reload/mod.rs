@@ -24,6 +24,7 @@ use crate::config::watch::{Watch, fingerprint};
 use crate::config::{Env, Overrides, ReloadMode, Settings};
 use crate::gateway::Gateway;
 use crate::registry::{Ask, ConfigState, Services, TakenUp};
+use crate::sessions::KeyRules;
 use crate::store::instance::refuse_restart;
 use crate::support::{blocking, trouble};
 use crate::telemetry;
@@ -223,6 +224,8 @@ impl Reloader {
             let state = self.services().reload.state.now();
             return state.trouble.clone().map_or(Ok(known), Err);
         }
+        // What was written since waits for nothing that only a gateway that begins needs.
+        self.gave_up &= !is_other && !anew;
         let (print, news) = Box::pin(self.read(print)).await;
         self.seen = print;
         self.checked = None;
@@ -340,8 +343,9 @@ impl Reloader {
         let News { settings, models } = news;
         let keys = super::key_rules_of(&settings, &services.sessions).await;
         services.keys.set(keys.unwrap_or_else(|error| {
-            tracing::error!(%error, "main sessions that began under another key not looked for");
-            super::key_rules(&settings)
+            tracing::error!(%error, "main sessions under other keys not looked for; those known stay");
+            let kept = services.keys.now().kept.clone();
+            KeyRules { kept, ..super::key_rules(&settings) }
         }));
         services
             .sessions

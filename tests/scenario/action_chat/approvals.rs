@@ -123,18 +123,21 @@ async fn of_two_calls_with_one_id_the_one_is_answered_that_was_asked_about() {
     let mut chat = Chat::open(&gateway).await;
     chat.begin().await;
     chat.send("go").await;
-    let mut file = async |response: &str| {
+    let mut asked = async || {
         let asked = chat.until("tool_approval_request").await;
         let request = find(&asked, "tool_approval_request");
-        approve(&mut chat, &request["call_id"], response).await;
-        let name =
-            if request["arguments"].as_str().unwrap().contains("one") { "one" } else { "two" };
-        gateway.workspace().join(name)
+        let is_one = request["arguments"].as_str().unwrap().contains("one");
+        let file = gateway.workspace().join(if is_one { "one" } else { "two" });
+        (request["call_id"].clone(), file)
     };
-    let (refused, allowed) = (file("no").await, file("yes").await);
-    assert_ne!(refused, allowed);
+    let ((first, allowed), (second, refused)) = (asked().await, asked().await);
+    assert!(first == "dup" && second != first && allowed != refused, "{second}");
+    // Said twice, it is no answer to the other one.
+    approve(&mut chat, &first, "yes").await;
+    approve(&mut chat, &first, "yes").await;
+    approve(&mut chat, &second, "no").await;
     assert_eq!(said(&chat.response().await), "done");
-    assert_eq!((refused.exists(), allowed.exists()), (false, true));
+    assert_eq!((allowed.exists(), refused.exists()), (true, false));
 }
 
 #[tokio::test]

@@ -1,10 +1,14 @@
 //! Requests for permission, and modes.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::{Value, json};
 
 use super::{Claude, Scene, TURN, kinds, of_type};
-use crate::stage::{Api, call, connect, refusal, row};
+use crate::stage::{Api, admin, call, config, connect, refusal, row, serve};
 use crate::support::client::{Received, standard_connect};
+use crate::support::{Gateway, GatewayOptions};
 
 fn running(command: &str) -> String {
     format!("@mock tool name=exec args={} then=done", json!({ "command": command }))
@@ -97,6 +101,47 @@ async fn what_a_sub_agent_asked_before_anybody_looked_is_asked_here() {
     claude.send(answer(&request["request_id"], json!({"behavior": "allow"}))).await;
     let told = claude.find("answer", |it| it["type"] == "control_response").await;
     assert_eq!(told["behavior"], "allow");
+}
+
+#[tokio::test]
+async fn the_end_of_a_call_leaves_another_one_with_its_id_its_question() {
+    let answers = Arc::new(AtomicUsize::new(0));
+    let app = axum::Router::new().fallback(move || {
+        let exec = |index: usize, command: &str| {
+            let arguments = json!({ "command": command }).to_string();
+            json!({"index": index, "id": "dup", "type": "function",
+                "function": {"name": "exec", "arguments": arguments}})
+        };
+        let (delta, reason) = match answers.fetch_add(1, Ordering::Relaxed) {
+            0 => (json!({"tool_calls": [exec(0, "echo one"), exec(1, "echo two")]}), "tool_calls"),
+            _ => (json!({"content": "done"}), "stop"),
+        };
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": reason});
+        let said = json!({"id": "r", "choices": [choice]});
+        let said = format!("data: {said}\n\ndata: [DONE]\n\n");
+        async move { ([("content-type", "text/event-stream")], said) }
+    });
+    let (port, _server) = serve(app).await;
+    let mut config = config(&format!("127.0.0.1:{port}"), Api::OpenAi);
+    config["tools"]["exec"] = json!({"ask": "always"});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut main = admin(&gateway).await;
+    let made = call(&mut main, "sessions.create", json!({"label": "claude"})).await;
+    let mut claude = Claude::open(&gateway, made["sessionId"].as_str().unwrap(), "").await;
+    claude.say("go").await;
+    let one = asked_for(&claude, "echo one").await;
+    let two = asked_for(&claude, "echo two").await;
+    claude.send(answer(&one["request_id"], json!({"behavior": "allow"}))).await;
+    let is_end =
+        |it: &Value| it["payload"]["stream"] == "item" && it["payload"]["data"]["phase"] == "end";
+    main.wait_for(TURN, is_end).await.expect("the end of the first call");
+    claude.send(answer(&two["request_id"], json!({"behavior": "allow"}))).await;
+    claude.turns(1).await;
+    let frames = claude.frames();
+    assert_eq!(of_type(&frames, "control_cancel_request").len(), 0, "{frames:#?}");
+    let is_allowed =
+        |it: &Value| it["request_id"] == two["request_id"] && it["behavior"] == "allow";
+    assert!(frames.iter().any(is_allowed), "{frames:#?}");
 }
 
 /// Where a person decides on each file that is written.

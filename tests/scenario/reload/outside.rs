@@ -185,6 +185,13 @@ async fn a_restart_is_given_up_while_a_secret_is_not_to_be_had() {
     logged(&gateway, "no restart; going on with the config as it was").await;
     put_secret(&path);
     super::until(&mut client, "health", |told| told["configIssue"].is_null()).await;
+    // What is written meanwhile counts all the same.
+    fs::remove_file(&path).unwrap();
+    signal(&gateway, Signal::USR1);
+    super::until(&mut client, "health", |told| told["configIssue"]["path"] == key).await;
+    edit(&gateway, |config| config["session"] = json!({"mainKey": "boss"}));
+    super::until(&mut client, "agents.list", |told| told["mainKey"] == "boss").await;
+    put_secret(&path);
     assert!(client.closed().is_none());
     signal(&gateway, Signal::USR1);
     assert_eq!(client.wait_closed(super::LIMIT).await.unwrap().code, 1012);

@@ -79,8 +79,9 @@ pub async fn reach_to_read(cx: &ToolContext, written: &str) -> Reach {
     let settings = cx.parts().settings.now();
     let mut given = settings.skills.shared_dirs().cloned().chain(shared_folders(&settings));
     let path = reach.absolute(written).unwrap_or_default();
+    // A path in the workspace, which may lie in one of them, is relative to that.
     given
-        .find(|folder| path.starts_with(folder))
+        .find(|folder| path.starts_with(folder) && !path.starts_with(reach.workspace()))
         .map_or_else(|| reach.clone(), |it| reach.within(it))
 }
 

@@ -1,11 +1,9 @@
 //! The calls that wait for a decision of this client.
 //!
 //! Owns: which they are. Promises: a client is told once of a question and once of
-//! its answer, whoever answers; where several are about calls with one id, by which he
-//! answers, each is told when the one before has ended. Plain data: whoever has it locks
-//! it.
+//! its answer, whoever answers; no two that wait have one name, by which he answers.
+//! Plain data: whoever has it locks it.
 
-use std::collections::HashSet;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -31,26 +29,18 @@ pub struct Asked {
     pub kind: QuestionKind,
     /// Its id.
     pub approval_id: String,
-    /// The call, by which the client names it.
+    /// By which the client names it: the id of the call, or its own where another one that
+    /// waits is about a call with the same id.
     pub call_id: String,
     /// The tool that is called.
     pub tool: String,
     /// Whether it is asked in a turn that began here.
     pub is_own: bool,
-    /// What asks it, until that is told.
-    untold: Option<[Value; 2]>,
-    /// When it becomes a no by itself; none where that is not up to us, or it is not told.
+    /// When it becomes a no by itself; none where that is not up to us.
     pub deadline: Option<Instant>,
 }
 
 impl Asked {
-    /// What asks it: now it is told.
-    fn tell(&mut self) -> Option<[Value; 2]> {
-        let frames = self.untold.take()?;
-        self.deadline = self.is_own.then(|| Instant::now() + PATIENCE);
-        Some(frames)
-    }
-
     fn resolved(&self, approved: bool) -> Value {
         frame::approval_resolved(Some(&self.tool), &self.call_id, approved)
     }
@@ -71,8 +61,8 @@ impl Questions {
         let kind = kind_of(data);
         let (call_id, tool) = (call.id.clone(), call.name.clone());
         let arguments = frame::arguments_text(&call.arguments).unwrap_or_default();
-        let untold = Some(frame::approval_requests(&tool, &call_id, &arguments));
-        self.ask(Asked { kind, approval_id, call_id, tool, is_own, untold, deadline: None })
+        let deadline = is_own.then(|| Instant::now() + PATIENCE);
+        self.ask(Asked { kind, approval_id, call_id, tool, is_own, deadline }, &arguments)
     }
 
     /// The bus tells of a question in the conversation that is open here; in a turn
@@ -89,30 +79,24 @@ impl Questions {
         let arguments = json!({ (member): said }).to_string();
         let (kind, approval_id, call_id) =
             (question.kind, question.id.clone(), question.id.clone());
-        let untold = Some(frame::approval_requests(&tool, &call_id, &arguments));
-        self.ask(Asked { kind, approval_id, call_id, tool, is_own: false, untold, deadline: None })
+        let is_own = false;
+        self.ask(Asked { kind, approval_id, call_id, tool, is_own, deadline: None }, &arguments)
     }
 
-    fn ask(&mut self, asked: Asked) -> Vec<Value> {
+    fn ask(&mut self, mut asked: Asked, arguments: &str) -> Vec<Value> {
         if self.has(&asked.approval_id) || self.0.len() >= MAX_ASKED {
             return Vec::new();
         }
-        self.0.push(asked);
-        self.tell_next()
-    }
-
-    /// Tells of those that come first among all with their call's id.
-    fn tell_next(&mut self) -> Vec<Value> {
-        let (mut seen, mut told) = (HashSet::new(), Vec::new());
-        for asked in &mut self.0 {
-            if seen.insert(asked.call_id.clone()) {
-                told.extend(asked.tell().into_iter().flatten());
-            }
+        // An answer that is meant for the one must not decide the other.
+        if self.find(&asked.call_id).is_some() {
+            asked.call_id.clone_from(&asked.approval_id);
         }
-        told
+        let frames = frame::approval_requests(&asked.tool, &asked.call_id, arguments);
+        self.0.push(asked);
+        frames.into()
     }
 
-    /// The question about a call that the client was told of.
+    /// The question that the client was told of by this name.
     pub fn find(&self, call_id: &str) -> Option<&Asked> {
         self.0.iter().find(|asked| asked.call_id == call_id)
     }
@@ -123,16 +107,14 @@ impl Questions {
     }
 
     /// Tells of those that have ended; `ending` says whether that was a yes, and
-    /// nothing of those that wait. Then of those that waited for them.
+    /// nothing of those that wait.
     pub fn settle_ended(&mut self, ending: impl Fn(&Asked) -> Option<bool>) -> Vec<Value> {
         let mut told = Vec::new();
         self.0.retain(|asked| {
             let ended = ending(asked);
-            let is_told = asked.untold.is_none();
-            told.extend(ended.filter(|_| is_told).map(|approved| asked.resolved(approved)));
+            told.extend(ended.map(|approved| asked.resolved(approved)));
             ended.is_none()
         });
-        told.extend(self.tell_next());
         told
     }
 
@@ -200,21 +182,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn calls_with_one_id_are_asked_about_one_after_the_other() {
+    async fn of_calls_with_one_id_the_later_ones_are_asked_about_under_names_of_their_own() {
         let mut questions = Questions::default();
-        questions.hear(&call("c1"), true, &requested("a1"));
-        for waiting in ["a2", "a3"] {
-            assert!(questions.hear(&call("c1"), true, &requested(waiting)).is_empty());
+        for (id, name) in [("a1", "c1"), ("a2", "a2"), ("a3", "a3")] {
+            let asked = questions.hear(&call("c1"), true, &requested(id));
+            assert_eq!(names(&asked), ["approval_request", "tool_approval_request"]);
+            assert!(asked.iter().all(|frame| frame["call_id"] == name), "{asked:?}");
+            assert_eq!(questions.find(name).unwrap().approval_id, id);
         }
-        assert_eq!(questions.find("c1").unwrap().approval_id, "a1");
-        let told = questions.settle("a1", false);
-        assert_eq!(told[0], frame::approval_resolved(Some("exec"), "c1", false));
-        assert_eq!(names(&told[1..]), ["approval_request", "tool_approval_request"]);
-        assert_eq!(questions.find("c1").unwrap().approval_id, "a2");
-        // Of one that ends before it is told there is nothing to tell.
-        assert!(questions.settle("a3", false).is_empty());
-        assert_eq!(questions.settle("a2", true).len(), 1);
+        let told = questions.settle("a1", true);
+        assert_eq!(told, [frame::approval_resolved(Some("exec"), "c1", true)]);
+        // What is said to it once more is said to nobody.
         assert_eq!(questions.find("c1"), None);
+        let told = questions.settle("a3", false);
+        assert_eq!(told, [frame::approval_resolved(Some("exec"), "a3", false)]);
+        assert_eq!(questions.find("a2").unwrap().approval_id, "a2");
     }
 
     #[tokio::test(start_paused = true)]

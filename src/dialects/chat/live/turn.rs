@@ -125,6 +125,11 @@ impl Turn {
                 self.has_written = true;
                 Heard::default()
             }
+            // What it wrote does not count.
+            StreamEvent::Anew => {
+                self.has_written = false;
+                Heard::default()
+            }
             _ => Heard::default(),
         }
     }

@@ -16,6 +16,7 @@ use super::follow::Following;
 use super::frame;
 use super::turn::{End, Turn};
 use super::view::{Job, View};
+use crate::agent::Family;
 use crate::dialects::chat::book::Session;
 use crate::dialects::chat::commands;
 use crate::dialects::chat::media;
@@ -198,7 +199,9 @@ async fn ask(
 async fn watch<'a>(view: &'a View, followed: &mut Followed<'a>, key: SessionKey) {
     let Some(left) = view.watch(&key) else { return };
     let following = follow(followed, view, &key);
-    let Some(run) = view.services().runs.active(&key) else { return };
+    let run = view.services().runs.active(&key);
+    // A lane that is only held answers nobody.
+    let Some(run) = run.filter(|run| run.family != Family::Hold) else { return };
     view.begin();
     let mut turn = Turn::new(run.id.to_string(), key);
     turn.set_late();

@@ -181,6 +181,16 @@ impl Answer {
         self.piece(&json!({"type": "message_stop"}), out);
     }
 
+    /// Tells the calls of the stored message that could not be told as they came.
+    pub fn tell_calls(&mut self, message: &AssistantMessage, out: &mut Vec<Frame>) {
+        for (index, value) in self.values(&message.content) {
+            let uuid = self.of.ids.block(&self.entry_id, index);
+            if value["type"] == "tool_use" && !self.lines.contains(&uuid) {
+                self.block(index, value, message.timestamp, out);
+            }
+        }
+    }
+
     /// The message is in the transcript, which tells what is in a text that waited, and
     /// what the answer has used.
     pub fn settle(&mut self, message: &AssistantMessage, out: &mut Vec<Frame>) {
@@ -306,12 +316,11 @@ impl Answer {
                 (vec![block], is_told)
             }
             Open::Call { id, name, arguments } => {
-                let read = match arguments.trim() {
-                    "" => Ok(json!({})),
-                    text => serde_json::from_str(text),
-                };
                 // One that was cut is no whole call; if it is kept, it comes with the message.
-                let arguments: Option<Value> = read.ok();
+                let arguments: Option<Value> = match arguments.trim() {
+                    "" => Some(json!({})),
+                    text => serde_json::from_str(text).ok(),
+                };
                 if let Some(arguments) = &arguments
                     && RENAMED.contains(&name.as_str())
                 {

@@ -72,6 +72,9 @@ impl Side {
                     && let Some(answer) = &mut self.answer
                     && answer.entry_id == stored.id
                 {
+                    if !message.stop_reason.has_failed() {
+                        answer.tell_calls(message, &mut out);
+                    }
                     answer.settle(message, &mut out);
                 }
                 if let AgentMessage::ToolResult(result) = &stored.message {
@@ -136,4 +139,55 @@ impl Side {
 
 fn entry(id: &str, message: AgentMessage, timestamp: u64) -> TranscriptEntry {
     TranscriptEntry { id: id.to_owned(), timestamp, body: EntryBody::Message(message) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::tools::{ToolKind, ToolOutput};
+    use crate::protocol::message::StopReason;
+    use crate::providers::{StreamEvent, testing};
+    use crate::sessions::{SessionEntry, SessionKey, StoredMessage};
+
+    #[test]
+    fn a_call_whose_arguments_cannot_be_read_is_told_before_its_result() {
+        let key = SessionKey::from_canonical("agent:main:subagent:x");
+        let facts = SessionFacts::new("session", "/w");
+        let mut side = Side::new(&facts, "own", key.as_str(), Some("call".into()));
+        let model = testing::model("openai-completions");
+        let call = ContentBlock::tool_call("c1", "ls", json!({}));
+        let mut message = testing::answer(&model);
+        (message.stop_reason, message.content) = (StopReason::ToolUse, vec![call]);
+        let call = message.tool_calls().next().unwrap().clone();
+        let card = Card { call, meta: None, kind: ToolKind::Reads, started_at: 1 };
+        let stored = StoredMessage {
+            id: "e1".into(),
+            seq: 2,
+            message: AgentMessage::Assistant(message),
+            session: SessionEntry::default(),
+            is_repeated: false,
+        };
+        let (id, name, delta) = ("c1".into(), "ls".into(), "{\"path\": ".into());
+        let news = [
+            RunNews::Asks { entry_id: "e1".into(), model: Arc::new(model) },
+            RunNews::Stream(StreamEvent::ToolCallStart { index: 0, id, name }),
+            RunNews::Stream(StreamEvent::ToolCallDelta { index: 0, delta }),
+            RunNews::Stream(StreamEvent::BlockEnd { index: 0 }),
+            RunNews::ToolBegins(card.clone()),
+            RunNews::Stored(stored),
+            RunNews::ToolEnds(card, ToolOutput::error("not made")),
+        ];
+        let frames = news
+            .into_iter()
+            .flat_map(|news| side.hear(&Told { key: key.clone(), run: None, news }, 1));
+        let told: Vec<Value> =
+            frames.map(|frame| serde_json::from_str(&frame.text).unwrap()).collect();
+        let blocks: Vec<_> = told.iter().map(|it| &it["message"]["content"][0]).collect();
+        assert_eq!(blocks.len(), 2, "{told:?}");
+        assert_eq!(
+            (&blocks[0]["type"], &blocks[1]["type"]),
+            (&json!("tool_use"), &json!("tool_result"))
+        );
+        assert_eq!(blocks[0]["id"], blocks[1]["tool_use_id"]);
+    }
 }

@@ -167,6 +167,9 @@ fn an_answer_without_words_is_an_error_unless_it_says_that_it_says_nothing() {
     let silent = StreamEvent::TextDelta { index: 0, delta: "NO_REPLY".into() };
     turn.hear(&told_of(&run, RunNews::Stream(silent)));
     assert!(turn.close(&End::Answered, &[]).is_empty());
+    // Thrown away, it was not said.
+    turn.hear(&told_of(&run, RunNews::Stream(StreamEvent::Anew)));
+    assert_eq!(turn.close(&End::Answered, &[]), [frame::error(NO_ANSWER)]);
 }
 
 #[test]

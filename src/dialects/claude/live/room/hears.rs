@@ -181,7 +181,13 @@ impl Hears {
             RunNews::ToolAsks(card, data) => self.tool_asks(told, card, data),
             RunNews::ToolEnds(card, _) => {
                 let call_id = &card.call.id;
-                self.room.withdraw(|it| it.is_of_call(&told.key, call_id));
+                let approvals = &self.room.services.runs.parts().approvals;
+                // Another call with this id may wait, or its answer be told in a moment.
+                let is_others = |it: &Waiting| {
+                    let question = approvals.find(it.kind, &it.id);
+                    question.is_ok_and(|it| it.is_open() || it.decided().is_some())
+                };
+                self.room.withdraw(|it| it.is_of_call(&told.key, call_id) && !is_others(it));
                 if let Some(cx) = self.room.take_denial(&told.key, call_id) {
                     self.stop_turn(cx, told);
                 }
