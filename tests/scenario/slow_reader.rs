@@ -100,8 +100,9 @@ impl Seen {
 async fn talkative() -> Stage {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("fixtures.json");
+    // So slowly that several deltas of each wait before there is too much.
     let answer = json!({"match": {}, "response": {"content": "x".repeat(TEXT)},
-        "latency": 20, "chunkSize": TEXT / CHUNKS});
+        "latency": 60, "chunkSize": TEXT / CHUNKS});
     fs::write(&path, json!({"fixtures": [answer]}).to_string()).unwrap();
     Stage::with_mock(Aimock::start_with(&path), Api::OpenAi).await
 }
