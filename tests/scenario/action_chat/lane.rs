@@ -4,6 +4,31 @@ use serde_json::json;
 
 use super::{Chat, key_of, names, place, said};
 use crate::stage::{admin, ask, call, end_of, lines, row, start, told};
+use crate::support::{Gateway, MockProvider, WsClient};
+
+/// What somebody else has asked, and is being answered.
+const ASKED: &str = "@mock stream n=20 delay=30";
+
+/// A conversation in which that is so.
+struct Busy {
+    chat: Chat,
+    client: WsClient,
+    key: String,
+    _place: (Gateway, MockProvider),
+}
+
+/// The same, where messages that come meanwhile are queued in this mode.
+async fn busy(mode: &str) -> Busy {
+    let queue = json!({"mode": mode, "debounceMs": 0});
+    let (gateway, mock) = place(|config| config["messages"]["queue"] = queue).await;
+    let mut chat = Chat::open(&gateway).await;
+    let id = chat.begin().await;
+    let mut client = admin(&gateway).await;
+    let key = key_of(&mut client, &id).await;
+    start(&mut client, &key, ASKED, "run-1").await;
+    crate::stage::deltas(&client, "run-1", 1).await;
+    Busy { chat, client, key, _place: (gateway, mock) }
+}
 
 #[tokio::test]
 async fn a_conversation_that_begins_here_goes_on_in_the_protocol_and_the_reverse() {
@@ -44,15 +69,7 @@ async fn a_conversation_that_begins_here_goes_on_in_the_protocol_and_the_reverse
 
 #[tokio::test]
 async fn a_message_waits_for_what_others_have_begun_and_is_done_with_its_own_answer() {
-    let (gateway, _mock) =
-        place(|config| config["messages"]["queue"] = json!({"mode": "queue", "debounceMs": 0}))
-            .await;
-    let mut chat = Chat::open(&gateway).await;
-    let id = chat.begin().await;
-    let mut client = admin(&gateway).await;
-    let key = key_of(&mut client, &id).await;
-    start(&mut client, &key, "@mock stream n=20 delay=30", "run-1").await;
-    crate::stage::deltas(&client, "run-1", 1).await;
+    let Busy { mut chat, client, _place, .. } = busy("queue").await;
     let frames = chat.say("mine").await;
     // Nothing of the other's answer is told here.
     assert_eq!((names(&frames), said(&frames).as_str()), (vec!["delta", "done"], "Echo: mine"));
@@ -61,17 +78,8 @@ async fn a_message_waits_for_what_others_have_begun_and_is_done_with_its_own_ans
 
 #[tokio::test]
 async fn the_same_words_as_what_is_being_answered_are_a_message_of_their_own() {
-    let (gateway, _mock) =
-        place(|config| config["messages"]["queue"] = json!({"mode": "queue", "debounceMs": 0}))
-            .await;
-    let mut chat = Chat::open(&gateway).await;
-    let id = chat.begin().await;
-    let mut client = admin(&gateway).await;
-    let key = key_of(&mut client, &id).await;
-    let text = "@mock stream n=20 delay=30";
-    start(&mut client, &key, text, "run-1").await;
-    crate::stage::deltas(&client, "run-1", 1).await;
-    chat.say(text).await;
+    let Busy { mut chat, mut client, key, _place } = busy("queue").await;
+    chat.say(ASKED).await;
     end_of(&client, "run-1").await;
     let kept = told(&mut client, &key).await;
     assert_eq!(kept.iter().filter(|(role, _)| role == "user").count(), 2, "{kept:?}");
@@ -79,15 +87,7 @@ async fn the_same_words_as_what_is_being_answered_are_a_message_of_their_own() {
 
 #[tokio::test]
 async fn a_message_that_another_run_takes_in_is_answered_by_that_one() {
-    let (gateway, _mock) =
-        place(|config| config["messages"]["queue"] = json!({"mode": "steer", "debounceMs": 0}))
-            .await;
-    let mut chat = Chat::open(&gateway).await;
-    let id = chat.begin().await;
-    let mut client = admin(&gateway).await;
-    let key = key_of(&mut client, &id).await;
-    start(&mut client, &key, "@mock stream n=20 delay=30", "run-1").await;
-    crate::stage::deltas(&client, "run-1", 1).await;
+    let Busy { mut chat, client, _place, .. } = busy("steer").await;
     let frames = chat.say("taken in").await;
     assert_eq!(names(&frames), ["delta", "done"], "{frames:?}");
     assert!(said(&frames).ends_with("Echo: taken in"), "{frames:?}");
