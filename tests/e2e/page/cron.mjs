@@ -131,6 +131,30 @@ export default steps({
     await form.waitFor({ state: "detached" });
   },
 
+  // Copies of a job: one as it is, one for another chat, one for a web address, one that runs
+  // once, and of that one that runs again and again.
+  async copies({ page, args }) {
+    await login(page, args, "#/cron");
+    const form = page.getByRole("dialog");
+    const job = (name) => page.locator("li.job").filter({ has: page.getByRole("heading", { name: new RegExp(`^${name}`) }) });
+    const copy = async (of, name, change) => {
+      await job(of).getByRole("button", { name: "Duplicate" }).click();
+      await form.getByLabel("Name").fill(name);
+      await change();
+      await form.getByRole("button", { name: "Add job" }).click();
+      await form.waitFor({ state: "detached" });
+      await job(name).waitFor();
+    };
+    await copy("News", "A copy", () => {});
+    await copy("News", "Elsewhere", () => form.getByLabel("To", { exact: true }).fill("8"));
+    await copy("News", "Posted", async () => {
+      await form.getByLabel("Answer goes").selectOption("To a web address");
+      await form.getByLabel("To", { exact: true }).fill("https://hook.example/copy");
+    });
+    await copy("News", "Once", () => form.getByText("Once", { exact: true }).click());
+    await copy("Once", "Again", () => form.getByText("Again and again").click());
+  },
+
   // Escape asks before it takes away what was typed.
   async asks_first({ page, args }) {
     const form = await open(page, args);

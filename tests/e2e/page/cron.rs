@@ -114,6 +114,53 @@ async fn a_web_server_that_hears_of_a_reminder_does_so_after_a_change_and_of_a_c
     assert_eq!(told, [(&names[0], &posted), (&names[1], &posted), (&names[2], &Value::Null)]);
 }
 
+/// A job without what no two jobs have in common.
+fn common(job: &Value) -> Value {
+    let mut job = job.clone();
+    let own = ["id", "name", "state", "createdAtMs", "updatedAtMs"];
+    job.as_object_mut().unwrap().retain(|name, _| !own.contains(&name.as_str()));
+    job
+}
+
+#[tokio::test]
+async fn a_copy_of_a_job_has_what_the_form_does_not_show() {
+    let place = Place::new().await;
+    let mut client = admin(&place.gateway).await;
+    let news = json!({"name": "News", "agentId": "main", "sessionKey": "agent:main:desk",
+        "description": "What came in", "enabled": false, "deleteAfterRun": true, "missed": "30m",
+        "schedule": {"kind": "every", "everyMs": 3_600_000, "anchorMs": 1_000},
+        "sessionTarget": "isolated", "wakeMode": "next-heartbeat",
+        "payload": {"kind": "agentTurn", "message": SAID, "thinking": "low", "timeoutSeconds": 90,
+            "fallbacks": [], "toolsAllow": ["read"], "lightContext": true,
+            "allowUnsafeExternalContent": true},
+        "delivery": {"mode": "announce", "channel": "telegram", "to": "7", "threadId": 9,
+            "accountId": "work", "bestEffort": true,
+            "failureDestination": {"mode": "webhook", "to": "https://hook.example/in"}},
+        "failureAlert": {"after": 2, "channel": "telegram", "to": "5", "cooldownMs": 60_000}});
+    let news = common(&call(&mut client, "cron.add", news).await);
+    place.run("cron", "copies", json!({})).await;
+    let jobs = jobs(&place).await;
+    let named = |name: &str| common(jobs.iter().find(|job| job["name"] == name).unwrap());
+    assert_eq!(named("A copy"), news);
+
+    // A thread is one of its chat.
+    let mut elsewhere = news.clone();
+    elsewhere["delivery"]["to"] = json!("8");
+    elsewhere["delivery"].as_object_mut().unwrap().remove("threadId");
+    assert_eq!(named("Elsewhere"), elsewhere);
+
+    let mut posted = news["delivery"].clone();
+    for name in ["channel", "accountId", "threadId"] {
+        posted.as_object_mut().unwrap().remove(name);
+    }
+    (posted["mode"], posted["to"]) = (json!("webhook"), json!("https://hook.example/copy"));
+    assert_eq!(named("Posted")["delivery"], posted);
+
+    assert_eq!(named("Once")["deleteAfterRun"], true);
+    assert_eq!(named("Again")["deleteAfterRun"], Value::Null);
+    assert_eq!(named("Again")["failureAlert"], news["failureAlert"]);
+}
+
 #[tokio::test]
 async fn escape_takes_no_form_away_in_which_something_was_typed() {
     let place = Place::new().await;

@@ -9,6 +9,7 @@ mod config;
 mod cron;
 mod devices;
 mod logs;
+mod looks;
 mod outbox;
 mod overview;
 mod pictures;

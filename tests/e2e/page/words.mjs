@@ -192,4 +192,38 @@ export default steps({
     check(!JSON.stringify(left).includes("heard"), "no draft is left", left);
     return sent;
   },
+
+  // A message is refused after the gateway has said how it names the session in which it
+  // was written.
+  async is_refused_late({ page, args }) {
+    const named = [];
+    const refused = [];
+    const asked = new Set();
+    await page.routeWebSocket(/.*/, (socket) => {
+      const server = socket.connectToServer();
+      const error = { code: "INVALID_REQUEST", message: "not today" };
+      socket.onMessage((data) => {
+        const { id, method } = JSON.parse(data);
+        if (method === "chat.send") return void refused.push(() => socket.send(JSON.stringify({ type: "res", id, ok: false, error })));
+        if (method === "sessions.messages.subscribe" && asked.size === 0) asked.add(id);
+        server.send(data);
+      });
+      server.onMessage((data) => {
+        if (asked.has(JSON.parse(data).id)) named.push(() => socket.send(data));
+        else socket.send(data);
+      });
+    });
+    await login(page, args, "#/chat/Agent%3AMain%3ADesk");
+    await until("its name is on its way", () => named.length > 0);
+    await say(page, "a message");
+    await until("it is sent", () => refused.length > 0);
+    named[0]();
+    await until("it has its own name", () => page.evaluate(() => location.hash === "#/chat/agent%3Amain%3Adesk"));
+    await field(page).fill("a draft");
+    refused[0]();
+    await page.locator(".toast.bad").filter({ hasText: "not today" }).waitFor();
+    check((await field(page).inputValue()) === "a message\na draft", "it is in the field", await field(page).inputValue());
+    await page.reload();
+    await until("it is kept there", async () => (await field(page).inputValue()) === "a message\na draft");
+  },
 });

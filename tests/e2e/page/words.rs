@@ -43,3 +43,8 @@ async fn what_is_written_before_a_session_has_its_own_name_goes_with_it() {
     assert_eq!(sent[0]["sessionKey"], "agent:main:desk", "{sent}");
     assert_eq!(sent[0]["attachments"][0]["fileName"], "note.txt", "{sent}");
 }
+
+#[tokio::test]
+async fn what_is_refused_once_its_session_has_its_own_name_comes_back_there() {
+    Place::new().await.run("words", "is_refused_late", json!({})).await;
+}

@@ -125,7 +125,7 @@ class Shell {
     this.#foot = h("div.nav-foot", {}, state, h("div.row.wrap", {}, theme, leave));
     this.#more = button("More", { icon: "more", class: "plain", onclick: () => this.#showMore() });
     const nav = h("nav.nav", { "aria-label": "Views" }, brand, VIEWS.map(item), this.#more, this.#foot);
-    replace(this.#root, h("div.shell", {}, nav, h("div.column", {}, this.#approvals.element, this.#main)));
+    replace(this.#root, h("div.shell", {}, nav, h("div.column", {}, this.#approvals.element, this.#offline, this.#main)));
     // What a view tells beside its name while another one is shown.
     this.#watches = VIEWS.map((view) => view.watch?.(this.#app())).filter(Boolean);
     this.#show();
@@ -161,7 +161,7 @@ class Shell {
     else this.#more.setAttribute("aria-current", "true");
     document.title = `${view.title} · clawgate`;
     const root = h("div", { style: { display: "contents" } });
-    replace(this.#main, this.#offline, root);
+    replace(this.#main, root);
     const { leave, go } = view.mount(root, this.#app(), rest) ?? {};
     this.#shown = { view, go };
     this.#leave = leave;

@@ -8,7 +8,7 @@ import { failed } from "./toast.js";
 const KINDS = ["exec", "plugin"];
 const NAMES = { "allow-once": "Allow once", "allow-always": "Always allow", deny: "Deny" };
 // Characters that are not seen, or that turn the text around them.
-const HIDDEN = /(?!\n)[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Cc}\p{Zl}\p{Zp}\u2800]/gu;
+const HIDDEN = /(?!\n)[\p{Default_Ignorable_Code_Point}\p{Cf}\p{Cc}\p{Zl}\p{Zp}\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]/gu;
 
 function written(char) {
   const code = char.codePointAt(0).toString(16);
@@ -144,12 +144,13 @@ export class Approvals {
     const left = h("span.small.muted", {}, expiresAtMs ? "" : null);
     const titleText = kind === "exec" ? "A command waits for you" : plain(request.title ?? "A plugin asks");
     const facts = [["in", request.cwd], ["on", request.nodeId ?? request.host], ["agent", request.agentId], ["session", request.sessionKey], ["plugin", request.pluginId], ["tool", request.toolName]].filter(([, value]) => value);
-    const warnings = [...new Set([request.warningText, ...(request.commandAnalysis?.warningLines ?? [])])].filter(Boolean);
+    const lines = (request.warningText ?? "").split("\n");
+    const warnings = [...new Set([...lines, ...(request.commandAnalysis?.warningLines ?? [])])].filter(Boolean);
     const text = kind === "exec" ? request.command : (request.description ?? "");
     const buttons = (request.allowedDecisions ?? Object.keys(NAMES)).map((decision) => button(NAMES[decision] ?? decision, { class: decision === "deny" ? "danger" : decision === "allow-once" ? "primary" : "", onclick: () => this.#decide(kind, id, decision, element) }));
     const name = `approval-${id}`;
     const head = h("h2.grow", { id: name, tabindex: "-1" }, titleText);
-    const element = h("div.approval", { role: "group", "aria-labelledby": name }, h("div.row.wrap", {}, head, left), h("pre", { tabindex: "0", "aria-label": "What waits" }, h("code", {}, plain(text))), h("dl.facts", {}, facts.map(([label, value]) => h("div", {}, h("dt", {}, label), h("dd", {}, plain(String(value)))))), warnings.map((warning) => h("p.notice.warn", {}, plain(warning))), h("div.row.wrap", {}, buttons));
+    const element = h("div.approval", { role: "group", "aria-labelledby": name }, h("div.row.wrap", {}, head, left), h("pre", { tabindex: "0", "aria-label": "What waits" }, h("code", {}, plain(text))), h("dl.facts", {}, facts.map(([label, value]) => h("div", {}, h("dt", {}, label), h("dd", {}, plain(String(value)))))), warnings.map((warning) => h("p.notice.warn.exact", {}, plain(warning))), h("div.row.wrap", {}, buttons));
     return { element, head, left };
   }
 

@@ -10,6 +10,8 @@ const DEEPEST = 8;
 // Elements of one text; what comes after them is shown without any.
 const NODES_MAX = 20_000;
 const CELLS_MAX = 50;
+// Characters of a cell that is not pressed into a column of single words.
+const CELL_LONG = 40;
 // Indentation that counts; more of it is code or text.
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s{0,9}([^`]*)$/;
 const HEADING = /^ {0,3}(#{1,6})(?:[ \t](.*)|$)/;
@@ -171,7 +173,7 @@ export function copyButton(label, text) {
 
 function codeBlock({ language, text }) {
   const bar = h("div.bar", {}, h("span", {}, language || "text"), copyButton("Copy code", () => text));
-  return h("div.code", {}, bar, h("pre", { tabindex: "0", "aria-label": `Code, ${language || "text"}` }, h("code", {}, text)));
+  return h("div.code", { dir: "ltr" }, bar, h("pre", { tabindex: "0", "aria-label": `Code, ${language || "text"}` }, h("code", {}, text)));
 }
 
 // What there are no more elements for.
@@ -179,7 +181,7 @@ const plainText = (lines) => h("div.plain-text", {}, lines.join("\n"));
 
 function tableBlock({ aligned, head, rows }, budget) {
   const cell = (name) => (text, column) => {
-    const made = h(name, { style: { textAlign: aligned[column] ?? "" } });
+    const made = h(name, { class: text.length > CELL_LONG ? "long" : null, style: { textAlign: aligned[column] ?? "" } });
     budget.left--;
     inline(made, text, budget);
     return made;
@@ -267,6 +269,8 @@ export class Markdown {
       const isTooMuch = budget.left <= 0;
       if (isLast || isTooMuch) [begin, this.#left] = [block.line, Math.max(0, budget.left)];
       made = isTooMuch ? plainText(lines.slice(block.line)) : element(block, budget, isOpen && isLast);
+      // Lists, quotes and tables begin where their script does.
+      made.dir ||= "auto";
       this.element.append(made);
       if (isTooMuch) break;
     }

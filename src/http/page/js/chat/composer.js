@@ -31,7 +31,7 @@ export class Composer {
       this.#set(writing.draft);
       this.focus();
     };
-    this.#field = h("textarea", { rows: "1", "aria-label": "Message", placeholder: "Message…", enterkeyhint: "send", "aria-autocomplete": "list", "aria-controls": "commands" });
+    this.#field = h("textarea", { rows: "1", dir: "auto", "aria-label": "Message", placeholder: "Message…", enterkeyhint: "send", "aria-autocomplete": "list", "aria-controls": "commands" });
     this.#menu = new CommandMenu(link, this.#field, (text) => this.#set(text));
     this.#field.addEventListener("input", () => this.#changed());
     this.#field.addEventListener("keydown", (event) => this.#press(event));

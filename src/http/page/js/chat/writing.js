@@ -28,6 +28,8 @@ class Writing {
 
   #key;
   #draft;
+  // That under the name which the session has turned out to have.
+  #heir = null;
 
   constructor(link, key) {
     this.#key = key;
@@ -55,11 +57,19 @@ class Writing {
     this.restored?.();
   }
 
-  // Goes on with what is written under another name of the session.
+  // Goes on with what is written under another name of the session, and gets what is
+  // refused of it later.
   takeOver(other) {
+    other.#heir = this;
+    // Nothing goes in a circle when names have changed places.
+    this.#heir = null;
     if (other.draft) this.draft = this.#draft ? `${this.#draft}\n${other.draft}` : other.draft;
     other.draft = "";
     this.files.put(other.files.take());
+  }
+
+  #current() {
+    return this.#heir?.#current() ?? this;
   }
 
   #refused(error, { text, attachments }) {
@@ -67,7 +77,7 @@ class Writing {
     if (error.message.includes(KEPT)) return;
     const advice = error.code === "TOO_LARGE" ? ". Shorten it, or attach a long text as a file." : "";
     toast(`Not sent: ${error.message}${advice}`, "bad");
-    this.giveBack(text, attachments);
+    this.#current().giveBack(text, attachments);
   }
 }
 

@@ -133,8 +133,9 @@ class Form {
     const isTurn = this.kind === "agentTurn";
     const session = value(this.session);
     const whole = {
+      ...(this.isNew ? this.#copied() : {}),
       name: value(this.name),
-      description: value(this.description),
+      description: value(this.description) || (this.isNew ? undefined : ""),
       enabled: this.enabled.input.checked,
       sessionTarget: !isTurn ? "main" : session ? `session:${session}` : "isolated",
       payload: isTurn ? this.#asked(value) : { kind: "systemEvent", text: value(this.text) },
@@ -151,9 +152,17 @@ class Form {
     return whole;
   }
 
+  // What a copy has of its job, whether it is shown here or not.
+  #copied() {
+    const { id, state, createdAtMs, updatedAtMs, effectiveAgentId, deleteAfterRun, missed, ...kept } = this.job;
+    // What is meant for a job that runs once is not for one that goes on.
+    const goesOn = kept.schedule && kept.schedule.kind !== "at";
+    return goesOn ? { ...kept, deleteAfterRun } : kept;
+  }
+
   #asked(value) {
     const had = this.job.payload ?? {};
-    const asked = { kind: "agentTurn", message: value(this.text) };
+    const asked = { ...(this.isNew && had.kind === "agentTurn" ? had : {}), kind: "agentTurn", message: value(this.text) };
     for (const [name, field] of [["model", this.model], ["thinking", this.thinking]]) {
       if (value(field) || had[name]) asked[name] = value(field);
     }
@@ -161,8 +170,6 @@ class Form {
     if (seconds !== "") asked.timeoutSeconds = Number(seconds);
     else if (had.timeoutSeconds !== undefined) asked.timeoutSeconds = HOUR_SECONDS;
     if (this.light.input.checked || had.lightContext) asked.lightContext = this.light.input.checked;
-    if (this.isNew && had.toolsAllow) asked.toolsAllow = had.toolsAllow;
-    if (this.isNew && had.fallbacks) asked.fallbacks = had.fallbacks;
     return asked;
   }
 
@@ -176,14 +183,19 @@ class Form {
 
   #delivered(value) {
     const mode = this.mode.input.value;
-    if (mode === "none") return { mode };
+    const had = this.job.delivery ?? {};
+    const delivery = { ...(this.isNew ? had : {}), mode };
+    if (mode === "none") return delivery;
     const channel = value(this.channel);
     const to = value(this.to);
-    const had = this.job.delivery ?? {};
-    const delivery = { mode };
     if (mode === "announce" && (channel || had.channel)) delivery.channel = channel || "last";
     if (to || had.to || mode === "webhook") delivery.to = to;
     if (this.best.input.checked || had.bestEffort) delivery.bestEffort = this.best.input.checked;
+    // A copy that goes to no chat is for none of its parts, and one for another chat not for
+    // an account and a thread of this one.
+    if (mode === "webhook") for (const name of ["channel", "accountId", "threadId"]) delete delivery[name];
+    if (delivery.channel !== had.channel) delete delivery.accountId;
+    if (delivery.channel !== had.channel || delivery.to !== had.to) delete delivery.threadId;
     return delivery;
   }
 }

@@ -25,6 +25,7 @@ class Jobs {
     this.#wanted = wanted;
     const add = () => button("New job", { icon: "plus", class: "primary", onclick: () => this.#add() });
     replace(this.#empty, h("h2", {}, "Nothing is planned"), h("p", {}, "A job asks an agent at a time: each morning, every ten minutes, or once."), h("p", {}, add()));
+    replace(this.#line, h("span.muted", {}, "Loading…"));
     replace(root, h("div.page.cron", {}, h("header", {}, h("h1", {}, "Cron"), this.#search, add()), this.#line, this.#off, this.#empty, this.#list));
     this.ends = [tick(root), app.link.on("ready", () => this.load()), app.link.on("gap", () => this.load()), app.link.on("cron", (event) => this.#hear(event))];
     this.load();

@@ -8,6 +8,9 @@ import { agentOf, sessionsOf, title } from "../sessions.js";
 import { failed } from "../toast.js";
 import { newSession } from "./chat.js";
 
+// A number; a phone, which has no columns, names it.
+const figure = (name, text) => h("td.number", { class: text ? null : "none", "data-name": name }, text || "–");
+
 export const view = {
   id: "sessions",
   title: "Sessions",
@@ -29,7 +32,7 @@ export const view = {
       const isMain = row.key === app.link.hello.snapshot.sessionDefaults?.mainSessionKey;
       const name = h("a", { href: `#/chat/${encodeURIComponent(row.key)}` }, title(row));
       const actions = h("div.row", {}, button(`Menu of ${title(row)}`, { icon: "more", iconOnly: true, class: "plain", onclick: () => menu(row) }), isMain ? null : button(`Delete ${title(row)}`, { icon: "trash", iconOnly: true, class: "plain", onclick: () => discard(row) }));
-      return h("tr", {}, h("td", {}, name, " ", state, h("div.small.muted.mono.key", {}, row.key)), h("td", {}, sessions.agentName(agentOf(row.key)) ?? ""), h("td", {}, row.model ?? ""), h("td.number", {}, row.totalTokens ? compact(row.totalTokens) : "–"), h("td.number", {}, row.estimatedCostUsd ? money(row.estimatedCostUsd) : "–"), h("td.nowrap", {}, row.updatedAt ? relative(Math.min(row.updatedAt, Date.now())) : ""), h("td", {}, actions));
+      return h("tr", {}, h("td", {}, name, " ", state, h("div.small.muted.mono.key", {}, row.key)), h("td", {}, sessions.agentName(agentOf(row.key)) ?? ""), h("td", {}, row.model ?? ""), figure("Context", row.totalTokens && compact(row.totalTokens)), figure("Cost", row.estimatedCostUsd && money(row.estimatedCostUsd)), h("td.nowrap", {}, row.updatedAt ? relative(Math.min(row.updatedAt, Date.now())) : ""), h("td", {}, actions));
     };
     const draw = () => {
       if (!sessions.isLoaded) return replace(body, h("p.empty", {}, "Loading…"));
@@ -37,7 +40,7 @@ export const view = {
       const rows = sessions.matching(wanted);
       if (rows.length === 0) return replace(body, h("p.empty", {}, wanted ? "No session like that." : "No sessions yet. Say something in the chat to begin one."));
       const heads = ["Session", "Agent", "Model", "Context", "Cost", "Changed", ""];
-      return replace(body, h("table", {}, h("thead", {}, h("tr", {}, heads.map((name, at) => h("th", { scope: "col", class: at === 3 || at === 4 ? "number" : null }, name || h("span.sr-only", {}, "Actions"))))), h("tbody", {}, rows.map(tr))), !wanted && moreSessions(sessions, "p"));
+      return replace(body, h("table.sessions", {}, h("thead", {}, h("tr", {}, heads.map((name, at) => h("th", { scope: "col", class: at === 3 || at === 4 ? "number" : null }, name || h("span.sr-only", {}, "Actions"))))), h("tbody", {}, rows.map(tr))), !wanted && moreSessions(sessions, "p"));
     };
     search.addEventListener("input", draw);
     const create = button("New session", { icon: "plus", class: "primary", onclick: () => newSession(app, sessions) });

@@ -1,0 +1,85 @@
+// Steps of looks.rs.
+import { check, login, steps, until } from "../../node/page.mjs";
+
+const PHONE = { width: 390, height: 844 };
+
+const field = (page) => page.getByRole("textbox", { name: "Message" });
+const answer = (page) => page.locator(".message.assistant:not(.live)").last();
+
+// Has the agent say something.
+async function hear(page, text) {
+  await field(page).fill(`@mock text text=${JSON.stringify(text)}`);
+  await page.keyboard.press("Enter");
+  await answer(page).waitFor();
+}
+
+export default steps({
+  async wide_table({ page, args }) {
+    await page.setViewportSize(PHONE);
+    await login(page, args);
+    const rows = [
+      ["Name", "Kind", "Where it lives", "What it does", "Since", "Number"],
+      ["-", "-", "-", "-", "-", "-"],
+      ["alphabet", "first", "/usr/local/share", "It has a sentence that goes on and on and does not end", "2024", "1234567"],
+    ];
+    await hear(page, rows.map((cells) => cells.join(" | ")).join("\n"));
+    const lines = (text) => answer(page).getByText(text, { exact: true }).evaluate((cell) => {
+      const words = document.createRange();
+      words.selectNodeContents(cell);
+      return words.getClientRects().length;
+    });
+    for (const word of ["Name", "alphabet", "2024", "1234567"]) check((await lines(word)) === 1, `${word} is on one line`);
+    const tall = await lines("It has a sentence that goes on and on and does not end");
+    check(tall < 6, "a sentence is no column of words", tall);
+    const isScrolled = await answer(page).getByRole("group", { name: "Table" }).evaluate((box) => box.scrollWidth > box.clientWidth && box.getBoundingClientRect().right <= innerWidth);
+    check(isScrolled, "it is scrolled, and the page is not");
+  },
+
+  async directions({ page, args }) {
+    await login(page, args);
+    await hear(page, "مرحبا `a.b()`\n\n- واحد\n\n> اثنان\n\n```\nمرحبا = 1\n```\n\nIn English.");
+    const of = (tag) => answer(page).locator(`.md > ${tag}`).evaluateAll((all) => all.map((one) => getComputedStyle(one).direction));
+    const told = { p: await of("p"), ul: await of("ul"), blockquote: await of("blockquote"), code: await of(".code") };
+    const wanted = { p: ["rtl", "ltr"], ul: ["rtl"], blockquote: ["rtl"], code: ["ltr"] };
+    check(JSON.stringify(told) === JSON.stringify(wanted), "each has its own", told);
+    await field(page).fill("مرحبا");
+    check((await field(page).evaluate((one) => getComputedStyle(one).direction)) === "rtl", "so has what is written");
+  },
+
+  async without_a_connection({ page, args }) {
+    await page.setViewportSize(PHONE);
+    const sockets = [];
+    let isCut = false;
+    await page.routeWebSocket(/.*/, (socket) => {
+      if (isCut) return void socket.close();
+      sockets.push(socket);
+      socket.connectToServer();
+    });
+    await login(page, args);
+    await hear(page, "line\n\n".repeat(60));
+    isCut = true;
+    for (const socket of sockets) await socket.close();
+    const told = page.locator(".offline");
+    await told.waitFor();
+    const edges = (selector) => page.locator(selector).evaluate((one) => [one.getBoundingClientRect().top, one.getBoundingClientRect().bottom]);
+    const isRoom = async () => {
+      const [bar, head, composer, nav] = [await edges(".offline"), await edges(".chat-head"), await edges(".composer"), await edges("nav.nav")];
+      return bar[1] <= head[0] + 1 && head[1] < composer[0] && composer[1] <= nav[0] + 1;
+    };
+    await until("one is below the other", isRoom);
+  },
+
+  async on_a_phone({ page, args }) {
+    await page.setViewportSize(PHONE);
+    const wide = (selector) => page.locator(selector).first().evaluate((one) => one.scrollWidth - one.clientWidth);
+    await login(page, args, "#/sessions");
+    await page.locator("table.sessions").getByRole("link", { name: "Main" }).waitFor();
+    check((await wide("main")) <= 1, "the sessions", await wide("main"));
+    const menu = await page.getByRole("button", { name: "Menu of Main" }).boundingBox();
+    check(menu.x + menu.width <= PHONE.width, "what can be done with one is in sight", menu);
+    await page.evaluate(() => (location.hash = "#/cron"));
+    await page.getByRole("button", { name: "Edit" }).click();
+    await page.getByRole("dialog").waitFor();
+    for (const box of ["main", "dialog"]) check((await wide(box)) <= 1, `the ${box} of jobs`, await wide(box));
+  },
+});

@@ -1,0 +1,33 @@
+//! What can be read on our page: on a phone, in either direction, and without a connection.
+
+use serde_json::json;
+
+use super::Place;
+use crate::stage::{admin, call};
+
+#[tokio::test]
+async fn a_table_that_is_wider_than_a_phone_is_scrolled_and_keeps_its_words_whole() {
+    Place::new().await.run("looks", "wide_table", json!({})).await;
+}
+
+#[tokio::test]
+async fn each_part_of_a_text_has_the_direction_of_its_script_and_code_has_its_own() {
+    Place::new().await.run("looks", "directions", json!({})).await;
+}
+
+#[tokio::test]
+async fn nothing_is_covered_or_cut_off_while_there_is_no_connection() {
+    Place::new().await.run("looks", "without_a_connection", json!({})).await;
+}
+
+#[tokio::test]
+async fn views_and_dialogs_are_as_wide_as_a_phone_whatever_names_are_in_them() {
+    let place = Place::new().await;
+    let mut client = admin(&place.gateway).await;
+    call(&mut client, "sessions.create", json!({"key": "main"})).await;
+    let name = "longname".repeat(12);
+    let job = json!({"name": name, "schedule": {"kind": "every", "everyMs": 3_600_000},
+        "sessionTarget": "main", "payload": {"kind": "systemEvent", "text": "tick"}});
+    call(&mut client, "cron.add", job).await;
+    place.run("looks", "on_a_phone", json!({})).await;
+}
