@@ -2,15 +2,18 @@
 //!
 //! Promises: the same key again does nothing again; a command is done to its
 //! end though its sender goes away; everybody is told after the sender has his
-//! answer. The line of a command is in no transcript, only in the record of its
+//! answer, clients of its end only when the sender has taken that in, and before a
+//! stop of the gateway. The line of a command is in no transcript, only in the record of its
 //! run until that ends: cut off by a crash, it is put into the transcript like
 //! any message.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use serde_json::Value;
+use tokio::time::{Instant, sleep, sleep_until};
 use tracing::Instrument;
 
 use crate::bus::{Audience, ChatMark, Event, EventKind};
@@ -21,10 +24,16 @@ use crate::store::Claim;
 use crate::support::json;
 use crate::telemetry::traces;
 
+use super::lanes::unbroken;
 use super::request::SendRequest;
 use super::run::{ActiveRun, RunEnd};
 use super::runs::{Accepted, Runs, SendError};
 use super::terms::WhenStale;
+
+/// The end of a command comes so long after the answer to its sender, or later. The chat of
+/// `openclaw tui` notes with that answer what it waits for: an end that it reads in one piece
+/// with it comes before that note, and it waits for ever. The original takes 60 ms or more.
+const END_AFTER: Duration = Duration::from_millis(50);
 
 /// What a command comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,14 +114,22 @@ impl Runs {
             let (tasks, commands) = (runs.parts().tasks.clone(), runs.commands.clone());
             let marked = run.marked.clone();
             let work = Box::pin(async move {
+                let end_at = Instant::now() + END_AFTER;
                 runs.tell_line(&run, line);
                 let news = runs.work_out(&run, answer).await;
                 let end = runs.settle_command(&run, &news).await;
-                match news {
-                    Ok(news) => runs.tell_news(&run, news),
-                    Err(error) => runs.emitter(&run).fail(&error.to_string(), "unknown"),
+                if let Ok(news) = &news {
+                    runs.tell_stored(&run, news);
                 }
-                runs.lanes.tell_ended(&run, end);
+                sleep_until(end_at).await;
+                let telling = async {
+                    match news {
+                        Ok(news) => runs.tell_end(&run, news),
+                        Err(error) => runs.emitter(&run).fail(&error.to_string(), "unknown"),
+                    }
+                };
+                unbroken(&run, telling).await;
+                runs.lanes.end_to_tell(&run, end);
             });
             let work = traces::within(traces::current(), work).instrument(marked);
             let work = commands.track_future(work);
@@ -160,20 +177,27 @@ impl Runs {
     ) -> Taken {
         let news = self.work_out(&run, answer).await;
         let end = self.settle_command(&run, &news).await;
-        match news {
-            Ok(news) => {
-                let tell = move || {
-                    self.tell_line(&run, line);
-                    self.tell_news(&run, news);
-                    self.lanes.tell_ended(&run, end);
-                };
-                Ok((Accepted::Started, Some(AfterAnswer::new(tell))))
-            }
+        let news = match news {
+            Ok(news) => news,
             Err(error) => {
-                self.lanes.tell_ended(&run, end);
-                Err(error)
+                self.lanes.end_to_tell(&run, end);
+                return Err(error);
             }
-        }
+        };
+        // From here on a stop and a restart wait for what is told.
+        let under_way = self.commands.token();
+        let tell = move || {
+            self.tell_line(&run, line);
+            self.tell_stored(&run, &news);
+            let tasks = self.parts().tasks.clone();
+            tasks.spawn("command", async move {
+                sleep(END_AFTER).await;
+                unbroken(&run, async { self.tell_end(&run, news) }).await;
+                self.lanes.end_to_tell(&run, end);
+                drop(under_way);
+            });
+        };
+        Ok((Accepted::Started, Some(AfterAnswer::new(tell))))
     }
 
     /// Claims the key of a command and goes on with it, though its sender goes
@@ -261,8 +285,9 @@ impl Runs {
         })
     }
 
-    /// Writes down how a command ended. Its line need not be kept any longer.
-    async fn settle_command(&self, run: &ActiveRun, news: &Result<News, SendError>) -> RunEnd {
+    /// Writes down how a command ended. Its line need not be kept any longer. Who waits for
+    /// its end hears of that once it is told.
+    async fn settle_command(&self, run: &Arc<ActiveRun>, news: &Result<News, SendError>) -> RunEnd {
         let end = match news {
             Ok(_) => RunEnd::Answered,
             Err(error) => RunEnd::Failed(error.to_string()),
@@ -271,8 +296,9 @@ impl Runs {
         if let Ok(news) = news {
             run.note(|progress| progress.text = news.text().into());
         }
+        // Before the records tell that it is over.
+        self.lanes.begin_to_tell(run, &end);
         self.parts().record_end(run, &end).await;
-        self.lanes.keep_report(run, &end);
         end
     }
 
@@ -285,13 +311,21 @@ impl Runs {
         self.parts().events.command(&run.key, &entry, &message, seq);
     }
 
-    fn tell_news(&self, run: &ActiveRun, news: News) {
+    /// Tells of a note that is in the transcript now those inside of the gateway who follow
+    /// the session, and clients that watch it: later, others may have come behind the note,
+    /// and the row that is told with it would be an old one.
+    fn tell_stored(&self, run: &ActiveRun, news: &News) {
+        if let News::Note(stored) = news {
+            self.parts().feed_note(&run.key, &run.id, stored);
+            self.parts().announce(&run.key, stored);
+        }
+    }
+
+    /// Tells clients that a command has ended, and how.
+    fn tell_end(&self, run: &ActiveRun, news: News) {
         let parts = self.parts();
         match news {
-            News::Note(stored) => {
-                parts.publish_note(&run.key, &run.id, 1, &stored);
-                parts.announce(&run.key, &stored);
-            }
+            News::Note(stored) => parts.show_note(&run.key, &run.id, 1, &stored),
             News::Aside(payload) => {
                 let event = Event::new(EventKind::ChatSideResult, &payload).about(run.key.clone());
                 parts.bus.deliver(event, &Audience::Everyone);

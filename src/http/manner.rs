@@ -138,7 +138,7 @@ fn status_of(error: &ErrorShape) -> StatusCode {
         (_, ErrorKind::RateLimited) => StatusCode::TOO_MANY_REQUESTS,
         (ErrorCode::AgentTimeout, _) | (_, ErrorKind::Timeout) => StatusCode::GATEWAY_TIMEOUT,
         (ErrorCode::Unavailable | ErrorCode::NotLinked, _) => StatusCode::SERVICE_UNAVAILABLE,
-        (_, ErrorKind::InvalidParams) => StatusCode::BAD_REQUEST,
+        (_, ErrorKind::InvalidParams | ErrorKind::Taken) => StatusCode::BAD_REQUEST,
         (_, ErrorKind::InternalError) => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

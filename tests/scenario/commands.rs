@@ -4,10 +4,11 @@ use std::fs;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::stage::{
     Api, RUN_LIMIT, admin, ask, call, config, connect, deltas, end_of, ends_of, events, lines, row,
-    scripted, scripted_queueing, send, spent_by, start, text_of, told,
+    scripted, scripted_queueing, send, settles, spent_by, start, text_of, told,
 };
 use crate::support::client::standard_connect;
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
@@ -36,7 +37,10 @@ async fn a_command_is_told_after_its_acknowledgement_and_its_line_is_in_no_trans
     call(&mut client, "sessions.messages.subscribe", json!({"key": "main"})).await;
     ask(&mut client, "main", "hello", "run-1").await;
     let seen = client.received_count();
+    let sent = Instant::now();
     ask(&mut client, "main", "/whoami", "run-2").await;
+    // Who sends it has time to note what it waits for.
+    assert!(sent.elapsed() >= Duration::from_millis(40), "{:?}", sent.elapsed());
     let is_note = |frame: &Value| {
         frame["event"] == "session.message"
             && frame["payload"]["message"]["model"] == "gateway-injected"
@@ -49,7 +53,7 @@ async fn a_command_is_told_after_its_acknowledgement_and_its_line_is_in_no_trans
         .map(|frame| frame["event"].as_str().unwrap_or("answer"))
         .filter(|kind| !["health", "tick", "presence"].contains(kind))
         .collect();
-    assert_eq!(kinds, ["answer", "session.message", "chat", "session.message"]);
+    assert_eq!(kinds, ["answer", "session.message", "session.message", "chat"]);
     let line = frames.iter().find(|frame| frame["event"] == "session.message").unwrap();
     let message = &line["payload"]["message"];
     assert_eq!((&message["role"], &message["content"]), (&json!("user"), &json!("/whoami")));
@@ -58,6 +62,43 @@ async fn a_command_is_told_after_its_acknowledgement_and_its_line_is_in_no_trans
     assert_eq!(told.len(), 3, "{told:?}");
     assert_eq!(told[2].0, "assistant");
     assert_eq!(mock.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn who_waits_for_a_command_hears_of_its_end_when_that_was_told() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hello", "run-1").await;
+    start(&mut client, "main", "/whoami", "run-2").await;
+    let again = send(&mut client, "main", "/whoami", "run-2").await;
+    assert_eq!(again["runId"], "run-2");
+    let waited = call(&mut client, "agent.wait", json!({"runId": "run-2"})).await;
+    assert_eq!(waited["status"], "ok", "{waited}");
+    // By now, not after a while.
+    assert_eq!(ends_of(&client, "run-2").len(), 1, "{:?}", client.frames());
+    let late = call(&mut client, "agent.wait", json!({"runId": "run-2", "timeoutMs": 0})).await;
+    assert_eq!(late, waited);
+}
+
+#[tokio::test]
+async fn what_is_told_of_a_command_undoes_nothing_that_came_after_it() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    call(&mut client, "sessions.subscribe", json!({})).await;
+    ask(&mut client, "main", "hello", "run-1").await;
+    settles(&mut client, MAIN, "done").await;
+    start(&mut client, "main", "/whoami", "run-2").await;
+    call(&mut client, "sessions.patch", json!({"key": "main", "label": "new"})).await;
+    let is_patched = |frame: &Value| frame["payload"]["reason"] == "patch";
+    client.wait_for(RUN_LIMIT, is_patched).await.expect("the patch is told");
+    end_of(&client, "run-2").await;
+    // What is told right after the end is there by then.
+    call(&mut client, "status", json!({})).await;
+    let frames = client.frames();
+    let told = frames.iter().skip_while(|frame| !is_patched(frame));
+    let told = told.filter(|frame| frame["event"] == "sessions.changed");
+    let labels: Vec<_> = told.map(|frame| &frame["payload"]["label"]).collect();
+    assert!(labels.iter().all(|label| **label == "new"), "{frames:?}");
 }
 
 #[tokio::test]
@@ -217,6 +258,7 @@ async fn the_same_command_again_does_nothing_and_what_comes_behind_finds_it_done
             "params": params});
         client.send(&request).await;
     }
+    end_of(&client, "new").await;
     end_of(&client, "next").await;
     let both =
         [("assistant", "✅ New session started."), ("user", "next"), ("assistant", "Echo: next")];

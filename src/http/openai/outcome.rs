@@ -12,6 +12,10 @@ use axum::response::{IntoResponse, Response};
 /// What clients of OpenAI look at before they ask again, which they do by themselves.
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
+/// What an agent says here that has nothing to say, in the words of the original: clients of
+/// OpenAI take an answer without a word for a failure.
+const NOTHING: &str = "No response from OpenClaw.";
+
 /// An answer.
 #[derive(Debug, Clone)]
 pub struct Answered {
@@ -32,7 +36,7 @@ pub struct Failed {
     pub status: StatusCode,
     /// In words.
     pub message: &'static str,
-    /// What was said before somebody stopped it.
+    /// What was said before it failed, or somebody stopped it.
     pub said: String,
 }
 
@@ -74,16 +78,18 @@ pub fn last_answer(answer: Response) -> Response {
 /// When it has no answer.
 pub fn of(report: &RunReport) -> Result<Answered, Failed> {
     let progress = &report.progress;
+    let said = progress.text.to_string();
     match &report.end {
         // What the provider said is in the log: it may be about the gateway's keys.
-        RunEnd::Failed(_) => Err(Failed::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error")),
-        RunEnd::Aborted(reason) => {
-            Err(Failed { said: progress.text.to_string(), ..stopped(*reason) })
+        RunEnd::Failed(_) => {
+            Err(Failed { said, ..Failed::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error") })
         }
+        RunEnd::Aborted(reason) => Err(Failed { said, ..stopped(*reason) }),
         RunEnd::Answered => {
             let answer = progress.answer.as_ref();
+            let has_nothing = said.is_empty() && progress.handed.is_empty();
             Ok(Answered {
-                text: progress.text.to_string(),
+                text: if has_nothing { NOTHING.to_owned() } else { said },
                 calls: progress.handed.clone(),
                 used: answer.map(|answer| answer.used.clone()).unwrap_or_default(),
                 is_cut: answer.is_some_and(|answer| answer.stop_reason == "length"),

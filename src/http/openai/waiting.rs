@@ -190,11 +190,13 @@ impl Waiting {
             Ok(report) => of(&report),
             Err(error) => Err(unreadable(&error)),
         };
-        if let Ok(answered) = &end {
-            let rest = answered.text.strip_prefix(&self.said).unwrap_or_default();
-            let rest = Some(rest.to_owned()).filter(|rest| !rest.is_empty());
-            self.left.extend(rest.map(Step::Says));
-        }
+        let whole = match &end {
+            Ok(answered) => &answered.text,
+            Err(failed) => &failed.said,
+        };
+        let rest = whole.strip_prefix(&self.said).unwrap_or_default();
+        let rest = Some(rest.to_owned()).filter(|rest| !rest.is_empty());
+        self.left.extend(rest.map(Step::Says));
         self.left.push_back(Step::Over(end));
     }
 

@@ -338,6 +338,30 @@ async fn a_failure_is_never_an_empty_answer() {
 }
 
 #[tokio::test]
+async fn an_agent_that_has_nothing_to_say_says_so() {
+    let nothing = json!("No response from OpenClaw.");
+    let (gateway, _mock) = offering().await;
+    let mut body = says("@mock silent");
+    let (status, whole) = answer(post(&gateway, PATH, &body)).await;
+    assert_eq!((status, &whole["choices"][0]["message"]["content"]), (200, &nothing), "{whole}");
+    body["stream"] = json!(true);
+    let (all, is_done) = pieces(post(&gateway, PATH, &body)).await;
+    let deltas = all.iter().map(|piece| &piece["choices"][0]["delta"]["content"]);
+    let said: Vec<_> = deltas.filter(|content| !content.is_null()).collect();
+    assert_eq!((is_done, said), (true, vec![&nothing]), "{all:?}");
+
+    let mut body = json!({"model": "openclaw", "input": "@mock silent"});
+    let (status, whole) = answer(post(&gateway, "/v1/responses", &body)).await;
+    assert_eq!((status, &whole["output"][0]["content"][0]["text"]), (200, &nothing), "{whole}");
+    body["stream"] = json!(true);
+    let (all, _) = pieces(post(&gateway, "/v1/responses", &body)).await;
+    let delta = all.iter().find(|piece| piece["type"] == "response.output_text.delta");
+    let whole = &all.last().unwrap()["response"];
+    assert_eq!(delta.map(|piece| &piece["delta"]), Some(&nothing), "{all:?}");
+    assert_eq!(whole["output"][0]["content"][0]["text"], nothing, "{whole}");
+}
+
+#[tokio::test]
 async fn clients_are_told_not_to_ask_again_by_themselves_for_a_run_that_failed() {
     let (gateway, _mock) = offering().await;
     let (hasty, _its_mock) =

@@ -33,6 +33,12 @@ async fn the_python_client_of_openai_talks_to_the_agents() {
 }
 
 #[tokio::test]
+async fn the_agents_sdk_of_openai_talks_to_the_agents() {
+    let interpreter = tokio::task::spawn_blocking(python::interpreter).await.unwrap();
+    run(interpreter, python::script("openai_agents.py")).await;
+}
+
+#[tokio::test]
 async fn the_node_client_of_openai_talks_to_the_agents() {
     node_client("openai-client.mjs").await;
 }

@@ -58,7 +58,7 @@ async fn a_clients_function_is_called_and_answered() {
     );
     let whole = &all.last().unwrap()["response"];
     let made = &whole["output"][1];
-    assert_eq!((&whole["status"], &made["name"]), (&json!("incomplete"), &json!("add")));
+    assert_eq!((&whole["status"], &made["name"]), (&json!("completed"), &json!("add")));
 
     let result = json!({"model": "openclaw", "previous_response_id": whole["id"], "input": [
         {"type": "function_call_output", "call_id": made["call_id"],
@@ -75,6 +75,7 @@ async fn a_tools_result_and_what_the_user_says_to_it_are_heard_together() {
     let asked = json!({"model": "openclaw", "tools": tools,
         "input": "@mock tool name=add args={\"a\":1} then=\"never\""});
     let (_, first) = answer(post(&gateway, PATH, &asked)).await;
+    assert_eq!(first["status"], "completed", "{first}");
     let output = first["output"].as_array().unwrap();
     let call = output.iter().find(|item| item["type"] == "function_call").unwrap();
     let next = json!({"model": "openclaw", "previous_response_id": first["id"], "input": [
@@ -192,6 +193,38 @@ async fn a_response_that_fails_says_so() {
     asked["stream"] = json!(true);
     let (all, is_done) = pieces(post(&gateway, PATH, &asked)).await;
     assert!(is_done && all.last().unwrap()["type"] == "response.failed", "{all:?}");
+}
+
+#[tokio::test]
+async fn a_response_whose_model_fails_in_the_middle_ends_what_it_has_begun() {
+    let (gateway, _mock) = offering().await;
+    let mut asked = json!({"model": "openclaw", "input": "@mock err status=400 after=3"});
+    let (status, told) = answer(post(&gateway, PATH, &asked)).await;
+    assert_eq!((status, &told["status"]), (500, &json!("failed")), "{told}");
+    let said = &told["output"][0];
+    assert_eq!(said["status"], "incomplete", "{told}");
+    assert!(said["content"][0]["text"].as_str().unwrap().starts_with("w1"), "{told}");
+
+    asked["stream"] = json!(true);
+    let (all, is_done) = pieces(post(&gateway, PATH, &asked)).await;
+    let deltas = all.iter().filter(|piece| piece["type"] == "response.output_text.delta");
+    let text: String = deltas.map(|piece| piece["delta"].as_str().unwrap()).collect();
+    assert!(is_done && text.starts_with("w1"), "{all:?}");
+    let [.., text_done, part_done, item_done, failed] = &all[..] else { panic!("{all:?}") };
+    assert_eq!(
+        [text_done, part_done, item_done, failed].map(|piece| &piece["type"]),
+        [
+            "response.output_text.done",
+            "response.content_part.done",
+            "response.output_item.done",
+            "response.failed",
+        ]
+    );
+    let text = json!(text);
+    assert_eq!((&text_done["text"], &part_done["part"]["text"]), (&text, &text));
+    let item = &item_done["item"];
+    assert_eq!((&item["status"], &item["content"][0]["text"]), (&json!("incomplete"), &text));
+    assert_eq!(failed["response"]["output"], json!([item]));
 }
 
 #[tokio::test]

@@ -18,13 +18,15 @@ pub struct Made {
     ids: Arc<dyn Ids>,
     /// The id of its message.
     message_id: String,
+    /// What was told of its message, piece by piece.
+    told: String,
 }
 
 impl Made {
     /// One that has begun.
     pub fn new(id: String, model: String, created_at: u64, ids: Arc<dyn Ids>) -> Self {
         let message_id = format!("msg_{}", ids.uuid());
-        Self { id, model, created_at, ids, message_id }
+        Self { id, model, created_at, ids, message_id, told: String::new() }
     }
 
     /// The whole of it.
@@ -36,7 +38,7 @@ impl Made {
     /// One that came to nothing, but perhaps to a beginning.
     pub fn failed(&self, failed: &Failed) -> Value {
         let said = Some(&failed.said).filter(|said| !said.is_empty());
-        let said = said.map(|said| self.message(said, "commentary", "incomplete"));
+        let said = said.map(|said| self.unfinished(said));
         let mut made = self.frame("failed", said.as_slice(), &Usage::default());
         let code = openai_word(failed.status);
         made["error"] = json!({"code": code, "message": failed.message});
@@ -44,13 +46,13 @@ impl Made {
     }
 
     fn ended(&self, answered: &Answered, calls: Vec<Value>) -> Value {
-        let is_over = answered.calls.is_empty() && !answered.is_cut;
         let mut output = Vec::new();
         if calls.is_empty() || !answered.text.is_empty() {
             output.push(self.answer(answered));
         }
         output.extend(calls);
-        let status = if is_over { "completed" } else { "incomplete" };
+        // Calls end it, too: clients of OpenAI take one that is not completed for cut.
+        let status = if answered.is_cut { "incomplete" } else { "completed" };
         let mut made = self.frame(status, &output, &answered.used);
         if answered.is_cut {
             made["incomplete_details"] = json!({"reason": "max_output_tokens"});
@@ -71,6 +73,11 @@ impl Made {
         self.message(&answered.text, phase, "completed")
     }
 
+    /// The message of a response that came to nothing.
+    fn unfinished(&self, said: &str) -> Value {
+        self.message(said, "commentary", "incomplete")
+    }
+
     fn message(&self, text: &str, phase: &str, status: &str) -> Value {
         json!({"type": "message", "id": self.message_id, "role": "assistant",
             "content": [text_part(text)],
@@ -89,6 +96,15 @@ impl Made {
             "content_index": 0});
         data[member] = value.clone();
         event(name, &data)
+    }
+
+    /// The last events about the message.
+    fn of_end(&self, text: &str, message: &Value) -> Vec<String> {
+        vec![
+            self.of_text("response.output_text.done", "text", &json!(text)),
+            self.of_text("response.content_part.done", "part", &text_part(text)),
+            Self::of_item("response.output_item.done", 0, message),
+        ]
     }
 
     fn of_item(name: &str, index: usize, item: &Value) -> String {
@@ -139,6 +155,7 @@ impl Pieces for Made {
     }
 
     fn says(&mut self, text: &str) -> Vec<String> {
+        self.told.push_str(text);
         vec![self.of_text("response.output_text.delta", "delta", &json!(text))]
     }
 
@@ -146,17 +163,15 @@ impl Pieces for Made {
         let answered = match end {
             Ok(answered) => answered,
             Err(failed) => {
-                let made = self.failed(&failed);
-                return vec![Self::of_response("response.failed", &made), DONE.to_owned()];
+                let said = std::mem::take(&mut self.told);
+                let mut lines = self.of_end(&said, &self.unfinished(&said));
+                let made = self.failed(&Failed { said, ..failed });
+                lines.extend([Self::of_response("response.failed", &made), DONE.to_owned()]);
+                return lines;
             }
         };
-        let part = text_part(&answered.text);
         let message = self.answer(&answered);
-        let mut lines = vec![
-            self.of_text("response.output_text.done", "text", &json!(answered.text)),
-            self.of_text("response.content_part.done", "part", &part),
-            Self::of_item("response.output_item.done", 0, &message),
-        ];
+        let mut lines = self.of_end(&answered.text, &message);
         let calls: Vec<_> = answered.calls.iter().map(|call| self.call(call)).collect();
         for (index, call) in calls.iter().enumerate() {
             // The message is the first item: it has been told of.
