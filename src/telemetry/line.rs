@@ -24,7 +24,7 @@ use crate::support::{Clock, SystemClock, json};
 
 /// Longest text of a line, in bytes: more is a whole page of an answer that
 /// somebody quotes.
-const TEXT_MAX: usize = 8 * 1024;
+pub(super) const TEXT_MAX: usize = 8 * 1024;
 /// Longest line. JSON writes some characters with six, the text is in it twice,
 /// and the rest is short.
 pub const LINE_MAX: usize = 2 * 6 * TEXT_MAX + 4096;
@@ -185,7 +185,7 @@ fn level_of(level: Level) -> (u8, &'static str) {
 }
 
 /// A text of at most [`TEXT_MAX`] bytes.
-fn bounded(text: &str) -> String {
+pub(super) fn bounded(text: &str) -> String {
     if text.len() <= TEXT_MAX {
         return text.to_owned();
     }

@@ -10,8 +10,10 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
+use serde_json::Value;
 use tracing_subscriber::fmt::MakeWriter;
 
+use super::line::{TEXT_MAX, bounded};
 use crate::support::Secret;
 
 /// Shorter values occur in ordinary words.
@@ -149,11 +151,37 @@ fn masked(line: &str, has_colour: bool) -> Cow<'_, str> {
     Cow::Owned(text + end)
 }
 
+/// A line with texts that are no longer than those of the log file.
+fn cut(line: Cow<'_, str>, is_json: bool) -> Cow<'_, str> {
+    if line.len() <= TEXT_MAX {
+        return line;
+    }
+    let mut object = is_json.then(|| serde_json::from_str(&line).ok()).flatten();
+    let cut = if let Some(object) = &mut object {
+        cut_in(object);
+        object.to_string()
+    } else {
+        bounded(line.trim_end_matches('\n'))
+    };
+    Cow::Owned(cut + "\n")
+}
+
+fn cut_in(data: &mut Value) {
+    match data {
+        Value::String(text) => *text = bounded(text),
+        Value::Array(items) => items.iter_mut().for_each(cut_in),
+        Value::Object(members) => members.values_mut().for_each(cut_in),
+        _ => {}
+    }
+}
+
 /// Standard error, without what is hidden.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MaskedStderr {
     /// Whether lines have the codes of colours in them.
     pub has_colour: bool,
+    /// Whether they are objects of JSON.
+    pub is_json: bool,
 }
 
 impl<'a> MakeWriter<'a> for MaskedStderr {
@@ -168,7 +196,8 @@ impl Write for MaskedStderr {
     /// Each call is one whole event: the subscriber writes them so.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let line = String::from_utf8_lossy(bytes);
-        io::stderr().lock().write_all(masked(&line, self.has_colour).as_bytes())?;
+        let line = cut(masked(&line, self.has_colour), self.is_json);
+        io::stderr().lock().write_all(line.as_bytes())?;
         Ok(bytes.len())
     }
 
@@ -228,6 +257,18 @@ mod tests {
         let words = "a canary in a birdcage, /usr/lib/canary-1234567890, productioncanary";
         assert_eq!(result_without_secrets(words), words);
         assert_eq!(without_secrets("birdcage"), "***");
+    }
+
+    #[test]
+    fn an_event_is_a_short_line_however_much_it_quotes() {
+        let long = "x".repeat(3_000_000);
+        let shown = cut(format!("INFO {long}\n").into(), false);
+        assert!(shown.len() < TEXT_MAX + 100 && shown.ends_with(" bytes in all)\n"), "{shown}");
+        let shown = cut(format!("{{\"fields\":{{\"a\":\"{long}\",\"b\":1}}}}\n").into(), true);
+        assert!(shown.len() < TEXT_MAX + 100, "{shown}");
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!(shown["fields"]["b"], 1);
+        assert_eq!(cut("INFO short\n".into(), false), "INFO short\n");
     }
 
     #[test]

@@ -62,6 +62,11 @@ pub enum TelemetryError {
     Taken(Box<dyn std::error::Error + Send + Sync>),
 }
 
+/// The part of the library of MCP that logs the ids of sessions, as errors too.
+const NO_SESSIONS: &str = "rmcp::transport::streamable_http_client=off";
+/// The library of MCP, which logs what servers send.
+const QUIET: &str = "rmcp=warn";
+
 /// What changes a filter of the running log.
 type SetFilter = Box<dyn Fn(Targets) + Send + Sync>;
 
@@ -85,7 +90,7 @@ pub fn init(options: &LogOptions) -> Result<(), TelemetryError> {
     let (console, set_console) = reload::Layer::new(console);
     let (wanted, set_file) = reload::Layer::new(wanted);
     let lines = tracing_subscriber::fmt::layer()
-        .with_writer(MaskedStderr { has_colour: options.colour })
+        .with_writer(MaskedStderr { has_colour: options.colour, is_json: options.json })
         .with_ansi(options.colour);
     let lines = if options.json { lines.json().boxed() } else { lines.boxed() };
     let layers = tracing_subscriber::registry()
@@ -130,12 +135,14 @@ fn parsed(filter: &str) -> Result<Targets, TelemetryError> {
 }
 
 /// The filter for a level as OpenClaw names it. Details are wanted of the
-/// gateway, not of the libraries under it.
+/// gateway, not of the libraries under it; least of all what MCP servers say, and
+/// the ids of their sessions, which are as good as keys.
 pub fn filter_for_level(level: &str) -> String {
     match level {
         "silent" => "off".to_owned(),
-        "fatal" => "error".to_owned(),
-        "debug" | "trace" => format!("info,clawgate={level}"),
+        "fatal" | "error" => format!("error,{NO_SESSIONS}"),
+        "debug" | "trace" => format!("info,clawgate={level},{QUIET},{NO_SESSIONS}"),
+        "info" | "warn" => format!("{level},{QUIET},{NO_SESSIONS}"),
         other => other.to_owned(),
     }
 }
@@ -169,6 +176,16 @@ mod tests {
             assert!(wants(filter, "clawgate::http", tracing::Level::DEBUG), "{filter}");
             assert!(wants(filter, "h2", tracing::Level::INFO), "{filter}");
             assert!(!wants(filter, "h2", tracing::Level::DEBUG), "{filter}");
+        }
+        for level in ["fatal", "error", "warn", "info", "debug", "trace"] {
+            let filter = filter_for_level(level);
+            assert!(wants(&filter, "rmcp::service", tracing::Level::ERROR), "{filter}");
+            let is_warned = !["fatal", "error"].contains(&level);
+            let warns = wants(&filter, "rmcp::service", tracing::Level::WARN);
+            assert_eq!(warns, is_warned, "{filter}");
+            assert!(!wants(&filter, "rmcp::service", tracing::Level::INFO), "{filter}");
+            let session = "rmcp::transport::streamable_http_client";
+            assert!(!wants(&filter, session, tracing::Level::ERROR), "{filter}");
         }
         assert!(!wants("warn,h2=off", "h2::frame", tracing::Level::ERROR));
         assert!(wants("clawgate::http", "clawgate::http::page", tracing::Level::TRACE));

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use crate::stage::{
     Api, admin, ask, call, config, end_of, history, settles, start, text_of, until,
 };
+use crate::support::gateway::free_port;
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient, node};
 
 /// The third-party server that does all there is.
@@ -51,6 +52,11 @@ fn is_alive(id: i32) -> bool {
     Pid::from_raw(id).is_some_and(|id| test_kill_process(id).is_ok())
 }
 
+/// Waits until the gateway has logged this.
+async fn logged(gateway: &Gateway, text: &str) {
+    until(text, async || gateway.stderr().contains(text).then_some(())).await;
+}
+
 /// A server in Python; `$0` is its folder.
 const SCRIPT: &str = r#"
 import json, os, sys, subprocess, time
@@ -74,7 +80,16 @@ for line in sys.stdin:
             "capabilities": {"tools": {"listChanged": True}},
             "serverInfo": {"name": "script", "version": "1"}}})
     elif method == "tools/list":
-        say({"jsonrpc": "2.0", "id": id, "result": {"tools": tools}})
+        cursor = (message.get("params") or {}).get("cursor")
+        if cursor in ("broken", "short"):
+            say({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": "no such page"}})
+            continue
+        result = {"tools": tools}
+        if os.path.exists(os.path.join(here, "cursor")) and cursor != "empty":
+            with open(os.path.join(here, "cursor")) as f: next = result["nextCursor"] = f.read()
+            if next == "short": result["tools"] = tools[:1]
+            if next == "empty": result["tools"] = []
+        say({"jsonrpc": "2.0", "id": id, "result": result})
     elif method == "notifications/cancelled":
         with open(os.path.join(here, "cancelled"), "w") as f: f.write("yes")
     elif method == "tools/call":
@@ -82,6 +97,10 @@ for line in sys.stdin:
         if name == "die" and message["params"].get("arguments", {}).get("quietly"):
             os.close(1)
             continue
+        if name == "die" and message["params"].get("arguments", {}).get("deaf"):
+            os.close(0)
+            say({"jsonrpc": "2.0", "id": id, "result": {"content": []}})
+            time.sleep(600)
         if name == "die": os._exit(3)
         if name == "hang":
             with open(os.path.join(here, "hangs"), "w") as f: f.write("yes")
@@ -90,7 +109,19 @@ for line in sys.stdin:
             tools.append({"name": "new", "inputSchema": schema})
             say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
         text = json.dumps(dict(os.environ)) if name == "env" else "done"
-        say({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": text}]}})
+        how = message["params"].get("arguments", {}).get("how")
+        if how == "latin-1":
+            sys.stdout.buffer.write(b'{"jsonrpc":"2.0","id":%d,"result":{"content":['
+                b'{"type":"text","text":"caf\xe9"}]}}\n' % id)
+            sys.stdout.flush()
+            continue
+        if how == "long": text = "x" * (17 << 20)
+        if how == "chatty":
+            data = {"level": "info", "data": "log-canary-of-a-server"}
+            say({"jsonrpc": "2.0", "method": "notifications/message", "params": data})
+        content = [{"type": "text", "text": text}]
+        if how == "new kind": content.append({"type": "hologram", "data": "AA"})
+        say({"jsonrpc": "2.0", "id": id, "result": {"content": content}})
 "#;
 
 /// A folder with the script, and how to configure it.
@@ -164,11 +195,15 @@ impl Listening {
             .spawn()
             .unwrap();
         let server = Self(child, port);
+        server.is_there().await;
+        server
+    }
+
+    async fn is_there(&self) {
         until("the server listening", async || {
-            tokio::net::TcpStream::connect(("127.0.0.1", port)).await.ok()
+            tokio::net::TcpStream::connect(("127.0.0.1", self.1)).await.ok()
         })
         .await;
-        server
     }
 }
 
@@ -208,7 +243,9 @@ async fn a_server_is_started_when_it_is_needed_and_ends_with_the_gateway() {
 
 #[tokio::test]
 async fn a_program_gets_its_own_variables_and_none_of_our_secrets() {
-    let (_dir, server) = script();
+    let (_dir, mut server) = script();
+    // A call may not set it, the owner may.
+    server["env"]["JDK_JAVA_OPTIONS"] = json!("-Xmx64m");
     let mock = MockProvider::start().await;
     let mut config = config(mock.address(), Api::OpenAi);
     config["mcp"]["servers"] = json!({ "own": server });
@@ -220,6 +257,7 @@ async fn a_program_gets_its_own_variables_and_none_of_our_secrets() {
     let answer = invoke(&mut client, "own__env", json!({})).await;
     let env: Value = serde_json::from_str(&text_of(&answer["output"])).unwrap();
     assert_eq!(env["OWN_KEY"], "own-key-1");
+    assert_eq!(env["JDK_JAVA_OPTIONS"], "-Xmx64m");
     assert!(env["PATH"].is_string() && env["HOME"].is_string());
     let env = env.to_string();
     assert!(!env.contains("ref-secret-0001") && !env.contains("our-key-1"), "{env}");
@@ -238,7 +276,7 @@ async fn a_server_that_breaks_is_started_again_and_its_call_is_an_error() {
     let results = messages.iter().filter(|message| message["role"] == "toolResult");
     let results: Vec<_> = results.map(text_of).collect();
     assert!(results[0].contains("\"status\": \"error\""), "{results:?}");
-    assert!(!results[1].contains("not found"), "it is offered while it is away: {results:?}");
+    assert!(results[1].contains("OWN_KEY"), "the next call waits for it: {results:?}");
     until("it to be back", async || (starts(dir.path()) == 2).then_some(())).await;
     let answer = invoke(&mut client, "own__env", json!({})).await;
     assert_eq!(answer["ok"], true, "{answer}");
@@ -258,6 +296,18 @@ async fn a_server_that_says_nothing_more_is_started_again() {
     let answer = invoke(&mut client, "own__env", json!({})).await;
     assert_eq!(answer["ok"], true, "{answer}");
     until("the first to be gone", async || (!is_alive(first)).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_call_that_a_program_reads_no_more_is_made_again() {
+    let (dir, server) = script();
+    let (gateway, _mock) = gateway(json!({ "own": server })).await;
+    let mut client = admin(&gateway).await;
+    let answer = invoke(&mut client, "own__die", json!({"deaf": true})).await;
+    assert_eq!(answer["ok"], true, "{answer}");
+    let answer = invoke(&mut client, "own__env", json!({})).await;
+    assert_eq!(answer["ok"], true, "{answer}");
+    assert_eq!(starts(dir.path()), 2);
 }
 
 #[tokio::test]
@@ -360,6 +410,227 @@ async fn lists_take_tools_of_servers_away() {
         ask(&mut client, "main", "hi", "run-1").await;
         assert_eq!(tools(&mut client).await, expected, "{tools_config}");
     }
+}
+
+#[tokio::test]
+async fn a_server_that_is_slow_to_start_is_waited_for_once_and_not_by_each_answer() {
+    let (dir, mut silent) = script();
+    fs::write(dir.path().join("silent"), "").unwrap();
+    // Sooner than three answers have waited for it, each by itself.
+    silent["connectionTimeoutMs"] = json!(25_000);
+    let (gateway, _mock) = gateway(json!({ "silent": silent })).await;
+    let mut client = admin(&gateway).await;
+    let text = "@mock tool name=session_status name2=session_status then=fine";
+    let end = ask(&mut client, "main", text, "run-1").await;
+    assert_eq!(text_of(&end["message"]), "fine");
+    let [status] = &servers(&mut client).await[..] else { panic!() };
+    assert_eq!((&status["state"], &status["starts"]), (&json!("starting"), &json!(1)), "{status}");
+}
+
+#[tokio::test]
+async fn a_list_that_goes_on_for_ever_or_breaks_off_is_what_came_of_it() {
+    for cursor in ["again", "broken", "empty"] {
+        let (dir, server) = script();
+        fs::write(dir.path().join("cursor"), cursor).unwrap();
+        let (gateway, _mock) = gateway(json!({ "own": server })).await;
+        let mut client = admin(&gateway).await;
+        ask(&mut client, "main", "hi", "run-1").await;
+        let names = tools(&mut client).await;
+        assert_eq!(names, ["own__die", "own__env", "own__grow", "own__hang"], "{cursor}");
+        let [status] = &servers(&mut client).await[..] else { panic!() };
+        assert_eq!(status["refused"], json!(["own__Grow"]), "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_new_list_that_breaks_off_takes_no_tool_away() {
+    let (dir, server) = script();
+    let (gateway, _mock) = gateway(json!({ "own": server })).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hi", "run-1").await;
+    fs::write(dir.path().join("cursor"), "short").unwrap();
+    invoke(&mut client, "own__grow", json!({})).await;
+    logged(&gateway, "it does not tell its new tools").await;
+    let names = tools(&mut client).await;
+    assert_eq!(names, ["own__die", "own__env", "own__grow", "own__hang"]);
+}
+
+#[tokio::test]
+async fn of_an_answer_that_is_odd_or_too_long_there_is_what_can_be_told() {
+    let (dir, server) = script();
+    let (gateway, _mock) = gateway(json!({ "own": server })).await;
+    let mut client = admin(&gateway).await;
+    for (how, is_good, told) in [
+        ("new kind", true, "[content of an unknown kind]"),
+        ("latin-1", true, "caf\u{fffd}"),
+        ("long", false, "The answer of own has more than 16 MiB."),
+    ] {
+        let answer = invoke(&mut client, "own__env", json!({ "how": how })).await;
+        assert_eq!(answer["ok"], is_good, "{how}: {answer}");
+        assert!(answer.to_string().contains(told), "{how}: {answer}");
+    }
+    assert_eq!(starts(dir.path()), 1);
+}
+
+#[tokio::test]
+async fn what_servers_tell_on_the_way_is_not_logged() {
+    let (_dir, server) = script();
+    let (gateway, _mock) = gateway(json!({ "own": server })).await;
+    let mut client = admin(&gateway).await;
+    let answer = invoke(&mut client, "own__env", json!({"how": "chatty"})).await;
+    assert_eq!(answer["ok"], true, "{answer}");
+    // What is logged comes in its order.
+    invoke(&mut client, "own__die", json!({})).await;
+    logged(&gateway, "an MCP server is gone").await;
+    assert!(!gateway.stderr().contains("log-canary-of-a-server"));
+}
+
+/// A server in Python that listens: its sessions end with it, or when it is to forget them,
+/// and its tools are other ones with another name. It can stop to listen for a while. In its
+/// folder it looks for what it waits for.
+const LISTENING: &str = r#"
+import http.server, json, os, sys, threading, time, uuid
+port, name, here, session = int(sys.argv[1]), sys.argv[2], sys.argv[3], str(uuid.uuid4())
+def place(name): return os.path.join(here, name)
+def wait_for(name):
+    while not os.path.exists(place(name)): time.sleep(0.01)
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def log_message(self, *_): pass
+    def answer(self, status, result=None, id=None, headers={}):
+        body = b""
+        if result is not None:
+            body = json.dumps({"jsonrpc": "2.0", "id": id, "result": result}).encode()
+        self.send_response(status)
+        for key, value in headers.items(): self.send_header(key, value)
+        if body: self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        # Each call comes over a connection of its own.
+        self.send_header("connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+    def do_GET(self): self.answer(405)
+    def do_DELETE(self): self.answer(200)
+    def do_POST(self):
+        global session
+        message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        method, id = message.get("method"), message.get("id")
+        if method == "initialize":
+            self.answer(200, {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                "serverInfo": {"name": "listening", "version": "1"}}, id,
+                {"mcp-session-id": session})
+        elif self.headers.get("mcp-session-id") != session: self.answer(404)
+        elif id is None: self.answer(202)
+        elif method == "tools/list":
+            schema = {"type": "object", "properties": {}}
+            self.answer(200, {"tools": [{"name": "same", "inputSchema": schema},
+                {"name": name, "inputSchema": schema}]}, id)
+        else:
+            how = message["params"].get("arguments", {}).get("how")
+            if how == "slow":
+                open(place("begun"), "w").close()
+                wait_for("go on")
+            if how == "forget": session = str(uuid.uuid4())
+            if how == "deaf":
+                server.shutdown()
+                server.server_close()
+            self.answer(200, {"content": [{"type": "text", "text": name}]}, id)
+http.server.ThreadingHTTPServer.daemon_threads = True
+while True:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    server.serve_forever()
+    wait_for("listen")
+"#;
+
+/// Such a server, once it listens.
+async fn listening(port: u16, name: &str, dir: &TempDir) -> Listening {
+    let child = Command::new("python3")
+        .args(["-c", LISTENING, &port.to_string(), name])
+        .arg(dir.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let server = Listening(child, port);
+    server.is_there().await;
+    server
+}
+
+#[tokio::test]
+async fn a_server_that_listens_has_other_tools_after_a_restart() {
+    let (port, dir) = (free_port(), TempDir::new().unwrap());
+    let server = listening(port, "before", &dir).await;
+    let config = json!({"url": format!("http://127.0.0.1:{port}/mcp")});
+    let (gateway, _mock) = gateway(json!({ "docs": config })).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hi", "run-1").await;
+    assert_eq!(tools(&mut client).await, ["docs__before", "docs__same"]);
+    // Nobody notices in between.
+    drop(server);
+    let server = listening(port, "after", &dir).await;
+    let answer = invoke(&mut client, "docs__same", json!({})).await;
+    assert_eq!(text_of(&answer["output"]), "after", "{answer}");
+    assert_eq!(tools(&mut client).await, ["docs__after", "docs__same"]);
+    // Somebody calls in between.
+    drop(server);
+    let answer = invoke(&mut client, "docs__same", json!({})).await;
+    let why = answer["error"]["message"].as_str().unwrap();
+    assert!(why.contains("docs") && !why.contains("::") && !why.contains("http://"), "{why}");
+    let _server = listening(port, "again", &dir).await;
+    let answer = invoke(&mut client, "docs__same", json!({})).await;
+    assert_eq!(text_of(&answer["output"]), "again", "{answer}");
+    assert_eq!(tools(&mut client).await, ["docs__again", "docs__same"]);
+}
+
+/// What a server that listens has to answer, though something else happens to it in the
+/// meantime.
+async fn slow(gateway: &Gateway, dir: &TempDir, meantime: impl Future<Output = ()>) {
+    let mut client = admin(gateway).await;
+    let asked = invoke(&mut client, "docs__same", json!({"how": "slow"}));
+    let (answer, ()) = tokio::join!(asked, async {
+        until("the slow call", async || dir.path().join("begun").exists().then_some(())).await;
+        meantime.await;
+        fs::write(dir.path().join("go on"), "").unwrap();
+    });
+    assert_eq!(text_of(&answer["output"]), "docs", "{answer}");
+}
+
+#[tokio::test]
+async fn a_connection_that_is_refused_ends_no_other_call() {
+    let (port, dir) = (free_port(), TempDir::new().unwrap());
+    let server = listening(port, "docs", &dir).await;
+    let config = json!({"url": format!("http://127.0.0.1:{port}/mcp")});
+    let (gateway, _mock) = gateway(json!({ "docs": config })).await;
+    let mut client = admin(&gateway).await;
+    slow(&gateway, &dir, async {
+        let answer = invoke(&mut client, "docs__same", json!({"how": "deaf"})).await;
+        assert_eq!(answer["ok"], true, "{answer}");
+        let answer = invoke(&mut client, "docs__same", json!({})).await;
+        assert_eq!(answer["ok"], false, "{answer}");
+        fs::write(dir.path().join("listen"), "").unwrap();
+        server.is_there().await;
+        let answer = invoke(&mut client, "docs__same", json!({})).await;
+        assert_eq!(answer["ok"], true, "{answer}");
+    })
+    .await;
+    assert_eq!(servers(&mut client).await[0]["starts"], 1);
+}
+
+#[tokio::test]
+async fn a_session_that_a_server_forgets_is_begun_anew_and_ends_no_call() {
+    let (port, dir) = (free_port(), TempDir::new().unwrap());
+    let _server = listening(port, "docs", &dir).await;
+    let config = json!({"url": format!("http://127.0.0.1:{port}/mcp")});
+    let (gateway, _mock) = gateway(json!({ "docs": config })).await;
+    let mut client = admin(&gateway).await;
+    slow(&gateway, &dir, async {
+        for how in ["forget", "no way"] {
+            let answer = invoke(&mut client, "docs__same", json!({ "how": how })).await;
+            assert_eq!(answer["ok"], true, "{how}: {answer}");
+        }
+    })
+    .await;
+    assert_eq!(servers(&mut client).await[0]["starts"], 2);
 }
 
 /// MCP redirects forwarded credentials to another origin (CVE-2026-53840).

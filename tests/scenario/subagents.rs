@@ -219,6 +219,17 @@ async fn another_agent_does_the_work_only_where_that_is_allowed() {
 }
 
 #[tokio::test]
+async fn a_model_that_there_is_not_is_told_in_the_call() {
+    let (gateway, _mock) = gateway(json!({})).await;
+    let mut client = admin(&gateway).await;
+    let args = |model: &str| json!({"task": "@child text text=done", "model": model});
+    let said = spawn(&mut client, PARENT, &[args("nope/none"), args("mock/mock-1")], "run-1").await;
+    assert_eq!(said[0]["status"], "error", "{said:?}");
+    assert_eq!(said[0]["error"], "there is no model \"nope/none\"", "{said:?}");
+    end_of(&client, &announcement(&said[1])).await;
+}
+
+#[tokio::test]
 async fn whoever_stops_a_session_stops_what_it_has_begun_and_nothing_is_told() {
     let (gateway, _mock) = gateway(json!({})).await;
     let mut client = admin(&gateway).await;

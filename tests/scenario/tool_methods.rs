@@ -159,7 +159,9 @@ async fn the_rules_for_a_model_hold_whenever_it_answers() {
     let mut config = config(mock.address(), Api::OpenAi);
     config["agents"]["defaults"]["model"]["fallbacks"] = json!(["mocka/mock-think"]);
     let denied = json!({"deny": ["session_status", "process"]});
-    config["tools"]["byProvider"] = json!({ "mocka": denied });
+    // What is said of one of its models takes nothing back.
+    let of_model = json!({"deny": ["message"]});
+    config["tools"]["byProvider"] = json!({ "mocka": denied, "mocka/mock-think": of_model });
     let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
     let mut client = admin(&gateway).await;
     let looks = "@mock tool name=session_status then=done";

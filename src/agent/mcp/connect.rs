@@ -4,12 +4,12 @@
 //! Promises: nothing configured goes anywhere but to that server: redirects
 //! are not followed. Must not: decide when.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::Fuse;
+use futures_util::future::{Fuse, FusedFuture};
 use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::ClientHandler;
@@ -22,9 +22,12 @@ use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use serde_json::Value;
 use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
+use super::lines::Lines;
 use super::process::Process;
-use super::{Surroundings, naming, schema};
+use super::{Surroundings, naming, schema, trouble};
 use crate::config::cli_backend;
 use crate::config::mcp::{McpProgram, McpServer, McpWay};
 use crate::config::secrets::{ResolvedSecrets, SecretInput, resolve};
@@ -32,7 +35,7 @@ use crate::providers::root_cause;
 use crate::support::{BoxFuture, Secret};
 
 /// Longest message of a server: a picture.
-const MAX_MESSAGE: usize = 16 * 1024 * 1024;
+pub const MAX_MESSAGE: usize = 16 * 1024 * 1024;
 /// Most tools of a server: the model reads all of them with every call.
 const MAX_TOOLS: usize = 256;
 /// Most pages of its list.
@@ -44,12 +47,30 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
 /// A server that answers.
 pub struct Connection {
-    /// Who is asked.
-    pub peer: Peer<RoleClient>,
+    /// For those who ask.
+    pub reached: Reached,
     process: Option<Process>,
     token: RunningServiceCancellationToken,
     /// Ready once: it may be waited for again.
     waiting: Fuse<BoxFuture<'static, ()>>,
+}
+
+/// Who is asked over a connection.
+#[derive(Clone)]
+pub struct Reached {
+    /// Who answers.
+    pub peer: Peer<RoleClient>,
+    /// Cancelled by who was told that it answers nothing new any more.
+    pub lost: CancellationToken,
+    /// Calls that are under way.
+    pub calls: TaskTracker,
+}
+
+impl Reached {
+    /// Whether it can be asked.
+    pub fn is_there(&self) -> bool {
+        !self.peer.is_transport_closed() && !self.lost.is_cancelled()
+    }
 }
 
 /// A tool of a server.
@@ -122,11 +143,13 @@ impl Connection {
         let started = Process::start(name, program, &env, &around.directory, &around.tasks);
         let (process, stdout, stdin) =
             started.map_err(|error| format!("cannot start {:?}: {error}", program.command))?;
-        let transport =
-            AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(MAX_MESSAGE);
+        // The lines have bounds already.
+        let transport = AsyncRwTransport::new_client(Lines::new(name, stdout), stdin)
+            .with_max_line_length(usize::MAX);
         let service = serve_client(handler, transport).await;
-        let service =
-            service.map_err(|error| format!("it does not answer as a server: {error}"))?;
+        let service = service.map_err(|error| {
+            format!("it does not answer as a server: {}", trouble::of_beginning(&error))
+        })?;
         Ok(Self::of(service, Some(process)))
     }
 
@@ -154,10 +177,13 @@ impl Connection {
         let client = builder.build().map_err(|error| root_cause(&error))?;
         let config = StreamableHttpClientTransportConfig::with_uri(url.as_str())
             .custom_headers(sent)
-            .max_sse_event_size(MAX_MESSAGE);
+            .max_sse_event_size(MAX_MESSAGE)
+            // Who is another one after a restart may have other tools.
+            .reinit_on_expired_session(false);
         let transport = StreamableHttpClientTransport::with_client(client, config);
         let service = serve_client(handler, transport).await;
-        let service = service.map_err(|error| format!("no connection: {}", root_cause(&error)))?;
+        let service =
+            service.map_err(|error| format!("no connection: {}", trouble::of_beginning(&error)))?;
         Ok(Self::of(service, None))
     }
 
@@ -171,49 +197,89 @@ impl Connection {
                 tracing::warn!(%error, "an MCP connection ended badly");
             }
         });
-        Self { peer, process, token, waiting: waiting.fuse() }
+        let (lost, calls) = (CancellationToken::new(), TaskTracker::new());
+        let reached = Reached { peer, lost, calls };
+        Self { reached, process, token, waiting: waiting.fuse() }
     }
 
     /// Waits until it is over.
     pub async fn ended(&mut self) -> String {
         let Some(process) = &mut self.process else {
-            (&mut self.waiting).await;
-            return "the connection ended".into();
+            return tokio::select! {
+                () = &mut self.waiting => "the connection ended".into(),
+                () = self.reached.lost.cancelled() => "it began anew".into(),
+            };
         };
         tokio::select! {
             why = process.ended() => why,
             () = &mut self.waiting => "it closed its output".into(),
+            () = self.reached.lost.cancelled() => "it reads no more".into(),
         }
+    }
+
+    /// Whether the calls that are under way may be answered all the same.
+    pub fn may_answer(&self) -> bool {
+        self.process.is_none() && self.reached.lost.is_cancelled()
+    }
+
+    /// Ends it once its calls are answered, after this time at the latest.
+    pub async fn close_after_calls(self, limit: Duration) {
+        self.reached.calls.close();
+        let _ = tokio::time::timeout(limit, self.reached.calls.wait()).await;
+        self.close().await;
     }
 
     /// Ends it.
     pub async fn close(self) {
         self.token.cancel();
-        let _ = tokio::time::timeout(CLOSE_LIMIT, self.waiting).await;
+        if !self.waiting.is_terminated() {
+            let _ = tokio::time::timeout(CLOSE_LIMIT, self.waiting).await;
+        }
         if let Some(process) = self.process {
             process.end().await;
         }
     }
 }
 
-/// The tools of a server.
+/// The tools of a server, and whether these are all: those that it has told when it fails
+/// on the way.
 ///
 /// # Errors
-/// When it does not tell.
-pub async fn tools(peer: &Peer<RoleClient>, server: &McpServer) -> Result<Vec<Offered>, String> {
+/// When it tells none.
+pub async fn tools(
+    peer: &Peer<RoleClient>,
+    server: &McpServer,
+) -> Result<(Vec<Offered>, bool), String> {
     let has_tools = peer.peer_info().is_some_and(|info| info.capabilities.tools.is_some());
-    let mut offered = Vec::new();
+    let (mut offered, mut is_whole) = (Vec::new(), true);
     if !has_tools {
-        return Ok(offered);
+        return Ok((offered, is_whole));
     }
-    let mut cursor = None;
-    for _ in 0..MAX_PAGES {
+    let (mut cursor, mut cursors, mut known) = (None, HashSet::new(), HashSet::new());
+    for number in 0..MAX_PAGES {
         let params = PaginatedRequestParams::default().with_cursor(cursor);
-        let page = peer.list_tools(Some(params)).await;
-        let page = page.map_err(|error| format!("it does not tell its tools: {error}"))?;
-        offered.extend(page.tools.iter().filter_map(|tool| read(server, tool)));
+        let page = match peer.list_tools(Some(params)).await {
+            Ok(page) => page,
+            Err(error) if number == 0 => {
+                return Err(format!("it does not tell its tools: {}", trouble::of(&error)));
+            }
+            Err(error) => {
+                let why = trouble::of(&error);
+                tracing::warn!(server = server.name, why, "it does not tell all of its tools");
+                is_whole = false;
+                break;
+            }
+        };
+        // A page may be empty, though others come after it.
+        let new = page.tools.iter().filter(|tool| known.insert(tool.name.clone()));
+        offered.extend(new.filter_map(|tool| read(server, tool)));
         cursor = page.next_cursor;
-        if cursor.is_none() || offered.len() >= MAX_TOOLS {
+        let Some(next) = &cursor else { break };
+        if offered.len() >= MAX_TOOLS {
+            break;
+        }
+        if !cursors.insert(next.clone()) {
+            tracing::warn!(server = server.name, "its list of tools goes in a circle");
             break;
         }
     }
@@ -221,7 +287,7 @@ pub async fn tools(peer: &Peer<RoleClient>, server: &McpServer) -> Result<Vec<Of
         tracing::warn!(server = server.name, "it has more than {MAX_TOOLS} tools");
         offered.truncate(MAX_TOOLS);
     }
-    Ok(offered)
+    Ok((offered, is_whole))
 }
 
 fn read(server: &McpServer, tool: &rmcp::model::Tool) -> Option<Offered> {

@@ -7,12 +7,14 @@
 //! Must not: decide who may use a tool.
 
 mod connect;
+mod lines;
 mod naming;
 mod process;
 mod result;
 mod schema;
 mod server;
 mod tool;
+mod trouble;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -30,9 +32,6 @@ pub use naming::SEPARATOR;
 use server::Server;
 use tool::McpTool;
 
-/// How long a turn waits for servers that are starting. Who is there later
-/// takes part in the next turn.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// How long servers may take to end; then they are killed.
 const STOP_LIMIT: Duration = Duration::from_secs(6);
 
@@ -97,9 +96,7 @@ impl Mcp {
         if servers.is_empty() || self.surroundings.stop.is_cancelled() {
             return Vec::new();
         }
-        let asked = servers.iter().map(|server| server.offer(&self.surroundings));
-        // Who is not there by then is left out.
-        let _ = tokio::time::timeout(PATIENCE, join_all(asked)).await;
+        join_all(servers.iter().map(|server| server.offer(&self.surroundings))).await;
         let mut taken: HashSet<_> = taken.map(|name| name.to_lowercase()).collect();
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         for server in servers.iter() {

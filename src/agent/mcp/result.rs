@@ -7,6 +7,8 @@
 use std::borrow::Cow;
 
 use rmcp::model::{CallToolResult, ContentBlock as Content, ResourceContents};
+use serde::Deserialize;
+use serde_json::Value;
 
 use crate::agent::tools::ToolOutput;
 use crate::agent::tools::files::picture;
@@ -18,6 +20,7 @@ use crate::telemetry::without_secrets;
 const MAX_TEXT: usize = 100_000;
 /// Most pictures.
 const MAX_PICTURES: usize = 8;
+const UNKNOWN: &str = "[content of an unknown kind]";
 
 /// The result of a call of `tool` of `server`. An error does not repeat the
 /// credentials that the server was given.
@@ -41,6 +44,23 @@ pub fn output(server: &str, tool: &str, result: CallToolResult) -> ToolOutput {
         made.text("(no output)");
     }
     ToolOutput { content: made.content, details: Some(details), is_error, usage: None }
+}
+
+/// The result in an answer that is none as a whole: what nobody knows of its content is told
+/// as such. An answer that says nothing is one, too.
+pub fn repaired(mut answer: Value) -> Option<CallToolResult> {
+    let members = answer.as_object_mut()?;
+    if members.keys().all(|name| name == "_meta") {
+        return Some(CallToolResult::default());
+    }
+    if let Some(Value::Array(content)) = members.get_mut("content") {
+        for block in content {
+            if Content::deserialize(&*block).is_err() {
+                *block = json!({"type": "text", "text": UNKNOWN});
+            }
+        }
+    }
+    serde_json::from_value(answer).ok()
 }
 
 /// The content made so far.
@@ -75,7 +95,7 @@ impl Made {
             Content::ResourceLink(link) => {
                 self.text(&format!("[resource {}: {}]", link.uri, link.name));
             }
-            _ => self.text("[content of an unknown kind]"),
+            _ => self.text(UNKNOWN),
         }
     }
 
@@ -111,7 +131,6 @@ impl Made {
 mod tests {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
-    use serde_json::Value;
 
     use super::*;
     use crate::agent::tools::files::PICTURE_MAX;
@@ -153,6 +172,20 @@ mod tests {
         assert_eq!(read(json!({"content": []})).to_text(), "(no output)");
         let empty = json!({"type": "text", "text": "\n"});
         assert_eq!(read(json!({"content": [empty, empty]})).content.len(), 1);
+    }
+
+    #[test]
+    fn content_of_an_unknown_kind_takes_nothing_else_away() {
+        let answer = json!({"isError": true, "content": [
+            {"type": "text", "text": "known"}, {"type": "hologram", "data": "AA"}, "?"]});
+        let shown = output("docs", "look", repaired(answer).unwrap());
+        assert!(shown.is_error);
+        assert_eq!(shown.content.len(), 3);
+        assert_eq!(shown.to_text().matches(UNKNOWN).count(), 2, "{shown:?}");
+        assert!(repaired(json!({"_meta": {"a": 1}})).unwrap().content.is_empty());
+        for broken in [json!(null), json!("text"), json!({"other": 1}), json!({"content": 5})] {
+            assert!(repaired(broken).is_none());
+        }
     }
 
     #[test]

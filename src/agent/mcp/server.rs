@@ -1,26 +1,28 @@
 //! The life of one server.
 //!
 //! Owns: when it is started, again after it broke, and ended. Promises: it is
-//! not started before it is wanted, and not again and again. Must not: know
-//! what its tools do.
+//! not started before it is wanted, and not again and again; one that is slow to
+//! start holds up nobody for longer than `PATIENCE` in all. Must not: know what
+//! its tools do.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rmcp::service::{Peer, RoleClient};
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Surroundings;
-use super::connect::{self, Connection, Offered};
+use super::connect::{self, Connection, Offered, Reached};
 use crate::config::mcp::{McpServer, McpWay};
 use crate::support::json;
 use crate::telemetry;
 
+/// How long turns wait for one that starts for the first time, from its start on. When it
+/// is there later, it takes part in what comes then.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// How long one that broke rests, the first time; doubled each time.
 const FIRST_REST: Duration = Duration::from_secs(1);
 /// How long at most.
@@ -37,14 +39,17 @@ pub struct Server {
     /// Ends it.
     pub stop: CancellationToken,
     state: watch::Sender<State>,
-    begun: AtomicBool,
     wanted: Notify,
+    /// Somebody has a call for it, though it rests.
+    called: Notify,
     notes: Mutex<Notes>,
 }
 
 /// What is told of it beside its state.
 #[derive(Default)]
 struct Notes {
+    /// When it was started for the first time.
+    begun_at: Option<Instant>,
     error: Option<String>,
     /// What it had to offer last.
     offered: Vec<Offered>,
@@ -59,12 +64,19 @@ pub enum State {
     Idle,
     /// It is being started.
     Starting,
-    /// It answers: who is asked.
-    Ready(Peer<RoleClient>),
+    /// It answers.
+    Ready(Reached),
     /// It does not, and rests.
     Failed,
     /// It is over.
     Stopped,
+}
+
+impl State {
+    /// Whether it can be asked.
+    fn is_there(&self) -> bool {
+        matches!(self, Self::Ready(reached) if reached.is_there())
+    }
 }
 
 impl Server {
@@ -83,8 +95,8 @@ impl Server {
             config,
             stop,
             state: watch::Sender::new(state),
-            begun: AtomicBool::new(false),
             wanted: Notify::new(),
+            called: Notify::new(),
             notes: Mutex::new(Notes { error, ..Notes::default() }),
         }
     }
@@ -95,16 +107,18 @@ impl Server {
     }
 
     /// What a turn may use of it. Starts it unless it is there. Only the first
-    /// time, when nothing is known of it, that is waited for; one that broke is
-    /// offered as it was.
+    /// time, when nothing is known of it, that is waited for, and by all turns
+    /// together no longer than `PATIENCE`; one that broke is offered as it was.
     pub async fn offer(self: &Arc<Self>, around: &Arc<Surroundings>) {
-        let is_known = {
-            let notes = self.notes.lock();
-            notes.error.is_some() || !notes.offered.is_empty()
-        };
         self.want(around);
-        if !is_known {
-            self.settle().await;
+        let waits_until = {
+            let notes = self.notes.lock();
+            let is_known = notes.error.is_some() || !notes.offered.is_empty();
+            notes.begun_at.filter(|_| !is_known).map(|begun| begun + PATIENCE)
+        };
+        if let Some(until) = waits_until {
+            // Who is not there by then is left out.
+            let _ = tokio::time::timeout_at(until, self.settle()).await;
         }
     }
 
@@ -113,18 +127,42 @@ impl Server {
         self.notes.lock().offered.clone()
     }
 
-    /// Starts it unless it is there, and waits until it is clear whether it
-    /// works.
-    pub async fn settled(self: &Arc<Self>, around: &Arc<Surroundings>) {
+    /// Starts it unless it is there, also while it rests, and waits until it is
+    /// clear whether it works. It may have broken a moment ago.
+    pub async fn awake(self: &Arc<Self>, around: &Arc<Surroundings>) {
+        let starts = self.notes.lock().starts;
+        let state = self.state();
+        let is_over = matches!(state, State::Failed | State::Ready(..)) && !state.is_there();
         self.want(around);
-        self.settle().await;
+        if !is_over || self.config.way.is_err() {
+            return self.settle().await;
+        }
+        self.called.notify_one();
+        let was_tried = |state: &State| match state {
+            State::Idle | State::Starting => false,
+            State::Ready(..) | State::Failed => self.notes.lock().starts != starts,
+            State::Stopped => true,
+        };
+        // The sender is ours.
+        let _ = self.state.subscribe().wait_for(was_tried).await;
+    }
+
+    /// Why it does not work, if that is known.
+    pub fn error(&self) -> Option<String> {
+        self.notes.lock().error.clone()
     }
 
     fn want(self: &Arc<Self>, around: &Arc<Surroundings>) {
-        if self.config.way.is_err() || matches!(self.state(), State::Ready(_)) {
+        if self.config.way.is_err() || self.state().is_there() {
             return;
         }
-        if !self.begun.swap(true, Ordering::AcqRel) {
+        let is_first = {
+            let mut notes = self.notes.lock();
+            let is_first = notes.begun_at.is_none();
+            notes.begun_at.get_or_insert_with(Instant::now);
+            is_first
+        };
+        if is_first {
             self.state.send_replace(State::Starting);
             around.tasks.spawn("mcp server", live(Arc::clone(self), Arc::clone(around)));
         }
@@ -139,7 +177,8 @@ impl Server {
 
     /// Waits until it is over, if it was ever started.
     pub async fn ended(&self) {
-        if self.begun.load(Ordering::Acquire) {
+        let has_begun = self.notes.lock().begun_at.is_some();
+        if has_begun {
             let is_over = |state: &State| matches!(state, State::Stopped);
             let _ = self.state.subscribe().wait_for(is_over).await;
         }
@@ -166,7 +205,7 @@ impl Server {
         let (state, tools) = match &state {
             State::Idle => ("idle", None),
             State::Starting => ("starting", None),
-            State::Ready(_) => ("ready", Some(notes.offered.len())),
+            State::Ready(..) => ("ready", Some(notes.offered.len())),
             State::Failed => ("failed", None),
             State::Stopped => ("stopped", None),
         };
@@ -186,6 +225,14 @@ impl Server {
         status
     }
 
+    /// Takes note that it does not work.
+    fn fail(&self, why: &str) {
+        let why = telemetry::without_secrets(why).into_owned();
+        tracing::warn!(server = self.config.name, why, "an MCP server is gone");
+        self.notes.lock().error = Some(why);
+        self.state.send_replace(State::Failed);
+    }
+
     /// Opens a connection and asks for its tools.
     async fn open(
         &self,
@@ -195,41 +242,36 @@ impl Server {
         self.notes.lock().starts += 1;
         let opening = async {
             let connection = Connection::open(&self.config, around, Arc::clone(changed)).await?;
-            let peer = connection.peer.clone();
-            let tools = connect::tools(&peer, &self.config).await?;
-            Ok((connection, peer, tools))
+            let peer = connection.reached.peer.clone();
+            let (tools, _) = connect::tools(&peer, &self.config).await?;
+            Ok((connection, tools))
         };
         let limit = self.config.connect;
         let opened = tokio::time::timeout(limit, opening).await;
-        let (connection, peer, tools) = opened.unwrap_or_else(|_| {
+        let (connection, tools) = opened.unwrap_or_else(|_| {
             Err(format!("it was not there within {} seconds", limit.as_secs_f64()))
         })?;
         {
             let mut notes = self.notes.lock();
             (notes.error, notes.offered) = (None, tools);
         }
-        self.state.send_replace(State::Ready(peer));
+        self.state.send_replace(State::Ready(connection.reached.clone()));
         Ok(connection)
     }
 
     /// Keeps a connection until it is over; says why. `None` when we end it.
-    async fn keep(&self, mut connection: Connection, changed: &Notify) -> Option<String> {
+    async fn keep(&self, connection: &mut Connection, changed: &Notify) -> Option<String> {
         loop {
             tokio::select! {
                 biased;
-                () = self.stop.cancelled() => {
-                    connection.close().await;
-                    return None;
-                }
-                why = connection.ended() => {
-                    connection.close().await;
-                    return Some(why);
-                }
+                () = self.stop.cancelled() => return None,
+                why = connection.ended() => return Some(why),
                 () = changed.notified() => {
-                    let peer = connection.peer.clone();
+                    let peer = connection.reached.peer.clone();
                     let listed = connect::tools(&peer, &self.config);
                     let listed = tokio::time::timeout(self.config.request, listed).await;
-                    if let Ok(Ok(tools)) = listed {
+                    // Of a list that breaks off nobody knows what it would have had.
+                    if let Ok(Ok((tools, true))) = listed {
                         self.notes.lock().offered = tools;
                     } else {
                         tracing::warn!(server = self.config.name, "it does not tell its new tools");
@@ -251,24 +293,34 @@ async fn live(server: Arc<Server>, around: Arc<Surroundings>) {
             opened = server.open(&around, &changed) => opened,
         };
         let has_worked = opened.is_ok();
-        let why = match opened {
-            Ok(connection) => {
+        match opened {
+            Ok(mut connection) => {
                 let since = Instant::now();
-                let Some(why) = server.keep(connection, &changed).await else { break };
+                let Some(why) = server.keep(&mut connection, &changed).await else {
+                    connection.close().await;
+                    break;
+                };
+                // Nobody asks it any more while it is closed.
+                server.fail(&why);
+                if connection.may_answer() {
+                    let (stop, limit) = (server.stop.clone(), server.config.request);
+                    around.tasks.spawn("mcp calls", async move {
+                        let closing = connection.close_after_calls(limit);
+                        let _ = stop.run_until_cancelled(closing).await;
+                    });
+                } else {
+                    connection.close().await;
+                }
                 if since.elapsed() >= STABLE {
                     failures = 0;
                 }
-                why
             }
-            Err(why) => why,
-        };
+            Err(why) => server.fail(&why),
+        }
         failures += 1;
-        let why = telemetry::without_secrets(&why).into_owned();
-        tracing::warn!(server = server.config.name, why, "an MCP server is gone");
-        server.notes.lock().error = Some(why);
-        server.state.send_replace(State::Failed);
         tokio::select! {
             () = server.stop.cancelled() => break,
+            () = server.called.notified() => {}
             () = tokio::time::sleep(rest(failures)) => {}
         }
         if !has_worked || failures > MAX_RESTARTS {

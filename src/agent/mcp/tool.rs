@@ -1,18 +1,27 @@
 //! A tool of a server, as one of ours.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use rmcp::model::{CallToolRequestParams, CallToolResponse};
-use rmcp::service::ServiceError;
+use futures_util::FutureExt;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam,
+    ClientRequest, CustomResult, RequestId, ServerResult,
+};
+use rmcp::service::{Peer, PeerRequestOptions, RoleClient, ServiceError};
 use serde_json::Value;
 
 use super::connect::Offered;
 use super::server::{Server, State};
+use super::trouble::{self, Again, Trouble};
 use super::{Surroundings, result};
 use crate::agent::tools::{Tool, ToolContext, ToolOutput, ToolSource};
 use crate::providers::ToolSpec;
 use crate::support::BoxFuture;
 use crate::telemetry;
+
+/// When a server is asked again that took no connection.
+const SOON: Duration = Duration::from_millis(500);
 
 /// The tool.
 pub struct McpTool {
@@ -28,30 +37,83 @@ impl McpTool {
     }
 
     async fn ask(&self, arguments: &Value) -> Result<ToolOutput, String> {
+        let first = self.ask_once(arguments).await;
+        let again = first.as_ref().err().map_or(Again::Never, |trouble| trouble.again);
+        if again == Again::Soon {
+            tokio::time::sleep(SOON.min(self.server.config.connect)).await;
+        }
+        let asked = if again == Again::Never { first } else { self.ask_once(arguments).await };
+        asked.map_err(|trouble| trouble.text)
+    }
+
+    async fn ask_once(&self, arguments: &Value) -> Result<ToolOutput, Trouble> {
         let config = &self.server.config;
         // It may have broken since the turn began, and be back in a moment.
-        let back = self.server.settled(&self.around);
-        let _ = tokio::time::timeout(config.connect, back).await;
-        let State::Ready(peer) = self.server.state() else {
-            return Err(format!("The MCP server {} is not available.", config.name));
+        let awake = self.server.awake(&self.around);
+        let _ = tokio::time::timeout(config.connect, awake).await;
+        let State::Ready(reached) = self.server.state() else {
+            let why = self.server.error().map(|why| format!(": {why}")).unwrap_or_default();
+            return Err(format!("The MCP server {} is not available{why}.", config.name).into());
         };
+        let _under_way = reached.calls.token();
         let mut params = CallToolRequestParams::new(self.offered.own_name.clone());
         params.arguments = arguments.as_object().cloned();
-        // Dropped, it tells the server to stop.
-        let asked = tokio::time::timeout(config.request, peer.call_tool_once(params)).await;
-        let Ok(answered) = asked else {
+        let answered = tokio::time::timeout(config.request, answer(&reached.peer, params)).await;
+        let Ok(answered) = answered else {
             let seconds = config.request.as_secs_f64();
-            return Err(format!("{} did not answer within {seconds} seconds.", config.name));
+            return Err(format!("{} did not answer within {seconds} seconds.", config.name).into());
         };
-        match answered {
-            Ok(CallToolResponse::Complete(answer)) => {
-                Ok(result::output(&config.name, &self.offered.own_name, answer))
+        let answer = match answered {
+            Ok(ServerResult::CallToolResult(answer)) => Some(answer),
+            Ok(ServerResult::CustomResult(CustomResult(answer))) => result::repaired(answer),
+            Ok(ServerResult::EmptyResult(_) | ServerResult::TaskAckResult(_)) => {
+                Some(CallToolResult::default())
             }
             Ok(_) => {
-                Err(format!("{} wants to be asked in a way that is not supported.", config.name))
+                let text = "wants to be asked in a way that is not supported.";
+                return Err(format!("{} {text}", config.name).into());
             }
-            Err(ServiceError::McpError(error)) => Err(error.message.into_owned()),
-            Err(error) => Err(format!("{}: {error}", config.name)),
+            Err(ServiceError::McpError(error)) => return Err(error.message.into_owned().into()),
+            Err(error) => {
+                let again = trouble::again(&error);
+                if again == Again::Anew {
+                    reached.lost.cancel();
+                }
+                let text = format!("{}: {}", config.name, trouble::of(&error));
+                return Err(Trouble { text, again });
+            }
+        };
+        let answer = answer.ok_or_else(|| format!("{} gave no answer to a call.", config.name))?;
+        Ok(result::output(&config.name, &self.offered.own_name, answer))
+    }
+}
+
+/// Asks for a call, whatever is answered.
+async fn answer(
+    peer: &Peer<RoleClient>,
+    params: CallToolRequestParams,
+) -> Result<ServerResult, ServiceError> {
+    let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+    let asked = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
+    let mut waits = Waits { peer, id: Some(asked.id.clone()) };
+    let answered = asked.await_response().await;
+    waits.id = None;
+    answered
+}
+
+/// Somebody waits for an answer. Dropped before that is there, it tells the server to stop.
+struct Waits<'a> {
+    peer: &'a Peer<RoleClient>,
+    id: Option<RequestId>,
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id.take() {
+            let why = "nobody waits for it any more".to_owned();
+            let told = CancelledNotificationParam::new(Some(id), Some(why));
+            // It is under way at once, if there is room for it.
+            let _ = self.peer.notify_cancelled(told).now_or_never();
         }
     }
 }

@@ -58,10 +58,14 @@ fn coerce(value: &mut Value, schema: &Value) {
     }
     match value {
         Value::Object(members) => {
-            let Some(Value::Object(properties)) = schema.get("properties") else { return };
+            let properties = schema.get("properties").and_then(Value::as_object);
+            // Which of its members patterns mean, only the check knows.
+            let has_patterns = schema.get("patternProperties").is_some();
+            let others = schema.get("additionalProperties").filter(|_| !has_patterns);
+            let wanted = |name: &str| properties.and_then(|them| them.get(name)).or(others);
             let mut has_null = false;
             for (name, member) in members.iter_mut() {
-                if let Some(schema) = properties.get(name) {
+                if let Some(schema) = wanted(name) {
                     coerce(member, schema);
                     has_null |= member.is_null();
                 }
@@ -73,7 +77,7 @@ fn coerce(value: &mut Value, schema: &Value) {
                 // Models say so that they leave out what they may leave out.
                 members.retain(|name, member| {
                     let may_be = |schema| required.contains(name.as_str()) || allows_null(schema);
-                    !member.is_null() || properties.get(name).is_none_or(may_be)
+                    !member.is_null() || wanted(name).is_none_or(may_be)
                 });
             }
         }
@@ -140,6 +144,7 @@ mod tests {
                 "all": {"type": "boolean"},
                 "tags": {"type": "array", "items": {"type": "string"}},
                 "mode": {"type": "string", "enum": ["a", "b"]},
+                "env": {"type": "object", "additionalProperties": {"type": "string"}},
             },
             "required": ["path"],
             "additionalProperties": false,
@@ -152,6 +157,9 @@ mod tests {
         let given = json!({"mode": null, "path": 5, "limit": "2.5", "count": "3", "all": "true", "tags": "[\"x\", 1]"});
         let wanted =
             json!({"path": "5", "limit": 2.5, "count": 3, "all": true, "tags": ["x", "1"]});
+        assert_eq!(check(&spec(), &given), Ok(wanted));
+        let given = json!({"path": "p", "env": {"PORT": 3000, "DEBUG": true, "NONE": null}});
+        let wanted = json!({"path": "p", "env": {"PORT": "3000", "DEBUG": "true"}});
         assert_eq!(check(&spec(), &given), Ok(wanted));
     }
 
@@ -167,6 +175,11 @@ mod tests {
             (json!({"path": "p", "limit": "two"}), "  - limit: must be number"),
             (json!({"path": "p", "count": 1.5}), "  - count: must be integer"),
             (json!({"path": "p", "tags": [{}]}), "  - tags.0: must be string"),
+            (json!({"path": "p", "env": {"A": []}}), "  - env.A: must be string"),
+            (
+                json!({"path": "p", "more": null}),
+                "  - root: must not have additional properties more",
+            ),
             (json!({"path": "p", "more": 1}), "  - root: must not have additional properties more"),
             (
                 json!({"path": "p", "mode": "c"}),

@@ -9,10 +9,13 @@ use serde_json::Value;
 use super::files::{PICTURE_MAX, blocking, reach_to_read, takes_pictures, text};
 use super::web::user_agent;
 use super::{Tool, ToolContext, ToolKind, ToolOutput};
+use crate::agent::spent::{Tab, ask};
 use crate::agent::web::{GuardedClient, PageRequest, Tls};
 use crate::config::Env;
 use crate::config::web::FetchConfig;
-use crate::protocol::message::{AgentMessage, ContentBlock, UserContent, UserMessage, text_of};
+use crate::protocol::message::{
+    AgentMessage, AssistantMessage, ContentBlock, UserContent, UserMessage, text_of,
+};
 use crate::providers::{ModelInfo, ModelRequest, PictureSize, ToolSpec, picture_fits};
 use crate::sessions::MediaType;
 use crate::support::{BoxFuture, json};
@@ -68,20 +71,19 @@ impl Image {
             ..ModelRequest::aside(first, messages, cx.call_id.as_str())
         };
         let mut system = |_: &ModelInfo| SYSTEM.to_owned();
-        let answer = route.stream(&mut request, &mut system, &mut |_| {}).await;
-        let mut answer = answer.map_err(|error| error.to_string())?;
-        answer.usage.grow(&route.take_dropped());
-        let described = text_of(&answer.content).trim().to_owned();
-        let nothing = described.is_empty().then(|| "The model said nothing.".to_owned());
-        if let Some(why) = answer.failure().or(nothing) {
-            // Paid for all the same.
-            let usage = Some(answer.usage);
-            return Ok(ToolOutput { usage, ..ToolOutput::failed(NAME, why) });
-        }
+        // Paid for, also when there is no description in the end.
+        let mut tab = Tab::of(cx);
+        let answer = ask(&mut route, &mut request, &mut system, &mut tab.used).await;
+        let used = tab.handed_over();
+        let usage = Some(used.clone());
+        let answer = answer.map_err(|error| error.to_string());
+        let described = match answer.and_then(|answer| words(&answer)) {
+            Ok(described) => described,
+            Err(why) => return Ok(ToolOutput { usage, ..ToolOutput::failed(NAME, why) }),
+        };
         let shown = if written.starts_with("data:") { "data:" } else { written };
         let model = route.model().reference().to_string();
-        let details = json!({"model": model, "image": shown, "usage": answer.usage});
-        let usage = Some(answer.usage);
+        let details = json!({"model": model, "image": shown, "usage": used});
         Ok(ToolOutput { details: Some(details), usage, ..ToolOutput::text(described) })
     }
 
@@ -106,6 +108,13 @@ impl Image {
         }
         picture(&fetched.body.bytes)
     }
+}
+
+/// What the model says of the picture, or why it says nothing.
+fn words(answer: &AssistantMessage) -> Result<String, String> {
+    let described = text_of(&answer.content).trim().to_owned();
+    let nothing = described.is_empty().then(|| "The model said nothing.".to_owned());
+    answer.failure().or(nothing).map_or(Ok(described), Err)
 }
 
 /// The models that are asked, in this order: those of `imageModel`; else the

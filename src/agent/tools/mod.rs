@@ -15,6 +15,7 @@ mod gateway;
 mod image;
 mod memory;
 mod message;
+mod misnamed;
 mod nodes;
 mod output;
 mod policy;
@@ -24,6 +25,7 @@ mod web;
 
 pub use context::{CallNews, NewsSender, ToolContext, ToolNews};
 pub use files::patch;
+pub use misnamed::misnamed;
 pub use output::ToolOutput;
 pub use policy::{ToolScope, allows};
 pub use web::user_agent;

@@ -8,6 +8,9 @@ use crate::protocol::message::{ContentBlock, Usage, text_of};
 use crate::support::json;
 use crate::telemetry::result_without_secrets;
 
+/// Longest text of an error for a client, which is no place for a whole output.
+const ERROR_MAX: usize = 8 * 1024;
+
 /// What a tool answers, or has to show so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolOutput {
@@ -79,12 +82,39 @@ impl ToolOutput {
         self.is_error.then(|| told.map_or_else(first, str::to_owned))
     }
 
+    /// Why it failed, for who gets to see nothing else: the reason first, then the end of
+    /// what was printed until then.
+    pub fn error_text(&self) -> Option<String> {
+        if !self.is_error {
+            return None;
+        }
+        let (text, details) = (self.to_text(), self.details.as_ref());
+        let detail = |name: &str| details.and_then(|details| details.get(name)?.as_str());
+        let printed = detail("aggregated").unwrap_or_default();
+        let reason = match (detail("error"), text.strip_prefix(printed)) {
+            (Some(error), _) => error,
+            (None, Some(reason)) if !reason.trim().is_empty() => reason.trim(),
+            (None, _) => return Some(end_of(&text, ERROR_MAX).to_owned()),
+        };
+        let printed = end_of(printed.trim(), ERROR_MAX.saturating_sub(reason.len()));
+        let gap = if printed.is_empty() { "" } else { "\n\n" };
+        Some(format!("{}{gap}{printed}", begin_of(reason, ERROR_MAX)))
+    }
+
     /// Whether the transcript calls it an error. An error that is told as data
     /// is none there, as in the original.
     pub fn is_error_in_transcript(&self) -> bool {
         let is_data = |details: &Value| details.get("status").is_some_and(|it| it == "error");
         self.is_error && !self.details.as_ref().is_some_and(is_data)
     }
+}
+
+fn begin_of(text: &str, max: usize) -> &str {
+    &text[..text.floor_char_boundary(max)]
+}
+
+fn end_of(text: &str, max: usize) -> &str {
+    &text[text.ceil_char_boundary(text.len().saturating_sub(max))..]
 }
 
 fn hide(text: &mut String) {
@@ -100,5 +130,30 @@ fn hide_in(data: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(hide_in),
         Value::Object(members) => members.values_mut().for_each(hide_in),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn printed(printed: &str, text: &str) -> Option<String> {
+        let details = json!({"status": "failed", "aggregated": printed});
+        let output = ToolOutput::text(format!("{printed}{text}"));
+        ToolOutput { is_error: true, details: Some(details), ..output }.error_text()
+    }
+
+    #[test]
+    fn an_error_is_told_by_its_reason_with_what_was_printed_behind_it() {
+        assert_eq!(ToolOutput::text("fine").error_text(), None);
+        assert_eq!(ToolOutput::failed("read", "no file").error_text().unwrap(), "no file");
+        assert_eq!(ToolOutput::error("a\nb").error_text().unwrap(), "a\nb");
+        assert_eq!(printed("", "(code 3)").unwrap(), "(code 3)");
+        assert_eq!(printed("one\ntwo", "\n\n(code 3)").unwrap(), "(code 3)\n\none\ntwo");
+        let long = "\u{e9}".repeat(ERROR_MAX) + "end";
+        let told = printed(&long, "\n\n(code 3)").unwrap();
+        assert!(told.starts_with("(code 3)\n\n") && told.ends_with("end"), "{told}");
+        assert!(told.len() <= ERROR_MAX + 2, "{}", told.len());
+        assert!(ToolOutput::error(&long).error_text().unwrap().len() <= ERROR_MAX);
     }
 }

@@ -32,7 +32,7 @@ const CHANGE_FILES: [&str; 3] = ["write", "edit", APPLY_PATCH];
 const APPLY_PATCH: &str = "apply_patch";
 
 /// What lists call the tools of all MCP servers, as in OpenClaw.
-const ALL_MCP: &str = "bundle-mcp";
+pub(super) const ALL_MCP: &str = "bundle-mcp";
 
 /// For whom tools are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -178,7 +178,7 @@ impl Link {
     fn allows_by(&self, policy: &ToolPolicy, name: &str) -> bool {
         let ModelRef { provider, model } = &self.model;
         allows(&policy.rules, name)
-            && policy.for_model(provider, model).is_none_or(|rules| {
+            && policy.for_model(provider, model).all(|rules| {
                 let profile = rules.profile.unwrap_or(ToolProfile::Full);
                 let is_also = rules.also_allow.iter().any(|pattern| lets(pattern, name));
                 (is_in(name, profile) || is_also) && allows(rules, name)

@@ -235,6 +235,36 @@ async fn a_command_waits_for_the_approval_that_any_command_needs() {
     }
 }
 
+#[tokio::test]
+async fn a_command_that_fails_says_why_and_what_it_has_printed() {
+    let (gateway, _mock) = with_commands(json!({"security": "full", "ask": "off"})).await;
+    let asked = |args: Value| invoking(&gateway, &json!({"tool": "exec", "args": args}));
+    let fails = told(asked(json!({"command": "echo one; echo two; kill -KILL $$"}))).await;
+    let why = "Command aborted by signal SIGKILL\n\none\ntwo";
+    assert_eq!(fails, (400, failed("tool_error", why)));
+    let late = told(asked(json!({"command": "echo one; sleep 600", "timeout": 1}))).await;
+    let why = late.1["error"]["message"].as_str().unwrap();
+    assert!(why.starts_with("Command timed out after 1 seconds."), "{why}");
+    assert!(why.ends_with("\n\none"), "{why}");
+    let mut client = admin(&gateway).await;
+    let params = json!({"name": "exec", "args": {"command": "echo one; kill -KILL $$"}});
+    let answer = call(&mut client, "tools.invoke", params).await;
+    let why = "Command aborted by signal SIGKILL\n\none";
+    assert_eq!(answer["error"]["message"], why, "{answer}");
+    // With a code other than 0 a command is done all the same, as in the original.
+    let (status, said) = told(asked(json!({"command": "echo one; exit 3"}))).await;
+    let text = "one\n\n(Command exited with code 3)";
+    assert_eq!((status, &said["result"]["content"][0]["text"]), (200, &json!(text)), "{said}");
+}
+
+#[tokio::test]
+async fn variables_that_are_written_as_numbers_are_taken() {
+    let (gateway, _mock) = with_commands(json!({"security": "full", "ask": "off"})).await;
+    let args = json!({"command": "echo port $PORT", "env": {"PORT": 3000}});
+    let (status, said) = told(invoking(&gateway, &json!({"tool": "exec", "args": args}))).await;
+    assert_eq!((status, &said["result"]["content"][0]["text"]), (200, &json!("port 3000")));
+}
+
 /// Decides on the next question of a kind.
 async fn decide(client: &mut WsClient, kind: &str, decision: &str) {
     let event = format!("{kind}.requested");

@@ -134,7 +134,7 @@ async fn plan(cx: &ToolContext, arguments: &Value) -> Result<Way, String> {
     } else {
         wanted.time_limit(settings).or(Some(settings.timeout))
     };
-    let how = How { has_terminal: wanted.has_terminal(), time_limit, sandbox };
+    let how = How { time_limit, sandbox };
     // What is confined is not trusted with keys.
     let of_skills = match host {
         ExecHost::Gateway => parts.skills.variables(&cx.agent).await,

@@ -107,6 +107,7 @@ impl Arguments {
             cwd,
             env: env.clone(),
             env_asked: env.keys().cloned().collect(),
+            has_terminal: false,
             host: ExecHost::Node,
             agent: cx.agent.id.clone(),
             workspace: cx.agent.workspace.clone(),
@@ -116,11 +117,6 @@ impl Arguments {
             security: read_word("security", self.security.as_deref(), ExecSecurity::parse)?,
             ask: read_word("ask", self.ask.as_deref(), ExecAsk::parse)?,
         })
-    }
-
-    /// Whether it wants a terminal.
-    pub const fn has_terminal(&self) -> bool {
-        self.pty
     }
 
     /// How long to wait for the end of the command.
@@ -169,6 +165,7 @@ impl Arguments {
             cwd: self.directory(&cx.agent.workspace, settings),
             env: environment::merge(settings, of_skills, &self.env, self.pty)?,
             env_asked: self.env.keys().cloned().collect::<BTreeSet<_>>(),
+            has_terminal: self.pty,
             host,
             agent: cx.agent.id.clone(),
             workspace: cx.agent.workspace.clone(),

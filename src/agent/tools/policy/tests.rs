@@ -78,7 +78,12 @@ fn profiles_lists_and_groups_take_tools_away() {
         (json!({"byProvider": {"mock": {"allow": ["read"]}}}), vec!["read"]),
         (
             json!({"byProvider": {"mock": {"allow": ["read"]}, "mock/m-1": {"allow": ["exec"]}}}),
-            vec!["exec"],
+            vec![],
+        ),
+        (
+            json!({"byProvider": {"mock": {"deny": ["exec"]},
+                "mock/m-1": {"allow": ["read", "exec", "message"]}}}),
+            vec!["read", "message"],
         ),
         (json!({"byProvider": {"other": {"allow": ["read"]}}}), NAMES.to_vec()),
     ] {

@@ -1,16 +1,21 @@
 //! The parts of a patch, found in a text and changed.
 //!
 //! Promises: lines that stay keep their bytes, also where the patch spells them
-//! otherwise.
+//! otherwise; a mark of the byte order stays at the beginning, where nobody sees it.
 
 use super::super::edit::view;
 use super::{Chunk, Line};
+
+/// What some editors begin a file with.
+const MARK: char = '\u{feff}';
 
 /// A text with the parts of a patch changed; `path` is for the errors.
 ///
 /// # Errors
 /// A part that is not in the text, in the words of the original.
 pub fn apply(original: &str, chunks: &[Chunk], path: &str) -> Result<String, String> {
+    let has_mark = original.starts_with(MARK);
+    let original = original.strip_prefix(MARK).unwrap_or(original);
     let lines: Vec<&str> = original.split_inclusive('\n').collect();
     let end = if lines.first().is_some_and(|line| line.ends_with("\r\n")) { "\r\n" } else { "\n" };
     let mut text = String::with_capacity(original.len());
@@ -39,6 +44,9 @@ pub fn apply(original: &str, chunks: &[Chunk], path: &str) -> Result<String, Str
         }
     }
     text.extend(lines[at..].iter().copied());
+    if has_mark && !text.starts_with(MARK) {
+        text.insert(0, MARK);
+    }
     Ok(text)
 }
 
@@ -97,6 +105,7 @@ fn find(lines: &[&str], from: usize, wanted: &[&str], at_end: bool) -> Option<us
         |line| line.trim().chars().map(view::plain).collect(),
     ];
     ways.iter().find_map(|way| {
+        let way = |line: &str| way(line.trim_start_matches(MARK));
         let wanted: Vec<String> = wanted.iter().map(|line| way(line)).collect();
         let here = |start: usize| {
             let there = lines.get(start..start + wanted.len()).unwrap_or_default();
@@ -150,6 +159,15 @@ mod tests {
         let original = "\u{201c}a\u{201d}  \r\n  b\r\nc";
         let changed = one(original, None, " \"a\"\n-b\n+x\n c ").unwrap();
         assert_eq!(changed, "\u{201c}a\u{201d}  \r\nx\r\nc");
+    }
+
+    #[test]
+    fn a_mark_of_the_byte_order_is_in_nobodys_way_and_stays() {
+        for patch in ["-a\n+x\n b", "-\u{feff}a\n+\u{feff}x\n b"] {
+            assert_eq!(one("\u{feff}a\nb\n", None, patch).unwrap(), "\u{feff}x\nb\n");
+        }
+        assert_eq!(one("\u{feff}", None, "+x").unwrap(), "\u{feff}x\n");
+        assert_eq!(one("\u{feff}a\n", Some("a"), "+x").unwrap(), "\u{feff}a\nx\n");
     }
 
     #[test]
