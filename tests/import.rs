@@ -452,6 +452,92 @@ async fn people_whom_channels_let_in_are_taken_over_and_names_are_not() {
     assert_eq!((&known["channel"], &known["person"]), (&json!("telegram"), &json!("7")), "{list}");
 }
 
+#[tokio::test]
+async fn sessions_and_jobs_that_the_config_there_keeps_elsewhere_are_taken_over() {
+    let home = Home::new();
+    openclaw(&home);
+    let now = support::now_ms();
+    let index = json!({"agent:main:six": {"sessionId": "s-six", "updatedAt": now}});
+    home.write("../oc/main/sessions.json", &index.to_string());
+    home.write("../oc/main/s-six.jsonl", &transcript("s-six", &["six"]));
+    let job = json!({"id": "daily", "name": "Daily", "enabled": true, "createdAtMs": 1,
+        "schedule": {"kind": "cron", "expr": "0 9 * * *", "tz": "UTC"},
+        "sessionTarget": "isolated", "payload": {"kind": "agentTurn", "message": "hello"}});
+    home.write("../oc/jobs.json", &json!([job]).to_string());
+    let config = json!({"session": {"store": "~/oc/{agentId}/sessions.json"},
+        "cron": {"store": "~/oc/jobs.json"}});
+    home.write("openclaw.json", &config.to_string());
+    let there = home.0.path().join("home");
+    let before = tree(&there);
+    let (code, report) = home.report(&[]);
+    assert_eq!((code, &report["cron"]["jobs"]), (Some(0), &json!(1)), "{report}");
+    assert!(tree(&there) == before, "the source was changed");
+    let (code, again) = home.report(&[]);
+    assert_eq!((code, &again["cron"]["knownJobs"]), (Some(0), &json!(1)), "{again}");
+    home.write("openclaw.json", "{ no config");
+    let (code, report) = home.report(&["--dry-run"]);
+    assert_eq!(code, Some(3), "{report}");
+    let why = report["leftOut"][0]["why"].as_str().unwrap();
+    assert!(why.ends_with("session.store and cron.store are not known"), "{report}");
+    let (_gateway, mut client) = gateway(home).await;
+    assert_eq!(texts(&mut client, "agent:main:six").await, ["six"]);
+    assert_eq!(texts(&mut client, "main").await, ["one", "two"]);
+}
+
+#[test]
+fn of_a_folder_that_agents_share_each_gets_what_its_index_lists() {
+    let home = Home::new();
+    fs::create_dir_all(home.source().join("agents")).unwrap();
+    let put_away = "s-six.jsonl.reset.2026-11-22T03-46-28.004Z";
+    let saved = "s-seven.checkpoint.one.jsonl";
+    for (agent, id) in [("main", "s-six"), ("other", "s-seven")] {
+        let key = format!("agent:{agent}:main");
+        let index = json!({key: {"sessionId": id, "updatedAt": 1}}).to_string();
+        home.write(&format!("../oc/{agent}.json"), &index);
+    }
+    for (name, id) in [
+        ("s-six.jsonl", "s-six"),
+        (put_away, "s-six"),
+        ("s-seven.jsonl", "s-seven"),
+        (saved, "s-seven"),
+        ("notes.jsonl", "notes"),
+    ] {
+        home.write(&format!("../oc/{name}"), &transcript(id, &[id]));
+    }
+    let config = json!({"agents": {"list": [{"id": "main"}, {"id": "other"}]},
+        "session": {"store": "~/oc/{agentId}.json"}});
+    home.write("openclaw.json", &config.to_string());
+    let (code, report) = home.report(&[]);
+    assert_eq!(code, Some(0), "{report}");
+    let names = |agent: &str| {
+        let folder = home.state().join("agents").join(agent).join("sessions");
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort_unstable();
+        names
+    };
+    assert_eq!(names("main"), ["s-six.jsonl", put_away, "sessions.json"]);
+    assert_eq!(names("other"), [saved, "s-seven.jsonl", "sessions.json"]);
+    let (code, again) = home.report(&[]);
+    assert_eq!((code, &again["agents"][0]["knownFiles"]), (Some(0), &json!(2)), "{again}");
+}
+
+#[test]
+fn a_transcript_is_that_of_one_session_here() {
+    let home = Home::new();
+    openclaw(&home);
+    home.import(&[]);
+    let index = json!({"agent:main:other": {"sessionId": "s-main", "updatedAt": 1}});
+    home.write("agents/main/sessions/sessions.json", &index.to_string());
+    let (code, report) = home.report(&[]);
+    assert_eq!(code, Some(3), "{report}");
+    let why = "its transcript is that of agent:main:main here, which stays the only one";
+    let left_out = json!([{"what": "agent:main:other", "why": why}]);
+    let main = &report["agents"][0];
+    assert_eq!((&main["sessions"], &main["leftOut"]), (&json!(0), &left_out));
+}
+
 #[test]
 fn a_job_comes_with_its_runs_or_not_at_all_and_a_dry_run_tells_what_would_come() {
     let home = Home::new();

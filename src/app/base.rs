@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::repair::Mode;
-use super::{AppError, catalog, key_rules, key_rules_of};
+use super::{AppError, catalog, key_rules, key_rules_of, openclaw};
 use crate::agent::Models;
 use crate::agent::approvals::{Approvals, ApprovalsParts};
 use crate::bus::{Bus, Hub, LocalBackplane};
@@ -46,9 +46,16 @@ impl Base {
         let failover = catalog::models_with(&settings, env, &clock, &mode.kept).await?;
         let store: Arc<dyn Store> = Arc::new(SqliteStore::open(&mode.database(&settings))?);
         failover.credentials().keep_in(Arc::clone(&store), tasks.clone());
+        let first = match mode.repair {
+            None => openclaw::first_look(&settings, &store).await?,
+            Some(_) => None,
+        };
         let options = mode.confined(sessions_options(&settings, keys.now()));
         let (kept, now) = (Arc::clone(&store), Arc::clone(&clock));
         let sessions = Sessions::open(options, kept, now, Arc::clone(&ids)).await?;
+        if let Some(first) = first {
+            Box::pin(openclaw::arrive(&settings, &store, &keys.now(), first)).await?;
+        }
         keys.set(key_rules_of(&settings, &sessions).await?);
         sessions.reconfigure(mode.confined(sessions_options(&settings, keys.now())));
         let bus = Bus::new(LocalBackplane(hub));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{channels, upkeep};
+use super::{channels, openclaw, upkeep};
 use crate::bus::{Audience, EventKind};
 use crate::handlers;
 use crate::protocol::hello::TICK_INTERVAL_MS;
@@ -22,6 +22,7 @@ pub(super) fn start(services: &Arc<Services>) {
         return;
     }
     tasks.spawn("prune", upkeep::prune(Arc::clone(services)));
+    tasks.spawn("openclaw", openclaw::look(Arc::clone(services)));
     tasks.spawn("subagents", Arc::clone(&services.runs).keep_subagents());
     let (cron, runs) = (&services.runs.parts().cron, &services.runs);
     tasks.spawn("cron", Arc::clone(cron).schedule(Arc::clone(runs)));
@@ -35,7 +36,8 @@ pub(super) fn start(services: &Arc<Services>) {
 
 /// Tells of a restart that was given up, unless another one comes, which is told then.
 pub(super) async fn tell_given_up(services: Arc<Services>, trouble: String) {
-    // Who writes the config leaves his note before he says whether he restarts.
+    // Who writes the config promises a restart for that, and leaves his note, before he has
+    // done with it.
     services.reload.written().await;
     if services.repair.is_none() && services.restart.promised().is_none() {
         tell_restart(services, Some(trouble)).await;

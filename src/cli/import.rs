@@ -1,6 +1,7 @@
 //! `clawgate import`: takes over the sessions, devices, jobs and people of
 //! channels of an OpenClaw state directory.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,14 +13,14 @@ use super::bar::Bar;
 use super::format::{count, size, table};
 use super::output::say_of_others;
 use crate::app;
-use crate::auth::pairing::PairedFile;
+use crate::auth::pairing::{PairedFile, forget_devices};
 use crate::channels::ImportedPeople;
-use crate::config::{self, Env, Overrides};
-use crate::cron::Imported;
-use crate::sessions::import::{Import, ImportReport, LeftOut};
+use crate::config::{self, ConfigError, Env, Overrides, Settings};
+use crate::cron::{Imported, list_of_openclaw};
+use crate::sessions::import::{Import, ImportReport, Indexes, LeftOut};
 use crate::store::atomic::create_private_dir;
 use crate::store::instance::InstanceLock;
-use crate::store::{SqliteStore, Store};
+use crate::store::{SourceNote, SqliteStore, Store};
 use crate::support::{Clock, SystemClock, json};
 
 /// Exit code when something was left out.
@@ -52,6 +53,14 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let from = source(args, env)?;
     // One place under two names is one place.
     let to = std::fs::canonicalize(&paths.state_dir).unwrap_or_else(|_| paths.state_dir.clone());
+    let origin = Origin::of(&from, &to, &settings, env);
+    if !from.join("agents").is_dir() && origin.indexes.named.is_none() {
+        bail!(
+            "{} is no OpenClaw state directory: it has no folder named agents; \
+             name another one with --from",
+            from.display()
+        );
+    }
     let lock = paths.instance_lock();
     // A dry run makes nothing, and where no lock file is no gateway runs.
     let _held = if !args.dry_run || lock.exists() {
@@ -67,20 +76,43 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
         None
     };
     let rules = app::key_rules(&settings);
-    let import = Import { from, to, rules, store, is_dry: args.dry_run };
-    let bar = Bar::new();
+    let further = origin.indexes.further();
+    let own = app::indexes_of_openclaw(&settings);
     let runtime = super::one_thread()?;
+    let removed = match store.as_ref().filter(|_| from == to) {
+        Some(store) => runtime.block_on(own.removed(&**store))?,
+        None => HashSet::new(),
+    };
+    let import = Import { from, to, rules, store, further, removed, is_dry: args.dry_run };
+    // Looked at first: what is written meanwhile is found to be another file.
+    let before = own.notes();
+    let list = SourceNote::of(&origin.jobs);
+    let bar = Bar::new();
     let mut report = runtime.block_on(import.run(bar.progress()))?;
     let now = SystemClock.now_ms();
     let store = import.store.as_ref();
-    let jobs = runtime.block_on(Imported::take(&import.from, store, import.is_dry, now))?;
+    let jobs = runtime.block_on(Imported::take(&origin.jobs, store, import.is_dry, now))?;
     let people = runtime.block_on(ImportedPeople::take(&import.from, store, import.is_dry, now))?;
-    let lost = jobs.left_out.iter().chain(&people.left_out);
+    let others = jobs.left_out.iter().chain(&people.left_out);
     report
         .left_out
-        .extend(lost.map(|(what, why)| LeftOut { what: what.clone(), why: why.clone() }));
+        .extend(others.map(|(what, why)| LeftOut { what: what.clone(), why: why.clone() }));
+    report.left_out.extend(origin.unread);
     drop(bar);
-    let devices = runtime.block_on(devices(&import, &mut report))?;
+    let folder =
+        if import.is_in_place() { paths.devices_dir() } else { import.from.join("devices") };
+    let (devices, listed) = runtime.block_on(devices(&import, &folder, &mut report))?;
+    if let Some(store) = store.filter(|_| !import.is_dry) {
+        let mut notes = std::mem::take(&mut report.brought);
+        if import.is_in_place() {
+            // A list that comes later is taken over by itself.
+            let is_taken = jobs.is_read && !list.print.is_empty();
+            let list = is_taken.then(|| SourceNote { ids: jobs.ids.clone(), ..list });
+            notes.extend(before.into_iter().chain(list).chain(listed));
+            notes.push(runtime.block_on(own.note_of_sessions(&**store))?);
+        }
+        runtime.block_on(store.note_sources(notes))?;
+    }
     let beside = Beside { devices, jobs, people };
     let text = if args.json {
         as_json(&import, &report, &beside)
@@ -92,29 +124,85 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(LEFT_OUT) })
 }
 
-/// Takes over paired devices that are not known here; answers how many.
-async fn devices(import: &Import, report: &mut ImportReport) -> anyhow::Result<usize> {
-    let folder = import.from.join("devices");
-    let file = PairedFile::read(&folder);
-    let file = file.unwrap_or_else(|error| {
-        let what = folder.join("paired.json").display().to_string();
+/// Where the OpenClaw of a state directory has its sessions and jobs.
+struct Origin {
+    indexes: Indexes,
+    jobs: PathBuf,
+    /// Why its config does not say.
+    unread: Option<LeftOut>,
+}
+
+impl Origin {
+    /// As its config says.
+    fn of(from: &Path, to: &Path, settings: &Settings, env: &Env) -> Self {
+        let (own, dir) = (env.clone(), from.display().to_string());
+        let lookup = move |name: &str| match name {
+            "OPENCLAW_STATE_DIR" => Some(dir.clone()),
+            "OPENCLAW_CONFIG_PATH" => None,
+            name => own.get(name),
+        };
+        let there = Env::new(lookup, env.home().map(Path::to_owned));
+        let looking = Overrides { read_only: true, ..Overrides::default() };
+        let mut unread = None;
+        let read = |error: ConfigError| {
+            let what = from.join("openclaw.json").display().to_string();
+            let why = format!("{error}; its session.store and cron.store are not known");
+            unread = Some(LeftOut { what, why });
+            config::load_text("{}", &there, &looking).ok()
+        };
+        let is_other = from != to;
+        let loaded = is_other.then(|| config::load(&there, &looking).map_or_else(read, Some));
+        let loaded = loaded.flatten();
+        let settings = loaded.as_ref().unwrap_or(settings);
+        let (indexes, jobs) = (app::indexes_of_openclaw(settings), list_of_openclaw(settings));
+        Self { indexes, jobs, unread }
+    }
+}
+
+/// Takes over paired devices that are not known here; answers how many, and what is to be
+/// noted of their list. In our own place it also removes those that OpenClaw has removed,
+/// and those that were removed here do not come back.
+async fn devices(
+    import: &Import,
+    folder: &Path,
+    report: &mut ImportReport,
+) -> anyhow::Result<(usize, Option<SourceNote>)> {
+    let file = PairedFile::read(folder);
+    let mut file = file.unwrap_or_else(|error| {
+        let what = PairedFile::path(folder).display().to_string();
         report.left_out.push(LeftOut { what, why: error.to_string() });
         PairedFile::default()
     });
-    for id in file.left_out {
-        let why = "its entry is not one of a paired device".to_owned();
-        report.left_out.push(LeftOut { what: format!("device {id}"), why });
+    let mut leave_out = |ids: Vec<String>, why: &str| {
+        let one = |id: String| LeftOut { what: format!("device {id}"), why: why.to_owned() };
+        report.left_out.extend(ids.into_iter().map(one));
+    };
+    let mut note = file.noted_after(None);
+    if let Some(store) = import.store.as_ref().filter(|_| import.is_in_place()) {
+        let path = PairedFile::path(folder).display().to_string();
+        let before = store.sources().await?.into_iter().find(|note| note.path == path);
+        if let Some(before) = before {
+            note = file.noted_after(Some(&before));
+            let gone = file.gone(&**store, &before).await?;
+            if !import.is_dry {
+                forget_devices(&**store, &gone).await?;
+            }
+            leave_out(gone, "OpenClaw has removed it, so it is removed here");
+            let removed = file.leave_removed(&**store, &before).await?;
+            leave_out(removed, "it came before and was removed here; it can only pair again");
+        }
     }
+    leave_out(file.left_out, "its entry is not one of a paired device");
     let mut rows = file.rows;
-    let Some(store) = &import.store else { return Ok(rows.len()) };
+    let Some(store) = &import.store else { return Ok((rows.len(), None)) };
     if import.is_dry {
         let known = store.devices(0).await?;
         rows.retain(|row| {
             !known.iter().any(|it| it.device_id == row.device_id && it.paired.is_some())
         });
-        return Ok(rows.len());
+        return Ok((rows.len(), None));
     }
-    Ok(store.import_devices(rows, None).await?)
+    Ok((store.import_devices(rows, None).await?, note))
 }
 
 fn source(args: &ImportArgs, env: &Env) -> anyhow::Result<PathBuf> {
@@ -123,16 +211,7 @@ fn source(args: &ImportArgs, env: &Env) -> anyhow::Result<PathBuf> {
         (None, Some(home)) => home.join(".openclaw"),
         (None, None) => bail!("there is no home directory; name the source with --from"),
     };
-    let from = std::fs::canonicalize(&from)
-        .with_context(|| format!("cannot import from {}", from.display()))?;
-    if !from.join("agents").is_dir() {
-        bail!(
-            "{} is no OpenClaw state directory: it has no folder named agents; \
-             name another one with --from",
-            from.display()
-        );
-    }
-    Ok(from)
+    std::fs::canonicalize(&from).with_context(|| format!("cannot import from {}", from.display()))
 }
 
 /// What is taken over beside sessions.

@@ -1,23 +1,31 @@
 //! Jobs of an OpenClaw: `cron/jobs.json`, what it knew of them, their runs.
 //!
 //! Promises: the source is only read; a job or run that is here stays as it is,
-//! so that the same import again adds nothing.
+//! so that the same import again adds nothing; a job that was removed here does
+//! not come back to our own place, and what has run once does not run again; a
+//! job that is turned off by this is told.
 
 use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::protocol::methods::cron::modernize;
-use crate::store::{CronRunRow, Store, StoreError};
+use crate::config::{CronRetrySettings, Settings};
+use crate::protocol::methods::cron::Schedule;
+use crate::store::{CronRunQuery, CronRunRow, SourceNote, Store, StoreError};
 use crate::support::{blocking, json_file_of_javascript, json_of_javascript};
 
 use super::job::{Job, JobState};
 use super::jobs::JOBS_MAX;
+use super::outcome::Outcome;
+use super::recover::INTERRUPTED;
 use super::run_log::NOT_REQUESTED;
-use super::service::Cron;
+use super::schedule::Timing;
+use super::service::{Cron, Ticket};
+
+mod shapes;
 
 /// Runs of one job that are taken over, the newest.
 const RUNS_MAX: usize = 2000;
@@ -35,13 +43,15 @@ pub struct Imported {
     pub runs: u64,
     /// What was not taken over, and why.
     pub left_out: Vec<(String, String)>,
+    /// Ids of the jobs of the list that are here, or were: what is noted of it.
+    pub ids: Vec<String>,
     /// Whether the list of jobs could be read, or there is none.
     pub is_read: bool,
 }
 
-/// What there is in a folder of jobs.
+/// What there is in a list of jobs and beside it.
 #[derive(Default)]
-struct Folder {
+struct List {
     jobs: Vec<Found>,
     left_out: Vec<(String, String)>,
     is_read: bool,
@@ -52,31 +62,53 @@ struct Found {
     job: Job,
     due_at: Option<u64>,
     runs: Vec<CronRunRow>,
+    /// Why it is turned off, when it was not.
+    off: Option<&'static str>,
+}
+
+/// Where the OpenClaw with these settings keeps its jobs: where they say nothing, in its
+/// state directory.
+pub fn list_of_openclaw(settings: &Settings) -> PathBuf {
+    let named = settings.cron.openclaw_store.as_deref();
+    let named = named.and_then(|text| settings.paths.expand(text.trim()).ok());
+    named.unwrap_or_else(|| settings.paths.state_dir.join("cron").join("jobs.json"))
 }
 
 impl Imported {
-    /// Takes over the jobs below a state directory; with `is_dry`, as without a store, it
-    /// only tells what would be.
+    /// Takes over the jobs of a list; with `is_dry`, as without a store, it only tells
+    /// what would be.
     ///
     /// # Errors
     /// When the database does not take them.
     pub async fn take(
-        from: &Path,
+        file: &Path,
         store: Option<&Arc<dyn Store>>,
         is_dry: bool,
         now: u64,
     ) -> Result<Self, StoreError> {
-        let folder = from.join("cron");
-        let reading = blocking(move || read(&folder, now));
-        let Folder { jobs, left_out, is_read } = reading.await.unwrap_or_default();
-        let mut report = Self { left_out, is_read, ..Self::default() };
-        let mut known = BTreeSet::new();
+        let (path, file) = (file.display().to_string(), file.to_owned());
+        let reading = blocking(move || read(&file, now));
+        let List { jobs, left_out, is_read } = reading.await.unwrap_or_default();
+        let (mut known, mut noted) = (BTreeSet::<String>::new(), BTreeSet::<String>::new());
         if let Some(store) = store {
             known.extend(store.cron_jobs().await?.into_iter().map(|row| row.id));
+            let of_list = store.sources().await?.into_iter().filter(|note| note.path == path);
+            noted.extend(of_list.flat_map(|note| note.ids));
         }
-        for Found { job, due_at, runs } in jobs {
+        let unread = left_out.iter().map(|(id, _)| id);
+        let ids = unread.filter(|id| noted.contains(*id)).cloned().collect();
+        let mut report = Self { left_out, ids, is_read, ..Self::default() };
+        for Found { job, due_at, runs, off } in jobs {
             if known.contains(&job.id) {
                 report.known += 1;
+                report.ids.push(job.id);
+                continue;
+            }
+            // It went once it had run, or somebody has removed it.
+            if noted.contains(&job.id) || due_at.is_some() && has_gone(&job, store).await? {
+                let why = "it was here before, and has run or was removed since";
+                report.left_out.push((job.id.clone(), why.into()));
+                report.ids.push(job.id);
                 continue;
             }
             let count = number(runs.len());
@@ -89,33 +121,44 @@ impl Imported {
                 report.left_out.push((job.id, why));
                 continue;
             }
+            if let Some(why) = off {
+                report.left_out.push((job.id.clone(), format!("turned off: {why}")));
+            }
+            report.ids.push(job.id.clone());
             known.insert(job.id);
             (report.jobs, report.runs) = (report.jobs + 1, report.runs + count);
         }
         Ok(report)
     }
 
-    /// The same for a state directory of ours, the first time that its list of jobs
-    /// is there and can be read; `None` when that was before.
+    /// The same for the list of our own state directory, the first time that it is there
+    /// and can be read; `None` when that was before.
     async fn once(
-        from: &Path,
+        file: &Path,
         store: &Arc<dyn Store>,
         now: u64,
     ) -> Result<Option<Self>, StoreError> {
-        let file = from.join("cron").join("jobs.json");
-        if !tokio::fs::try_exists(&file).await.unwrap_or_default() {
+        if !tokio::fs::try_exists(file).await.unwrap_or_default() {
             return Ok(None);
         }
-        let file = file.display().to_string();
-        if store.has_cron_import(&file).await? {
+        // Looked at first: what is written meanwhile is found to be another file.
+        let looked = file.to_owned();
+        let note = blocking(move || SourceNote::of(&looked)).await.ok();
+        let path = file.display().to_string();
+        let was_taken = store.has_cron_import(&path).await?;
+        if was_taken && store.sources().await?.iter().any(|note| note.path == path) {
             return Ok(None);
         }
-        let report = Self::take(from, Some(store), false, now).await?;
+        // A release that noted no more has taken it over: what is not here of it was
+        // removed, and stays away.
+        let report = Self::take(file, Some(store), was_taken, now).await?;
         // A kill before this costs nothing: what is here is not added again.
         if report.is_read {
-            store.note_cron_import(&file, now).await?;
+            let note = note.map(|note| SourceNote { ids: report.ids.clone(), ..note });
+            store.note_sources(note.into_iter().collect()).await?;
+            store.note_cron_import(&path, now).await?;
         }
-        Ok(Some(report))
+        Ok(Some(report).filter(|_| !was_taken))
     }
 }
 
@@ -123,15 +166,29 @@ impl Cron {
     /// Takes over the jobs that an OpenClaw left in our state directory, the
     /// first time that they can be read.
     pub(super) async fn adopt(&self) -> Result<(), StoreError> {
-        let from = self.parts.settings.now().paths.state_dir.clone();
-        let once = Imported::once(&from, &self.parts.store, self.now_ms()).await?;
+        let settings = self.parts.settings.now();
+        let file = list_of_openclaw(&settings);
+        let once = Imported::once(&file, &self.parts.store, self.now_ms()).await?;
         let Some(report) = once else { return Ok(()) };
         for (what, why) in &report.left_out {
-            tracing::warn!(what, why, "not taken over from cron/jobs.json");
+            tracing::warn!(
+                what,
+                why,
+                "not taken over, or not as it was, from the jobs of OpenClaw"
+            );
         }
+        let file = file.display();
         if !report.is_read {
-            tracing::warn!("mend cron/jobs.json or move it away: the next start looks again");
+            tracing::warn!(%file, "mend the list of jobs or move it away: the next start looks again");
             return Ok(());
+        }
+        if !report.left_out.is_empty() {
+            let from = settings.paths.state_dir.display();
+            tracing::warn!(
+                %file,
+                "for a job that is mended there, stop the gateway and run \
+                 `clawgate import --from {from}`"
+            );
         }
         tracing::info!(jobs = report.jobs, runs = report.runs, "took over the jobs of OpenClaw");
         Ok(())
@@ -142,17 +199,28 @@ fn number(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 
-fn read(folder: &Path, now: u64) -> Folder {
-    let mut found = Folder { is_read: true, ..Folder::default() };
-    let jobs = match list(&folder.join("jobs.json")) {
+/// Whether a job of a single instant has rows here though it is not here itself: it may
+/// have come from another list.
+async fn has_gone(job: &Job, store: Option<&Arc<dyn Store>>) -> Result<bool, StoreError> {
+    let Some(store) = store.filter(|_| matches!(job.schedule, Schedule::At { .. })) else {
+        return Ok(false);
+    };
+    let query = CronRunQuery { job_id: Some(job.id.clone()), ..CronRunQuery::default() };
+    Ok(store.cron_runs(query).await?.1 > 0)
+}
+
+fn read(file: &Path, now: u64) -> List {
+    let mut found = List { is_read: true, ..List::default() };
+    let jobs = match list(file) {
         Ok(jobs) => jobs,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return found,
         Err(error) => {
-            let left_out = vec![("cron/jobs.json".into(), error.to_string())];
-            return Folder { left_out, ..Folder::default() };
+            let left_out = vec![(file.display().to_string(), error.to_string())];
+            return List { left_out, ..List::default() };
         }
     };
-    let states = json(&folder.join("jobs-state.json")).unwrap_or_default();
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let states = json(&states(file)).unwrap_or_default();
     for (index, job) in jobs.into_iter().enumerate() {
         let name = job["id"].as_str().map_or_else(|| format!("job {index}"), str::to_owned);
         match one(job, &states, folder, now) {
@@ -163,9 +231,16 @@ fn read(folder: &Path, now: u64) -> Folder {
     found
 }
 
+/// The file in which OpenClaw notes how the jobs of a list are doing.
+fn states(file: &Path) -> PathBuf {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let name = name.strip_suffix(".json").unwrap_or(&name);
+    file.with_file_name(format!("{name}-state.json"))
+}
+
 fn one(mut job: Value, states: &Value, folder: &Path, now: u64) -> Result<Found, String> {
     if let Value::Object(members) = &mut job {
-        modernize(members);
+        shapes::complete(members);
     }
     let mut job: Job = serde_json::from_value(job).map_err(|error| error.to_string())?;
     if job.id.is_empty() || job.id.contains(['/', '\\']) {
@@ -176,18 +251,61 @@ fn one(mut job: Value, states: &Value, folder: &Path, now: u64) -> Result<Found,
     if known.is_object() {
         job.state = serde_json::from_value::<JobState>(known.clone()).unwrap_or_default();
     }
-    job.state.running_at_ms = None;
-    let has_run = job.state.last_run_at_ms.is_some();
-    // What passed before it came here was not missed by us.
-    let due_at = match (timing.is_once(), job.enabled) {
-        (_, false) => None,
-        (true, true) => job.due_after(now).filter(|_| !has_run),
-        (false, true) => timing.next_after(now),
-    };
-    job.enabled = job.enabled && due_at.is_some();
+    let mut runs = runs(&folder.join("runs").join(format!("{}.jsonl", job.id)), &job);
+    let was_on = job.enabled;
+    let cut_off = job.state.running_at_ms.take();
+    let due_at = due(&job, &timing, now).filter(|_| cut_off.is_none() || !timing.is_once());
+    job.enabled = was_on && due_at.is_some();
     job.state.next_run_at_ms = due_at;
-    let runs = runs(&folder.join("runs").join(format!("{}.jsonl", job.id)), &job);
-    Ok(Found { job, due_at, runs })
+    if let Some(began) = cut_off {
+        let (ended, run) = interrupted(job, due_at, began, now).ok_or("its run cannot be ended")?;
+        job = ended;
+        runs.push(run);
+    }
+    let why = match (cut_off, timing.is_once()) {
+        (Some(_), true) => "its run was cut off with OpenClaw, and it is not run again",
+        (None, true) => "it has run",
+        (_, false) => "it never comes due",
+    };
+    let off = (was_on && !job.enabled).then_some(why);
+    Ok(Found { job, due_at, runs, off })
+}
+
+/// When a job is due next. What passed before it came here was not missed by us, but for
+/// the single instant of a job that has not run since, and a try that is still to come.
+fn due(job: &Job, timing: &Timing, now: u64) -> Option<u64> {
+    if !job.enabled {
+        return None;
+    }
+    let Timing::At(at) = timing else { return timing.next_after(now) };
+    let state = &job.state;
+    match state.last_run_at_ms.filter(|ran| ran >= at) {
+        None => Some(*at),
+        Some(ran) => {
+            let status = state.last_run_status.as_deref().or(state.last_status.as_deref());
+            let again = state.next_run_at_ms.filter(|next| *next > ran);
+            again.filter(|_| status == Some("error"))
+        }
+    }
+}
+
+/// A job whose run ended with OpenClaw itself, as after a run that we have cut off, and
+/// the row of that run.
+fn interrupted(job: Job, due_at: Option<u64>, began: u64, now: u64) -> Option<(Job, CronRunRow)> {
+    // Nothing of it passes by itself.
+    let retry = CronRetrySettings { max_attempts: 0, backoff_ms: Vec::new(), retry_on: Vec::new() };
+    let row = job.to_row(due_at, None);
+    let ticket = Ticket {
+        row_id: format!("imported:{}:{began}", job.id),
+        job,
+        origin: None,
+        run_id: None,
+        instant: began,
+        started_at: began,
+    };
+    let ended =
+        Outcome::failed(INTERRUPTED, "cron-setup", now).change(&row, &ticket, &retry, now)?;
+    Some((ended.job, ended.change.ended.into_iter().next()?))
 }
 
 /// The log of a job; a line that cannot be read is passed over.
@@ -249,10 +367,16 @@ fn limit(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{CronRunQuery, SqliteStore};
+    use crate::store::{CronChange, CronJobChange, CronJobRow, SqliteStore};
     use crate::support::json;
 
     const NOW: u64 = 1_795_318_100_000;
+    /// A second after three o'clock of that day.
+    const RAN: u64 = 1_795_316_401_000;
+
+    fn list_in(root: &tempfile::TempDir) -> PathBuf {
+        root.path().join("cron/jobs.json")
+    }
 
     fn place() -> (tempfile::TempDir, Arc<dyn Store>) {
         let root = tempfile::tempdir().unwrap();
@@ -267,13 +391,20 @@ mod tests {
             job("hourly", json!({"kind": "every", "everyMs": 3_600_000, "anchorMs": 1})),
             job("old", json!({"atMs": 1_795_318_000_000_u64})),
             job("ran", json!({"kind": "at", "at": "2026-11-22T03:00:00Z"})),
+            job("later", json!({"kind": "at", "at": "2026-11-23T03:00:00Z"})),
+            job("failed", json!({"kind": "at", "at": "2026-11-22T03:00:00Z"})),
+            job("cut", json!({"kind": "at", "at": "2026-11-22T03:00:00Z"})),
             {"id": "broken"},
             job("../x", json!({"kind": "every", "everyMs": 5})),
         ]});
         std::fs::write(cron.join("jobs.json"), jobs.to_string()).unwrap();
         let states = json!({"version": 1, "jobs": {
             "hourly": {"state": {"runningAtMs": 5, "lastStatus": "ok", "consecutiveErrors": 2}},
-            "ran": {"state": {"lastRunAtMs": 7}}}});
+            "ran": {"state": {"lastRunAtMs": RAN, "lastStatus": "ok"}},
+            "later": {"state": {"lastRunAtMs": RAN, "lastStatus": "ok"}},
+            "failed": {"state": {"lastRunAtMs": RAN, "lastRunStatus": "error",
+                "consecutiveErrors": 1, "nextRunAtMs": NOW + 9}},
+            "cut": {"state": {"runningAtMs": RAN, "nextRunAtMs": RAN}}}});
         std::fs::write(cron.join("jobs-state.json"), states.to_string()).unwrap();
         let line = json!({"ts": 9, "jobId": "hourly", "action": "finished", "status": "error",
             "runAtMs": 8});
@@ -285,40 +416,88 @@ mod tests {
     #[tokio::test]
     async fn jobs_come_with_their_state_and_runs_once() {
         let (root, store) = place();
-        let take =
-            async |store, is_dry| Imported::take(root.path(), store, is_dry, NOW).await.unwrap();
+        let file = list_in(&root);
+        let take = async |store, is_dry| Imported::take(&file, store, is_dry, NOW).await.unwrap();
         let nowhere = take(None, true).await;
-        assert_eq!((nowhere.jobs, nowhere.runs, nowhere.left_out.len()), (3, 1, 2));
+        assert_eq!((nowhere.jobs, nowhere.runs, nowhere.left_out.len()), (6, 3, 4));
         assert_eq!(take(Some(&store), true).await, nowhere);
         let taken = take(Some(&store), false).await;
-        assert_eq!((taken.jobs, taken.known, taken.runs), (3, 0, 1));
-        let rows = store.cron_jobs().await.unwrap();
-        let jobs: Vec<_> = rows.iter().map(|row| Job::of_row(row).unwrap()).collect();
-        assert!(rows[0].due_at.unwrap() > NOW);
-        assert_eq!(jobs[0].state.consecutive_errors, Some(2));
-        assert_eq!(jobs[0].state.running_at_ms, None);
+        assert_eq!((taken.jobs, taken.known, taken.runs), (6, 0, 3));
+        let off: Vec<_> =
+            taken.left_out.iter().filter(|it| it.1.starts_with("turned off")).collect();
+        assert_eq!(off.iter().map(|it| it.0.as_str()).collect::<Vec<_>>(), ["ran", "cut"]);
+        let of = async |id: &str| {
+            let row = store.cron_job(id).await.unwrap().unwrap();
+            let job = Job::of_row(&row).unwrap();
+            (row.due_at, job.enabled, job.state)
+        };
+        let (due_at, _, state) = of("hourly").await;
+        assert!(due_at.unwrap() > NOW);
+        assert_eq!((state.running_at_ms, state.last_run_at_ms), (None, Some(5)));
+        assert_eq!(
+            (state.consecutive_errors, state.last_error.as_deref()),
+            (Some(3), Some(INTERRUPTED))
+        );
         // Due while nobody was there; the scheduler says what becomes of it.
-        assert_eq!(rows[1].due_at, Some(1_795_318_000_000));
-        assert_eq!((rows[2].due_at, jobs[2].enabled), (None, false));
-        let query = CronRunQuery { limit: 9, ..CronRunQuery::default() };
-        assert_eq!(store.cron_runs(query).await.unwrap().1, 1);
+        assert_eq!(of("old").await.0, Some(1_795_318_000_000));
+        let (due_at, is_on, _) = of("ran").await;
+        assert_eq!((due_at, is_on), (None, false));
+        assert_eq!(of("later").await.0, Some(1_795_402_800_000), "it ran before, and was moved");
+        assert_eq!(of("failed").await.0, Some(NOW + 9), "OpenClaw would have tried it again");
+        let (due_at, is_on, state) = of("cut").await;
+        assert_eq!((due_at, is_on, state.last_run_at_ms), (None, false, Some(RAN)));
+        assert_eq!(state.last_run_status.as_deref(), Some("error"));
+        let query = |id: &str| CronRunQuery {
+            job_id: Some(id.into()),
+            limit: 9,
+            ..CronRunQuery::default()
+        };
+        assert_eq!(store.cron_runs(query("hourly")).await.unwrap().1, 2);
+        let (runs, _) = store.cron_runs(query("cut")).await.unwrap();
+        assert_eq!((runs.len(), runs[0].status.as_str(), runs[0].instant), (1, "error", RAN));
         for is_dry in [true, false] {
             let again = take(Some(&store), is_dry).await;
-            assert_eq!((again.jobs, again.known, again.runs), (0, 3, 0));
+            assert_eq!((again.jobs, again.known, again.runs), (0, 6, 0));
         }
+    }
+
+    #[tokio::test]
+    async fn a_job_of_a_single_instant_that_ran_here_and_went_does_not_come_again() {
+        let (root, store) = place();
+        let file = list_in(&root);
+        let take = async || Imported::take(&file, Some(&store), false, NOW).await.unwrap();
+        take().await;
+        let run = CronRunRow {
+            id: "old@1".into(),
+            job_id: "old".into(),
+            instant: 1,
+            status: "ok".into(),
+            delivery: NOT_REQUESTED.into(),
+            entry: "{}".into(),
+            at: 1,
+        };
+        let went = |_: &CronJobRow| {
+            let remove = CronChange::of_job(CronJobChange::Remove);
+            Some(CronChange { added: vec![run], ..remove })
+        };
+        store.edit_cron_job("old", Box::new(went)).await.unwrap();
+        let again = take().await;
+        assert_eq!((again.jobs, again.known), (0, 5));
+        assert!(again.left_out.iter().any(|it| it.0 == "old" && it.1.contains("has run")));
     }
 
     #[tokio::test]
     async fn a_list_that_cannot_be_read_is_looked_at_again_and_a_mended_one_only_once() {
         let (root, store) = place();
-        let file = root.path().join("cron/jobs.json");
+        let file = list_in(&root);
         let whole = std::fs::read_to_string(&file).unwrap();
-        let once = || Imported::once(root.path(), &store, NOW);
+        let once = || Imported::once(&file, &store, NOW);
         for torn in ["", "{ no json", "5", "{}", r#"{"jobs": {}}"#, &whole[..whole.len() - 9]] {
             std::fs::write(&file, torn).unwrap();
             let report = once().await.unwrap().unwrap();
             assert_eq!((report.jobs, report.is_read), (0, false));
-            assert_eq!(report.left_out[0].0, "cron/jobs.json");
+            assert!(report.left_out[0].0.ends_with("cron/jobs.json"));
+            assert_eq!(store.sources().await.unwrap(), [], "it was not taken over");
         }
         // What JavaScript makes of a text that it cuts inside of a character.
         let half = whole.replacen(r#""name":"hourly""#, r#""name":"hourly \ud83e""#, 1);
@@ -326,7 +505,8 @@ mod tests {
         // And what an editor puts before it.
         std::fs::write(&file, format!("\u{feff}{half}")).unwrap();
         let report = once().await.unwrap().unwrap();
-        assert_eq!((report.jobs, report.is_read), (3, true));
+        assert_eq!((report.jobs, report.is_read), (6, true));
+        assert!(!store.sources().await.unwrap()[0].has_changed());
         let job = store.cron_job("hourly").await.unwrap().unwrap();
         assert_eq!(Job::of_row(&job).unwrap().name, "hourly \u{fffd}");
         assert_eq!(once().await.unwrap(), None);

@@ -3,7 +3,6 @@
 //! Promises: the file is only read, and only once; a node that was removed here
 //! does not come back; a row that says less than it must is left out.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
@@ -13,7 +12,7 @@ use serde_json::Value;
 use super::Nodes;
 use crate::auth::pairing::hash;
 use crate::store::{NodeFacts, NodePair};
-use crate::support::blocking;
+use crate::support::{blocking, json_file_of_javascript};
 
 /// Under this name it is noted that nodes were taken over.
 const MARK: &str = "nodes imported";
@@ -47,7 +46,9 @@ fn read(folder: &Path) -> io::Result<(Vec<(NodePair, String)>, usize)> {
         }
         Ok(_) => {}
     }
-    let found: BTreeMap<String, Value> = serde_json::from_str(&std::fs::read_to_string(&path)?)?;
+    let Value::Object(found) = json_file_of_javascript(&path)? else {
+        return Err(io::Error::other("it has no ids of nodes"));
+    };
     let count = found.len();
     let good = found.into_iter().filter_map(|(node_id, value)| {
         let known: Original = serde_json::from_value(value).ok()?;
@@ -109,11 +110,14 @@ mod tests {
             "permissions": {"camera": true}, "createdAtMs": 1, "approvedAtMs": 2,
             "lastConnectedAtMs": 3});
         let file = json!({"n": good, "m": {"token": " "}, "o": 5, "p": {"token": "x", "caps": 1}});
-        std::fs::write(folder.path().join("paired.json"), file.to_string()).unwrap();
+        // What JavaScript makes of a name that it cuts inside of a character.
+        let file = file.to_string().replace("Phone", r"Phone \ud83d");
+        std::fs::write(folder.path().join("paired.json"), file).unwrap();
         let (rows, left_out) = read(folder.path()).unwrap();
         assert_eq!((rows.len(), left_out), (1, 3));
         let (pair, token) = &rows[0];
         assert_eq!(pair.facts.commands(), ["canvas.eval"]);
+        assert_eq!(pair.facts.display_name.as_deref(), Some("Phone \u{fffd}"));
         assert_eq!((pair.approved_at_ms, pair.last_connected_at_ms), (2, Some(3)));
         assert_eq!(*token, hash("secret"));
         std::fs::write(folder.path().join("paired.json"), "{").unwrap();

@@ -40,11 +40,11 @@ pub(super) fn find(state_dir: &Path, rules: &KeyRules) -> io::Result<Vec<NewSess
         tell(&mut problems, &folder, &"not the name of an agent");
     }
     for agent in agents {
-        let sessions = paths::folder(state_dir, &agent);
+        let index = paths::index(state_dir, &agent);
         // One folder that cannot be read must not keep the gateway from starting.
-        match of_agent(&sessions, (&agent, rules), Files::Stay, &mut problems) {
+        match of_agent(&index, (&agent, rules), Files::Stay, &mut problems) {
             Ok(sessions) => found.extend(sessions),
-            Err(error) => tell(&mut problems, &sessions, &error),
+            Err(error) => tell(&mut problems, &paths::folder(state_dir, &agent), &error),
         }
     }
     for Problem { what, why } in problems {
@@ -62,24 +62,29 @@ pub(super) enum Files {
     Move,
 }
 
-/// The sessions in the folder of an agent. Those whose keys name another one keep them
-/// where files can move there; all others are of this agent.
+/// The sessions of the index of an agent, and of the folder that it is in. Those whose keys
+/// name another one keep them where files can move there; all others are of this agent.
 pub(super) fn of_agent(
-    folder: &Path,
+    index: &Path,
     (agent, rules): (&AgentId, &KeyRules),
     files: Files,
     problems: &mut Problems,
 ) -> io::Result<Vec<NewSession>> {
-    let listed = listed(folder, agent, rules, problems);
+    let folder = index.parent().unwrap_or(index);
+    let listed = listed(index, agent, rules, problems);
     let has_index = listed.is_some();
     let mut sessions: BTreeMap<SessionKey, SessionEntry> = BTreeMap::new();
     let mut taken = BTreeSet::new();
     for (key, mut entry) in listed.unwrap_or_default() {
         let Ok(path) = paths::transcript(folder, &key, &entry) else { continue };
         // To open a pipe would never end.
-        if path.is_file()
-            && let Ok(file) = File::open(&path)
-        {
+        let is_here = path.is_file();
+        // One index may list the sessions of several agents; those of others are in theirs.
+        let is_others = key.names_agent() && key.agent(rules) != *agent;
+        if files == Files::Stay && is_others && !is_here {
+            continue;
+        }
+        if is_here && let Ok(file) = File::open(&path) {
             entry.transcript = facts(&file).unwrap_or_default();
         }
         taken.insert(path);
@@ -159,16 +164,15 @@ pub(super) fn key_of_id(agent: &AgentId, id: &str) -> SessionKey {
 /// What OpenClaw's index lists: nothing when it cannot be read; `None` when there
 /// is none.
 fn listed(
-    folder: &Path,
+    path: &Path,
     agent: &AgentId,
     rules: &KeyRules,
     problems: &mut Problems,
 ) -> Option<Vec<(SessionKey, SessionEntry)>> {
-    let path = folder.join("sessions.json");
-    let index = match read_index(&path) {
+    let index = match read_index(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(error) => {
-            tell(problems, &path, &format!("{error}; {}", remedy(folder)));
+            tell(problems, path, &format!("{error}; {}", remedy(path)));
             return Some(Vec::new());
         }
         Ok(index) => index,
@@ -197,7 +201,7 @@ fn listed(
     Some(parsed)
 }
 
-fn read_index(path: &Path) -> io::Result<Map<String, Value>> {
+pub(super) fn read_index(path: &Path) -> io::Result<Map<String, Value>> {
     match json_file_of_javascript(path)? {
         Value::Object(index) => Ok(index),
         _ => Err(io::Error::other("it is no list of sessions")),
@@ -206,8 +210,10 @@ fn read_index(path: &Path) -> io::Result<Map<String, Value>> {
 
 /// What to do about an index that cannot be read. Only one of ours that is new is
 /// filled at a start.
-fn remedy(folder: &Path) -> String {
-    let state_dir = folder.ancestors().nth(3).unwrap_or(folder).display();
+fn remedy(index: &Path) -> String {
+    let agents = index.ancestors().nth(3).filter(|folder| folder.ends_with("agents"));
+    let state_dir = agents.and_then(Path::parent).map(|dir| dir.display().to_string());
+    let state_dir = state_dir.as_deref().unwrap_or("<state dir>");
     format!(
         "the sessions that only this file names are not known: mend it or move it away, stop the \
          gateway and run `clawgate import --from {state_dir}`"
@@ -319,15 +325,19 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// The keys that an index gives, and what is told of it.
-    fn told(index: &str, files: Files) -> (Vec<String>, Vec<String>) {
+    /// The keys that an index gives beside these transcripts, and what is told of it.
+    fn told(index: &str, transcripts: &[&str], files: Files) -> (Vec<String>, Vec<String>) {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("agents/ops/sessions");
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("sessions.json"), index).unwrap();
+        for id in transcripts {
+            fs::write(folder.join(format!("{id}.jsonl")), "").unwrap();
+        }
         let (agent, rules) = (AgentId::normalize("ops"), KeyRules::default());
         let mut problems = Problems::new();
-        let found = of_agent(&folder, (&agent, &rules), files, &mut problems).unwrap();
+        let index = folder.join("sessions.json");
+        let found = of_agent(&index, (&agent, &rules), files, &mut problems).unwrap();
         let tell = |Problem { what, why }: Problem| {
             let text = format!("{what}: {why}");
             text.replace(&home.path().display().to_string(), "~")
@@ -340,6 +350,7 @@ mod tests {
         let (keys, said) = told(
             r#"{"main": {"sessionId": "a", "updatedAt": "soon", "label": 7, "odd": [1]},
             "agent:main:x": {"sessionId": "b"}, "lost": {"sessionId": 5}, "none": 5}"#,
+            &[],
             Files::Stay,
         );
         assert_eq!(keys, ["agent:ops:b", "agent:ops:main"]);
@@ -361,20 +372,23 @@ mod tests {
     fn a_session_of_another_agent_keeps_its_key_where_its_file_can_move() {
         let index = r#"{"agent:main:x": {"sessionId": "a"}, "agent:ops:x": {"sessionId": "b"},
             "global": {"sessionId": "c"}, "main": {"sessionId": "d"}}"#;
-        let (keys, said) = told(index, Files::Move);
+        let (keys, said) = told(index, &[], Files::Move);
         assert_eq!(keys, ["agent:main:x", "agent:ops:c", "agent:ops:main", "agent:ops:x"]);
         assert_eq!(
             said,
             ["global: is in the folder of another agent; this one is now agent:ops:c"]
         );
-        let (keys, said) = told(index, Files::Stay);
-        assert_eq!(keys, ["agent:ops:a", "agent:ops:c", "agent:ops:main", "agent:ops:x"]);
-        assert_eq!(said, [""; 0]);
+        let own = ["agent:ops:a", "agent:ops:c", "agent:ops:main", "agent:ops:x"];
+        for (transcripts, expected) in [(&["a"][..], &own[..]), (&[][..], &own[1..])] {
+            let (keys, said) = told(index, transcripts, Files::Stay);
+            assert_eq!(keys, expected);
+            assert_eq!(said, [""; 0]);
+        }
     }
 
     #[test]
     fn of_an_index_that_cannot_be_read_it_is_told_what_to_do() {
-        let (keys, said) = told("{ no json", Files::Stay);
+        let (keys, said) = told("{ no json", &[], Files::Stay);
         assert_eq!(keys, [""; 0]);
         let what = "~/agents/ops/sessions/sessions.json: key must be a string";
         let remedy = "mend it or move it away, stop the gateway and run `clawgate import --from ~`";

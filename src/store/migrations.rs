@@ -339,6 +339,12 @@ const STEPS: &[&str] = &[
     "ALTER TABLE node_pairs ADD COLUMN label TEXT;",
     // The device that a setup code has let in, and what it was given.
     "ALTER TABLE setup_codes ADD COLUMN taken_by TEXT;",
+    // Files of another program that were taken over, as they were then.
+    "CREATE TABLE sources (
+        path TEXT PRIMARY KEY NOT NULL,
+        print TEXT NOT NULL,
+        ids TEXT NOT NULL
+    ) STRICT;",
 ];
 
 /// Brings the schema up to date.

@@ -34,6 +34,7 @@ mod query;
 mod readers;
 mod runs;
 mod sessions;
+mod sources;
 mod sqlite;
 mod subagents;
 mod traits;
@@ -75,6 +76,7 @@ pub use nodes::{
 pub use notices::NoticeRow;
 pub use query::{SessionPage, SessionQuery, SessionRow};
 pub use runs::{Claim, NewRun, RunOutcome, RunRecord, RunState};
+pub use sources::{SourceNote, SourceStore, sources_beside};
 pub use sqlite::SqliteStore;
 pub use subagents::{SubagentQuery, SubagentRow, SubagentState};
 pub use traits::{Edited, NewSession, SessionChange, SessionEdit, Store, StoreFuture};

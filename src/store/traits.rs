@@ -8,8 +8,8 @@ use super::{
     AnswerClaim, ChannelStore, Claim, CooldownChange, CooldownRow, CronEdit, CronEdited,
     CronJobRow, CronRunQuery, CronRunRow, DeviceStore, HookStore, MarkStore, MemoryFile, MemoryHit,
     MemoryUpdate, NewRun, NodeStore, NoticeRow, RunOutcome, RunRecord, SessionEntry, SessionPage,
-    SessionQuery, SessionRow, Spending, StoreError, SubagentQuery, SubagentRow, SubagentState,
-    UsageFacts, UsageFile, UsageScan,
+    SessionQuery, SessionRow, SourceStore, Spending, StoreError, SubagentQuery, SubagentRow,
+    SubagentState, UsageFacts, UsageFile, UsageScan,
 };
 use crate::support::BoxFuture;
 
@@ -51,8 +51,10 @@ pub struct NewSession {
 }
 
 /// Session index, run records, usage, credentials that rest, devices, nodes,
-/// channels, and marks on sessions.
-pub trait Store: ChannelStore + DeviceStore + HookStore + MarkStore + NodeStore {
+/// channels, marks on sessions, and files that were taken over.
+pub trait Store:
+    ChannelStore + DeviceStore + HookStore + MarkStore + NodeStore + SourceStore
+{
     /// The session with this key.
     fn session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<SessionEntry>>;
 

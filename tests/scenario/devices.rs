@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
+use crate::program::clawgate;
 use crate::stage::{admin, call, refusal, until};
 use crate::support::client::SOON;
 use crate::support::guest::{FAR, Guest, command, proxied_config, said};
@@ -103,7 +104,21 @@ async fn a_device_from_elsewhere_gets_in_with_the_command_that_the_error_names()
     assert!(String::from_utf8_lossy(&none.stderr).contains("Nothing waits for approval."));
     let again = command(&gateway, &words).await;
     assert!(!again.status.success(), "it is approved once");
-    assert!(String::from_utf8_lossy(&again.stderr).contains("unknown requestId"));
+    let told = String::from_utf8(again.stderr).unwrap();
+    assert!(told.contains("unknown requestId; `clawgate devices list` shows"), "{told}");
+    for unknown in
+        [&["reject", "x"][..], &["remove", "x"], &["revoke", "--device", "x", "--role", "node"]]
+    {
+        let output = command(&gateway, &[&["devices"], unknown].concat()).await;
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(told.contains("; `clawgate devices list` shows"), "{unknown:?}: {told}");
+        assert_eq!(output.status.code(), Some(1));
+    }
+    // The list has the device: there is nothing new to see.
+    let id = guest.id();
+    let other = command(&gateway, &["devices", "revoke", "--device", &id, "--role", "node"]).await;
+    let told = String::from_utf8(other.stderr).unwrap();
+    assert!(told.contains("denied") && !told.contains("clawgate devices list"), "{told}");
 }
 
 #[tokio::test]
@@ -339,6 +354,131 @@ async fn who_is_at_the_control_socket_goes_with_it_when_it_is_switched_off() {
     assert_eq!(say(&mut stream, line).await.unwrap_or_default(), "");
 }
 
+/// A device as OpenClaw writes it, with its token.
+fn paired_there(guest: &Guest, token: &str) -> Value {
+    json!({
+        "deviceId": guest.id(), "publicKey": guest.key().public_key(), "platform": "linux",
+        "clientId": "cli", "clientMode": "cli", "role": "operator", "roles": ["operator"],
+        "displayName": "Bob", "scopes": ["operator.read"], "approvedScopes": ["operator.read"],
+        "tokens": {"operator": {
+            "token": token, "role": "operator", "scopes": ["operator.read"],
+            "createdAtMs": 5, "rotatedAtMs": 0, "revokedAtMs": 0, "lastUsedAtMs": 0,
+        }},
+        "createdAtMs": 5, "approvedAtMs": 6,
+    })
+}
+
+#[tokio::test]
+async fn a_device_that_openclaw_removes_later_is_removed_here_and_half_a_character_costs_nothing() {
+    let root = tempfile::TempDir::with_prefix("clawgate-test-").unwrap();
+    let file = root.path().join("state/devices/paired.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let guests = ["stays", "goes"].map(|name| Guest::new(name, &["operator.read"]));
+    let tokens = ["A", "B"].map(|letter| letter.repeat(43));
+    let of = |at: usize| (guests[at].id(), paired_there(&guests[at], &tokens[at]));
+    let write = |devices: Vec<(String, Value)>| {
+        let text = Value::Object(devices.into_iter().collect()).to_string();
+        // What JavaScript makes of a name that it cuts inside of a character.
+        std::fs::write(&file, text.replace("Bob", r"Bob \ud83d")).unwrap();
+    };
+    write(vec![of(0), of(1)]);
+    let options = GatewayOptions::with_config(proxied_config());
+    let mut gateway = Gateway::start_in(root, options).await.unwrap();
+    let far = |at: usize| guests[at].clone().far().with(json!({"deviceToken": tokens[at]}));
+    for (at, token) in tokens.iter().enumerate() {
+        assert_eq!(far(at).come(&gateway).await.1["deviceToken"], *token);
+    }
+    gateway.terminate().await;
+    // OpenClaw runs here in between, and somebody removes the second device.
+    write(vec![of(0)]);
+    gateway.restart().await;
+    assert_eq!(far(1).refused(&gateway).await.0["details"]["code"], "AUTH_DEVICE_TOKEN_MISMATCH");
+    assert_eq!(far(0).come(&gateway).await.1["deviceToken"], tokens[0]);
+    assert!(gateway.stderr().contains("device removed, as OpenClaw has removed it"));
+    // A file that is gone removes nobody.
+    gateway.terminate().await;
+    std::fs::remove_file(&file).unwrap();
+    gateway.restart().await;
+    assert_eq!(far(0).come(&gateway).await.1["deviceToken"], tokens[0]);
+}
+
+/// What an import in place tells of devices: how many come, and which do not.
+async fn imported_in_place(gateway: &Gateway, more: &[&str]) -> (Value, Vec<(String, String)>) {
+    let state = gateway.state_dir().display().to_string();
+    let args = [&["import", "--json", "--from", state.as_str()][..], more].concat();
+    let output = clawgate(gateway, &args).await;
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let left_out = report["leftOut"].as_array().unwrap().iter();
+    let told = left_out.map(|one| (text(&one["what"]), text(&one["why"]))).collect();
+    (report["devices"].clone(), told)
+}
+
+#[tokio::test]
+async fn a_device_that_was_removed_here_does_not_come_back_by_an_import() {
+    let root = tempfile::TempDir::with_prefix("clawgate-test-").unwrap();
+    let state = root.path().join("state");
+    let file = state.join("devices/paired.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::create_dir_all(state.join("agents")).unwrap();
+    let guests = ["lost", "dropped", "new"].map(|name| Guest::new(name, &["operator.read"]));
+    let tokens = ["A", "B", "C"].map(|letter| letter.repeat(43));
+    let write = |which: &[usize]| {
+        let of = |at: &usize| (guests[*at].id(), paired_there(&guests[*at], &tokens[*at]));
+        let list = Value::Object(which.iter().map(of).collect());
+        std::fs::write(&file, list.to_string()).unwrap();
+    };
+    write(&[0, 1]);
+    let options = GatewayOptions::with_config(proxied_config());
+    let mut gateway = Gateway::start_in(root, options).await.unwrap();
+    let far = |at: usize| guests[at].clone().far().with(json!({"deviceToken": tokens[at]}));
+    for (at, token) in tokens.iter().enumerate().take(2) {
+        assert_eq!(far(at).come(&gateway).await.1["deviceToken"], *token);
+    }
+    let mut operator = admin(&gateway).await;
+    call(&mut operator, "device.pair.remove", json!({"deviceId": guests[0].id()})).await;
+    gateway.terminate().await;
+    // OpenClaw runs here: somebody removes a device there, and another one comes.
+    write(&[0, 2]);
+    let lost = "it came before and was removed here; it can only pair again";
+    let lost = (format!("device {}", guests[0].id()), lost.to_owned());
+    let dropped = "OpenClaw has removed it, so it is removed here";
+    let dropped = (format!("device {}", guests[1].id()), dropped.to_owned());
+    let both = (json!(1), vec![dropped, lost.clone()]);
+    assert_eq!(imported_in_place(&gateway, &["--dry-run"]).await, both);
+    assert_eq!(imported_in_place(&gateway, &[]).await, both);
+    // Nor by another one.
+    assert_eq!(imported_in_place(&gateway, &[]).await, (json!(0), vec![lost]));
+    gateway.restart().await;
+    for at in [0, 1] {
+        let refused = far(at).refused(&gateway).await.0;
+        assert_eq!(refused["details"]["code"], "AUTH_DEVICE_TOKEN_MISMATCH");
+    }
+    assert_eq!(far(2).come(&gateway).await.1["deviceToken"], tokens[2]);
+}
+
+#[tokio::test]
+async fn a_device_that_was_paired_here_stays_when_openclaw_removes_one_with_its_key() {
+    let root = tempfile::TempDir::with_prefix("clawgate-test-").unwrap();
+    let file = root.path().join("state/devices/paired.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let guest = Guest::new("twice", &["operator.read"]);
+    let theirs = "A".repeat(43);
+    let list = json!({guest.id(): paired_there(&guest, &theirs)});
+    std::fs::write(&file, list.to_string()).unwrap();
+    let options = GatewayOptions::with_config(proxied_config());
+    let mut gateway = Gateway::start_in(root, options).await.unwrap();
+    let far = |token: &str| guest.clone().far().with(json!({"deviceToken": token}));
+    assert_eq!(far(&theirs).come(&gateway).await.1["deviceToken"], theirs);
+    let mut operator = admin(&gateway).await;
+    call(&mut operator, "device.pair.remove", json!({"deviceId": guest.id()})).await;
+    let ours = guest.come(&gateway).await.1["deviceToken"].as_str().unwrap().to_owned();
+    gateway.terminate().await;
+    std::fs::write(&file, "{}").unwrap();
+    gateway.restart().await;
+    assert_eq!(far(&ours).come(&gateway).await.1["deviceToken"], ours);
+}
+
 #[tokio::test]
 async fn devices_that_openclaw_paired_come_in_as_before_and_stay_away_when_removed() {
     let root = tempfile::TempDir::with_prefix("clawgate-test-").unwrap();
@@ -346,19 +486,8 @@ async fn devices_that_openclaw_paired_come_in_as_before_and_stay_away_when_remov
     std::fs::create_dir_all(&folder).unwrap();
     let guest = Guest::new("old friend", &["operator.read"]);
     let theirs = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
-    let entry = |id: &str, token: &str| {
-        json!({
-            "deviceId": id, "publicKey": guest.key().public_key(), "platform": "linux",
-            "clientId": "cli", "clientMode": "cli", "role": "operator", "roles": ["operator"],
-            "scopes": ["operator.read"], "approvedScopes": ["operator.read"],
-            "tokens": {"operator": {
-                "token": token, "role": "operator", "scopes": ["operator.read"],
-                "createdAtMs": 5, "rotatedAtMs": 0, "revokedAtMs": 0, "lastUsedAtMs": 0,
-            }},
-            "createdAtMs": 5, "approvedAtMs": 6,
-        })
-    };
-    let file = json!({guest.id(): entry(&guest.id(), theirs), "an id of no key": entry("x", "y")});
+    let other = paired_there(&guest, "y");
+    let file = json!({guest.id(): paired_there(&guest, theirs), "an id of no key": other});
     std::fs::write(folder.join("paired.json"), file.to_string()).unwrap();
     let options = GatewayOptions::with_config(proxied_config());
     let mut gateway = Gateway::start_in(root, options).await.unwrap();

@@ -1,9 +1,10 @@
 //! Devices that OpenClaw paired: `devices/paired.json`.
 //!
 //! Promises: the file is only read; a device that was removed here does not
-//! come back; a row that says less than it must is left out.
+//! come back, and one that OpenClaw has removed since does not stay; a row that
+//! says less than it must is left out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -11,8 +12,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::protocol::Role;
-use crate::store::{DeviceFacts, DeviceRow, DeviceToken, PairedDevice};
-use crate::support::blocking;
+use crate::store::{
+    DeviceFacts, DeviceRow, DeviceToken, PairedDevice, SourceNote, Store, StoreError,
+};
+use crate::support::{blocking, json_file_of_javascript};
 
 use super::Pairing;
 use super::scopes::{covers_all, normalized};
@@ -32,6 +35,10 @@ pub struct PairedFile {
     pub rows: Vec<DeviceRow>,
     /// Ids of those that cannot.
     pub left_out: Vec<String>,
+    /// The file as it was read, with those that can be taken over; none when there is none.
+    note: Option<SourceNote>,
+    /// Ids of all that it names.
+    names: BTreeSet<String>,
 }
 
 /// Why there is nothing to take over.
@@ -53,7 +60,7 @@ pub enum PairedFileError {
         path: PathBuf,
         /// What is wrong with it.
         #[source]
-        source: serde_json::Error,
+        source: io::Error,
     },
 }
 
@@ -106,7 +113,7 @@ impl PairedFile {
     /// Reads `paired.json` in a folder of devices; nothing when there is none.
     /// Blocks.
     pub fn read(folder: &Path) -> Result<Self, PairedFileError> {
-        let path = folder.join("paired.json");
+        let path = Self::path(folder);
         let unreadable = |source| PairedFileError::Unreadable { path: path.clone(), source };
         match std::fs::metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
@@ -116,18 +123,117 @@ impl PairedFile {
             }
             Ok(_) => {}
         }
-        let text = std::fs::read_to_string(&path).map_err(unreadable)?;
+        // Looked at first: what is written meanwhile is found to be another file.
+        let mut note = SourceNote::of(&path);
         let malformed = |source| PairedFileError::Malformed { path: path.clone(), source };
-        let found: BTreeMap<String, Value> = serde_json::from_str(&text).map_err(malformed)?;
-        let mut file = Self::default();
+        let found = json_file_of_javascript(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => malformed(error),
+            _ => unreadable(error),
+        })?;
+        let Value::Object(found) = found else {
+            return Err(malformed(io::Error::other("it has no ids of devices")));
+        };
+        let mut file = Self { names: found.keys().cloned().collect(), ..Self::default() };
         for (device_id, value) in found {
             match serde_json::from_value(value).ok().and_then(|known| row(&device_id, known)) {
                 Some(row) => file.rows.push(row),
                 None => file.left_out.push(device_id),
             }
         }
+        note.ids = file.rows.iter().filter_map(noted).collect();
+        file.note = Some(note);
         Ok(file)
     }
+
+    /// Where OpenClaw has it, in its folder of devices.
+    pub fn path(folder: &Path) -> PathBuf {
+        folder.join("paired.json")
+    }
+
+    /// What is noted of this file once it is taken over, when this was noted before: what
+    /// came from it stays noted as it came, also when it was removed here since.
+    pub fn noted_after(&self, before: Option<&SourceNote>) -> Option<SourceNote> {
+        let mut note = self.note.clone()?;
+        let Some(before) = before else { return Some(note) };
+        let known: HashSet<_> = before.ids.iter().map(|noted| id_of(noted)).collect();
+        let new = note.ids.into_iter().filter(|noted| !known.contains(id_of(noted)));
+        note.ids = self.still_named(before).into_iter().chain(new).collect();
+        Some(note)
+    }
+
+    /// What came from this file before and is still in it.
+    fn still_named(&self, before: &SourceNote) -> Vec<String> {
+        before.ids.iter().filter(|noted| self.names.contains(id_of(noted))).cloned().collect()
+    }
+
+    /// The devices here that came from this file and are not in it any more. One that was
+    /// approved here since is another one, and nothing goes with a file that is gone itself.
+    ///
+    /// # Errors
+    /// When the database does not tell.
+    pub async fn gone(
+        &self,
+        store: &dyn Store,
+        before: &SourceNote,
+    ) -> Result<Vec<String>, StoreError> {
+        if self.note.is_none() {
+            return Ok(Vec::new());
+        }
+        let came: HashSet<_> = before.ids.iter().map(String::as_str).collect();
+        let mut here = store.devices(0).await?;
+        here.retain(|row| {
+            let is_theirs = noted(row).is_some_and(|noted| came.contains(noted.as_str()));
+            is_theirs && !self.names.contains(&row.device_id)
+        });
+        Ok(here.into_iter().map(|row| row.device_id).collect())
+    }
+
+    /// Takes those out that came from this file before and are not here any more: somebody
+    /// has removed them here. Answers which.
+    ///
+    /// # Errors
+    /// When the database does not tell.
+    pub async fn leave_removed(
+        &mut self,
+        store: &dyn Store,
+        before: &SourceNote,
+    ) -> Result<Vec<String>, StoreError> {
+        let mut removed: HashSet<_> = before.ids.iter().map(|noted| id_of(noted)).collect();
+        let here = store.devices(0).await?;
+        for row in here.iter().filter(|row| row.paired.is_some()) {
+            removed.remove(row.device_id.as_str());
+        }
+        let rows = std::mem::take(&mut self.rows).into_iter();
+        let (out, rows): (Vec<_>, Vec<_>) =
+            rows.partition(|row| removed.contains(row.device_id.as_str()));
+        self.rows = rows;
+        Ok(out.into_iter().map(|row| row.device_id).collect())
+    }
+}
+
+/// Removes devices, as OpenClaw has done.
+///
+/// # Errors
+/// When the database does not take it.
+pub async fn forget_devices(store: &dyn Store, ids: &[String]) -> Result<(), StoreError> {
+    for id in ids {
+        let forget = |row: &mut DeviceRow| (row.paired, row.pending) = (None, None);
+        store.edit_device(id, 0, Box::new(forget)).await?;
+        tracing::warn!(device = %id, "device removed, as OpenClaw has removed it");
+    }
+    Ok(())
+}
+
+/// How it is noted that a device came: with its approval, since one that was approved here
+/// is none of theirs.
+fn noted(row: &DeviceRow) -> Option<String> {
+    let paired = row.paired.as_ref()?;
+    Some(format!("{} {}", row.device_id, paired.approved_at_ms))
+}
+
+/// The device of a note.
+fn id_of(noted: &str) -> &str {
+    noted.split_once(' ').map_or(noted, |(id, _)| id)
 }
 
 /// What we keep of a device; none when its id is not that of its key.
@@ -188,21 +294,73 @@ impl Pairing {
     }
 
     async fn import_original(&self) {
-        if self.store.is_marked(MARK).await.unwrap_or(true) {
-            return;
+        let taken = match self.store.is_marked(MARK).await {
+            Ok(true) => self.follow_original().await,
+            Ok(false) => self.take_original().await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = taken {
+            tracing::warn!(%error, "devices of OpenClaw not looked at");
         }
+    }
+
+    /// Looks whether OpenClaw has removed devices since they were taken over. New ones
+    /// come by `clawgate import` only.
+    async fn follow_original(&self) -> Result<(), StoreError> {
+        let path = PairedFile::path(&self.original).display().to_string();
+        let note = self.store.sources().await?.into_iter().find(|note| note.path == path);
+        let (folder, known) = (self.original.clone(), note.clone());
+        let read = blocking(move || {
+            let is_same = known.is_some_and(|note| !note.has_changed());
+            if is_same { Ok(PairedFile::default()) } else { PairedFile::read(&folder) }
+        });
+        let file = match read.await {
+            Ok(Ok(file)) => file,
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "devices of OpenClaw not looked at");
+                return Ok(());
+            }
+            Err(_) => return Ok(()),
+        };
+        let noted = match (note, &file.note) {
+            (Some(before), Some(_)) => {
+                let gone = file.gone(&*self.store, &before).await?;
+                forget_devices(&*self.store, &gone).await?;
+                // That it is another file stays to be told until it is imported.
+                SourceNote { ids: file.still_named(&before), ..before }
+            }
+            // A release that noted nothing has looked here, and nobody knows whether there
+            // was a file then. One that was removed here since must not come back, so all
+            // of them count as taken over; those that never came pair again.
+            (None, Some(now)) => now.clone(),
+            (_, None) => return Ok(()),
+        };
+        self.store.note_sources(vec![noted]).await
+    }
+
+    async fn take_original(&self) -> Result<(), StoreError> {
         let folder = self.original.clone();
         let read = blocking(move || PairedFile::read(&folder)).await;
         let file = match read {
             Ok(Ok(file)) => file,
-            Ok(Err(error)) => return tracing::warn!(%error, "devices of OpenClaw not taken over"),
-            Err(_) => return,
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "devices of OpenClaw not taken over");
+                return Ok(());
+            }
+            Err(_) => return Ok(()),
         };
         let left_out = file.left_out.len();
-        match self.store.import_devices(file.rows, Some(MARK)).await {
-            Ok(0) if left_out == 0 => {}
-            Ok(devices) => tracing::info!(devices, left_out, "devices of OpenClaw taken over"),
-            Err(error) => tracing::warn!(%error, "devices of OpenClaw not taken over"),
+        // Before the mark: without a note nobody would know later that it was another file.
+        let none = SourceNote {
+            path: PairedFile::path(&self.original).display().to_string(),
+            print: String::new(),
+            ids: Vec::new(),
+        };
+        self.store.note_sources(vec![file.note.unwrap_or(none)]).await?;
+        let devices = self.store.import_devices(file.rows, Some(MARK)).await?;
+        if devices > 0 || left_out > 0 {
+            tracing::info!(devices, left_out, "devices of OpenClaw taken over");
         }
+        Ok(())
     }
 }

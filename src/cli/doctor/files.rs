@@ -50,7 +50,7 @@ pub fn check(paths: &Paths) -> Vec<Finding> {
         (
             "fs.secrets.readable",
             Severity::Critical,
-            "hold secrets and can be read by other users",
+            "with secrets can be read by other users",
             "whoever reads them can use the gateway, or the accounts that it uses",
             &|it| {
                 it.facts.mode() & WRITE == 0 && it.facts.mode() & READ != 0 && is_secret(it, paths)
@@ -68,7 +68,7 @@ pub fn check(paths: &Paths) -> Vec<Finding> {
         (
             "fs.state.foreign",
             Severity::Warn,
-            "belong to another user",
+            "owned by another user",
             "that user can change them, and the gateway may not be able to",
             &|it| it.facts.uid() != us && it.facts.uid() != 0,
         ),

@@ -47,6 +47,7 @@ pub fn run(args: &DoctorArgs, env: &Env) -> anyhow::Result<ExitCode> {
     findings.extend(setup::dotenv(env, &paths));
     findings.extend(loaded.as_ref().ok().and_then(setup::unknown));
     findings.extend(loaded.iter().flat_map(setup::foreign));
+    findings.extend(loaded.iter().flat_map(setup::mistaken));
     findings.extend(loaded.iter().flat_map(setup::unenforced));
     if let (Some(url), Ok(settings)) = (&args.url, &loaded) {
         findings.push(setup::page(url, settings));
@@ -56,6 +57,7 @@ pub fn run(args: &DoctorArgs, env: &Env) -> anyhow::Result<ExitCode> {
     findings.extend(state::running(&paths, loaded.as_ref().ok()));
     findings.extend(loaded.as_ref().ok().and_then(setup::certificate));
     findings.extend(state::database(&paths));
+    findings.extend(state::openclaw(&paths, loaded.as_ref().ok()));
     findings.extend(state::transcripts(&paths));
     if let Ok(settings) = &loaded {
         let runtime = super::one_thread()?;

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use super::finding::{Finding, Severity};
 use crate::agent::exec::sandbox_availability;
 use crate::agent::missing_models;
+use crate::agent::tools::misnamed;
 use crate::app;
 use crate::auth::origin::page_verdict;
 use crate::config::document;
 use crate::config::foreign::{self, Foreign};
 use crate::config::secrets::{self, targets};
-use crate::config::{self, ConfigError, Env, Overrides, Paths, Settings};
+use crate::config::{self, ConfigError, Env, Overrides, Paths, Settings, keys};
 use crate::gateway::tls::Tls;
 use crate::providers::{Failover, MissingModel};
 use crate::support::{Clock, SystemClock};
@@ -115,6 +116,30 @@ pub fn foreign(settings: &Settings) -> Vec<Finding> {
         )
     });
     findings.collect()
+}
+
+/// Values that mean something else than they say: names of no tool, numbers beyond their
+/// bounds.
+pub fn mistaken(settings: &Settings) -> Vec<Finding> {
+    let misnamed = misnamed(&settings.raw).into_iter().map(|it| {
+        Finding::new(
+            "config.tools",
+            Severity::Warn,
+            format!("{}: {}", it.path, it.message),
+            "a tool that it was to forbid is allowed",
+            "correct the name; docs/configuration.md, Tools, names the groups",
+        )
+    });
+    let beyond = keys::beyond(&settings.raw).into_iter().map(|(path, message)| {
+        Finding::new(
+            "config.bounds",
+            Severity::Info,
+            format!("{path} {message}"),
+            "the gateway works with the bound",
+            "write a number within the bounds",
+        )
+    });
+    misnamed.chain(beyond).collect()
 }
 
 /// What the file forbids, and nobody here keeps to.

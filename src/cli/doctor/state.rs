@@ -6,7 +6,9 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
 use super::finding::{Finding, Severity};
+use crate::app;
 use crate::config::{Paths, Settings};
+use crate::sessions::import::Indexes;
 use crate::store;
 use crate::store::instance::running_at;
 
@@ -136,6 +138,18 @@ pub fn database(paths: &Paths) -> Option<Finding> {
         Ok(complaints) => broken(format!("the database is damaged: {}", complaints.join("; "))),
         Err(error) => broken(error.to_string()),
     })
+}
+
+/// Whether OpenClaw has run here since its files were taken over, or has some elsewhere.
+pub fn openclaw(paths: &Paths, settings: Option<&Settings>) -> Option<Finding> {
+    let notes = store::sources_beside(&paths.database()).ok()?;
+    let state_dir = paths.state_dir.clone();
+    let usual = || Indexes { state_dir, named: None, agents: Vec::new() };
+    let indexes = settings.map_or_else(usual, app::indexes_of_openclaw);
+    let (what, help) = app::not_taken_over(&indexes, &notes)?;
+    let why = "what it has added is not here, and jobs may run in both places; \
+        docs/operations.md, Back to OpenClaw";
+    Some(Finding::new("state.openclaw", Severity::Warn, what, why, help))
 }
 
 /// What reading transcripts came to.

@@ -8,6 +8,8 @@ mod copy;
 mod plan;
 mod report;
 mod service;
+mod sources;
 
 pub use report::{AgentImport, ImportReport, LeftOut};
 pub use service::{Import, Progress};
+pub use sources::{Indexes, changed_sources};

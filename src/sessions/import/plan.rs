@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::super::rebuild::{self, Files, Problem};
-use super::super::{AgentId, KeyRules, SessionKey, paths};
+use super::super::{AgentId, KeyRules, SessionId, SessionKey, paths};
 use super::report::AgentImport;
 use crate::store::{NewSession, SessionEntry};
 
@@ -39,17 +39,33 @@ pub(super) struct Plan {
     pub report: AgentImport,
 }
 
-/// Looks at the folder of an agent.
-pub(super) fn of_agent(source: &Path, to: &Path, agent: &AgentId, rules: &KeyRules) -> Plan {
-    let folder = paths::folder(source, agent);
+/// Which files beside an index are those of its agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// All: it is the usual folder of the agent.
+    Folder,
+    /// The transcripts that the index lists, and whatever was put away.
+    Listed,
+    /// What the index lists: other agents have theirs beside it.
+    Shared,
+}
+
+/// Looks at the index of an agent and the folder that it is in.
+pub(super) fn of_agent(
+    (index, reach): (&Path, Reach),
+    to: &Path,
+    agent: &AgentId,
+    rules: &KeyRules,
+) -> Plan {
+    let folder = index.parent().unwrap_or(index);
     let mut plan = Plan {
         report: AgentImport { agent_id: agent.to_string(), ..AgentImport::default() },
         ..Plan::default()
     };
     let mut problems = Vec::new();
-    match rebuild::of_agent(&folder, (agent, rules), Files::Move, &mut problems) {
+    match rebuild::of_agent(index, (agent, rules), Files::Move, &mut problems) {
         Ok(found) => {
-            let arrivals = found.into_iter().filter_map(|new| arrival(new, &folder, to, rules));
+            let arrivals = found.into_iter().filter_map(|new| arrival(new, folder, to, rules));
             plan.sessions = arrivals.collect();
         }
         Err(error) => plan.report.leave_out(&folder.display(), &error),
@@ -61,17 +77,21 @@ pub(super) fn of_agent(source: &Path, to: &Path, agent: &AgentId, rules: &KeyRul
     let targets: HashMap<_, _> =
         plan.sessions.iter().map(|session| (session.from.clone(), session.to.clone())).collect();
     let own = paths::folder(to, agent);
-    for path in paths::children(&folder).unwrap_or_default() {
+    let mut ids: HashSet<_> =
+        targets.keys().filter_map(|from| paths::stem(from.to_str()?)).collect();
+    let named = plan.sessions.iter().map(|session| session.entry.session_id.as_str());
+    ids.extend(named.filter_map(SessionId::parse));
+    for path in paths::children(folder).unwrap_or_default() {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
             plan.report.leave_out(&path.display(), &"its name is not readable");
             continue;
         };
         let is_broken =
             plan.report.left_out.iter().any(|one| one.what == path.display().to_string());
-        if name == "sessions.json" && !is_broken {
-            plan.index = Some((path.clone(), own.join(name)));
+        if path == index && !is_broken {
+            plan.index = Some((path.clone(), paths::index(to, agent)));
         }
-        if !is_wanted(name) {
+        if !is_wanted(name) || !reach.has(name, &ids) {
             continue;
         }
         let why = match size(&path) {
@@ -88,6 +108,19 @@ pub(super) fn of_agent(source: &Path, to: &Path, agent: &AgentId, rules: &KeyRul
     }
     plan.files.sort_by(|a, b| a.from.cmp(&b.from));
     plan
+}
+
+impl Reach {
+    /// Whether a file is one of the agent, when its index lists these transcripts.
+    fn has(self, name: &str, ids: &HashSet<SessionId>) -> bool {
+        let archive = paths::archive(name);
+        if self == Self::Folder || self == Self::Listed && archive.is_some() {
+            return true;
+        }
+        let before = name.split_once(".checkpoint.").and_then(|(id, _)| SessionId::parse(id));
+        let id = archive.map(|archive| archive.id).or_else(|| paths::stem(name)).or(before);
+        id.is_some_and(|id| ids.contains(&id))
+    }
 }
 
 /// Transcripts, what was put away of them, and those from before compactions.

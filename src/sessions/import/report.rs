@@ -4,6 +4,8 @@ use std::fmt::Display;
 
 use serde::Serialize;
 
+use crate::store::SourceNote;
+
 /// Something that was not taken over, or not as it was.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
@@ -53,6 +55,9 @@ pub struct ImportReport {
     pub agents: Vec<AgentImport>,
     /// What belongs to no agent.
     pub left_out: Vec<LeftOut>,
+    /// The indexes that were written here, which are no work of an OpenClaw.
+    #[serde(skip)]
+    pub brought: Vec<SourceNote>,
 }
 
 impl ImportReport {

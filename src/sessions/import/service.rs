@@ -1,20 +1,20 @@
 //! The import itself: files first, then the index.
 
-use std::collections::{HashMap, HashSet};
-use std::fs;
-use std::io;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use serde_json::{Map, Value};
 
 use super::super::error::{At, SessionError};
 use super::super::rebuild;
 use super::super::steps::blocking;
 use super::super::{AgentId, KeyRules, SessionKey, paths};
 use super::copy::{self, Outcome};
-use super::plan::{self, Arrival, Move, Plan};
+use super::plan::{self, Arrival, Move, Plan, Reach};
 use super::report::{ImportReport, LeftOut};
 use crate::store::atomic::create_private;
-use crate::store::{NewSession, SessionEntry, SessionQuery, Store};
+use crate::store::{NewSession, SessionEntry, SessionQuery, SourceNote, Store};
 
 /// Hears how far an import is: bytes that are done, of how many.
 pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
@@ -30,6 +30,10 @@ pub struct Import {
     pub rules: KeyRules,
     /// Our index; without one this is a dry run on an empty place.
     pub store: Option<Arc<dyn Store>>,
+    /// Indexes besides, which its config names elsewhere, with their agents.
+    pub further: Vec<(AgentId, PathBuf)>,
+    /// Ids of transcripts that came before and whose sessions were removed here.
+    pub removed: HashSet<String>,
     /// Only tells what would be done.
     pub is_dry: bool,
 }
@@ -43,23 +47,63 @@ struct Index {
 }
 
 impl Import {
+    /// Whether what is taken over is in our own state folder.
+    pub fn is_in_place(&self) -> bool {
+        self.from == self.to
+    }
+
     /// Takes over what is there.
     ///
     /// # Errors
     /// When the source cannot be listed, or our own index or disk fails.
     pub async fn run(&self, progress: Progress) -> Result<ImportReport, SessionError> {
-        let (from, to, rules) = (self.from.clone(), self.to.clone(), self.rules.clone());
-        let planning = blocking(move || {
-            let (agents, others) = paths::agents(&from).at("look into", &from)?;
-            let of_agent = |agent: AgentId| plan::of_agent(&from, &to, &agent, &rules);
-            Ok((agents.into_iter().map(of_agent).collect::<Vec<_>>(), others))
-        });
-        let (plans, others) = planning.await?;
-        let mut report = ImportReport::default();
+        let from = self.from.clone();
+        let looking = blocking(move || paths::agents(&from).at("look into", &from));
+        let (agents, others) = looking.await?;
+        let index = |agent: AgentId| {
+            let path = paths::index(&self.from, &agent);
+            (agent, path)
+        };
+        let indexes = agents.into_iter().map(index).chain(self.further.iter().cloned());
+        let mut report = self.take(indexes.collect(), progress).await?;
         report.left_out.extend(others.into_iter().map(|folder| LeftOut {
             what: folder.display().to_string(),
             why: "not the name of an agent".into(),
         }));
+        Ok(report)
+    }
+
+    /// Takes over what is elsewhere, and nothing of the state folder itself.
+    ///
+    /// # Errors
+    /// When our own index or disk fails.
+    pub async fn run_further(&self) -> Result<ImportReport, SessionError> {
+        self.take(self.further.clone(), Arc::new(|_: u64, _: u64| ())).await
+    }
+
+    async fn take(
+        &self,
+        indexes: Vec<(AgentId, PathBuf)>,
+        progress: Progress,
+    ) -> Result<ImportReport, SessionError> {
+        let (from, to, rules) = (self.from.clone(), self.to.clone(), self.rules.clone());
+        let planning = blocking(move || {
+            let of_index = |(agent, index): &(AgentId, PathBuf)| {
+                let is_beside = |(_, it): &&(AgentId, PathBuf)| it.parent() == index.parent();
+                let reach = match indexes.iter().filter(is_beside).count() {
+                    _ if *index == paths::index(&from, agent) => Reach::Folder,
+                    1 => Reach::Listed,
+                    _ => Reach::Shared,
+                };
+                plan::of_agent((index.as_path(), reach), &to, agent, &rules)
+            };
+            Ok(indexes.iter().map(of_index).collect::<Vec<Plan>>())
+        });
+        let mut plans = planning.await?;
+        for plan in &mut plans {
+            self.leave_removed(plan);
+        }
+        let (mut report, mut indexes) = (ImportReport::default(), Vec::new());
         let total = plans.iter().flat_map(|plan| &plan.files).map(|file| file.bytes).sum();
         let mut done = 0;
         let mut index = self.index(&plans).await?;
@@ -85,10 +129,28 @@ impl Import {
             if let Some(store) = self.store.as_ref().filter(|_| !self.is_dry) {
                 store.create_sessions_if_absent(new).await?;
             }
-            self.keep_index(&mut plan).await?;
+            let found = plan.index.take().filter(|(from, to)| from != to);
+            let agent = AgentId::normalize(&plan.report.agent_id);
+            indexes.extend(found.map(|(from, _)| (agent, from)));
             report.agents.push(plan.report);
         }
+        self.keep_indexes(indexes, &mut report).await?;
         Ok(report)
+    }
+
+    /// Leaves out what came before and is not here any more. A transcript that is in its own
+    /// place again was written to by an OpenClaw since: that one comes.
+    fn leave_removed(&self, plan: &mut Plan) {
+        let sessions = std::mem::take(&mut plan.sessions).into_iter();
+        let (out, kept): (Vec<_>, Vec<_>) = sessions.partition(|it| {
+            let is_back = || it.from == it.to && plan.files.iter().any(|file| file.from == it.from);
+            self.removed.contains(&it.entry.session_id) && !is_back()
+        });
+        plan.sessions = kept;
+        for session in out {
+            plan.files.retain(|file| file.from != session.from);
+            plan.report.leave_out(&session.key, &"came before and was removed here, or began anew");
+        }
     }
 
     /// An index that is new or was lost is filled from our own files first, so that what
@@ -182,17 +244,28 @@ impl Import {
         plan: &mut Plan,
     ) -> Result<Option<NewSession>, SessionError> {
         let Arrival { mut key, mut entry, .. } = session;
-        if let Some(there) = index.id_of(&key).await? {
-            let by_id = rebuild::key_of_id(&key.agent(&self.rules), &entry.session_id);
-            if there == entry.session_id || index.id_of(&by_id).await?.is_some() {
-                plan.report.known_sessions += 1;
-                return Ok(None);
-            }
+        let there = index.id_of(&key).await?;
+        let by_id = rebuild::key_of_id(&key.agent(&self.rules), &entry.session_id);
+        if let Some(there) = &there
+            && (*there == entry.session_id || index.id_of(&by_id).await?.is_some())
+        {
+            plan.report.known_sessions += 1;
+            return Ok(None);
+        }
+        let is_named = there.is_none() && self.name(&by_id, &mut entry, index).await?;
+        // Two sessions would write one transcript.
+        if !is_named && let Some(other) = self.holder(&entry.session_id, index).await? {
+            let why = format!("its transcript is that of {other} here, which stays the only one");
+            plan.report.leave_out(&key, &why);
+            return Ok(None);
+        }
+        if there.is_some() {
             let why = format!("is another conversation here; this one is now {by_id}");
             plan.report.leave_out(&key, &why);
             key = by_id;
         }
-        if let Some(label) = entry.label.clone()
+        // That of its own row, which a dry run leaves, is not in its way.
+        if let Some(label) = entry.label.clone().filter(|_| !(is_named && self.is_dry))
             && index.has_label(&key.agent(&self.rules), &label).await?
         {
             plan.report.leave_out(&key, &format!("without its label, which is taken: {label}"));
@@ -203,24 +276,105 @@ impl Import {
         Ok(Some(NewSession { key: key.to_string(), agent, entry }))
     }
 
-    /// Takes OpenClaw's index along, if there is none: the keys of its
-    /// transcripts are nowhere else, should ours be lost.
-    async fn keep_index(&self, plan: &mut Plan) -> Result<(), SessionError> {
-        let Some((from, to)) = plan.index.take().filter(|_| !self.is_dry) else { return Ok(()) };
-        let what = from.display().to_string();
-        let keeping = blocking(move || Ok(keep(&from, &to)));
-        if let Err(error) = keeping.await? {
-            plan.report.leave_out(&what, &error);
+    /// Makes room for a session that has its id for a key here, since no index named it
+    /// then: what was chosen for it here stays. False when there is none.
+    async fn name(
+        &self,
+        by_id: &SessionKey,
+        entry: &mut SessionEntry,
+        index: &Index,
+    ) -> Result<bool, SessionError> {
+        let Some(store) = self.store.as_ref().filter(|_| !index.added.contains_key(by_id)) else {
+            return Ok(false);
+        };
+        let here = store.session(by_id.as_str()).await?;
+        let Some(here) = here.filter(|here| here.session_id == entry.session_id) else {
+            return Ok(false);
+        };
+        *entry = over(entry, here);
+        // One that is cut off here finds the transcript, and names it, when it comes again.
+        if !self.is_dry {
+            store.delete_session(by_id.as_str()).await?;
         }
+        Ok(true)
+    }
+
+    /// The session that had this transcript here before the import.
+    async fn holder(&self, id: &str, index: &Index) -> Result<Option<String>, SessionError> {
+        let Some(store) = &self.store else { return Ok(None) };
+        let found = store.session_by_id(id).await?.map(|row| row.key);
+        Ok(found.filter(|key| !index.added.contains_key(&SessionKey::from_canonical(key.as_str()))))
+    }
+
+    /// Takes OpenClaw's indexes along, where there are none: the keys of its transcripts are
+    /// nowhere else, should ours be lost.
+    async fn keep_indexes(
+        &self,
+        indexes: Vec<(AgentId, PathBuf)>,
+        report: &mut ImportReport,
+    ) -> Result<(), SessionError> {
+        if self.is_dry || indexes.is_empty() {
+            return Ok(());
+        }
+        let (to, rules) = (self.to.clone(), self.rules.clone());
+        let (brought, failed) = blocking(move || Ok(keep(&indexes, &to, &rules))).await?;
+        report.brought.extend(brought);
+        report.left_out.extend(failed);
         Ok(())
     }
 }
 
-fn keep(from: &Path, to: &Path) -> io::Result<()> {
-    if !to.exists() {
-        create_private(to, &fs::read(from)?).map_err(io::Error::other)?;
+/// What arrives, with everything over it that is known here.
+fn over(arriving: &SessionEntry, here: SessionEntry) -> SessionEntry {
+    let members = |entry: &SessionEntry| match serde_json::to_value(entry) {
+        Ok(Value::Object(members)) => members,
+        _ => Map::new(),
+    };
+    let mut all = members(arriving);
+    all.extend(members(&here));
+    // To read its many members is compiled for texts alone.
+    let both = serde_json::from_str(&Value::Object(all).to_string());
+    let transcript = here.transcript.clone();
+    SessionEntry { transcript, ..both.unwrap_or(here) }
+}
+
+/// Writes the indexes that agents do not have here. Each has its own keys, wherever they were
+/// listed: in the folder of another agent nobody would look for their transcripts.
+fn keep(
+    indexes: &[(AgentId, PathBuf)],
+    to: &Path,
+    rules: &KeyRules,
+) -> (Vec<SourceNote>, Vec<LeftOut>) {
+    let mut by_agent: BTreeMap<AgentId, Map<String, Value>> = BTreeMap::new();
+    let (mut brought, mut failed) = (Vec::new(), Vec::new());
+    let mut fail = |path: &Path, why: String| {
+        failed.push(LeftOut { what: path.display().to_string(), why });
+    };
+    for (agent, from) in indexes {
+        let index = rebuild::read_index(from).unwrap_or_else(|error| {
+            fail(from, error.to_string());
+            Map::new()
+        });
+        // One that lists nothing says that nothing else is a session.
+        by_agent.entry(agent.clone()).or_default();
+        for (name, entry) in index {
+            let key = SessionKey::parse_for(&name, agent, rules);
+            let owner = if key.names_agent() { key.agent(rules) } else { agent.clone() };
+            by_agent.entry(owner).or_default().entry(name).or_insert(entry);
+        }
     }
-    Ok(())
+    for (agent, index) in by_agent {
+        let path = paths::index(to, &agent);
+        if path.exists() {
+            continue;
+        }
+        match create_private(&path, Value::Object(index).to_string().as_bytes()) {
+            Ok(true) => brought.push(SourceNote::of(&path)),
+            Ok(false) => {}
+            Err(error) => fail(&path, error.to_string()),
+        }
+    }
+    (brought, failed)
 }
 
 impl Index {

@@ -16,7 +16,7 @@ use tempfile::{NamedTempFile, TempPath};
 
 use super::super::paths;
 use super::file::{COPIED, header};
-use super::line::mend;
+use super::line::{Kept as FirstKept, mend};
 use super::writer::Birth;
 use super::{Backward, Body, Entry, Forward, Line, Parent, TranscriptFormat, head};
 use crate::store::atomic::staged_in;
@@ -210,8 +210,12 @@ impl Kept {
         let Some(Line::Entry(entry)) = Line::parse(&line) else { return None };
         let is_gone = |id: &String| !self.ids.contains(id);
         let hangs = matches!(&entry.parent, Parent::Id(id) if is_gone(id));
-        let keeps =
-            matches!(&entry.body, Body::Compaction { first_kept: Some(id), .. } if is_gone(id));
+        let keeps = match &entry.body {
+            Body::Compaction { first_kept: Some(FirstKept::Id(id)), .. } => is_gone(id),
+            // Lines have other numbers once some of them are cut off.
+            Body::Compaction { first_kept: Some(FirstKept::Line(_)), .. } => true,
+            _ => false,
+        };
         if !hangs && !keeps {
             return None;
         }
@@ -221,6 +225,9 @@ impl Kept {
         }
         if keeps {
             value["firstKeptEntryId"] = self.first.clone().into();
+            if let Value::Object(members) = &mut value {
+                members.shift_remove("firstKeptEntryIndex");
+            }
         }
         Some(value)
     }

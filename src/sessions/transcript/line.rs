@@ -58,13 +58,23 @@ pub(crate) enum Body<'a> {
     /// The JSON text of a message.
     Message(&'a str),
     /// What came before was summed up.
-    Compaction { summary: String, first_kept: Option<String>, tokens_before: Option<u64> },
+    Compaction { summary: String, first_kept: Option<Kept>, tokens_before: Option<u64> },
     /// A branch that was left was summed up.
     BranchSummary { summary: String },
     /// A note of the runtime to the model; `content` is JSON.
     CustomMessage { custom_type: String, content: &'a str },
     /// Kept and skipped.
     Other,
+}
+
+/// The first entry that the model still reads in full.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// That with this id.
+    Id(String),
+    /// The line with this number, where entries have no ids: the first version of the
+    /// format counts the lines that can be read from 0, which is the header.
+    Line(u64),
 }
 
 impl Body<'_> {
@@ -117,6 +127,8 @@ struct Raw<'a> {
     summary: Loose<String>,
     #[serde(default, rename = "firstKeptEntryId")]
     first_kept: Loose<String>,
+    #[serde(default, rename = "firstKeptEntryIndex")]
+    first_kept_line: Loose<u64>,
     #[serde(default, rename = "tokensBefore")]
     tokens_before: Loose<u64>,
     #[serde(default, rename = "customType")]
@@ -173,7 +185,7 @@ impl<'a> Line<'a> {
             "message" => raw.message.map_or(Body::Other, |message| Body::Message(message.get())),
             "compaction" => Body::Compaction {
                 summary: raw.summary.0.unwrap_or_default(),
-                first_kept: raw.first_kept.0,
+                first_kept: first_kept(raw.first_kept.0, raw.first_kept_line.0),
                 tokens_before: raw.tokens_before.0,
             },
             "branch_summary" => Body::BranchSummary { summary: raw.summary.0.unwrap_or_default() },
@@ -190,6 +202,11 @@ impl<'a> Line<'a> {
     pub(crate) fn json(line: &[u8]) -> Option<Value> {
         json_of_javascript(bare(line)?).ok()
     }
+}
+
+/// An id says more than a number, which newer files do not have.
+fn first_kept(id: Option<String>, line: Option<u64>) -> Option<Kept> {
+    id.map(Kept::Id).or(line.map(Kept::Line))
 }
 
 /// The text of a line without what is around it.

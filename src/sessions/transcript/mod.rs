@@ -23,6 +23,6 @@ pub(super) use backward::Backward;
 pub(super) use copy::{Tail, fork, own_begin, tail};
 pub(super) use file::{bare_id, header};
 pub(super) use forward::Forward;
-pub(super) use line::{Body, Entry, Header, Line, Loose, Parent};
+pub(super) use line::{Body, Entry, Header, Kept, Line, Loose, Parent};
 pub(super) use scan::{Position, head, position};
 pub(super) use writer::{Birth, NewEntry, NewKind, Place, Placed, Writer};

@@ -60,6 +60,11 @@ pub(in crate::store) fn revoke(connection: &Connection, session_id: &str) -> Res
     Ok(delete.execute([session_id])?)
 }
 
+/// Ends all links; how many there were.
+pub(super) fn revoke_all(connection: &Connection) -> Result<usize, Fault> {
+    Ok(connection.prepare_cached("DELETE FROM session_shares")?.execute([])?)
+}
+
 fn handle(hash: &str) -> &str {
     hash.get(..HANDLE).unwrap_or(hash)
 }

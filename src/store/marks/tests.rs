@@ -93,6 +93,10 @@ fn a_link_ends_with_its_transcript_with_the_session_and_when_there_are_too_many(
     shares::add(&c, &share(20, "b"), 1).unwrap();
     sessions::delete(&c, &key).unwrap();
     assert!(!has(20));
+    for n in 1..3 {
+        shares::add(&c, &share(n, "c"), 1).unwrap();
+    }
+    assert_eq!((shares::revoke_all(&c).unwrap(), has(1), has(2)), (2, false, false));
     assert_eq!(sql::get(&c, &key).unwrap(), SessionMarks::default());
 }
 

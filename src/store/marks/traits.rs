@@ -37,6 +37,9 @@ pub trait MarkStore: Send + Sync + 'static {
 
     /// Ends all links to a transcript; how many there were.
     fn revoke_shares<'a>(&'a self, session_id: &'a str) -> StoreFuture<'a, usize>;
+
+    /// Ends all links; how many there were.
+    fn revoke_all_shares(&self) -> StoreFuture<'_, usize>;
 }
 
 impl MarkStore for SqliteStore {
@@ -82,5 +85,9 @@ impl MarkStore for SqliteStore {
 
     fn revoke_shares<'a>(&'a self, session_id: &'a str) -> StoreFuture<'a, usize> {
         self.write_of("end the links to a session", session_id, shares::revoke)
+    }
+
+    fn revoke_all_shares(&self) -> StoreFuture<'_, usize> {
+        Box::pin(self.database().write("end all links", shares::revoke_all))
     }
 }

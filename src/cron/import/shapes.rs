@@ -1,0 +1,120 @@
+//! Shapes of jobs that OpenClaw reads and does not write: what people put into its
+//! file, and what older releases left there.
+//!
+//! Promises: what is missing becomes what OpenClaw takes it for; whatever else is
+//! wrong stays.
+
+use serde_json::{Map, Value};
+
+use crate::protocol::methods::cron::modernize;
+
+/// Longest name that is made of what a job says, as in the original.
+const NAME_MAX: usize = 60;
+/// What is kept in a schedule, and may stand in the job itself.
+const OF_SCHEDULE: [&str; 8] =
+    ["at", "atMs", "everyMs", "anchorMs", "expr", "cron", "tz", "staggerMs"];
+/// The same of a payload.
+const OF_PAYLOAD: [&str; 5] = ["message", "text", "model", "thinking", "timeoutSeconds"];
+/// Whole numbers of a schedule.
+const TIMES: [&str; 3] = ["everyMs", "anchorMs", "staggerMs"];
+
+/// Makes a job whole.
+pub(super) fn complete(job: &mut Map<String, Value>) {
+    gather(job, "schedule", &OF_SCHEDULE);
+    gather(job, "payload", &OF_PAYLOAD);
+    modernize(job);
+    if let Some(Value::Object(schedule)) = job.get_mut("schedule") {
+        round(schedule, &TIMES);
+    }
+    round(job, &["createdAtMs", "updatedAtMs"]);
+    let is_enabled = match job.get("enabled") {
+        Some(Value::Bool(is_enabled)) => *is_enabled,
+        Some(Value::String(word)) => !word.trim().eq_ignore_ascii_case("false"),
+        _ => true,
+    };
+    job.insert("enabled".into(), is_enabled.into());
+    let said = job.get("name").and_then(Value::as_str).map(str::trim);
+    let name = said.filter(|name| !name.is_empty()).map_or_else(|| named(job), str::to_owned);
+    job.insert("name".into(), name.into());
+    if !job.get("sessionTarget").is_some_and(Value::is_string) {
+        let is_event = job.get("payload").is_some_and(|payload| payload["kind"] == "systemEvent");
+        let target = if is_event { "main" } else { "isolated" };
+        job.insert("sessionTarget".into(), target.into());
+    }
+}
+
+/// Puts members of the job itself where they belong, unless there is something.
+fn gather(job: &mut Map<String, Value>, into: &str, names: &[&str]) {
+    if job.contains_key(into) {
+        return;
+    }
+    let found = names.iter().filter_map(|name| job.shift_remove_entry(*name));
+    let found: Map<String, Value> = found.collect();
+    if !found.is_empty() {
+        job.insert(into.into(), found.into());
+    }
+}
+
+/// Numbers in texts, and those with fractions, which count as whole ones there.
+fn round(members: &mut Map<String, Value>, names: &[&str]) {
+    for name in names {
+        let Some(value) = members.get_mut(*name) else { continue };
+        let number = match &*value {
+            Value::Number(number) if number.is_f64() => number.as_f64(),
+            Value::String(text) => text.trim().parse::<f64>().ok(),
+            _ => None,
+        };
+        let whole = number.and_then(|number| format!("{:.0}", number.floor()).parse::<u64>().ok());
+        if let Some(whole) = whole {
+            *value = whole.into();
+        }
+    }
+}
+
+/// A name for a job that has none: how it begins.
+fn named(job: &Map<String, Value>) -> String {
+    let payload = job.get("payload");
+    let said = payload.and_then(|it| it["text"].as_str().or_else(|| it["message"].as_str()));
+    let mut lines = said.unwrap_or_default().lines().map(str::trim);
+    let Some(line) = lines.find(|line| !line.is_empty()) else { return "Cron job".into() };
+    if line.chars().nth(NAME_MAX).is_none() {
+        return line.to_owned();
+    }
+    let begin: String = line.chars().take(NAME_MAX - 1).collect();
+    format!("{}…", begin.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::support::json;
+
+    use super::*;
+
+    #[test]
+    fn what_is_missing_becomes_what_openclaw_takes_it_for() {
+        let complete = |mut job: Value| {
+            if let Value::Object(members) = &mut job {
+                complete(members);
+            }
+            job
+        };
+        let expected = json!({"id": "a", "enabled": true, "sessionTarget": "main",
+            "name": "Feed the cat", "schedule": {"everyMs": 60000, "anchorMs": 5, "kind": "every"},
+            "payload": {"text": "\n Feed the cat \nnow", "kind": "systemEvent"}});
+        let schedule = json!({"everyMs": "60000.7", "anchorMs": 5.9});
+        let payload = json!({"text": "\n Feed the cat \nnow"});
+        let odd = json!({"id": "a", "schedule": schedule, "payload": payload, "enabled": "TRUE"});
+        assert_eq!(complete(odd), expected);
+        let flat = json!({"jobId": "b", "name": " B ", "expr": "5 5 * * *", "tz": "UTC",
+            "message": "go", "enabled": "false", "sessionTarget": 5});
+        let expected = json!({"id": "b", "name": "B", "enabled": false,
+            "sessionTarget": "isolated", "payload": {"message": "go", "kind": "agentTurn"},
+            "schedule": {"expr": "5 5 * * *", "tz": "UTC", "kind": "cron"}});
+        assert_eq!(complete(flat), expected);
+        let long = complete(json!({"payload": {"kind": "agentTurn", "message": "é".repeat(61)}}));
+        assert_eq!(long["name"], format!("{}…", "é".repeat(59)));
+        assert_eq!(complete(json!({}))["name"], "Cron job");
+        let whole = json!({"schedule": {"kind": "every", "everyMs": "soon"}});
+        assert_eq!(complete(whole)["schedule"]["everyMs"], "soon", "nobody can read that");
+    }
+}

@@ -1,0 +1,224 @@
+//! Which indexes there are to take over, and whether they are still as they were.
+
+use std::collections::{BTreeSet, HashSet};
+use std::path::{Path, PathBuf};
+
+use super::super::{AgentId, paths};
+use crate::store::{SessionQuery, SourceNote, Store, StoreError};
+
+/// What stands for an agent in the place of an index.
+const AGENT: &str = "{agentId}";
+
+/// The indexes of OpenClaw that belong to a state directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Indexes {
+    /// The state directory.
+    pub state_dir: PathBuf,
+    /// The place that its config names, if it does, with `{agentId}` for the agent.
+    pub named: Option<PathBuf>,
+    /// The agents of its config, the default one first.
+    pub agents: Vec<AgentId>,
+}
+
+impl Indexes {
+    /// Those that are where the config says, and not in the state directory. Blocks.
+    pub fn further(&self) -> Vec<(AgentId, PathBuf)> {
+        let Some(named) = &self.named else { return Vec::new() };
+        let text = named.to_string_lossy();
+        let usual = |agent: &AgentId| paths::index(&self.state_dir, agent);
+        let found: Vec<_> = if text.contains(AGENT) {
+            let mut agents = self.agents.clone();
+            agents.extend(beside(named));
+            agents.sort();
+            agents.dedup();
+            let place = |agent: AgentId| {
+                let path = PathBuf::from(text.replace(AGENT, agent.as_str()));
+                (agent, path)
+            };
+            agents.into_iter().map(place).collect()
+        } else {
+            let default = self.agents.first().map(|agent| (agent.clone(), named.clone()));
+            Vec::from_iter(default)
+        };
+        let is_new = |(agent, path): &(AgentId, PathBuf)| path.is_file() && *path != usual(agent);
+        found.into_iter().filter(is_new).collect()
+    }
+
+    /// All of them as they are now, with what notes that they were looked at. Blocks.
+    pub fn notes(&self) -> Vec<SourceNote> {
+        let mut notes = vec![SourceNote::of(&mark(&self.state_dir))];
+        notes.extend(usual(&self.state_dir).iter().map(|path| SourceNote::of(path)));
+        notes.extend(self.further().iter().map(|(_, path)| SourceNote::of(path)));
+        notes
+    }
+
+    /// Whether they were looked at.
+    pub fn are_noted(&self, notes: &[SourceNote]) -> bool {
+        is_noted(notes, &mark(&self.state_dir))
+    }
+
+    /// Those that the config names and that were not there at the look, or not named. Blocks.
+    pub fn passed_over(&self, notes: &[SourceNote]) -> Vec<PathBuf> {
+        if !self.are_noted(notes) {
+            return Vec::new();
+        }
+        let further = self.further().into_iter().map(|(_, path)| path);
+        further.filter(|path| !is_noted(notes, path)).collect()
+    }
+
+    /// The look, with the ids of the transcripts that are here now, and of those that were
+    /// when it was noted before.
+    ///
+    /// # Errors
+    /// When our own index fails.
+    pub async fn note_of_sessions(&self, store: &dyn Store) -> Result<SourceNote, StoreError> {
+        let mut ids: BTreeSet<_> = self.came(store.sources().await?).collect();
+        ids.extend(ids_here(store).await?);
+        let path = mark(&self.state_dir).display().to_string();
+        Ok(SourceNote { path, print: String::new(), ids: ids.into_iter().collect() })
+    }
+
+    /// The ids of transcripts that were noted, and are no more those of sessions here.
+    ///
+    /// # Errors
+    /// When our own index fails.
+    pub async fn removed(&self, store: &dyn Store) -> Result<HashSet<String>, StoreError> {
+        let mut ids: HashSet<_> = self.came(store.sources().await?).collect();
+        for id in ids_here(store).await? {
+            ids.remove(&id);
+        }
+        Ok(ids)
+    }
+
+    fn came(&self, notes: Vec<SourceNote>) -> impl Iterator<Item = String> {
+        let mark = mark(&self.state_dir);
+        let looks = notes.into_iter().filter(move |note| Path::new(&note.path) == mark);
+        looks.flat_map(|note| note.ids)
+    }
+}
+
+/// The files of another program that are others than those that were taken over, those
+/// among them that are new. Blocks.
+pub fn changed_sources(state_dir: &Path, notes: &[SourceNote]) -> Vec<PathBuf> {
+    let changed = notes.iter().filter(|note| note.has_changed());
+    let mut found: Vec<_> = changed.map(|note| PathBuf::from(&note.path)).collect();
+    if is_noted(notes, &mark(state_dir)) {
+        found.extend(usual(state_dir).into_iter().filter(|path| !is_noted(notes, path)));
+    }
+    found.sort();
+    found
+}
+
+/// The folder of agents stands for the look itself.
+fn mark(state_dir: &Path) -> PathBuf {
+    state_dir.join("agents")
+}
+
+async fn ids_here(store: &dyn Store) -> Result<Vec<String>, StoreError> {
+    let all =
+        SessionQuery { include_global: true, include_unknown: true, ..SessionQuery::default() };
+    let page = store.list_sessions(all).await?;
+    Ok(page.entries.into_iter().map(|row| row.entry.session_id).collect())
+}
+
+fn is_noted(notes: &[SourceNote], path: &Path) -> bool {
+    notes.iter().any(|note| Path::new(&note.path) == path)
+}
+
+/// The indexes that are where OpenClaw has them when its config names no other place.
+fn usual(state_dir: &Path) -> Vec<PathBuf> {
+    let (agents, _) = paths::agents(state_dir).unwrap_or_default();
+    let indexes = agents.iter().map(|agent| paths::index(state_dir, agent));
+    indexes.filter(|path| path.is_file()).collect()
+}
+
+/// Agents that have a folder where the place of an index has their names.
+fn beside(named: &Path) -> Vec<AgentId> {
+    let folder: PathBuf = named.iter().take_while(|name| *name != AGENT).collect();
+    if folder == *named {
+        return Vec::new();
+    }
+    let children = paths::children(&folder).unwrap_or_default();
+    let found = children.iter().filter_map(|path| path.file_name()?.to_str());
+    found
+        .filter(|name| AgentId::normalize(name).as_str() == *name)
+        .map(AgentId::normalize)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn indexes_are_found_where_the_config_names_them() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path();
+        for path in
+            ["x/main/a/sessions.json", "x/ops/a/sessions.json", "x/No Agent/a/sessions.json"]
+        {
+            fs::create_dir_all(dir.join(path).parent().unwrap()).unwrap();
+            fs::write(dir.join(path), "{}").unwrap();
+        }
+        let of = |named: &str| {
+            let agents = vec![AgentId::normalize("main"), AgentId::normalize("idle")];
+            let named = Some(dir.join(named));
+            let found = Indexes { state_dir: dir.join("state"), named, agents }.further();
+            let shown = |(agent, path): (AgentId, PathBuf)| {
+                (agent.to_string(), path.strip_prefix(dir).unwrap().display().to_string())
+            };
+            found.into_iter().map(shown).collect::<Vec<_>>()
+        };
+        let pair = |agent: &str, path: &str| (agent.to_owned(), path.to_owned());
+        let each = [pair("main", "x/main/a/sessions.json"), pair("ops", "x/ops/a/sessions.json")];
+        assert_eq!(of("x/{agentId}/a/sessions.json"), each);
+        assert_eq!(of("x/ops/a/sessions.json"), [pair("main", "x/ops/a/sessions.json")]);
+        assert_eq!(of("x/none.json"), []);
+        fs::create_dir_all(dir.join("state/agents/main/sessions")).unwrap();
+        fs::write(dir.join("state/agents/main/sessions/sessions.json"), "{}").unwrap();
+        assert_eq!(
+            of("state/agents/{agentId}/sessions/sessions.json"),
+            [],
+            "that is the usual one"
+        );
+    }
+
+    #[test]
+    fn an_index_that_is_new_or_another_one_has_changed() {
+        let root = tempfile::tempdir().unwrap();
+        let write = |agent: &str, text: &str| {
+            let path = root.path().join("agents").join(agent).join("sessions/sessions.json");
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, text).unwrap();
+            path
+        };
+        let state_dir = root.path().to_owned();
+        let indexes = Indexes { state_dir, named: None, agents: Vec::new() };
+        let first = write("main", "{}");
+        assert!(!indexes.are_noted(&[]));
+        assert_eq!(changed_sources(root.path(), &[]), [""; 0].map(PathBuf::from));
+        let notes = indexes.notes();
+        assert!(indexes.are_noted(&notes));
+        assert_eq!(changed_sources(root.path(), &notes), [""; 0].map(PathBuf::from));
+        let second = write("ops", "{}");
+        assert_eq!(changed_sources(root.path(), &notes), std::slice::from_ref(&second));
+        write("main", "{ }");
+        assert_eq!(changed_sources(root.path(), &notes), [first, second]);
+    }
+
+    #[test]
+    fn a_named_index_that_was_not_there_at_the_look_is_passed_over() {
+        let root = tempfile::tempdir().unwrap();
+        let named = root.path().join("elsewhere.json");
+        let (state_dir, agents) = (root.path().join("state"), vec![AgentId::normalize("main")]);
+        let indexes = Indexes { state_dir, named: Some(named.clone()), agents };
+        let before = indexes.notes();
+        assert_eq!(indexes.passed_over(&before), [""; 0].map(PathBuf::from));
+        fs::write(&named, "{}").unwrap();
+        assert_eq!(indexes.passed_over(&[]), [""; 0].map(PathBuf::from), "it comes at the look");
+        assert_eq!(indexes.passed_over(&before), [named]);
+        assert_eq!(indexes.passed_over(&indexes.notes()), [""; 0].map(PathBuf::from));
+    }
+}
