@@ -165,12 +165,17 @@ fn row(question: &Value, now_ms: u64) -> [String; 5] {
         let about = of("/request/description").map(|about| format!(": {about}"));
         Some(spelled_out(&format!("{title}{}", about.unwrap_or_default())))
     });
+    let mut what = shortened(what.unwrap_or_default());
+    // Shortened by itself: a long command does not hide it.
+    for line in of("/request/warningText").unwrap_or_default().lines() {
+        what.extend(["  ! ", &shortened(spelled_out(line))]);
+    }
     [
         spelled_out(of("/id").unwrap_or("?")),
         spelled_out(of("/request/agentId").unwrap_or("-")),
         spelled_out(&place),
         left.map_or_else(|| "-".to_owned(), |left| format!("in {left}")),
-        shortened(what.unwrap_or_default()),
+        what,
     ]
 }
 
@@ -238,6 +243,11 @@ plugin:7  -      -      -         Pay: 10 EUR
 Let one be done with: clawgate approvals approve 0a1b   (or deny)
 ";
         assert_eq!(waiting_text(&waiting, 1000), expected);
+        let warned = json!({"exec": [{"id": "a", "request": {"command": "x".repeat(250),
+            "warningText": "It sets:\nTAR_OPTIONS='\u{2800}-I'"}}]});
+        let shown = waiting_text(&warned, 0);
+        let end = "--json)  ! It sets:  ! TAR_OPTIONS='\\u{2800}-I'\n";
+        assert!(shown.contains(end), "{shown}");
         let nothing = waiting_text(&json!({"exec": [], "plugin": []}), 0);
         assert_eq!(nothing, "Nothing waits for approval.\n");
         let sly = json!({"exec": [{"id": "a", "request": {"command": "ls", "agentId": "x\ny"}}]});

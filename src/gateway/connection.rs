@@ -20,12 +20,13 @@ use crate::support::{json, millis, stability};
 use crate::telemetry::asked;
 
 use super::frames::{Frames, append_frame};
-use super::handshake::{self, Welcome};
+use super::handshake;
 use super::leave::Leave;
 use super::render::View;
 use super::socket::{Socket, Utf8Bytes};
 use super::talk::{self, Speaker};
 use super::upgrade::Gateway;
+use super::welcome::Welcome;
 
 /// Requests of one connection that may be under way; beyond it we stop
 /// reading, and TCP tells the client.

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use axum::http::Uri;
 use axum::http::header::{self, HeaderMap, HeaderName};
 
 use crate::auth::{Claims, Peer};
@@ -21,8 +22,8 @@ const FORWARDING_FAMILIES: [&str; 2] = ["x-forwarded-", "tailscale-"];
 /// Longest value of a header that names a user.
 const MAX_CLAIM: usize = 256;
 
-/// The other side, with those headers of it that are `wanted`.
-pub(super) fn peer_of(remote: IpAddr, headers: &HeaderMap, wanted: &[String]) -> Peer {
+/// The other side of a request for `uri`, with those headers of it that are `wanted`.
+pub(super) fn peer_of(remote: IpAddr, uri: &Uri, headers: &HeaderMap, wanted: &[String]) -> Peer {
     let text = |name: HeaderName| {
         let value = headers.get(name)?.to_str().ok()?.trim();
         (!value.is_empty()).then(|| value.to_owned())
@@ -41,11 +42,17 @@ pub(super) fn peer_of(remote: IpAddr, headers: &HeaderMap, wanted: &[String]) ->
             .get(header::ORIGIN)
             .filter(|value| !value.is_empty())
             .map(|value| value.to_str().unwrap_or("null").to_owned()),
-        host: text(header::HOST),
+        host: host_of(uri).or_else(|| text(header::HOST)),
         is_cross_site: is_cross_site(headers),
         claims,
         ..Peer::direct(remote)
     }
+}
+
+/// The name in a target that has one: it counts instead of the header (RFC 9112, §3.2.2).
+fn host_of(uri: &Uri) -> Option<String> {
+    let authority = uri.authority()?.as_str();
+    Some(authority.rsplit('@').next().unwrap_or(authority).to_owned())
 }
 
 /// Whether a page of another site asks. A link there that somebody follows is
@@ -79,7 +86,8 @@ mod tests {
         for (name, value) in lines {
             headers.append(*name, HeaderValue::from_static(value));
         }
-        peer_of("127.0.0.1".parse().unwrap(), &headers, &["x-user".to_owned()])
+        let uri = Uri::from_static("/");
+        peer_of("127.0.0.1".parse().unwrap(), &uri, &headers, &["x-user".to_owned()])
     }
 
     #[test]
@@ -96,6 +104,22 @@ mod tests {
         assert_eq!(peer(&[("x-user", "ann")]).claims["x-user"], "ann");
         assert!(peer(&[("x-user", "ann"), ("x-user", "bob")]).claims.is_empty());
         assert!(peer(&[("x-other", "ann")]).claims.is_empty());
+    }
+
+    #[test]
+    fn a_name_in_the_target_counts_instead_of_the_header() {
+        for (uri, expected) in [
+            ("/", "localhost"),
+            ("http://evil.example:1/", "evil.example:1"),
+            ("http://localhost@evil.example/", "evil.example"),
+            ("evil.example:80", "evil.example:80"),
+        ] {
+            let headers = [(header::HOST, HeaderValue::from_static("localhost"))];
+            let headers = HeaderMap::from_iter(headers);
+            let remote = "127.0.0.1".parse().unwrap();
+            let peer = peer_of(remote, &uri.parse().unwrap(), &headers, &[]);
+            assert_eq!(peer.host.as_deref(), Some(expected));
+        }
     }
 
     #[test]

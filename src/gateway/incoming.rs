@@ -5,8 +5,6 @@ use std::sync::Arc;
 #[cfg(target_os = "linux")]
 use std::time::Duration;
 
-use axum::extract::connect_info::Connected;
-use axum::serve::{IncomingStream, Listener};
 #[cfg(target_os = "linux")]
 use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream};
@@ -14,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::auth::bucket;
 
 use super::accepting::Accepting;
-use super::io::{MeteredStream, Wire};
+use super::io::MeteredStream;
 use super::meter::Meter;
 use super::tls::Tls;
 use super::transport::{Encrypted, Transport};
@@ -53,23 +51,15 @@ impl Incoming {
         let permit = preauth.enter(bucket(remote.ip()), through_proxy, Arc::clone(&meter));
         MeteredStream::new(transport, meter, permit)
     }
-}
 
-impl Listener for Incoming {
-    type Io = MeteredStream;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (MeteredStream, SocketAddr) {
+    /// The next connection, and where it comes from.
+    pub async fn accept(&mut self) -> (MeteredStream, SocketAddr) {
         // What has come on those before is looked at first: else, of very many at once,
         // somebody who has asked already would give way as if he had been silent.
         tokio::task::yield_now().await;
         let (tcp, address) = self.accepting.next(|| self.listener.accept()).await;
         adjust(&tcp);
         (self.open(tcp, address), address)
-    }
-
-    fn local_addr(&self) -> std::io::Result<SocketAddr> {
-        self.listener.local_addr()
     }
 }
 
@@ -85,12 +75,6 @@ fn adjust(tcp: &TcpStream) {
         u32::try_from(GONE_AFTER.as_millis()).unwrap_or(u32::MAX),
     ) {
         tracing::debug!(%error, "TCP_USER_TIMEOUT refused");
-    }
-}
-
-impl Connected<IncomingStream<'_, Incoming>> for Wire {
-    fn connect_info(stream: IncomingStream<'_, Incoming>) -> Self {
-        stream.io().wire(*stream.remote_addr())
     }
 }
 

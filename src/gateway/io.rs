@@ -142,8 +142,9 @@ impl MeteredStream {
         let is_http = matches!(phase, Phase::Request(_) | Phase::Answering(_));
         if !is_http || polled.is_ready() {
             self.stall = None;
-            // The end of an answer may still be on its way when its body is over.
-            if matches!(phase, Phase::Request(_)) {
+            // The end of an answer may still be on its way when its body is over. Before
+            // the first one there is nothing to be written.
+            if matches!(phase, Phase::Request(_)) && self.meter.answers() > 0 {
                 self.put_off();
             }
             return polled;
@@ -292,6 +293,7 @@ pub(super) mod tests {
     use std::cell::Cell;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
+    use tokio::time::timeout;
 
     /// Both ends of a connection, and what bounds it.
     pub async fn pair() -> (TcpStream, MeteredStream, Arc<Meter>) {
@@ -338,6 +340,23 @@ pub(super) mod tests {
             ended = end(&mut server) => ended,
             () = trickle => unreachable!(),
         };
+        assert_eq!(ended, std::io::ErrorKind::TimedOut);
+        assert_eq!(began.elapsed().as_secs(), REQUEST_LIMIT.as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_written_before_any_answer_puts_nothing_off() {
+        let (_client, mut server, _) = pair().await;
+        let began = Instant::now();
+        let write = async {
+            loop {
+                server.write_all(b"x").await.unwrap();
+                if let Ok(ended) = timeout(Duration::from_secs(1), end(&mut server)).await {
+                    return ended;
+                }
+            }
+        };
+        let ended = timeout(REQUEST_LIMIT * 2, write).await.expect("it has its time");
         assert_eq!(ended, std::io::ErrorKind::TimedOut);
         assert_eq!(began.elapsed().as_secs(), REQUEST_LIMIT.as_secs());
     }

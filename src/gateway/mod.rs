@@ -21,12 +21,14 @@ mod meter;
 mod opening;
 mod preauth;
 mod render;
+mod serving;
 mod socket;
 mod talk;
 pub mod tls;
 mod transport;
 mod unproven;
 mod upgrade;
+mod welcome;
 
 pub use accompanied::{Companion, accompanied};
 pub use control::{ControlSocket, challenge as control_challenge};

@@ -8,7 +8,6 @@ use axum::http::{HeaderValue, Request, StatusCode, header, request};
 use axum::response::{IntoResponse, Response};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
-use hyper_util::server::conn::auto::upgrade::downcast;
 use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::error::ProtocolError;
 use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
@@ -65,7 +64,7 @@ impl Opening {
 
 /// The WebSocket, and what its client has sent behind the request.
 fn socket_of(upgraded: Upgraded) -> Option<Socket> {
-    let Ok(parts) = downcast::<TokioIo<MeteredStream>>(upgraded) else {
+    let Ok(parts) = upgraded.downcast::<TokioIo<MeteredStream>>() else {
         tracing::error!("an upgraded connection is not what the listener gave");
         return None;
     };

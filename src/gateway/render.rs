@@ -3,9 +3,11 @@
 //! Runs in the connection's writer, so increments are computed from what this
 //! connection has really been sent, whatever was coalesced before.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::bus::{ChatMark, Event, EventKind};
@@ -53,6 +55,13 @@ struct Increment {
     replaces: bool,
 }
 
+/// Of which session a payload is; the rest of it is passed over.
+#[derive(Deserialize)]
+struct OfSession<'a> {
+    #[serde(borrow, rename = "sessionKey")]
+    key: Cow<'a, str>,
+}
+
 impl View {
     /// The view of a connection that has just been welcomed.
     pub fn new(profile: Profile, user_agent: &str, key_names: Arc<KeyNames>) -> Self {
@@ -89,9 +98,8 @@ impl View {
                 let members = format!(r#","deltaText":{}{replace}"#, json!(increment.delta));
                 Some(event.frame_with(&members, self.seq))
             }
-            (Style::Appending, increment)
-                if matches!(event.kind, EventKind::Chat | EventKind::Agent) =>
-            {
+            (Style::Appending, _) if event.kind == EventKind::Agent => self.renamed(event),
+            (Style::Appending, increment) if event.kind == EventKind::Chat => {
                 let key_names = Arc::clone(&self.key_names);
                 self.rewrite(event, |payload| to_dashboard(payload, increment, &key_names))
             }
@@ -110,6 +118,14 @@ impl View {
             }
             _ => None,
         }
+    }
+
+    /// The frame of an event that only names its session in another way: where the client
+    /// has no name of its own, it shares what was written once for all.
+    fn renamed(&self, event: &Event) -> Option<String> {
+        let session: OfSession<'_> = serde_json::from_str(event.payload()).ok()?;
+        let name = self.key_names.name(&session.key)?;
+        self.rewrite(event, |payload| payload["sessionKey"] = Value::String(name))
     }
 
     fn advance(&mut self, mark: &ChatMark) -> Option<Increment> {
@@ -282,6 +298,16 @@ mod tests {
         expected["totalCost"] = json!(0.5);
         assert_eq!(told["payload"]["usage"], expected);
         assert_eq!(rendered(&mut view(standard, "ref/1"), &end)["payload"]["usage"], usage);
+    }
+
+    #[test]
+    fn what_a_run_does_is_written_once_for_all_dashboards_without_names_of_their_own() {
+        let payload = json!({"runId": "r", "stream": "tool", "data": {"sessionKey": "x"},
+            "sessionKey": "agent:main:main", "seq": 1, "ts": 2});
+        let event = Event::new(EventKind::Agent, &payload);
+        let mut view = view(Profile::Standard(Version::V3), "openclaw-dashboard/1.0");
+        assert_eq!(view.reshape(&event), None);
+        assert_eq!(rendered(&mut view, &event)["payload"], payload);
     }
 
     #[test]

@@ -227,13 +227,12 @@ impl Socket {
         self.inner.say(Message::Ping(Bytes::new())).await
     }
 
-    /// Whether the pong for the last ping is still to be sent, which reading waits for.
-    pub const fn owes_pong(&self) -> bool {
-        self.inner.owes_pong
-    }
-
-    /// Sends it, for who does not read meanwhile.
+    /// Sends the pong for the last ping, for who does not read meanwhile; when it is sent
+    /// already, this has no end.
     pub async fn pong(&mut self) {
+        if !self.inner.owes_pong {
+            return std::future::pending().await;
+        }
         poll_fn(|task| self.inner.poll_pong(task)).await;
     }
 

@@ -234,7 +234,7 @@ async fn without_room(
         () = outbox.ready() => Turn::Write,
         () = permit => Turn::Write,
         _ = pings.tick() => Turn::Ping,
-        () = socket.pong(), if socket.owes_pong() => Turn::Write,
+        () = socket.pong() => Turn::Write,
     }
 }
 

@@ -97,7 +97,12 @@ impl AsyncWrite for Transport {
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(tcp) => Pin::new(tcp).poll_flush(cx),
-            Self::Tls(tls) => Pin::new(ready!(tls.poll_open(cx))?).poll_flush(cx),
+            Self::Tls(tls) => match &mut **tls {
+                Encrypted::Open(stream) => Pin::new(stream).poll_flush(cx),
+                // Nothing was written. The end of a handshake that never comes would be
+                // waited for before the connection is closed.
+                Encrypted::Greeting(_) | Encrypted::Failed => Poll::Ready(Ok(())),
+            },
         }
     }
 

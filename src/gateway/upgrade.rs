@@ -7,7 +7,7 @@ use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header;
 use axum::http::{StatusCode, request};
 use axum::response::{IntoResponse, Response};
-use futures_util::future::try_join_all;
+use futures_util::future::join_all;
 use tokio::net::TcpListener;
 
 use crate::auth::Auth;
@@ -28,6 +28,7 @@ use super::incoming::Incoming;
 use super::io::Wire;
 use super::opening::Opening;
 use super::preauth::PreauthBudget;
+use super::serving::serve_all;
 use super::socket::Socket;
 use super::talk::Opened;
 use super::tls::Tls;
@@ -92,18 +93,13 @@ impl Gateway {
 
 /// Serves the listeners until the task is dropped: an upgrade is taken on any
 /// path, as our own protocol where it is no dialect's.
-pub async fn serve(
-    listeners: Vec<TcpListener>,
-    tls: Option<Arc<Tls>>,
-    gateway: Arc<Gateway>,
-) -> std::io::Result<()> {
+pub async fn serve(listeners: Vec<TcpListener>, tls: Option<Arc<Tls>>, gateway: Arc<Gateway>) {
     let routes = Router::new().fallback(answer).with_state(Arc::clone(&gateway));
-    let service = routes.into_make_service_with_connect_info::<Wire>();
     let serve = |listener| {
-        let (gateway, tls) = (Arc::clone(&gateway), tls.clone());
-        axum::serve(Incoming::new(listener, gateway, tls), service.clone()).into_future()
+        let incoming = Incoming::new(listener, Arc::clone(&gateway), tls.clone());
+        serve_all(incoming, routes.clone(), gateway.services.tasks.clone())
     };
-    try_join_all(listeners.into_iter().map(serve)).await.map(drop)
+    join_all(listeners.into_iter().map(serve)).await;
 }
 
 async fn answer(
@@ -122,7 +118,8 @@ async fn answer(
 async fn answer_of(gateway: Arc<Gateway>, wire: Wire, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let auth = gateway.auth.now();
-    let peer = peer_of(wire.remote.ip(), &parts.headers, auth.vouchers().wanted_headers());
+    let wanted = auth.vouchers().wanted_headers();
+    let peer = peer_of(wire.remote.ip(), &parts.uri, &parts.headers, wanted);
     if !is_upgrade(&parts) {
         return http::answer(gateway, wire, peer, parts, body).await;
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::agent::approvals::{
     Approvals, ApprovalsFileError, AskError, DecideError, Decision, Draft, Question, QuestionKind,
-    SHOWN_MAX, analysis_of, binding_of,
+    SHOWN_MAX, analysis_of, binding_of, variables_warning,
 };
 use crate::config::APPROVAL_TIMEOUT_MAX;
 use crate::nodes::{InvokeError, NodeCall};
@@ -45,7 +45,11 @@ pub async fn exec_request(cx: Ctx, p: ExecApprovalRequestParams) -> Reply<Value>
     let command = plan.map(|plan| plan.command_text.clone()).or_else(|| p.command.clone());
     let command = command.or_else(joined).filter(|command| !command.trim().is_empty());
     let Some(command) = command else { return Err(ErrorShape::invalid("command is required")) };
-    if command.len() > SHOWN_MAX {
+    let set = p.env.iter().flatten().map(|(name, value)| (name.as_str(), value.as_str()));
+    let warnings: Vec<_> =
+        p.warning_text.clone().into_iter().chain(variables_warning(set)).collect();
+    let warning = (!warnings.is_empty()).then(|| warnings.join("\n"));
+    if command.len() + warning.as_ref().map_or(0, String::len) > SHOWN_MAX {
         let text = format!("command is longer than {SHOWN_MAX} bytes, too long to be shown whole");
         return Err(ErrorShape::invalid(text));
     }
@@ -54,7 +58,7 @@ pub async fn exec_request(cx: Ctx, p: ExecApprovalRequestParams) -> Reply<Value>
     let allowed: Vec<_> = Decision::ALL.into_iter().filter(may).collect();
     let settings = &cx.services.settings.now().exec_policy;
     let limit = p.timeout_ms.map_or(settings.approval_timeout, Duration::from_millis);
-    let request = shown(&p, &command, &allowed, is_on_node);
+    let request = shown(&p, &command, &allowed, is_on_node, warning.as_deref());
     let draft = Draft {
         kind: QuestionKind::Exec,
         request,
@@ -71,6 +75,7 @@ fn shown(
     command: &str,
     allowed: &[Decision],
     is_on_node: bool,
+    warning: Option<&str>,
 ) -> Value {
     let plan = p.system_run_plan.as_ref().filter(|_| is_on_node);
     let from_plan =
@@ -88,7 +93,7 @@ fn shown(
         "host": p.host,
         "security": p.security,
         "ask": p.ask,
-        "warningText": p.warning_text,
+        "warningText": warning,
         "commandAnalysis": analysis_of(command),
         "allowedDecisions": allowed,
         "agentId": from_plan(|plan| &plan.agent_id, &p.agent_id),

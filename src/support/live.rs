@@ -28,6 +28,12 @@ impl<T> Live<T> {
         self.0.store(value);
     }
 
+    /// Replaces it by what `change` makes of it, which is asked again when another one is
+    /// there meanwhile.
+    pub fn change(&self, mut change: impl FnMut(&T) -> T) {
+        self.0.rcu(|value| change(value.as_ref()));
+    }
+
     /// Replaces it, for all who read it from now on.
     pub fn set(&self, value: T) {
         self.0.store(Arc::new(value));
@@ -62,5 +68,7 @@ mod tests {
         let (other, kept) = (live.clone(), live.now());
         live.set(2);
         assert_eq!((*other.now(), *kept), (2, 1));
+        live.change(|value| value + 1);
+        assert_eq!(*other.now(), 3);
     }
 }

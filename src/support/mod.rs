@@ -1,8 +1,8 @@
 //! Small tools that every layer uses.
 //!
 //! Owns: time, ids, supervised tasks, work that waits for files, secrets, fingerprints, own
-//! addresses, values that are replaced, reads that are shared, what went wrong lately. Must
-//! not: know anything of the gateway's own nouns.
+//! addresses, values that are replaced, reads that are shared, what went wrong lately, which
+//! characters are not seen. Must not: know anything of the gateway's own nouns.
 
 mod blocking;
 mod clock;
@@ -25,6 +25,7 @@ pub mod stability;
 pub mod sync;
 mod tasks;
 pub mod trouble;
+mod unseen;
 
 pub use blocking::{Unfinished, blocking};
 pub use clock::{Clock, SystemClock, millis};
@@ -42,6 +43,7 @@ pub use route::{is_own_address, route_to};
 pub use secret::Secret;
 pub use shared_reads::SharedReads;
 pub use tasks::Tasks;
+pub use unseen::is_unseen;
 
 /// A boxed future, for traits that must stay usable as `dyn`.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -27,6 +27,11 @@ impl Permits {
         self.places.acquire().await.ok()
     }
 
+    /// A place, when one is free that nobody waits for.
+    pub fn try_acquire(&self) -> Option<SemaphorePermit<'_>> {
+        self.places.try_acquire().ok()
+    }
+
     /// So many from now on, and at least one. Nobody who has a place loses it:
     /// where there are fewer, those that are given back are not given out again.
     pub fn resize(&self, size: usize, tasks: &Tasks) {

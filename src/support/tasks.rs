@@ -18,6 +18,7 @@ use super::BoxFuture;
 #[derive(Clone, Default)]
 pub struct Tasks {
     tracker: TaskTracker,
+    uncounted: TaskTracker,
     panics: Arc<Mutex<BTreeMap<&'static str, u64>>>,
 }
 
@@ -31,16 +32,27 @@ impl Tasks {
     ) -> JoinHandle<Option<T>> {
         // Boxed, so that what the runtime does with a task is compiled once for
         // each `T` instead of once for each future.
-        self.spawn_boxed(name, Box::pin(future))
+        self.spawn_boxed(name, Box::pin(future), &self.tracker)
+    }
+
+    /// The same for what is no work of the gateway's own and may be there for long, such as a
+    /// connection that waits for its next request: [`Self::len`] does not count it.
+    pub fn spawn_uncounted<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<Option<T>> {
+        self.spawn_boxed(name, Box::pin(future), &self.uncounted)
     }
 
     fn spawn_boxed<T: Send + 'static>(
         &self,
         name: &'static str,
         future: BoxFuture<'static, T>,
+        tracker: &TaskTracker,
     ) -> JoinHandle<Option<T>> {
         let panics = Arc::clone(&self.panics);
-        self.tracker.spawn(AssertUnwindSafe(future).catch_unwind().map(move |outcome| {
+        tracker.spawn(AssertUnwindSafe(future).catch_unwind().map(move |outcome| {
             if outcome.is_err() {
                 *panics.lock().entry(name).or_default() += 1;
                 super::stability::note("task.panicked", crate::support::json!({"source": name}));
@@ -55,12 +67,12 @@ impl Tasks {
         self.panics.lock().clone()
     }
 
-    /// How many tasks are alive.
+    /// How many tasks are alive, of those that are counted.
     pub fn len(&self) -> usize {
         self.tracker.len()
     }
 
-    /// Whether no task is alive.
+    /// Whether none of these is alive.
     pub fn is_empty(&self) -> bool {
         self.tracker.is_empty()
     }
@@ -78,5 +90,15 @@ mod tests {
         assert_eq!(healthy.await.unwrap(), Some(7));
         assert!(broken.await.unwrap().is_none());
         assert_eq!(tasks.panics(), BTreeMap::from([("broken", 1)]));
+    }
+
+    #[tokio::test]
+    async fn what_is_not_counted_is_caught_all_the_same() {
+        let tasks = Tasks::default();
+        let waits = tasks.spawn_uncounted("waits", std::future::pending::<()>());
+        assert!(tasks.is_empty());
+        assert!(tasks.spawn_uncounted("broken", async { panic!("boom") }).await.unwrap().is_none());
+        assert_eq!(tasks.panics(), BTreeMap::from([("broken", 1)]));
+        waits.abort();
     }
 }

@@ -2,28 +2,56 @@
 
 use std::process::Output;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::program::{clawgate, json_of, said};
-use crate::stage::{Api, admin, config, end_of, start, text_of};
-use crate::support::client::SOON;
-use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
+use crate::stage::{Api, admin, config, connect, end_of, start, text_of};
+use crate::support::client::{ALL_SCOPES, SOON, standard_connect};
+use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, WsClient};
 
 async fn approvals(gateway: &Gateway, args: &[&str]) -> Output {
     clawgate(gateway, &[&["approvals"], args].concat()).await
 }
 
-/// Has the model run a command; the id of the question that comes of it.
-async fn asked(client: &mut WsClient, command: &str, run_id: &str) -> String {
-    let arguments = json!({ "command": command });
+/// Has the model run a command; the question that comes of it.
+async fn question(client: &mut WsClient, arguments: &Value, run_id: &str) -> Value {
     let message = format!("@mock tool name=exec args={arguments} then=\"done\"");
     start(client, run_id, &message, run_id).await;
     let question = client.wait_for(SOON, |frame| {
         frame["event"] == "exec.approval.requested"
-            && frame["payload"]["request"]["command"] == command
+            && frame["payload"]["request"]["command"] == arguments["command"]
     });
     let question = question.await.unwrap_or_else(|| panic!("nobody asks: {:?}", client.frames()));
-    question["payload"]["id"].as_str().unwrap().to_owned()
+    question["payload"].clone()
+}
+
+/// The same; its id.
+async fn asked(client: &mut WsClient, command: &str, run_id: &str) -> String {
+    let question = question(client, &json!({ "command": command }), run_id).await;
+    question["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn what_a_call_sets_is_seen_by_whoever_decides_and_secrets_are_not() {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["tools"]["exec"] = json!({"ask": "always"});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut params = standard_connect(&ALL_SCOPES);
+    params["caps"] = json!(["tool-events"]);
+    let mut client = connect(&gateway, &params).await;
+    let env = json!({"GNUTARGET": "binary", "NOTE": format!("it's {SECRET}")});
+    let arguments = json!({"command": "echo $GNUTARGET", "env": env});
+    let asked = question(&mut client, &arguments, "run-1").await;
+    let (set, note) = ("GNUTARGET='binary'", r"NOTE='it'\''s ***'");
+    let warning = asked["request"]["warningText"].as_str().unwrap();
+    assert!(warning.ends_with(&format!(":\n{set}\n{note}")), "{warning}");
+    let told = client.wait_for(SOON, |frame| frame["payload"]["stream"] == "approval").await;
+    assert_eq!(told.expect("who watches is told")["payload"]["data"]["warningText"], warning);
+    let shown = said(&approvals(&gateway, &["list"]).await);
+    assert!(shown.contains(&format!("  ! {set}  ! {note}\n")), "{shown}");
+    said(&approvals(&gateway, &["deny", asked["id"].as_str().unwrap()]).await);
+    end_of(&client, "run-1").await;
 }
 
 #[tokio::test]

@@ -282,7 +282,18 @@ async fn a_command_gets_none_of_the_gateways_secrets() {
     assert!(text.contains("GIVEN=yes") && text.contains("OPENCLAW_SHELL=exec"), "{text}");
     assert!(text.ends_with("asked too"), "{text}");
     assert!(!text.contains("canary-7f3a") && !text.contains("GATEWAY"), "{text}");
-    for name in ["PATH", "LD_PRELOAD", "BASH_ENV", "GIT_SSH_COMMAND", "A-B"] {
+    for name in [
+        "PATH",
+        "LD_PRELOAD",
+        "BASH_ENV",
+        "GIT_SSH_COMMAND",
+        "A-B",
+        "TAR_OPTIONS",
+        "JDK_JAVA_OPTIONS",
+        "GIT_DIR",
+        "XDG_CONFIG_HOME",
+        "npm_config_script_shell",
+    ] {
         let args = json!({"command": "echo ran", "env": {name: "x"}});
         let result = exec(&mut client, "main", args).await;
         assert_eq!(result["isError"], true, "{name}: {result}");

@@ -9,7 +9,7 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::openai::offering;
-use crate::stage::{admin, until};
+use crate::stage::{admin, call, until};
 use crate::support::control_ui::write_control_ui;
 use crate::support::{Gateway, GatewayOptions, SECRET, default_config};
 
@@ -270,6 +270,28 @@ async fn head_is_get_without_its_body() {
     }
     ask(&mut tcp, "/healthz", "Connection: close\r\n").await;
     assert!(rest(&mut tcp).await.ends_with("\"live\"}"));
+}
+
+#[tokio::test]
+async fn connections_that_wait_for_their_next_request_are_no_tasks_of_the_gateway() {
+    let gateway = gateway("100").await;
+    let mut client = admin(&gateway).await;
+    let mut tasks = async || {
+        let health = call(&mut client, "health", json!({"probe": true})).await;
+        health["services"]["tasks"]["alive"].as_u64().unwrap()
+    };
+    let before = tasks().await;
+    let mut waiting = Vec::new();
+    for _ in 0..20 {
+        let mut tcp = open(&gateway).await;
+        ask(&mut tcp, "/healthz", "").await;
+        let (_, length) = head(&mut tcp).await;
+        body(&mut tcp, length).await;
+        waiting.push(tcp);
+    }
+    // Others come and go.
+    let now = tasks().await;
+    assert!(now < before + 10, "{before} and then {now}");
 }
 
 /// The lines of a head that are the same for every request, sorted. How much is

@@ -172,6 +172,27 @@ fn values_that_are_not_built_in_and_a_broken_file_of_variables_are_told() {
     assert!(!report.to_string().contains("secret-of-a-line"), "{report}");
 }
 
+#[test]
+fn a_rule_for_no_tool_and_a_number_beyond_its_bounds_are_told() {
+    let home = Home::new();
+    let config = json!({
+        "tools": {"deny": ["exce", "exec"], "web": {"search": {"maxResults": 50}}},
+        "agents": {"list": [{"id": "main", "tools": {"deny": ["group:runtme"]}}]},
+    });
+    home.write("openclaw.json", 0o600, &config.to_string());
+    let (_, report) = home.run("doctor");
+    let named = findings(&report, "config.tools");
+    let titles: Vec<_> = named.iter().map(|finding| finding["title"].clone()).collect();
+    let expected = [("tools.deny[0]", "exce"), ("agents.list[0].tools.deny[0]", "group:runtme")];
+    let expected = expected.map(|(path, name)| {
+        json!(format!("{path}: {name:?} is no tool and no group of tools: it has no effect"))
+    });
+    assert_eq!(titles, expected);
+    assert!(named.iter().all(|finding| finding["severity"] == "warn"), "{report}");
+    let bound = finding(&report, "config.bounds")["title"].as_str().unwrap();
+    assert_eq!(bound, "tools.web.search.maxResults is more than 10, and counts as 10");
+}
+
 /// Restrictions of OpenClaw, and a key that is misspelt.
 fn restricted() -> Value {
     json!({

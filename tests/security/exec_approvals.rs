@@ -152,6 +152,7 @@ impl Place {
             cwd: self.workspace.clone(),
             env: BTreeMap::from([("PATH".to_owned(), search)]),
             env_asked: [].into(),
+            has_terminal: false,
             host: ExecHost::Gateway,
             agent: "main".to_owned(),
             workspace: self.workspace.clone(),
@@ -167,19 +168,33 @@ impl Place {
         timeout(SOON, self.approvals.authorize(request, &Silence)).await.expect("a decision")
     }
 
-    /// Whether somebody is asked. The question is taken back.
-    async fn asks(&self, request: &ExecRequest) -> bool {
+    /// What somebody is asked, where anybody is. The question is taken back.
+    async fn question(&self, request: &ExecRequest) -> Option<Value> {
         let asked = async {
             while self.approvals.list(QuestionKind::Exec).is_empty() {
                 tokio::task::yield_now().await;
             }
-            let open = self.approvals.list(QuestionKind::Exec);
-            assert_eq!(open[0].request["command"], json!(request.command), "shown as it is");
+            self.approvals.list(QuestionKind::Exec)[0].request.clone()
         };
         tokio::select! {
-            _ = self.approvals.authorize(request, &Silence) => false,
-            () = asked => true,
+            _ = self.approvals.authorize(request, &Silence) => None,
+            asked = asked => Some(asked),
         }
+    }
+
+    /// Whether somebody is asked.
+    async fn asks(&self, request: &ExecRequest) -> bool {
+        let Some(asked) = self.question(request).await else { return false };
+        assert_eq!(asked["command"], json!(request.command), "shown as it is");
+        true
+    }
+
+    /// A request that sets a variable.
+    fn setting(&self, command: &str, name: &str, value: &str) -> ExecRequest {
+        let mut request = self.request(command);
+        request.env.insert(name.to_owned(), value.to_owned());
+        request.env_asked = [name.to_owned()].into();
+        request
     }
 }
 
@@ -269,6 +284,58 @@ async fn variables_that_a_call_adds_need_a_person() {
 }
 
 #[tokio::test]
+async fn whoever_decides_sees_what_a_call_sets() {
+    let place =
+        Place::allowing_all(&json!({"security": "allowlist", "ask": "on-miss"}), true).await;
+    place.furnish(&["uname".into()]);
+    let request = place.setting("uname -s", "GNUTARGET", "it's\n\u{202e}x");
+    let asked = place.question(&request).await.expect("it is asked about");
+    let warning = "The call sets variables, which can change what the command does:\n\
+                   GNUTARGET=$'it\\'s\\n\\u{202e}x'";
+    assert_eq!(asked["warningText"], warning);
+    assert_eq!(asked["envKeys"], json!(["GNUTARGET"]));
+    // What only changes how things look is not asked about.
+    assert_eq!(place.question(&place.setting("uname -s", "LANG", "C")).await, None);
+    let asked = place.question(&place.setting("id | sort", "LANG", "C")).await.unwrap();
+    assert_eq!(asked["warningText"], Value::Null);
+    let long = place.setting("uname -s", "GNUTARGET", &"x".repeat(SHOWN_MAX));
+    let denied = place.decide(&long).await.unwrap_err();
+    assert_eq!(reason(&denied), "command-too-long", "it is not shown in part");
+}
+
+#[tokio::test]
+async fn what_the_text_hides_is_warned_of() {
+    let place = Place::new(&json!({"tools": {"exec": {"ask": "always"}}}), true).await;
+    for (command, begin) in [
+        ("ls\u{2800}x".to_owned(), "The command has characters that are not shown"),
+        (format!("ls{}; id", " ".repeat(50)), "The command has many blanks in one place"),
+    ] {
+        let asked = place.question(&place.request(&command)).await.unwrap();
+        let warning = asked["warningText"].as_str().unwrap();
+        assert!(warning.starts_with(begin), "{warning}");
+        assert_eq!(asked["commandAnalysis"]["warningLines"], json!([warning]));
+    }
+}
+
+#[tokio::test]
+async fn a_command_in_a_terminal_needs_a_person_each_time() {
+    let in_terminal =
+        |place: &Place| ExecRequest { has_terminal: true, ..place.request("uname -s") };
+    let place = Place::allowing_all(&json!({"security": "allowlist", "ask": "off"}), true).await;
+    place.furnish(&["uname".into()]);
+    assert!(place.decide(&place.request("uname -s")).await.is_ok());
+    let denied = place.decide(&in_terminal(&place)).await.unwrap_err();
+    assert_eq!(reason(&denied), "allowlist-miss");
+    let place =
+        Place::allowing_all(&json!({"security": "allowlist", "ask": "on-miss"}), true).await;
+    place.furnish(&["uname".into()]);
+    let asked = place.question(&in_terminal(&place)).await.expect("it is asked about");
+    assert_eq!(asked["allowedDecisions"], json!(["allow-once", "deny"]));
+    let warning = asked["warningText"].as_str().unwrap();
+    assert!(warning.starts_with("It runs in a terminal"), "{warning}");
+}
+
+#[tokio::test]
 async fn a_permit_is_worth_nothing_for_anything_else() {
     let place = Place::new(&json!({}), true).await;
     let other_dir = place.bin.clone();
@@ -279,6 +346,7 @@ async fn a_permit_is_worth_nothing_for_anything_else() {
         ("call", ExecRequest { call_id: "other".into(), ..request.clone() }),
         ("host", ExecRequest { host: ExecHost::Sandbox, ..request.clone() }),
         ("cwd", ExecRequest { cwd: other_dir, ..request.clone() }),
+        ("terminal", ExecRequest { has_terminal: true, ..request.clone() }),
     ];
     let session = SessionKey::parse("other", &KeyRules::default());
     others.push(("session", ExecRequest { session, ..request.clone() }));
@@ -335,20 +403,38 @@ async fn a_program_that_is_another_by_now_takes_the_permit_away() {
     assert_eq!(reason(&permit.redeem(&request).await.unwrap_err()), "changed-since-approval");
 }
 
+/// Commands that this program keeps.
+fn processes(place: &Place, launcher: PathBuf) -> Arc<Processes> {
+    let settings = load(&Env::fixed([], place.root.path()), &Overrides::default()).unwrap();
+    let (clock, ids) = (Arc::new(SystemClock), Arc::new(RandomIds));
+    Arc::new(Processes::new(Live::new(settings), launcher, clock, ids, Tasks::default()))
+}
+
+#[tokio::test]
+async fn a_command_has_nothing_open_that_its_launcher_was_started_with() {
+    let place = Place::new(&json!({}), true).await;
+    let launcher = place.root.path().join("launcher");
+    // Each of its steps finds something open.
+    let text =
+        format!("#!/bin/sh\nexec 7</etc/passwd 8</etc/passwd\nexec '{}' \"$@\"\n", program());
+    fs::write(&launcher, text).unwrap();
+    fs::set_permissions(&launcher, fs::Permissions::from_mode(0o755)).unwrap();
+    let processes = processes(&place, launcher);
+    let request = place.request("for fd in 7 8; do [ -e /dev/fd/$fd ] && echo $fd; done; echo end");
+    let permit = place.decide(&request).await.unwrap();
+    let how = How { time_limit: Some(SOON), sandbox: ExecSandbox::Off };
+    let process = processes.start(permit, &request, how).await.unwrap();
+    timeout(SOON, process.gone()).await.expect("it ends");
+    assert_eq!(process.look(|state| state.output.text().to_owned()), "end\n");
+}
+
 #[tokio::test]
 async fn a_start_that_is_given_up_takes_no_place_among_the_commands() {
     let place = Place::new(&json!({}), true).await;
-    let settings = load(&Env::fixed([], place.root.path()), &Overrides::default()).unwrap();
-    let processes = Arc::new(Processes::new(
-        Live::new(settings),
-        program().into(),
-        Arc::new(SystemClock),
-        Arc::new(RandomIds),
-        Tasks::default(),
-    ));
+    let processes = processes(&place, program().into());
     let request = place.request("true");
     let permit = place.decide(&request).await.unwrap();
-    let how = How { has_terminal: false, time_limit: None, sandbox: ExecSandbox::Off };
+    let how = How { time_limit: None, sandbox: ExecSandbox::Off };
     let mut start = Box::pin(processes.start(permit, &request, how));
     while processes.count() == 0 {
         assert!(futures_util::poll!(&mut start).is_pending(), "given up before it has begun");

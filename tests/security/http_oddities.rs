@@ -204,3 +204,26 @@ async fn refusals_of_upgrades_are_safe_for_browsers_too() {
     let answer = ask(&gateway, &head).await;
     assert!(answer.starts_with("http/1.1 101") && !answer.contains("strict-transport"), "{answer}");
 }
+
+/// By which it would be done without the name in the `Host` header, and its pings would put
+/// every deadline off.
+#[tokio::test]
+async fn nobody_is_served_by_http_2_who_speaks_it_unasked() {
+    let gateway = gateway().await;
+    // Its preface, empty settings, and a request for `/` of `evil.example`.
+    let preface: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    let settings: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+    let headers: &[u8] = b"\x82\x86\x84\x41\x0cevil.example";
+    let length = u8::try_from(headers.len()).unwrap();
+    let head: &[u8] = &[0, 0, length, 1, 5, 0, 0, 0, 1];
+    for sent in [[preface, settings].concat(), [preface, settings, head, headers].concat()] {
+        let mut tcp = TcpStream::connect(gateway.address()).await.unwrap();
+        tcp.write_all(&sent).await.unwrap();
+        let mut answer = Vec::new();
+        // Cut while something is unread it may also be reset.
+        let _ = timeout(HANG, tcp.read_to_end(&mut answer)).await.expect("it is cut");
+        let told = String::from_utf8_lossy(&answer);
+        assert!(answer.is_empty() || told.starts_with("HTTP/1.1 4"), "{told:?}");
+    }
+    gateway.open().await;
+}

@@ -82,6 +82,16 @@ async fn a_request_of_a_foreign_page_or_under_a_foreign_name_is_forbidden() {
     ] {
         assert_eq!(status(&gateway, headers).await, expected, "{headers}");
     }
+    // A name in the target counts instead of the header (RFC 9112, §3.2.2).
+    for (target, headers, expected) in [
+        ("http://localhost/", "Host: localhost\r\n", "200"),
+        ("http://evil.example/", "Host: localhost\r\n", "403"),
+        ("http://localhost@evil.example:18789/", "Host: localhost\r\n", "403"),
+        ("http://evil.example/", "", "403"),
+    ] {
+        let answer = ask(&gateway, &format!("GET {target}"), headers).await;
+        assert_eq!(answer.split(' ').nth(1), Some(expected), "{target}: {answer}");
+    }
 }
 
 async fn connect(gateway: &Gateway, headers: &[(&str, &str)], params: &Value) -> Value {

@@ -378,6 +378,62 @@ async fn a_connection_ends_with_its_link() {
     assert_eq!(watch(&gateway, &token, &[]).await.err(), Some(404));
 }
 
+/// Switches sharing on or off.
+async fn switch(client: &mut WsClient, share: bool) {
+    let now = call(client, "config.get", json!({})).await;
+    let raw = json!({"gateway": {"dialects": {"claude": {"share": share}}}}).to_string();
+    call(client, "config.patch", json!({"raw": raw, "baseHash": now["hash"]})).await;
+}
+
+#[tokio::test]
+async fn a_link_that_was_switched_off_does_not_come_back() {
+    let (mut gateway, _mock) = place(true).await;
+    let mut client = admin(&gateway).await;
+    let id = said(&mut client, "garden", "Tomatoes").await;
+    let link = format!("/api/share/{}", shared(&gateway, &id).await);
+    switch(&mut client, false).await;
+    switch(&mut client, true).await;
+    assert_eq!(nobody(&gateway).ask(Method::GET, &link).await.0, 404);
+
+    // Switched off while nobody looks: what counts is what the gateway starts with.
+    let link = format!("/api/share/{}", shared(&gateway, &id).await);
+    assert_eq!(nobody(&gateway).ask(Method::GET, &link).await.0, 200);
+    drop(client);
+    for share in [false, true] {
+        gateway.terminate().await.expect("it ends");
+        let text = std::fs::read_to_string(gateway.config_path()).unwrap();
+        let mut config: Value = serde_json::from_str(&text).unwrap();
+        config["gateway"]["dialects"]["claude"]["share"] = json!(share);
+        std::fs::write(gateway.config_path(), config.to_string()).unwrap();
+        gateway.restart().await;
+        assert_eq!(nobody(&gateway).ask(Method::GET, &link).await.0, 404);
+    }
+
+    // A restart alone ends none.
+    let link = format!("/api/share/{}", shared(&gateway, &id).await);
+    gateway.terminate().await.expect("it ends");
+    gateway.restart().await;
+    assert_eq!(nobody(&gateway).ask(Method::GET, &link).await.0, 200);
+}
+
+#[tokio::test]
+async fn a_start_without_a_config_file_ends_no_link() {
+    let (mut gateway, _mock) = place(true).await;
+    let mut client = admin(&gateway).await;
+    let id = said(&mut client, "garden", "Tomatoes").await;
+    let link = format!("/api/share/{}", shared(&gateway, &id).await);
+    drop(client);
+    let (path, away) = (gateway.config_path(), gateway.state_dir().join("away.json"));
+    gateway.terminate().await.expect("it ends");
+    std::fs::rename(&path, &away).unwrap();
+    gateway.restart().await;
+    assert_eq!(nobody(&gateway).ask(Method::GET, &link).await.0, 404, "off by default");
+    gateway.terminate().await.expect("it ends");
+    std::fs::rename(&away, &path).unwrap();
+    gateway.restart().await;
+    assert_eq!(nobody(&gateway).ask(Method::GET, &link).await.0, 200);
+}
+
 #[tokio::test]
 async fn no_link_is_no_socket_and_guessing_is_paid_for() {
     let (gateway, _mock) = place(true).await;

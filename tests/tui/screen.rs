@@ -103,7 +103,7 @@ impl Screen {
     }
 
     /// Types this.
-    pub fn types(&mut self, keys: &str) {
+    pub fn types(&mut self, keys: &(impl AsRef<[u8]> + ?Sized)) {
         self.pty.types(keys);
     }
 

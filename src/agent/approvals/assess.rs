@@ -16,20 +16,8 @@ use super::permit::Program;
 use super::programs::{Risk, risk};
 use super::request::ExecRequest;
 use super::resolve::Found;
-use super::words::{Parts, has_hidden, words};
-
-/// Variables that change how a program looks and nothing else.
-const TAME_VARIABLES: [&str; 9] = [
-    "LANG",
-    "LANGUAGE",
-    "TZ",
-    "NO_COLOR",
-    "FORCE_COLOR",
-    "CLICOLOR",
-    "CLICOLOR_FORCE",
-    "COLUMNS",
-    "LINES",
-];
+use super::variables::{is_tame, variables_warning};
+use super::words::{Parts, has_gap, has_hidden, words};
 
 /// What was found out about a command.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,7 +31,7 @@ pub(super) struct Assessment {
     /// `commandAnalysis` on the wire.
     pub analysis: Value,
     /// Said to whoever decides, when there is something to watch out for.
-    pub warning: Option<&'static str>,
+    pub warning: Option<String>,
 }
 
 impl Assessment {
@@ -62,40 +50,55 @@ impl Assessment {
         let first_words = parts.parts.first().and_then(|part| words(part));
         let first = first_words.as_ref().and_then(|words| find(words.first()?));
         let first_risk = first_words.as_deref().and_then(|words| risk_of(first.as_ref(), words));
+        // By a terminal whoever writes to it later starts what he likes: `less` does.
         let can_be_listed = first_risk.is_none()
+            && !request.has_terminal
             && first.as_ref().is_some_and(|first| !first.is_changeable(workspaces));
         let covered = words(&request.command)
-            .filter(|_| has_tame_variables(&request.env_asked))
+            .filter(|_| request.env_asked.iter().all(|name| is_tame(name)))
             .and_then(|words| covered(&words, first.as_ref(), can_be_listed, entries, home));
-        let warning = warning(&request.command);
-        let analysis = analysis(&parts, warning, &find);
-        Self { covered, first, can_be_listed, analysis, warning }
+        let warnings = warnings(&request.command);
+        let analysis = analysis(&parts, &warnings, &find);
+        Self { covered, first, can_be_listed, analysis, warning: warning(request, &warnings) }
     }
 }
 
 /// The analysis of a command of which only the text is known.
 pub fn analysis_of(command: &str) -> Value {
-    analysis(&Parts::of(command), warning(command), &|_| None)
+    analysis(&Parts::of(command), &warnings(command), &|_| None)
 }
 
-fn analysis(
-    parts: &Parts<'_>,
-    warning: Option<&str>,
-    find: &dyn Fn(&str) -> Option<Found>,
-) -> Value {
+fn analysis(parts: &Parts<'_>, warnings: &[&str], find: &dyn Fn(&str) -> Option<Found>) -> Value {
     let risks = parts.parts.iter().filter_map(|part| risk_in(part, find)).map(Risk::as_str);
     json!({
         "commandCount": parts.parts.len(),
         "nestedCommandCount": parts.nested,
         "riskKinds": risks.collect::<BTreeSet<_>>(),
-        "warningLines": warning.as_slice(),
+        "warningLines": warnings,
     })
 }
 
-fn warning(command: &str) -> Option<&'static str> {
-    has_hidden(command).then_some(
+/// What to watch out for in the text of a command.
+fn warnings(command: &str) -> Vec<&'static str> {
+    let hidden = has_hidden(command).then_some(
         "The command has characters that are not shown or that change the order of others.",
-    )
+    );
+    let gap = has_gap(command).then_some(
+        "The command has many blanks in one place; what follows them may be out of sight.",
+    );
+    hidden.into_iter().chain(gap).collect()
+}
+
+/// The same, and what of the call is not in that text.
+fn warning(request: &ExecRequest, of_text: &[&str]) -> Option<String> {
+    let terminal = request
+        .has_terminal
+        .then_some("It runs in a terminal: what the agent types there later is not asked about.");
+    let asked = request.env_asked.iter();
+    let set = asked.filter_map(|name| Some((name.as_str(), request.env.get(name)?.as_str())));
+    let lines = of_text.iter().copied().chain(terminal).map(str::to_owned);
+    let lines: Vec<_> = lines.chain(variables_warning(set)).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
 fn covered(
@@ -111,10 +114,6 @@ fn covered(
     let program =
         Program::Direct { path: found.real.clone(), name: name.clone(), args: args.to_vec() };
     Some((entry.clone(), program))
-}
-
-fn has_tame_variables(asked: &BTreeSet<String>) -> bool {
-    asked.iter().all(|name| TAME_VARIABLES.contains(&name.as_str()) || name.starts_with("LC_"))
 }
 
 fn risk_of(found: Option<&Found>, words: &[String]) -> Option<Risk> {

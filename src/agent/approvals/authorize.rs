@@ -179,10 +179,11 @@ impl Approvals {
         seen: &Assessment,
         binding: &Binding,
     ) -> Result<Arc<Question>, Denial> {
-        if request.command.len() > SHOWN_MAX {
+        let warned = seen.warning.as_ref().map_or(0, String::len);
+        if request.command.len() + warned > SHOWN_MAX {
             let text = format!(
-                "Exec denied: the command is longer than {SHOWN_MAX} bytes, too long to be shown \
-                 whole to whoever decides. Write it to a file and run that."
+                "Exec denied: the command with its variables is longer than {SHOWN_MAX} bytes, \
+                 too long to be shown whole to whoever decides. Write it to a file and run that."
             );
             return Err(Denial::by_policy(request, "command-too-long", text));
         }
@@ -239,7 +240,11 @@ impl Approvals {
                 "approvalId": question.id, "approvalSlug": slug(&question.id),
                 "command": request.command, "host": request.host.as_str(), "message": ""})
         };
-        news.tell(about("requested", "pending", "Command approval requested")).await;
+        let mut asked = about("requested", "pending", "Command approval requested");
+        if let Some(warning) = question.request["warningText"].as_str() {
+            asked["warningText"] = warning.into();
+        }
+        news.tell(asked).await;
         let answer = question.decision().await;
         drop(guard);
         let (status, title) = match answer {

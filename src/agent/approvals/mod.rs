@@ -22,6 +22,7 @@ mod programs;
 mod request;
 mod resolve;
 mod service;
+mod variables;
 mod words;
 
 pub use about_tool::{ToolQuestion, ToolRefusal};
@@ -37,4 +38,5 @@ pub use pending::{AskError, Decision, Draft, Question, QuestionKind};
 pub use permit::{Launch, Permit, Program};
 pub use request::{ExecHost, ExecRequest};
 pub use service::{Approvals, ApprovalsParts, DecideError, forget_agent};
+pub use variables::variables_warning;
 pub use words::words as plain_words;

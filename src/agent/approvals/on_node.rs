@@ -22,6 +22,7 @@ use super::pending::{Decision, Draft, Question, QuestionKind};
 use super::policy::Policy;
 use super::request::ExecRequest;
 use super::service::Approvals;
+use super::variables::variables_warning;
 use crate::config::ExecSecurity;
 use crate::support::json;
 
@@ -164,10 +165,14 @@ impl Approvals {
     fn ask_on_node(&self, run: NodeRun<'_>, rules: &NodeRules) -> Result<Arc<Question>, Denial> {
         let NodeRun { request, node_id, plan, env } = run;
         let seen = json!([plan["argv"], plan["commandText"], plan["commandPreview"], plan["cwd"]]);
-        if seen.to_string().len() + request.command.len() > SHOWN_MAX {
+        let set = env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let warning = variables_warning(set);
+        let warned = warning.as_ref().map_or(0, String::len);
+        if seen.to_string().len() + request.command.len() + warned > SHOWN_MAX {
             let text = format!(
-                "Exec denied: the command is longer than {SHOWN_MAX} bytes, too long to be shown \
-                 whole to whoever decides. Write it to a file on the node and run that."
+                "Exec denied: the command with its variables is longer than {SHOWN_MAX} bytes, \
+                 too long to be shown whole to whoever decides. Write it to a file on the node \
+                 and run that."
             );
             return Err(Denial::by_policy(request, "command-too-long", text));
         }
@@ -184,7 +189,7 @@ impl Approvals {
             "host": request.host.as_str(),
             "security": rules.policy.security.as_str(),
             "ask": rules.policy.ask.as_str(),
-            "warningText": null,
+            "warningText": warning,
             "commandAnalysis": analysis_of(&request.command),
             "allowedDecisions": words(&allowed),
             "agentId": request.agent,

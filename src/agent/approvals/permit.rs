@@ -136,6 +136,7 @@ impl Binding {
         hash.text(request.session.as_str());
         hash.text(request.host.as_str());
         hash.text(&request.call_id);
+        hash.number(u64::from(request.has_terminal));
         if let Some(path) = program {
             let file = fs::metadata(path)?;
             hash.path(path);

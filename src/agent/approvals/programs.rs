@@ -100,7 +100,8 @@ const SHELL_WORDS: &str = "command builtin exec eval source . coproc trap alias 
     function in return break continue cd pushd popd logout exit wait jobs fg bg disown";
 
 /// Programs that are fine but for some options: the option, written as a whole
-/// (`--exec`) or as a letter (`-x`), which may stand among others.
+/// (`--exec`) or as a letter (`-x`), which may stand among others; a word, or `@` for a
+/// file with arguments.
 const OPTIONS: &[(&str, &str)] = &[
     ("find", "-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls -files0-from"),
     ("fd", "-x -X --exec --exec-batch"),
@@ -152,9 +153,14 @@ const OPTIONS: &[(&str, &str)] = &[
     ("star", "-compress-program rsh rshopts"),
     ("ctags", "--options -options --etags-include"),
     ("xmllint", "--shell"),
+    ("gpgtar", "--gpg --gpg-args"),
+    ("mkfs", "-t --type"),
+    ("fsck", "-t"),
+    // They are read by a pager.
+    ("dmesg", "-H --human"),
     ("curl", "-K --config --libcurl --engine"),
     ("sysctl", "-w --write -p --load"),
-    ("exiftool", "-if -config -ee -p -execute -api"),
+    ("exiftool", "-if -config -ee -p -execute -api -@"),
     ("ffmpeg", "-filter_script -filter_complex_script -init_hw_device"),
     (
         "aria2c",
@@ -170,7 +176,8 @@ const OPTIONS: &[(&str, &str)] = &[
     ("ldconfig", "-f -C -r"),
     ("nft", "-f --file -i --interactive"),
     ("bpftool", "batch"),
-    ("tc", "-b -batch"),
+    ("bridge", "-b -batch"),
+    ("tc", "exec -b -batch"),
     ("fzf", "--preview --bind --with-shell --listen"),
     ("pidstat", "-e"),
     ("dmsetup", "--exec"),
@@ -178,11 +185,27 @@ const OPTIONS: &[(&str, &str)] = &[
     ("op", "run plugin"),
     ("doppler", "run"),
     ("aws-vault", "exec"),
-    ("protoc", "--plugin"),
-    ("nm", "--plugin"),
-    ("ar", "--plugin"),
-    ("ranlib", "--plugin"),
+    ("protoc", "--plugin @"),
+    ("nm", "--plugin @"),
+    ("ar", "--plugin @"),
+    ("ranlib", "--plugin @"),
+    ("addr2line", "@"),
+    ("as", "@"),
+    ("c++filt", "@"),
+    ("dlltool", "@"),
+    ("elfedit", "@"),
+    ("gprof", "@"),
+    ("objcopy", "--plugin @"),
+    ("objdump", "--plugin @"),
+    ("readelf", "@"),
+    ("size", "--plugin @"),
+    ("strings", "--plugin @"),
+    ("strip", "--plugin @"),
+    ("windres", "@"),
 ];
+
+/// Programs that take the beginning of a word for the word.
+const SHORTENING: &str = "ip tc bridge bpftool";
 
 /// Whether a program with these arguments may start another one. `names` are
 /// all the names that it goes by.
@@ -237,10 +260,13 @@ fn of_name(name: &str, args: &[String]) -> Option<Risk> {
         _ if name.split('-').next().is_some_and(|head| head.ends_with("tables")) => {
             args.iter().any(|arg| is_one_of(arg, "-M --modprobe"))
         }
-        _ => OPTIONS
-            .iter()
-            .filter(|(known, _)| *known == name)
-            .any(|(_, options)| args.iter().any(|arg| is_one_of(arg, options))),
+        _ => {
+            OPTIONS
+                .iter()
+                .filter(|(known, _)| is_make_of(name, known))
+                .any(|(_, options)| args.iter().any(|arg| is_one_of(arg, options)))
+                || has(SHORTENING, name) && args.iter().any(|arg| begins_word(name, arg))
+        }
     };
     is_caught.then_some(Risk::Option)
 }
@@ -261,23 +287,37 @@ fn frees_tex(arg: &str) -> bool {
         || !given.is_empty() && FREEING.iter().any(|option| option.starts_with(given))
 }
 
-/// Whether an argument is one of the options: as written, with a value behind
-/// it, cut short as long options may be, or a letter among others.
+/// Whether it is this program, also for another machine (`x86_64-linux-gnu-objdump`).
+fn is_make_of(name: &str, known: &str) -> bool {
+    name.strip_suffix(known).is_some_and(|before| before.is_empty() || before.ends_with('-'))
+}
+
+/// Whether an argument may mean a word of this program that starts others.
+fn begins_word(name: &str, arg: &str) -> bool {
+    let own = OPTIONS.iter().filter(|(known, _)| *known == name);
+    let mut words = own.flat_map(|(_, options)| options.split_whitespace());
+    !arg.is_empty() && words.any(|word| !word.starts_with('-') && word.starts_with(arg))
+}
+
+/// Whether an argument is one of the options: as written, with one dash or two, with a
+/// value behind it, cut short as long options may be, or a letter among others.
 fn is_one_of(arg: &str, options: &str) -> bool {
     let head = arg.split('=').next().unwrap_or(arg);
     options.split_whitespace().any(|option| {
-        if head == option {
+        if head == option || (option == "@" && arg.starts_with('@')) {
             return true;
         }
         if let Some(long) = option.strip_prefix("--") {
             let given = head.strip_prefix("--").unwrap_or_default();
-            return !given.is_empty() && long.starts_with(given);
+            let is_other = head.strip_prefix('-') == Some(long);
+            return is_other || !given.is_empty() && long.starts_with(given);
         }
         let Some(letters) = option.strip_prefix('-') else { return false };
         let is_short = letters.chars().count() == 1;
         if !is_short {
             // `-exec` of find and its like: also as the beginning of a longer word.
-            return head.starts_with(option);
+            let single = if head.starts_with("--") { head.get(1..).unwrap_or(head) } else { head };
+            return single.starts_with(option);
         }
         let given = arg.strip_prefix('-').filter(|given| !given.starts_with('-'));
         given.is_some_and(|given| given.contains(letters))
@@ -351,6 +391,25 @@ mod tests {
             "ip6tables-restore -M id",
             "iptables --modprobe=id -L",
             "aws-vault exec x -- id",
+            "openssl list --provider-path . --provider x",
+            "openssl req --engine=x",
+            "openssl req --config x",
+            "xmllint -shell x",
+            "nm @x",
+            "objdump -d @x",
+            "x86_64-linux-gnu-objcopy @x",
+            "x86_64-linux-gnu-nm --plugin x y",
+            "protoc @x",
+            "exiftool -@ x",
+            "ip netn exe a b",
+            "ip v e a b",
+            "tc ex bpf x",
+            "bridge -batch x",
+            "bpftool bat file x",
+            "gpgtar --gpg ./x -c d",
+            "mkfs -t a/../evil x",
+            "dmesg -TH",
+            "dmesg --human",
         ] {
             assert_eq!(of(command), Some(Risk::Option), "{command}");
         }
@@ -367,6 +426,12 @@ mod tests {
             "groff -man x",
             "iptables -nvL",
             "aws-vault list",
+            "openssl x509 -in x -noout",
+            "objdump -d x",
+            "ip route show dev eth0",
+            "tc qdisc show",
+            "dmesg -T",
+            "mkfs.ext4 x",
         ] {
             assert_eq!(of(command), None, "{command}");
         }

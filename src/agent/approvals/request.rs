@@ -41,6 +41,8 @@ pub struct ExecRequest {
     pub env: BTreeMap<String, String>,
     /// Which of these variables the call asked for.
     pub env_asked: BTreeSet<String>,
+    /// Whether it gets a terminal instead of pipes.
+    pub has_terminal: bool,
     /// On which side.
     pub host: ExecHost,
     /// Id of the agent.
@@ -69,6 +71,7 @@ impl ExecRequest {
             cwd: "/".into(),
             env: [].into(),
             env_asked: [].into(),
+            has_terminal: false,
             host,
             agent: "main".into(),
             workspace: "/w".into(),

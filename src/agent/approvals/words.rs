@@ -5,6 +5,11 @@
 //! started with these very words and never by a shell, so that nobody reads
 //! them in another way. Must not: know programs.
 
+use crate::support::is_unseen;
+
+/// More blanks in one place nobody writes to be read.
+const GAP_MAX: usize = 40;
+
 /// The words of a command that a shell would start as it is written; `None`
 /// when it would do more than that.
 pub fn words(command: &str) -> Option<Vec<String>> {
@@ -113,12 +118,16 @@ impl<'a> Parts<'a> {
 pub(super) fn has_hidden(command: &str) -> bool {
     command.chars().any(|letter| {
         let is_layout = matches!(letter, '\n' | '\t');
-        (letter.is_control() && !is_layout)
-            || matches!(letter,
-                '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}'
-                | '\u{17b5}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-                | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
-                | '\u{e0000}'..='\u{e007f}')
+        (letter.is_control() && !is_layout) || is_unseen(letter)
+    })
+}
+
+/// Whether there are so many blanks in one place that what follows may be out of sight.
+pub(super) fn has_gap(command: &str) -> bool {
+    let mut blanks = 0;
+    command.trim_end().chars().any(|letter| {
+        blanks = if letter.is_whitespace() { blanks + 1 } else { 0 };
+        blanks > GAP_MAX
     })
 }
 
@@ -236,8 +245,31 @@ mod tests {
         {
             assert!(has_hidden(command), "{command:?}");
         }
+        // Blanks that are none, and what only chooses how a letter looks.
+        for letter in [
+            '\u{a0}',
+            '\u{1680}',
+            '\u{180b}',
+            '\u{180d}',
+            '\u{2000}',
+            '\u{200a}',
+            '\u{202f}',
+            '\u{205f}',
+            '\u{2800}',
+            '\u{3000}',
+            '\u{3164}',
+            '\u{fe00}',
+            '\u{fe0f}',
+            '\u{e0100}',
+            '\u{e01ef}',
+        ] {
+            assert!(has_hidden(&format!("rm a{letter}b")), "{letter:?}");
+        }
         for command in ["ls -la", "echo 'é 漢 😀'", "a\nb\tc"] {
             assert!(!has_hidden(command), "{command:?}");
         }
+        let gap = |blank: &str, count: usize| format!("ls{}; id", blank.repeat(count));
+        assert!(has_gap(&gap(" ", 41)) && has_gap(&gap("\n", 41)) && has_gap(&gap(" \t", 21)));
+        assert!(!has_gap(&gap(" ", 40)) && !has_gap(&format!("ls{}", " ".repeat(99))));
     }
 }

@@ -10,22 +10,56 @@ use crate::config::{ExecSettings, decides_code, is_variable};
 use crate::support::Secret;
 
 /// Variables that decide what programs start or where they are found, beside
-/// those of [`decides_code`].
-const REFUSED: [&str; 14] = [
+/// those of [`decides_code`], which nobody may set: these ones the owner may, in his config.
+const REFUSED: [&str; 47] = [
     "BROWSER",
     "CDPATH",
+    "CURL_HOME",
+    "DOTNET_STARTUP_HOOKS",
     "EDITOR",
     "GIT_ASKPASS",
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
     "GIT_EDITOR",
     "GIT_EXEC_PATH",
     "GIT_EXTERNAL_DIFF",
+    "GIT_PAGER",
+    "GIT_PROXY_COMMAND",
+    "GIT_SEQUENCE_EDITOR",
     "GIT_SSH",
     "GIT_SSH_COMMAND",
+    "GIT_TEMPLATE_DIR",
+    "GLIBC_TUNABLES",
     "HOME",
+    "JDK_JAVA_OPTIONS",
+    "LESSCLOSE",
     "LESSOPEN",
+    "MANPAGER",
+    "NPM_CONFIG_EDITOR",
+    "NPM_CONFIG_GIT",
+    "NPM_CONFIG_GLOBALCONFIG",
+    "NPM_CONFIG_NODE_OPTIONS",
+    "NPM_CONFIG_SCRIPT_SHELL",
+    "NPM_CONFIG_SHELL",
+    "NPM_CONFIG_USERCONFIG",
+    "OPENSSL_ENGINES",
+    "OPENSSL_MODULES",
     "PAGER",
     "PATH",
+    "PHPRC",
+    "PHP_INI_SCAN_DIR",
+    "PYTHONUSERBASE",
+    "RIPGREP_CONFIG_PATH",
+    "RUSTC_WORKSPACE_WRAPPER",
+    "RUSTC_WRAPPER",
+    "SSH_ASKPASS",
     "SSLKEYLOGFILE",
+    "TAR_OPTIONS",
+    "VISUAL",
+    "WGETRC",
+    // Where programs look for settings, as they do in `HOME`.
+    "XDG_CONFIG_DIRS",
+    "XDG_CONFIG_HOME",
 ];
 /// The same for whole families.
 const REFUSED_BEGINNINGS: [&str; 2] = ["GIT_CONFIG", "OPENCLAW_"];

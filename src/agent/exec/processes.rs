@@ -42,8 +42,6 @@ const STOP_LIMIT: Duration = Duration::from_millis(2500);
 /// How a command is started.
 #[derive(Debug, Clone)]
 pub struct How {
-    /// With a terminal instead of pipes.
-    pub has_terminal: bool,
     /// When it is ended, if it has not by itself.
     pub time_limit: Option<Duration>,
     /// What it may write to.
@@ -116,9 +114,9 @@ impl Processes {
         let (reader, writer) = io::pipe()?;
         let output = Receiver::from_owned_fd(reader.into())?;
         let (sender, inputs) = mpsc::channel(MAX_INPUTS);
-        let process = self.enlist(request, &launch, how.has_terminal.then_some(sender))?;
+        let process = self.enlist(request, &launch, request.has_terminal.then_some(sender))?;
         let mut attempt = Attempt { all: self, id: process.id.clone(), has_begun: false };
-        let plan = self.plan(launch, how.has_terminal, confinement);
+        let plan = self.plan(launch, request.has_terminal, confinement);
         let (keeper, socket) = self.spawn(&plan, writer).await?;
         attempt.has_begun = true;
         let supervisor = Supervisor {

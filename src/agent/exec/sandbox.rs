@@ -90,7 +90,8 @@ pub(super) fn confine(to: &Confinement) -> Result<(), String> {
         .and_then(|rules| rules.add_rules(path_beneath_rules(readable, READS)))
         .and_then(RulesetCreated::restrict_self)
         .map_err(|error| unavailable(&error))?;
-    if status.ruleset != RulesetStatus::FullyEnforced {
+    // The last is what keeps the capabilities away that are given up here.
+    if status.ruleset != RulesetStatus::FullyEnforced || !status.no_new_privs {
         return Err(unavailable(&"the kernel enforces only a part of it"));
     }
     give_up_capabilities().map_err(|error| unavailable(&error))
@@ -104,10 +105,8 @@ fn give_up_capabilities() -> rustix::io::Result<()> {
     use rustix::thread::{
         CapabilitySet, CapabilitySets, capabilities, capability_is_in_bounding_set,
         clear_ambient_capability_set, remove_capability_from_bounding_set, set_capabilities,
-        set_no_new_privs,
     };
 
-    set_no_new_privs(true)?;
     let kept = CapabilitySet::DAC_OVERRIDE | CapabilitySet::FOWNER;
     let held = capabilities(None)?;
     if held.effective.contains(CapabilitySet::SETPCAP) {

@@ -337,9 +337,12 @@ fn approval_line(event: &Event) -> Option<String> {
         return None;
     }
     let command = spelled_out(event.text("/data/command")?);
+    let warnings = event.text("/data/warningText").unwrap_or_default().lines();
+    let warnings = warnings.flat_map(|line| ["! ".into(), spelled_out(line), "\n".into()]);
+    let warnings: String = warnings.collect();
     let id = event.text("/data/approvalSlug")?;
     Some(format!(
-        "a command waits for approval: {command}\n\
+        "a command waits for approval: {command}\n{warnings}\
          decide in another terminal: clawgate approvals approve {id} (or deny)"
     ))
 }
@@ -408,9 +411,11 @@ mod tests {
             seq: None,
         };
         let asked = approval(json!({"phase": "requested", "approvalSlug": "0a1b2c3d",
-            "command": "ls \u{202e}\u{1b}[2K 'é'"}));
+            "command": "ls \u{202e}\u{1b}[2K 'é'", "warningText": "It sets:\nX='1'"}));
         let line = approval_line(&asked).unwrap();
-        assert!(line.starts_with("a command waits for approval: ls \\u{202e}\\u{1b}[2K 'é'\n"));
+        let begin =
+            "a command waits for approval: ls \\u{202e}\\u{1b}[2K 'é'\n! It sets:\n! X='1'\n";
+        assert!(line.starts_with(begin), "{line}");
         assert!(line.ends_with("clawgate approvals approve 0a1b2c3d (or deny)"), "{line}");
         assert_eq!(approval_line(&approval(json!({"phase": "resolved"}))), None);
     }

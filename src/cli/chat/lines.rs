@@ -4,12 +4,18 @@
 //! blocks no async work; whoever leaves meanwhile leaves the terminal as it was before.
 //! Must not: read ahead of what is asked for.
 
+use std::cell::RefCell;
 use std::io::{self, BufRead, ErrorKind, IsTerminal};
 use std::path::PathBuf;
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
-use rustyline::{DefaultEditor, ExternalPrinter};
+use rustyline::highlight::{CmdKind, Highlighter};
+use rustyline::hint::Hinter;
+use rustyline::history::DefaultHistory;
+use rustyline::validate::Validator;
+use rustyline::{ColorMode, Config, Context, ExternalPrinter, Helper};
 use tokio::sync::{mpsc, oneshot};
 
 /// What the user sees when it is his turn.
@@ -20,7 +26,8 @@ const PROMPT: &str = "you> ";
 pub enum Line {
     /// A line, without its end.
     Text(String),
-    /// Something that is not UTF-8.
+    /// Something that is not UTF-8. Of a line that is typed, what stood before it is there
+    /// again when the next one is asked for.
     NotText,
     /// Ctrl-C at the prompt, or its signal from elsewhere.
     Interrupted,
@@ -78,9 +85,51 @@ impl Drop for Lines {
     }
 }
 
+type Editor = rustyline::Editor<Draft, DefaultHistory>;
+
+/// What is being typed, before and behind the cursor: an editor that reads something that
+/// is not UTF-8 forgets it. What has come behind that in one piece it has read already, and
+/// nobody else can.
+#[derive(Default)]
+struct Draft(RefCell<(String, String)>);
+
+impl Draft {
+    fn note(&self, line: &str, cursor: usize) {
+        let (before, behind) = line.split_at_checked(cursor).unwrap_or((line, ""));
+        *self.0.borrow_mut() = (before.to_owned(), behind.to_owned());
+    }
+}
+
+impl Hinter for Draft {
+    type Hint = String;
+
+    fn hint(&self, line: &str, cursor: usize, _: &Context<'_>) -> Option<String> {
+        self.note(line, cursor);
+        None
+    }
+}
+
+impl Highlighter for Draft {
+    // Of a cursor that moves the editor tells here alone.
+    fn highlight_char(&self, line: &str, cursor: usize, _: CmdKind) -> bool {
+        self.note(line, cursor);
+        false
+    }
+}
+
+impl Completer for Draft {
+    type Candidate = String;
+}
+
+impl Validator for Draft {}
+
+impl Helper for Draft {}
+
 enum Source {
     Editor {
-        editor: Box<DefaultEditor>,
+        editor: Box<Editor>,
+        /// What the next line begins with, before and behind the cursor.
+        draft: (String, String),
         history: Option<PathBuf>,
         /// While there is one, the editor hears of the signal of Ctrl-C in whatever thread
         /// the system delivers it. There is none when what is shown goes to no terminal.
@@ -91,7 +140,11 @@ enum Source {
 
 impl Source {
     fn editor(history: Option<PathBuf>) -> io::Result<Self> {
-        let mut editor = Box::new(DefaultEditor::new().map_err(io::Error::other)?);
+        // It tells of the cursor only where it may colour the line. The draft has it colour
+        // nothing, so that `NO_COLOR` is kept all the same.
+        let config = Config::builder().color_mode(ColorMode::Forced).build();
+        let mut editor = Box::new(Editor::with_config(config).map_err(io::Error::other)?);
+        editor.set_helper(Some(Draft::default()));
         if let Some(path) = &history {
             // There is none before the first conversation.
             let _ = editor.load_history(path);
@@ -100,23 +153,28 @@ impl Source {
         if let Ok(printer) = editor.create_external_printer() {
             listens = Some(Box::new(printer));
         }
-        Ok(Self::Editor { editor, history, _listens: listens })
+        let draft = <(String, String)>::default();
+        Ok(Self::Editor { editor, draft, history, _listens: listens })
     }
 
     fn read(&mut self) -> io::Result<Line> {
         match self {
-            Self::Editor { editor, history, .. } => match editor.readline(PROMPT) {
-                Ok(line) => {
-                    remember(editor, history.as_ref(), &line);
-                    Ok(Line::Text(line))
+            Self::Editor { editor, draft, history, .. } => {
+                let (before, behind) = std::mem::take(draft);
+                match editor.readline_with_initial(PROMPT, (&before, &behind)) {
+                    Ok(line) => {
+                        remember(editor, history.as_ref(), &line);
+                        Ok(Line::Text(line))
+                    }
+                    Err(ReadlineError::Interrupted) => Ok(Line::Interrupted),
+                    Err(ReadlineError::Eof) => Ok(Line::End),
+                    Err(ReadlineError::Io(error)) if error.kind() == ErrorKind::InvalidData => {
+                        *draft = editor.helper().map(|it| it.0.take()).unwrap_or_default();
+                        Ok(Line::NotText)
+                    }
+                    Err(error) => Err(io::Error::other(error)),
                 }
-                Err(ReadlineError::Interrupted) => Ok(Line::Interrupted),
-                Err(ReadlineError::Eof) => Ok(Line::End),
-                Err(ReadlineError::Io(error)) if error.kind() == ErrorKind::InvalidData => {
-                    Ok(Line::NotText)
-                }
-                Err(error) => Err(io::Error::other(error)),
-            },
+            }
             Self::Pipe => {
                 let mut line = Vec::new();
                 if io::stdin().lock().read_until(b'\n', &mut line)? == 0 {
@@ -129,7 +187,7 @@ impl Source {
 }
 
 /// A history that cannot be kept is no reason to end a conversation.
-fn remember(editor: &mut DefaultEditor, history: Option<&PathBuf>, line: &str) {
+fn remember(editor: &mut Editor, history: Option<&PathBuf>, line: &str) {
     let is_new = may_be_kept(line) && editor.add_history_entry(line).unwrap_or(false);
     if let Some(path) = history
         && is_new
@@ -154,7 +212,7 @@ mod tests {
     fn a_value_of_the_config_is_not_kept() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("chat_history");
-        let mut editor = DefaultEditor::new().unwrap();
+        let mut editor = Editor::with_helper(Draft::default()).unwrap();
         for line in [
             "hi",
             "/config set gateway.auth.token=canary",

@@ -74,7 +74,11 @@ impl Repl<'_> {
             };
             is_leaving = !is_interactive;
             let Some(line) = line else {
-                self.screen.note("that is not UTF-8; say it again")?;
+                self.screen.note(if is_interactive {
+                    "a key that is not UTF-8 is left out"
+                } else {
+                    "that is not UTF-8; say it again"
+                })?;
                 code = u8::from(!is_interactive);
                 continue;
             };

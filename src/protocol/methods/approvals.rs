@@ -83,7 +83,7 @@ pub struct ExecApprovalRequestParams {
     pub command_argv: Option<Vec<String>>,
     /// What a node made of it.
     pub system_run_plan: Option<SystemRunPlan>,
-    /// The variables that it gets. Only their names are shown.
+    /// The variables that it gets.
     pub env: Option<Vec<(String, String)>>,
     /// Where it runs.
     pub cwd: Option<String>,

@@ -7,6 +7,7 @@
 //! session of its own. Must not: know what a tool is; it runs before anything
 //! else of the gateway is set up.
 
+mod descriptors;
 mod keeper;
 mod starter;
 mod terminal;
@@ -16,6 +17,8 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+use self::descriptors::close_inherited;
 
 /// The first argument of a keeper.
 pub(super) const KEEP: &str = "__keep";
@@ -40,9 +43,12 @@ pub fn own_program() -> io::Result<PathBuf> {
 
 /// Does the work of a launching step when the first argument names one.
 pub fn run_step(first: Option<&OsStr>) -> Option<ExitCode> {
-    match first?.to_str()? {
-        KEEP => Some(keeper::run()),
-        START => Some(starter::run()),
-        _ => None,
-    }
+    let step = match first?.to_str()? {
+        KEEP => keeper::run,
+        START => starter::run,
+        _ => return None,
+    };
+    // A command has its three streams and nothing else.
+    close_inherited();
+    Some(step())
 }

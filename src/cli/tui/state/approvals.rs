@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use crate::cli::tui::text::{clean, spelled};
+use crate::cli::screen::spelled_out;
+use crate::cli::tui::text::spelled;
 
 /// Keys are not taken for this long after a question appeared.
 const ARMED_AFTER_MS: u64 = 700;
@@ -62,8 +63,8 @@ pub struct Question {
     pub session: String,
     /// Which agent.
     pub agent: String,
-    /// What the gateway warns of.
-    pub warning: String,
+    /// What the gateway warns of, each line of it spelled out.
+    pub warning: Vec<String>,
     /// What may be decided.
     pub decisions: Vec<Decision>,
     /// When it is over, in milliseconds since the epoch.
@@ -93,7 +94,7 @@ impl Question {
             host: spelled_line("host"),
             session: spelled_line("sessionKey"),
             agent: spelled_line("agentId"),
-            warning: clean(text("warningText")),
+            warning: text("warningText").lines().map(spelled_out).collect(),
             decisions: Decision::ALL.into_iter().filter(may).collect(),
             expires_at,
         })
@@ -217,7 +218,8 @@ mod tests {
 
     fn asked(id: &str, expires: u64) -> Value {
         json!({"id": id, "expiresAtMs": expires, "request": {"command": "rm \u{1b}[2K\n-rf /", "cwd": "/w",
-            "host": "gateway", "allowedDecisions": ["allow-once", "deny"]}})
+            "host": "gateway", "warningText": "It sets:\nX='\u{2800}'",
+            "allowedDecisions": ["allow-once", "deny"]}})
     }
 
     #[test]
@@ -226,6 +228,7 @@ mod tests {
         approvals.ask(&asked("a", 5000), 100);
         let question = approvals.shown().unwrap();
         assert_eq!(question.command, ["rm \\u{1b}[2K", "-rf /"]);
+        assert_eq!(question.warning, ["It sets:", "X='\\u{2800}'"]);
         assert_eq!(question.decisions, [Decision::AllowOnce, Decision::Deny]);
         assert_eq!(approvals.choice(), Some(Decision::Deny));
         assert!(!approvals.is_armed(200) && approvals.is_armed(1000));

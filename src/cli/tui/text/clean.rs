@@ -1,6 +1,6 @@
 //! Which characters of a text may be shown.
 
-use crate::cli::screen::{harmless, reorders, spelled_out};
+use crate::cli::screen::{reorders, spelled_out, unsteered};
 
 /// Columns between two tab stops.
 const TAB: &str = "    ";
@@ -9,13 +9,13 @@ const TAB: &str = "    ";
 /// Tabs are spaces, and every line ends with a newline alone.
 pub fn clean(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\t', TAB);
-    harmless(&text).chars().filter(|letter| !reorders(*letter)).collect()
+    unsteered(&text).chars().filter(|letter| !reorders(*letter)).collect()
 }
 
-/// What is typed or pasted, as it is sent: marks of direction are a part of it.
+/// What is typed or pasted, as it is sent: what sets a direction is a part of it.
 pub fn typed(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n").replace('\t', TAB);
-    harmless(&text).into_owned()
+    unsteered(&text).into_owned()
 }
 
 /// Clean text on one line.

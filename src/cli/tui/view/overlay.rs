@@ -162,12 +162,13 @@ fn draw_question(
             about.extend(wrap(&spans, columns, &Indent::default()));
         }
     }
-    if !question.warning.is_empty() {
-        about.extend(plain(&question.warning, theme.bad(), columns, &Indent::default()));
-    }
     let mut command = Vec::new();
     for line in &question.command {
         command.extend(plain(line, theme.bold(), columns, &Indent::every("│ ", theme.dim())));
+    }
+    // With the command, which is seen to its end.
+    for line in &question.warning {
+        command.extend(plain(line, theme.bad(), columns, &Indent::default()));
     }
     let more = state.approvals.len() - 1;
     let others = if more > 0 { format!(" · {more} more") } else { String::new() };

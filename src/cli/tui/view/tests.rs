@@ -119,7 +119,8 @@ fn a_small_screen_shows_what_matters() {
 fn overlays_fit_whatever_the_size_is() {
     let mut state = state_of(&json!([]));
     let question = json!({"id": "q", "createdAtMs": 0, "expiresAtMs": 90_000, "request": {
-        "command": format!("first\n{}\u{1b}[2Jlast", "middle\n".repeat(40)), "cwd": "/work", "host": "gateway"}});
+        "command": format!("first\n{}\u{1b}[2Jlast", "middle\n".repeat(40)), "cwd": "/work", "host": "gateway",
+        "warningText": "It sets:\nX='1'"}});
     let event =
         GatewayEvent { name: "exec.approval.requested".into(), payload: question, seq: None };
     state.update(Event::Gateway(event), NOW);
@@ -141,7 +142,9 @@ fn overlays_fit_whatever_the_size_is() {
         state.update(Event::Key(down), NOW);
     }
     let rows = drawn(&state, 40, 12).join("\n");
-    assert!(rows.contains("\\u{1b}[2Jlast") && rows.contains("0 below"), "{rows}");
+    for part in ["\\u{1b}[2Jlast", "It sets:", "X='1'", "0 below"] {
+        assert!(rows.contains(part), "{part} in\n{rows}");
+    }
     for (columns, height) in [(4, 3), (6, 5), (20, 6), (200, 60)] {
         drawn(&state, columns, height);
     }
