@@ -317,7 +317,13 @@ async fn call_with(dialect: Dialect, answers: Vec<Answer>, http: HttpLimits) -> 
     let request = plain_request(&catalog);
     let provider = catalog.provider_for(&request.model);
     let mut events = Vec::new();
-    let result = provider.stream(&request, &mut |event| events.push(event)).await;
+    // What it has used is in the message.
+    let mut said = |event| {
+        if !matches!(event, StreamEvent::Used(_)) {
+            events.push(event);
+        }
+    };
+    let result = provider.stream(&request, &mut said).await;
     Call { result, events, script: Arc::clone(&server.script) }
 }
 

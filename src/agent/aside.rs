@@ -4,16 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::protocol::message::{AgentMessage, AssistantMessage, UserMessage, text_of};
-use crate::providers::{ModelInfo, ModelRequest, ProviderError, ThinkingLevel};
+use crate::protocol::message::{AgentMessage, AssistantMessage, Usage, UserMessage, text_of};
+use crate::providers::{Briefing, ModelInfo, ModelRequest, ProviderError, ThinkingLevel};
 use crate::sessions::{SessionError, SessionKey};
+use crate::support::BoxFuture;
 
+use super::conversation::Conversation;
 use super::models::SessionModel;
-use super::pictures;
 use super::prompt::Prompt;
-use super::pruning::Share;
 use super::runs::Runs;
-use super::spent::charge;
+use super::spent::{ask, charge};
 
 /// Longer than a good model thinks about a short question. Nobody can stop one,
 /// so it must not last.
@@ -54,6 +54,25 @@ impl From<ProviderError> for AsideError {
     }
 }
 
+/// What a model is told of itself and of the conversation.
+struct AsideBrief<'t> {
+    prompt: Prompt,
+    conversation: Conversation<'t>,
+}
+
+impl Briefing for AsideBrief<'_> {
+    fn brief<'a>(
+        &'a mut self,
+        model: &'a ModelInfo,
+        request: &'a mut ModelRequest,
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            request.system = Some(self.prompt.render(model, ThinkingLevel::Off, &[]));
+            request.messages = self.conversation.fitted_to(model).await;
+        })
+    }
+}
+
 impl Runs {
     /// Asks the model of a session something that its transcript does not keep.
     ///
@@ -61,10 +80,12 @@ impl Runs {
     /// When there is no answer.
     pub async fn ask_aside(&self, key: &SessionKey, question: &str) -> Result<String, AsideError> {
         let _permit = self.asides.try_acquire().map_err(|_| AsideError::TooMany)?;
-        let asking = Box::pin(self.answer_aside(key, question));
+        let mut used = Usage::default();
+        let asking = Box::pin(self.answer_aside(key, question, &mut used));
         let answer = tokio::time::timeout(LIMIT, asking).await;
+        // Paid for, also when there is no answer in the end.
+        charge(self.parts(), key, &used).await;
         let answer = answer.map_err(|_| AsideError::TimedOut)??;
-        charge(self.parts(), key, &answer.usage).await;
         if let Some(why) = answer.failure() {
             return Err(AsideError::Model(why));
         }
@@ -75,36 +96,37 @@ impl Runs {
         Ok(text)
     }
 
+    /// `used` is what it takes, also where a model fails in the end.
     async fn answer_aside(
         &self,
         key: &SessionKey,
         question: &str,
+        used: &mut Usage,
     ) -> Result<AssistantMessage, AsideError> {
         let parts = self.parts();
         let entry = parts.sessions.entry(key).await?;
         let SessionModel { name, info } = parts.models.of_session(key, entry.as_ref());
         let model = info.ok_or_else(|| AsideError::NoModel(name.to_string()))?;
         let entry = entry.unwrap_or_default();
-        let mut messages = parts.sessions.context(key).await?;
-        let media = parts.sessions.media();
-        pictures::fit(&mut messages, None, model.accepts_images(), &media).await;
-        Share::Usual.fit(messages.iter_mut(), model.context_window);
+        let messages = parts.sessions.context(key).await?;
         let text = format!("{ABOUT}\n\n<btw_side_question>\n{question}\n</btw_side_question>");
         let now_ms = parts.clock.now_ms();
-        messages.push(AgentMessage::User(UserMessage::text(text, now_ms)));
+        let conversation = Conversation {
+            behind: vec![AgentMessage::User(UserMessage::text(text, now_ms))],
+            ..Conversation::new(parts, messages)
+        };
         let toolbox = self.toolbox(key, &entry, None).await?;
         let prompt = Prompt::gather(parts, key, &entry, &toolbox).await;
         let session_id = entry.session_id.clone();
         let mut request = ModelRequest {
             // A conversation with calls in it needs them, though none is called.
             tools: toolbox.specs(),
-            ..ModelRequest::aside(Arc::clone(&model), messages, session_id)
+            ..ModelRequest::aside(Arc::clone(&model), Vec::new(), session_id)
         };
-        let mut system = |model: &ModelInfo| prompt.render(model, ThinkingLevel::Off, &[]);
+        let mut brief = AsideBrief { prompt, conversation };
         let mut route =
             parts.models.route(key, &key.agent(&parts.keys.now()), model).unremembered();
-        let mut answer = route.stream(&mut request, &mut system, &mut |_| {}).await?;
-        answer.usage.grow(&route.take_dropped());
-        Ok(answer)
+        brief.conversation.is_kept = route.has_others();
+        Ok(ask(&mut route, &mut request, &mut brief, used).await?)
     }
 }

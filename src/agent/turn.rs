@@ -2,6 +2,7 @@
 
 mod brief;
 mod calls;
+mod draft;
 mod ending;
 mod flush;
 mod hearing;
@@ -13,7 +14,7 @@ pub use ending::close_broken;
 
 use std::sync::Arc;
 
-use crate::protocol::message::{AgentMessage, AssistantMessage, ContentBlock, StopReason, Usage};
+use crate::protocol::message::{AgentMessage, AssistantMessage, StopReason, Usage};
 use crate::providers::{ModelInfo, ModelRequest, ProviderError, Route, StreamEvent, ThinkingLevel};
 use crate::sessions::visible::part_thoughts;
 use crate::sessions::{SessionEntry, SessionError, StoredMessage};
@@ -22,14 +23,14 @@ use super::emitter::Emitter;
 use super::models::SessionModel;
 use super::notices::Untold;
 use super::parts::RunsParts;
-use super::pictures;
-use super::pruning::{self, Share};
+use super::pruning::Share;
 use super::recovery;
 use super::report::Answer;
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::runs::Runs;
 use super::spent::{add, charge};
 use brief::Brief;
+use draft::Draft;
 use ending::take_call;
 use hearing::Hearing;
 use room::Fill;
@@ -59,6 +60,7 @@ pub async fn execute(runs: &Arc<Runs>, run: &Arc<ActiveRun>) -> RunEnd {
         share: Share::Usual,
         kept: None,
         answer_id: None,
+        draft: Draft::default(),
         is_quiet: false,
     };
     let started_at = turn.emitter.started_at();
@@ -127,6 +129,8 @@ struct Turn<'a> {
     kept: Option<StoredMessage>,
     /// Id that the answer of the model will have in the transcript.
     answer_id: Option<String>,
+    /// What has come of that answer.
+    draft: Draft,
     /// Whether it is a heartbeat that has come to nothing that anybody would look for.
     is_quiet: bool,
 }
@@ -158,6 +162,7 @@ impl Turn<'_> {
                 self.keep_room(&route).await?;
             }
             let mut brief = self.brief(&entry).await?;
+            brief.conversation.is_kept = route.has_others();
             let mut message = match self.ask(&mut brief, &mut route).await {
                 Err(Stop::Failed { message, kind: TOO_LONG }) if !self.run.terms.is_bare() => {
                     self.make_room(message, &route).await?;
@@ -173,7 +178,7 @@ impl Turn<'_> {
             last = Some(route);
             self.used = add(&self.used, &message.usage);
             self.fill.counted(&message.usage);
-            let toolbox = brief.toolbox;
+            let toolbox = brief.into_toolbox();
             self.keep_from_asking(&mut message, &toolbox, &mut unknown);
             let is_cut = self.settle_cut(&mut message);
             let is_whole = message.stop_reason.ended_by_itself();
@@ -229,15 +234,17 @@ impl Turn<'_> {
         brief: &mut Brief<'_>,
         route: &mut Route,
     ) -> Result<AssistantMessage, Stop> {
-        let mut request = self.request(brief.entry, route.model()).await?;
-        let (emitter, id) = (&mut self.emitter, &mut self.answer_id);
-        let mut hearing = Hearing::new(self.parts, emitter, id, route.model());
+        let mut request = self.request(brief.entry, route.model());
+        let (emitter, id, draft) = (&mut self.emitter, &mut self.answer_id, &mut self.draft);
+        let mut hearing = Hearing::new(self.parts, emitter, id, draft, route.model());
         let mut events = |event: StreamEvent| hearing.hear(event);
         let outcome = tokio::select! {
             biased;
             reason = self.run.aborted() => Err(Stop::Aborted(reason)),
             answer = route.stream(&mut request, brief, &mut events) => Ok(answer),
         };
+        // What an answer has used that nobody waits for any more.
+        let begun = route.take_begun();
         self.pay(&route.take_dropped()).await;
         let model = route.model();
         match outcome {
@@ -251,7 +258,8 @@ impl Turn<'_> {
             }
             Ok(Err(error)) => Err(self.provider_failed(error, model).await?),
             Err(stop) => {
-                self.keep_partial(model).await?;
+                self.pay(&begun).await;
+                self.keep_partial(model, begun).await?;
                 Err(stop)
             }
         }
@@ -288,39 +296,16 @@ impl Turn<'_> {
         self.run.thinking.unwrap_or_else(|| self.parts.models.thinking(entry))
     }
 
-    async fn request(
-        &self,
-        entry: &SessionEntry,
-        model: &Arc<ModelInfo>,
-    ) -> Result<ModelRequest, Stop> {
+    /// A request that says nothing yet: what is told, and the conversation, depend on the
+    /// model that is asked in the end.
+    fn request(&self, entry: &SessionEntry, model: &Arc<ModelInfo>) -> ModelRequest {
+        // A provider that keeps conversations has another one of a bare run.
         let is_bare = self.run.terms.is_bare();
-        let mut messages = self.parts.sessions.context(&self.run.key).await?;
-        if is_bare {
-            notes::keep_own(&mut messages, &self.run.message, &self.run.id);
-        }
-        notes::leave_out(&mut messages);
-        let media = self.parts.sessions.media();
-        pictures::fit(&mut messages, Some(&self.run.id), model.accepts_images(), &media).await;
-        self.share.fit(messages.iter_mut(), model.context_window);
-        if let Some(settings) = &self.parts.settings.now().agents.defaults.pruning {
-            pruning::prune(
-                &mut messages,
-                settings,
-                model.context_window,
-                self.parts.clock.now_ms(),
-            );
-        }
-        Ok(ModelRequest {
-            model: Arc::clone(model),
-            // Told to each model that is asked.
-            system: None,
-            messages,
-            tools: Vec::new(),
+        let session_id = if is_bare { self.run.id.to_string() } else { entry.session_id.clone() };
+        ModelRequest {
             thinking: self.thinking(entry),
-            // A provider that keeps conversations has another one of a bare run.
-            session_id: if is_bare { self.run.id.to_string() } else { entry.session_id.clone() },
-            needs_pictures: false,
-        })
+            ..ModelRequest::aside(Arc::clone(model), Vec::new(), session_id)
+        }
     }
 
     async fn provider_failed(
@@ -334,7 +319,8 @@ impl Turn<'_> {
         self.run.note(|progress| {
             (progress.provider_failed, progress.passing) = (true, passing);
         });
-        let mut partial = error.partial.map_or_else(|| self.partial(model), |partial| *partial);
+        let mut partial =
+            error.partial.map_or_else(|| self.partial(model, Usage::default()), |partial| *partial);
         partial.stop_reason = StopReason::Error;
         partial.error_message = Some(message.clone());
         self.pay(&partial.usage).await;
@@ -345,8 +331,8 @@ impl Turn<'_> {
 
     /// Stores what had been said when somebody stopped the run; it is told
     /// after the end of the run.
-    async fn keep_partial(&mut self, model: &ModelInfo) -> Result<(), Stop> {
-        let partial = self.partial(model);
+    async fn keep_partial(&mut self, model: &ModelInfo, usage: Usage) -> Result<(), Stop> {
+        let partial = self.partial(model, usage);
         if !partial.content.is_empty() {
             let partial = AgentMessage::Assistant(partial);
             let id = self.answer_id.clone();
@@ -356,15 +342,13 @@ impl Turn<'_> {
     }
 
     /// What the current model turn has said, as a message that was cut.
-    fn partial(&self, model: &ModelInfo) -> AssistantMessage {
-        let text = self.emitter.turn_text();
-        let content = if text.is_empty() { vec![] } else { vec![ContentBlock::text(text)] };
+    fn partial(&self, model: &ModelInfo, usage: Usage) -> AssistantMessage {
         parted(AssistantMessage {
-            content,
+            content: self.draft.content(),
             api: model.api.as_str().into(),
             provider: model.provider.clone(),
             model: model.id.clone(),
-            usage: Usage::default(),
+            usage,
             stop_reason: StopReason::Aborted,
             error_message: Some(ABORTED.into()),
             timestamp: self.parts.clock.now_ms(),

@@ -6,7 +6,11 @@
 //! says so; whoever reads can tell that an answer is longer than any model's. Must not:
 //! know how an API writes its stream.
 
-use serde_json::{Map, Value};
+mod calls;
+
+use serde_json::Map;
+
+use calls::Arguments;
 
 use super::scrub::scrub;
 use super::{EventSink, ModelInfo, ProviderError, ProviderErrorKind, StreamEvent};
@@ -27,8 +31,8 @@ pub struct Answer<'a> {
     message: AssistantMessage,
     /// The last block, while it may still grow.
     open: Option<usize>,
-    /// JSON text of the arguments, by block.
-    arguments: Vec<(usize, String)>,
+    /// Those of its calls.
+    arguments: Vec<Arguments>,
     /// Bytes that have come.
     bytes: usize,
 }
@@ -60,7 +64,7 @@ impl<'a> Answer<'a> {
 
     /// Tokens so far; total and price are worked out here.
     pub fn set_usage(&mut self, usage: Usage) {
-        self.message.usage = self.model.priced(usage);
+        self.take_usage(self.model.priced(usage));
     }
 
     /// Tokens so far, with the provider's own total; the price is multiplied
@@ -75,7 +79,12 @@ impl<'a> Answer<'a> {
             ..Cost::default()
         };
         cost.total = cost.input + cost.output + cost.cache_read + cost.cache_write;
-        self.message.usage = Usage { cost, ..usage };
+        self.take_usage(Usage { cost, ..usage });
+    }
+
+    fn take_usage(&mut self, usage: Usage) {
+        self.message.usage = usage.clone();
+        (self.events)(StreamEvent::Used(usage));
     }
 
     /// Tokens as last reported.
@@ -205,58 +214,23 @@ impl<'a> Answer<'a> {
         self.end_block();
     }
 
-    /// A call begins. Gives its block.
-    pub fn tool_call(&mut self, id: &str, name: &str) -> usize {
-        let index = self.begin(ContentBlock::tool_call(id, name, Value::Object(Map::new())));
-        self.arguments.push((index, String::new()));
-        (self.events)(StreamEvent::ToolCallStart { index, id: id.into(), name: name.into() });
-        index
-    }
-
-    /// More of the arguments of the call in this block, open or not: some
-    /// providers write several calls at a time.
-    pub fn tool_arguments(&mut self, index: usize, delta: &str) {
-        if delta.is_empty() {
-            return;
-        }
-        self.bytes += delta.len();
-        if let Some((_, text)) = self.arguments.iter_mut().find(|(block, _)| *block == index) {
-            text.push_str(delta);
-            (self.events)(StreamEvent::ToolCallDelta { index, delta: delta.to_owned() });
-        }
-    }
-
-    /// What the arguments of the call in this block are as a whole; no event.
-    pub fn settle_arguments(&mut self, index: usize, whole: String) {
-        if let Some((_, text)) = self.arguments.iter_mut().find(|(block, _)| *block == index) {
-            *text = whole;
-        }
-    }
-
-    /// What the provider wants back with this call.
-    pub fn sign_tool_call(&mut self, index: usize, signature: String) {
-        if let Some(ContentBlock::ToolCall(call)) = self.message.content.get_mut(index) {
-            call.thought_signature = Some(signature);
-        }
-    }
-
-    /// The call with this id.
-    pub fn find_tool_call(&self, id: &str) -> Option<usize> {
-        self.message
-            .content
-            .iter()
-            .position(|block| matches!(block, ContentBlock::ToolCall(call) if call.id == id))
-    }
-
     /// This block is complete. It may have ended already, when another one began.
     pub fn end(&mut self, index: usize) {
+        self.complete_call(index);
         if self.open == Some(index) {
-            self.end_block();
+            self.end_open();
         }
     }
 
     /// The open block is complete.
     pub fn end_block(&mut self) {
+        if let Some(index) = self.open {
+            self.end(index);
+        }
+    }
+
+    /// Nothing more comes of the open block, be it complete or not.
+    fn end_open(&mut self) {
         if let Some(index) = self.open.take() {
             self.parse_arguments(index);
             if let Some(ContentBlock::Thinking(block)) = self.message.content.get(index)
@@ -287,14 +261,17 @@ impl<'a> Answer<'a> {
     }
 
     fn close(&mut self) {
-        self.end_block();
+        if let Some(index) = self.open.filter(|index| self.is_cut_call(*index)) {
+            (self.events)(StreamEvent::CallCut { index });
+        }
+        self.end_open();
         for index in 0..self.message.content.len() {
             self.parse_arguments(index);
         }
     }
 
     fn begin(&mut self, block: ContentBlock) -> usize {
-        self.end_block();
+        self.end_open();
         let index = self.message.content.len();
         self.message.content.push(block);
         self.open = Some(index);
@@ -305,140 +282,7 @@ impl<'a> Answer<'a> {
         let index = self.open?;
         Some((index, self.message.content.get_mut(index)?))
     }
-
-    fn parse_arguments(&mut self, index: usize) {
-        let Some((_, text)) = self.arguments.iter().find(|(block, _)| *block == index) else {
-            return;
-        };
-        if let Some(ContentBlock::ToolCall(call)) = self.message.content.get_mut(index) {
-            let parsed: serde_json::Result<Option<Map<String, Value>>> =
-                if text.trim().is_empty() { Ok(None) } else { serde_json::from_str(text) };
-            call.fault = parsed.as_ref().err().map(ToString::to_string);
-            call.arguments = Value::Object(parsed.ok().flatten().unwrap_or_default());
-        }
-    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::providers::testing::model;
-    use crate::support::json;
-
-    #[test]
-    fn a_switch_of_kind_ends_the_block_and_starts_another() {
-        let model = model("openai-completions");
-        let mut events = Vec::new();
-        let mut sink = |event| events.push(event);
-        let mut answer = Answer::new(&model, &mut sink, 5);
-        answer.thinking("hm");
-        answer.text("a");
-        answer.text("b");
-        let call = answer.tool_call("c1", "read");
-        answer.tool_arguments(call, "{\"path\":");
-        answer.tool_arguments(call, "\"n\"}");
-        let message = answer.finish(StopReason::Stop);
-        assert_eq!(message.stop_reason, StopReason::ToolUse);
-        assert_eq!(
-            serde_json::to_value(&message.content).unwrap(),
-            json!([
-                {"type": "thinking", "thinking": "hm"},
-                {"type": "text", "text": "ab"},
-                {"type": "toolCall", "id": "c1", "name": "read", "arguments": {"path": "n"}},
-            ])
-        );
-        assert_eq!(
-            events,
-            [
-                StreamEvent::ThinkingStart { index: 0 },
-                StreamEvent::ThinkingDelta { index: 0, delta: "hm".into() },
-                StreamEvent::BlockEnd { index: 0 },
-                StreamEvent::TextStart { index: 1 },
-                StreamEvent::TextDelta { index: 1, delta: "a".into() },
-                StreamEvent::TextDelta { index: 1, delta: "b".into() },
-                StreamEvent::BlockEnd { index: 1 },
-                StreamEvent::ToolCallStart { index: 2, id: "c1".into(), name: "read".into() },
-                StreamEvent::ToolCallDelta { index: 2, delta: "{\"path\":".into() },
-                StreamEvent::ToolCallDelta { index: 2, delta: "\"n\"}".into() },
-                StreamEvent::BlockEnd { index: 2 },
-            ]
-        );
-    }
-
-    #[test]
-    fn broken_arguments_become_an_empty_object_and_interleaved_ones_are_kept_apart() {
-        let model = model("openai-completions");
-        let mut sink = |_| {};
-        let mut answer = Answer::new(&model, &mut sink, 5);
-        let first = answer.tool_call("c1", "read");
-        let second = answer.tool_call("c2", "read");
-        answer.tool_arguments(first, "{\"a\":1}");
-        answer.tool_arguments(second, "{\"b\":");
-        let message = answer.finish(StopReason::ToolUse);
-        let arguments: Vec<_> = message.tool_calls().map(|call| call.arguments.clone()).collect();
-        assert_eq!(arguments, [json!({"a": 1}), json!({})]);
-    }
-
-    #[test]
-    fn a_call_whose_arguments_are_no_json_tells_where_they_break_and_nobody_stores_it() {
-        let model = model("openai-completions");
-        let mut sink = |_| {};
-        let mut answer = Answer::new(&model, &mut sink, 5);
-        for (id, written) in
-            ["", "{}", "null", "{\"path\": \"a", "[1]", "{\"path\": "].iter().enumerate()
-        {
-            let index = answer.tool_call(&id.to_string(), "read");
-            answer.tool_arguments(index, written);
-            // What the provider says in the end is what counts, also without a piece.
-            if id == 5 {
-                answer.settle_arguments(index, "{\"path\": \"a\"}".into());
-            }
-        }
-        let message = answer.finish(StopReason::Stop);
-        let faults: Vec<_> = message.tool_calls().map(|call| call.fault.as_deref()).collect();
-        let is_broken: Vec<_> = faults.iter().map(Option::is_some).collect();
-        assert_eq!(is_broken, [false, false, false, true, true, false]);
-        let fault = faults[3].unwrap();
-        assert!(fault.starts_with("EOF while parsing a string"), "{fault}");
-        let stored = serde_json::to_value(&message.content[3]).unwrap();
-        let expected = json!({"type": "toolCall", "id": "3", "name": "read", "arguments": {}});
-        assert_eq!(stored, expected);
-    }
-
-    #[test]
-    fn a_failure_keeps_what_has_arrived_and_hides_the_key() {
-        let model = model("openai-completions");
-        let mut sink = |_| {};
-        let mut answer = Answer::new(&model, &mut sink, 5);
-        answer.text("half");
-        let error = answer.fail(ProviderError::new(ProviderErrorKind::Server, "bad mock-key"));
-        assert_eq!(error.message, "bad ***");
-        let partial = error.partial.unwrap();
-        assert_eq!(partial.content, [ContentBlock::text("half")]);
-        assert_eq!(partial.stop_reason, StopReason::Error);
-        assert_eq!(partial.error_message.as_deref(), Some("bad ***"));
-    }
-
-    #[test]
-    fn an_answer_without_end_is_told_from_a_long_one() {
-        let model = model("openai-completions");
-        let mut sink = |_| {};
-        let mut answer = Answer::new(&model, &mut sink, 5);
-        answer.text(&"x".repeat(MAX_BYTES - 2));
-        answer.thinking("y");
-        let call = answer.tool_call("c", "read");
-        answer.tool_arguments(call, "z");
-        assert_eq!(answer.too_long(), None);
-        answer.tool_arguments(call, "z");
-        assert_eq!(answer.too_long().unwrap().kind, ProviderErrorKind::Protocol);
-
-        let mut sink = |_| {};
-        let mut answer = Answer::new(&model, &mut sink, 5);
-        for index in 0..MAX_BLOCKS {
-            assert_eq!(answer.too_long(), None);
-            answer.tool_call(&index.to_string(), "read");
-        }
-        answer.text("one more");
-        assert_eq!(answer.too_long().unwrap().kind, ProviderErrorKind::Protocol);
-    }
-}
+mod tests;

@@ -57,7 +57,7 @@ pub use wishes::AnswerWishes;
 
 use serde_json::Value;
 
-use crate::protocol::message::{AgentMessage, AssistantMessage};
+use crate::protocol::message::{AgentMessage, AssistantMessage, Usage};
 use crate::support::BoxFuture;
 
 /// How hard the model should think.
@@ -202,8 +202,12 @@ pub enum StreamEvent {
     ToolCallDelta { index: usize, delta: String },
     /// The signature of a thinking block, just before its end.
     ThinkingSigned { index: usize, signature: String },
+    /// The call in this block broke off before its arguments, just before its end.
+    CallCut { index: usize },
     /// A block is complete.
     BlockEnd { index: usize },
+    /// What the answer has used so far, for whoever pays.
+    Used(Usage),
     /// The call failed and will be tried again.
     Retry(RetryNotice),
     /// Another model is asked, or answers.

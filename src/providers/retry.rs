@@ -94,7 +94,7 @@ impl Heard {
     /// More of it.
     pub fn note(&mut self, event: &StreamEvent) {
         match event {
-            StreamEvent::Retry(_) | StreamEvent::Fallback(_) => {}
+            StreamEvent::Retry(_) | StreamEvent::Fallback(_) | StreamEvent::Used(_) => {}
             StreamEvent::Anew => *self = Self::default(),
             StreamEvent::TextDelta { delta, .. } => {
                 self.has_begun = true;

@@ -118,8 +118,8 @@ pub fn streamed_text(events: &[StreamEvent]) -> String {
         .collect()
 }
 
-/// What a reader makes of this text of events, and the events on the way. It
-/// comes byte by byte, so that no piece of it holds a whole character or line.
+/// What a reader makes of this text of events, and the events on the way but for what it
+/// has used, which is in the message. It comes byte by byte, so that no piece of it holds a whole character or line.
 pub fn replay(
     reader: impl Reader,
     model: &ModelInfo,
@@ -136,7 +136,11 @@ pub fn replay_as(
     text: &str,
 ) -> (Result<AssistantMessage, ProviderError>, Vec<StreamEvent>) {
     let mut events = Vec::new();
-    let mut sink = |event| events.push(event);
+    let mut sink = |event| {
+        if !matches!(event, StreamEvent::Used(_)) {
+            events.push(event);
+        }
+    };
     let mut answer = Answer::new(model, &mut sink, FixedClock::NOW);
     let mut parser = SseParser::new(framing, 100_000);
     let (mut bytes, mut is_whole) = (text.bytes(), false);

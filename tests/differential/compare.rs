@@ -102,6 +102,8 @@ fn common(event: &StreamEvent, content: &[ContentBlock]) -> Option<Value> {
         },
         // The signature is in the block that pi tells at its end.
         StreamEvent::ThinkingSigned { .. }
+        | StreamEvent::CallCut { .. }
+        | StreamEvent::Used(_)
         | StreamEvent::Retry(_)
         | StreamEvent::Fallback(_)
         | StreamEvent::Anew => return None,

@@ -285,6 +285,39 @@ async fn a_waiting_message_has_its_files_at_once() {
     call(&mut client, "chat.abort", json!({"sessionKey": "main"})).await;
 }
 
+/// A gateway whose first model does not work, and these kinds of input of it and of its
+/// fallback.
+async fn with_fallback(first: &Value, fallback: &Value) -> (Gateway, MockProvider) {
+    let mock = MockProvider::start().await;
+    mock.fail("mock-1", 400, "no");
+    let mut config = default_config(mock.address());
+    config["models"]["providers"]["mock"]["models"][0]["input"] = first.clone();
+    config["models"]["providers"]["mocka"]["models"][0]["input"] = fallback.clone();
+    config["agents"]["defaults"]["model"]["fallbacks"] = json!(["mocka/mock-think"]);
+    (Gateway::start(GatewayOptions::with_config(config)).await, mock)
+}
+
+#[tokio::test]
+async fn pictures_are_fitted_to_the_fallback_that_is_asked() {
+    let (blind, sees) = (json!(["text"]), json!(["text", "image"]));
+    let (gateway, mock) = with_fallback(&sees, &blind).await;
+    let mut client = admin(&gateway).await;
+    let picture = json!([{"type": "image", "content": DOT}]);
+    send_and_wait(&mut client, "run-1", "look", picture).await;
+    assert!(!asked(&mock).contains(DOT), "{}", asked(&mock));
+    assert!(asked(&mock).contains("[media attached: "), "{}", asked(&mock));
+
+    let (gateway, mock) = with_fallback(&blind, &sees).await;
+    let mut client = admin(&gateway).await;
+    let mut bytes = STANDARD.decode(DOT).unwrap();
+    bytes.resize(2_500_000, 0);
+    let data = STANDARD.encode(&bytes);
+    send_and_wait(&mut client, "run-1", "look", json!([{"content": data}])).await;
+    let first = mock.requests()[0].body.to_string();
+    assert!(first.contains("[media attached: ") && !first.contains(&data));
+    assert!(asked(&mock).contains(&data));
+}
+
 with_both_apis! {
     a_picture_reaches_a_model_that_sees_and_is_kept_whole;
     a_model_that_does_not_see_is_told_where_the_picture_is;

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::stage::{
-    Api, admin, ask, config, end_of, events, history, serve, start, text_of, until,
+    Api, admin, ask, call, config, end_of, events, history, serve, settles, start, text_of, until,
 };
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient, default_config};
 
@@ -218,6 +218,12 @@ const THOUGHT_AND_OVERLOADED: &str = "event: message_start\ndata: {\"type\": \"m
     \"content_block\": {\"type\": \"thinking\", \"thinking\": \"hm\"}}\n\n\
     event: error\ndata: {\"type\": \"error\", \
     \"error\": {\"type\": \"overloaded_error\", \"message\": \"Overloaded\"}}\n\n";
+const WHOLE_THOUGHT_AND_OVERLOADED: &str = "event: content_block_start\ndata: \
+    {\"type\": \"content_block_start\", \"index\": 0, \
+    \"content_block\": {\"type\": \"thinking\", \"thinking\": \"hm\"}}\n\n\
+    event: content_block_stop\ndata: {\"type\": \"content_block_stop\", \"index\": 0}\n\n\
+    event: error\ndata: {\"type\": \"error\", \
+    \"error\": {\"type\": \"overloaded_error\", \"message\": \"Overloaded\"}}\n\n";
 const CALL_AND_CUT: &str = "data: {\"id\": \"r\", \"choices\": [{\"index\": 0, \
     \"delta\": {\"tool_calls\": [{\"index\": 0, \"id\": \"c\", \"type\": \"function\", \
     \"function\": {\"name\": \"read\", \"arguments\": \"{\\\"pa\"}}]}}]}\n\n";
@@ -251,6 +257,32 @@ async fn an_answer_that_fails_before_its_first_word_is_given_by_a_fallback() {
         assert_eq!(steps.len(), 1, "{steps:?}");
         assert_eq!(steps[0]["fallbackStepFromFailureReason"], reason, "{said}");
     }
+}
+
+#[tokio::test]
+async fn what_the_model_before_it_has_thought_is_not_kept_as_that_of_a_fallback() {
+    let app = Router::new().fallback(|| async { (EVENTS, WHOLE_THOUGHT_AND_OVERLOADED) });
+    let (port, _server) = serve(app).await;
+    // It is asked first what it can do, and does not say.
+    let app = Router::new().fallback(std::future::pending::<&'static str>);
+    let (silent, _silent) = serve(app).await;
+    let mut config = config(&format!("127.0.0.1:{port}"), Api::Anthropic);
+    config["models"].as_object_mut().unwrap().remove("mode");
+    config["agents"]["defaults"]["model"]["fallbacks"] = json!(["ollama/later:1b"]);
+    let options = GatewayOptions::with_config(config)
+        .env("OLLAMA_HOST", &format!("http://127.0.0.1:{silent}"));
+    let gateway = Gateway::start(options).await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "main", "hello", "r1").await;
+    let told = async || phases(&client, "r1", "fallback_step").pop();
+    let step = until("another model is asked", told).await;
+    assert_eq!(step["fallbackStepToModel"], "ollama/later:1b");
+    call(&mut client, "chat.abort", json!({"sessionKey": "main", "runId": "r1"})).await;
+    assert_eq!(end_of(&client, "r1").await["state"], "aborted");
+    settles(&mut client, "agent:main:main", "killed").await;
+    let roles: Vec<_> =
+        history(&mut client, "main").await.iter().map(|it| it["role"].clone()).collect();
+    assert_eq!(roles, ["user"]);
 }
 
 const ANSWERED: &str = "event: message_start\ndata: {\"type\": \"message_start\", \

@@ -8,10 +8,13 @@ use tokio::time::Instant;
 
 use serde_json::Map;
 
+use super::text::DELTA_EVERY;
 use super::*;
+use crate::agent::run::AbortReason;
 use crate::agent::run::tests::run;
 use crate::agent::tools::{ToolKind, ToolOutput};
-use crate::bus::Backplane;
+use crate::bus::{Backplane, Event};
+use crate::protocol::message::{StopReason, Usage};
 use crate::support::SystemClock;
 
 /// Keeps what is published, and when.

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::agent::spent::{add, charge};
+use crate::agent::spent::{Tab, add, ask, charge};
 use crate::agent::tools::ToolContext;
 use crate::protocol::message::{
-    AgentMessage, AssistantMessage, StopReason, ToolCall, UserMessage, text_of,
+    AgentMessage, AssistantMessage, StopReason, ToolCall, Usage, UserMessage, text_of,
 };
 use crate::providers::{ModelInfo, ModelRequest};
 use crate::support::json;
@@ -45,21 +45,28 @@ struct Verdict {
 /// # Errors
 /// Why it may not.
 pub async fn review(cx: &ToolContext, call: &ToolCall) -> Result<String, String> {
-    let asked = Box::pin(answer(cx, call));
+    let mut tab = Tab::of(cx);
+    let asked = Box::pin(answer(cx, call, &mut tab.used));
     let answer = tokio::time::timeout(LIMIT, asked).await;
-    let answer = answer.map_err(|_| "the reviewer took too long".to_owned())??;
+    let used = tab.handed_over();
     // Noted first: a run that is stopped does not come back from the store.
     if let Some(run) = &cx.run {
-        run.note(|progress| progress.reviews = add(&progress.reviews, &answer.usage));
+        run.note(|progress| progress.reviews = add(&progress.reviews, &used));
     }
-    charge(cx.parts(), &cx.key, &answer.usage).await;
+    charge(cx.parts(), &cx.key, &used).await;
+    let answer = answer.map_err(|_| "the reviewer took too long".to_owned())??;
     match answer.stop_reason {
         StopReason::Stop => parse(&text_of(&answer.content)),
         _ => Err("the reviewer did not answer".into()),
     }
 }
 
-async fn answer(cx: &ToolContext, call: &ToolCall) -> Result<AssistantMessage, String> {
+/// `used` is what it takes, also where a model fails in the end.
+async fn answer(
+    cx: &ToolContext,
+    call: &ToolCall,
+    used: &mut Usage,
+) -> Result<AssistantMessage, String> {
     let parts = cx.parts();
     let arguments = call.arguments.to_string();
     if arguments.len() > ARGUMENTS_MAX {
@@ -80,10 +87,8 @@ async fn answer(cx: &ToolContext, call: &ToolCall) -> Result<AssistantMessage, S
     let mut request = ModelRequest::aside(Arc::clone(&model), messages, session_id);
     let mut route = parts.models.route(&cx.key, &agent, model).unremembered();
     let mut system = |_: &ModelInfo| SYSTEM.to_owned();
-    let answer = route.stream(&mut request, &mut system, &mut |_| {}).await;
-    let mut answer = answer.map_err(|error| format!("the reviewer failed: {}", error.message))?;
-    answer.usage.grow(&route.take_dropped());
-    Ok(answer)
+    let answer = ask(&mut route, &mut request, &mut system, used).await;
+    answer.map_err(|error| format!("the reviewer failed: {}", error.message))
 }
 
 fn parse(answer: &str) -> Result<String, String> {

@@ -1,8 +1,10 @@
 //! What a model is told before it is asked for an answer of a run.
 //!
-//! Promises: each model that is tried is told of the tools that it may use itself.
+//! Promises: each model that is tried is told of the tools that it may use itself, and gets
+//! the conversation as it can read it.
 
-use super::Turn;
+use super::{Turn, notes};
+use crate::agent::conversation::Conversation;
 use crate::agent::parts::RunsParts;
 use crate::agent::prompt::Prompt;
 use crate::agent::run::ActiveRun;
@@ -22,6 +24,8 @@ pub(super) struct Brief<'t> {
     scope: ToolScope,
     thinking: ThinkingLevel,
     notices: Vec<String>,
+    /// What has been said.
+    pub conversation: Conversation<'t>,
     /// What the model may use that was told last.
     pub toolbox: Toolbox,
 }
@@ -33,6 +37,17 @@ impl<'a> Turn<'a> {
         'a: 'e,
     {
         let (runs, parts, run) = (&**self.runs, self.parts, &**self.run);
+        let mut messages = parts.sessions.context(&run.key).await?;
+        if run.terms.is_bare() {
+            notes::keep_own(&mut messages, &run.message, &run.id);
+        }
+        notes::leave_out(&mut messages);
+        let conversation = Conversation {
+            run_id: Some(&*run.id),
+            share: self.share,
+            is_pruned: true,
+            ..Conversation::new(parts, messages)
+        };
         Ok(Brief {
             runs,
             parts,
@@ -41,6 +56,7 @@ impl<'a> Turn<'a> {
             scope: runs.tool_scope(&run.key, entry, Some(run)).await?,
             thinking: self.thinking(entry),
             notices: self.notices.clone(),
+            conversation,
             toolbox: Toolbox::default(),
         })
     }
@@ -51,6 +67,18 @@ impl Brief<'_> {
     pub async fn tools_of(&self, model: &ModelInfo) -> Toolbox {
         let scope = self.scope.clone().answered_by(model.reference());
         self.runs.toolbox_of(&self.run.key, Some(self.run), &scope).await
+    }
+
+    /// What the model may use that was told last. The rest is not needed any more.
+    pub fn into_toolbox(self) -> Toolbox {
+        self.toolbox
+    }
+
+    /// Writes what `model` is told, and what it may use, into a request.
+    pub async fn fill(&mut self, model: &ModelInfo, system: String, request: &mut ModelRequest) {
+        request.system = Some(system);
+        request.tools = self.toolbox.specs();
+        request.messages = self.conversation.fitted_to(model).await;
     }
 
     /// What a model is told of itself; nothing in a bare run.
@@ -77,8 +105,8 @@ impl Briefing for Brief<'_> {
             self.toolbox = self.tools_of(model).await;
             let prompt = self.prompt(&self.toolbox).await;
             let render = |it: Prompt| it.render(model, self.thinking, &self.notices);
-            request.system = Some(prompt.map(render).unwrap_or_default());
-            request.tools = self.toolbox.specs();
+            let system = prompt.map(render).unwrap_or_default();
+            self.fill(model, system, request).await;
         })
     }
 }

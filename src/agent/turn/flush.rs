@@ -11,11 +11,10 @@ use serde_json::{Map, Value};
 
 use super::brief::Brief;
 use super::calls::not_made;
-use super::{Stop, Turn, notes};
+use super::{Stop, Turn};
 use crate::agent::guardrails;
-use crate::agent::pictures;
 use crate::agent::prompt::Prompt;
-use crate::agent::spent::{add, charge};
+use crate::agent::spent::{add, ask, charge};
 use crate::agent::tools::{ToolContext, ToolOutput, Toolbox};
 use crate::config::MemoryFlush;
 use crate::protocol::message::{
@@ -80,8 +79,8 @@ impl Briefing for NotesBrief<'_> {
             let (key, toolbox) = (&brief.run.key, &brief.toolbox);
             let prompt = Prompt::gather(brief.parts, key, brief.entry, toolbox).await;
             let prompt = prompt.instructed(Some(instructions.as_str()));
-            request.system = Some(prompt.render(model, ThinkingLevel::Off, &[]));
-            request.tools = toolbox.specs();
+            let system = prompt.render(model, ThinkingLevel::Off, &[]);
+            brief.fill(model, system, request).await;
         })
     }
 }
@@ -130,38 +129,28 @@ impl Turn<'_> {
         mut route: Route,
         used: &mut Usage,
     ) -> Result<(), NotesError> {
-        let (parts, key) = (self.parts, &self.run.key);
         let model = Arc::clone(route.model());
         let instructions =
             flush.system_prompt.as_deref().unwrap_or(SYSTEM).replace(DAY, &self.day());
         let mut brief = NotesBrief { brief: self.brief(entry).await?, instructions };
         let toolbox = brief.brief.tools_of(&model).await.only(&TOOLS);
-        let mut messages = parts.sessions.context(key).await?;
-        notes::leave_out(&mut messages);
+        let said = &mut brief.brief.conversation;
+        said.is_pruned = false;
         // What was said last is answered afterwards, and not in this place.
-        while matches!(messages.last(), Some(AgentMessage::User(_))) {
-            messages.pop();
+        while matches!(said.messages.last(), Some(AgentMessage::User(_))) {
+            said.messages.pop();
         }
         let writes = toolbox.find("write").is_some() || toolbox.find("edit").is_some();
-        if messages.is_empty() || !writes {
+        if said.messages.is_empty() || !writes {
             return Ok(());
         }
-        let (run_id, media) = (Some(&*self.run.id), parts.sessions.media());
-        pictures::fit(&mut messages, run_id, model.accepts_images(), &media).await;
-        self.share.fit(messages.iter_mut(), model.context_window);
         let prompt = flush.prompt.as_deref().unwrap_or(PROMPT).replace(DAY, &self.day());
-        let now_ms = parts.clock.now_ms();
-        messages.push(AgentMessage::User(UserMessage::text(prompt, now_ms)));
+        let now_ms = self.parts.clock.now_ms();
+        said.behind.push(AgentMessage::User(UserMessage::text(prompt, now_ms)));
         let session_id = entry.session_id.clone();
-        let mut request = ModelRequest::aside(model, messages, session_id);
+        let mut request = ModelRequest::aside(model, Vec::new(), session_id);
         for _ in 0..ROUNDS_MAX {
-            let answer = route.stream(&mut request, &mut brief, &mut |_| {}).await;
-            used.grow(&route.take_dropped());
-            if let Err(error) = &answer {
-                used.grow(&error.usage());
-            }
-            let answer = answer?;
-            used.grow(&answer.usage);
+            let answer = ask(&mut route, &mut request, &mut brief, used).await?;
             if let Some(why) = answer.failure() {
                 return Err(NotesError::Model(why));
             }
@@ -169,10 +158,10 @@ impl Turn<'_> {
             if calls.is_empty() || answer.stop_reason != StopReason::ToolUse {
                 break;
             }
-            request.messages.push(AgentMessage::Assistant(answer));
+            brief.brief.conversation.behind.push(AgentMessage::Assistant(answer));
             for call in calls {
                 let result = self.call_for_notes(call, &brief.brief.toolbox, route.model()).await;
-                request.messages.push(result);
+                brief.brief.conversation.behind.push(result);
             }
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::draft::Draft;
 use crate::agent::emitter::Emitter;
 use crate::agent::feed::RunNews;
 use crate::agent::parts::RunsParts;
@@ -14,6 +15,8 @@ pub(super) struct Hearing<'t> {
     emitter: &'t mut Emitter,
     /// Id that it will have in the transcript.
     id: &'t mut Option<String>,
+    /// What it will be there if it does not end.
+    draft: &'t mut Draft,
     /// Who is asked for it.
     model: Arc<ModelInfo>,
 }
@@ -24,9 +27,10 @@ impl<'t> Hearing<'t> {
         parts: &'t RunsParts,
         emitter: &'t mut Emitter,
         id: &'t mut Option<String>,
+        draft: &'t mut Draft,
         model: &Arc<ModelInfo>,
     ) -> Self {
-        let mut hearing = Self { parts, emitter, id, model: Arc::clone(model) };
+        let mut hearing = Self { parts, emitter, id, draft, model: Arc::clone(model) };
         hearing.asks();
         hearing
     }
@@ -34,12 +38,14 @@ impl<'t> Hearing<'t> {
     fn asks(&mut self) {
         let entry_id = self.parts.ids.entry_id();
         *self.id = Some(entry_id.clone());
+        *self.draft = Draft::default();
         self.emitter.tell(|| RunNews::Asks { entry_id, model: Arc::clone(&self.model) });
     }
 
     /// More of it.
     pub fn hear(&mut self, event: StreamEvent) {
         self.emitter.tell(|| RunNews::Stream(event.clone()));
+        self.draft.hear(&event);
         match event {
             StreamEvent::TextDelta { delta, .. } => self.emitter.text(&delta),
             StreamEvent::Retry(notice) => {

@@ -182,6 +182,10 @@ impl Reader for Events {
             Event::MessageDelta { delta, usage } => {
                 answer.set_usage(updated(answer.usage(), usage));
                 self.stop = delta.stop_reason.or_else(|| self.stop.take());
+                // Some servers leave out the end of the last block.
+                if matches!(self.outcome(), Some(Ok(StopReason::Stop | StopReason::ToolUse))) {
+                    self.end(answer);
+                }
             }
             Event::MessageStop => return Ok(Flow::End),
             Event::Error => {

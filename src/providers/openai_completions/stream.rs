@@ -15,6 +15,8 @@ use crate::protocol::message::{StopReason, Usage};
 
 /// Fields that servers put thoughts into; the first one that is filled counts.
 pub const THINKING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
+/// Why an answer ends that is longer than it may be.
+const CUT: &str = "length";
 /// Bytes that wait for the names of their calls, which come with the first pieces.
 const MAX_WAITING: usize = 64 * 1024;
 /// What a call counts there at least, so that their number is bounded, too.
@@ -235,6 +237,14 @@ impl Chunks {
         }
     }
 
+    /// The answer ends, and its calls with it, unless it was cut.
+    fn end_all(&mut self, answer: &mut Answer<'_>) {
+        self.begin_all(answer);
+        if self.finish.as_deref() != Some(CUT) {
+            answer.complete_calls();
+        }
+    }
+
     /// Encrypted reasoning belongs to the call whose id it has.
     fn sign(&mut self, detail: &Value, answer: &mut Answer<'_>) {
         let text = |name: &str| detail.get(name).and_then(Value::as_str).unwrap_or_default();
@@ -252,7 +262,7 @@ impl Reader for Chunks {
     fn read(&mut self, event: &SseEvent, answer: &mut Answer<'_>) -> Result<Flow, ProviderError> {
         if event.data.trim() == "[DONE]" {
             self.done = true;
-            self.begin_all(answer);
+            self.end_all(answer);
             return Ok(Flow::End);
         }
         let chunk: Chunk = piece("a chunk", &event.data)?;
@@ -274,7 +284,7 @@ impl Reader for Chunks {
             if let Some(reason) = choice.finish_reason.as_ref().filter(|reason| !reason.is_empty())
             {
                 self.finish = Some(reason.clone());
-                self.begin_all(answer);
+                self.end_all(answer);
             }
         }
         Ok(Flow::More)
@@ -287,7 +297,7 @@ impl Reader for Chunks {
         };
         let kind = match reason.as_str() {
             "stop" | "end" => return Some(Ok(StopReason::Stop)),
-            "length" => return Some(Ok(StopReason::Length)),
+            CUT => return Some(Ok(StopReason::Length)),
             "tool_calls" | "tool_call" | "function_call" => return Some(Ok(StopReason::ToolUse)),
             "content_filter" => ProviderErrorKind::Refusal,
             _ => ProviderErrorKind::Protocol,

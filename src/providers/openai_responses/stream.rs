@@ -16,6 +16,7 @@ use crate::protocol::message::{StopReason, Usage};
 use crate::support::json;
 
 const COMPLETED: &str = "completed";
+const INCOMPLETE: &str = "incomplete";
 /// Most items that are remembered: an answer has no more blocks either.
 const MAX_ITEMS: usize = 1024;
 
@@ -65,8 +66,10 @@ enum Event {
         #[serde(flatten)]
         of: Of,
     },
-    #[serde(rename = "response.completed", alias = "response.incomplete")]
+    #[serde(rename = "response.completed")]
     Completed { response: Option<Response> },
+    #[serde(rename = "response.incomplete")]
+    Incomplete { response: Option<Response> },
     #[serde(rename = "response.failed")]
     Failed { response: Option<Response> },
     #[serde(rename = "error")]
@@ -229,21 +232,27 @@ impl Events {
         answer.end(block);
     }
 
-    fn finish(&mut self, response: Option<Response>, answer: &mut Answer<'_>) {
-        let Some(response) = response else {
-            self.status = Some(COMPLETED.into());
-            return;
-        };
-        answer.set_response_id(response.id.as_deref().unwrap_or_default());
-        if let Some(usage) = &response.usage {
-            let factor = match response.service_tier.as_deref().or(self.tier.as_deref()) {
-                Some("flex") => 0.5,
-                Some("priority") => 2.0,
-                _ => 1.0,
-            };
-            answer.set_counted_usage(usage.read(), factor);
+    /// The answer ends, with this status unless the response has one of its own.
+    fn finish(&mut self, status: &str, response: Option<Response>, answer: &mut Answer<'_>) {
+        let own = response.as_ref().and_then(|response| response.status.clone());
+        self.status = Some(own.unwrap_or_else(|| status.to_owned()));
+        if matches!(self.outcome(), Some(Ok(StopReason::Stop))) {
+            answer.complete_calls();
         }
-        self.status = Some(response.status.unwrap_or_else(|| COMPLETED.into()));
+        let Some(response) = response else { return };
+        answer.set_response_id(response.id.as_deref().unwrap_or_default());
+        self.count(&response, answer);
+    }
+
+    /// What the response has used, if it says so.
+    fn count(&self, response: &Response, answer: &mut Answer<'_>) {
+        let Some(usage) = &response.usage else { return };
+        let factor = match response.service_tier.as_deref().or(self.tier.as_deref()) {
+            Some("flex") => 0.5,
+            Some("priority") => 2.0,
+            _ => 1.0,
+        };
+        answer.set_counted_usage(usage.read(), factor);
     }
 }
 
@@ -275,13 +284,21 @@ impl Reader for Events {
             Event::AllArguments { arguments, of } => {
                 if let Open::Call(block) = self.open(&of) {
                     answer.settle_arguments(block, arguments);
+                    answer.complete_call(block);
                 }
             }
             Event::Completed { response } => {
-                self.finish(response, answer);
+                self.finish(COMPLETED, response, answer);
+                return Ok(Flow::End);
+            }
+            Event::Incomplete { response } => {
+                self.finish(INCOMPLETE, response, answer);
                 return Ok(Flow::End);
             }
             Event::Failed { response } => {
+                if let Some(response) = &response {
+                    self.count(response, answer);
+                }
                 let error = response.and_then(|response| response.error);
                 return Err(failure(&error.unwrap_or_else(|| json!({}))));
             }
@@ -295,7 +312,7 @@ impl Reader for Events {
         let status = self.status.as_deref()?;
         Some(match status {
             COMPLETED | "in_progress" | "queued" => Ok(StopReason::Stop),
-            "incomplete" => Ok(StopReason::Length),
+            INCOMPLETE => Ok(StopReason::Length),
             _ => Err(ProviderError::new(
                 ProviderErrorKind::Server,
                 format!("the provider ended the response with status {status}"),

@@ -1,9 +1,11 @@
 //! The calls that wait for a decision of this client.
 //!
 //! Owns: which they are. Promises: a client is told once of a question and once of
-//! its answer, whoever answers; no two that wait have one name, by which he answers.
+//! its answer, whoever answers; no two have one name, by which he answers, so that what he
+//! says late to the one says nothing to the other.
 //! Plain data: whoever has it locks it.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -22,6 +24,10 @@ pub const PATIENCE: Duration = Duration::from_mins(5);
 /// Questions that one client is shown at a time; more are for others to answer.
 const MAX_ASKED: usize = 100;
 
+/// Ids of calls that were asked about and are remembered: whoever answers a question that
+/// so many others have followed has not clicked twice.
+const MAX_USED: usize = 256;
+
 /// A question that a client is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
@@ -29,8 +35,8 @@ pub struct Asked {
     pub kind: QuestionKind,
     /// Its id.
     pub approval_id: String,
-    /// By which the client names it: the id of the call, or its own where another one that
-    /// waits is about a call with the same id.
+    /// By which the client names it: the id of the call, or its own where another one is, or
+    /// was, about a call with the same id.
     pub call_id: String,
     /// The tool that is called.
     pub tool: String,
@@ -48,7 +54,11 @@ impl Asked {
 
 /// The questions, in the order in which they were asked.
 #[derive(Debug, Default)]
-pub struct Questions(Vec<Asked>);
+pub struct Questions {
+    waiting: Vec<Asked>,
+    /// Ids of calls by which a question was named, the newest last.
+    used: VecDeque<String>,
+}
 
 impl Questions {
     /// A call is asked about, of a turn that began here or of another, or that was
@@ -76,7 +86,11 @@ impl Questions {
         });
         let said = text("command").or_else(|| text("description")).unwrap_or_default();
         let member = if question.kind == QuestionKind::Exec { "command" } else { "description" };
-        let arguments = json!({ (member): said }).to_string();
+        let mut arguments = json!({ (member): said });
+        if let Some(warning) = text("warningText") {
+            arguments["warning"] = warning.into();
+        }
+        let arguments = arguments.to_string();
         let (kind, approval_id, call_id) =
             (question.kind, question.id.clone(), question.id.clone());
         let is_own = false;
@@ -84,21 +98,31 @@ impl Questions {
     }
 
     fn ask(&mut self, mut asked: Asked, arguments: &str) -> Vec<Value> {
-        if self.has(&asked.approval_id) || self.0.len() >= MAX_ASKED {
+        if self.has(&asked.approval_id) || self.waiting.len() >= MAX_ASKED {
             return Vec::new();
         }
         // An answer that is meant for the one must not decide the other.
-        if self.find(&asked.call_id).is_some() {
+        if self.used.contains(&asked.call_id) || self.find(&asked.call_id).is_some() {
             asked.call_id.clone_from(&asked.approval_id);
+        } else {
+            self.use_up(asked.call_id.clone());
         }
         let frames = frame::approval_requests(&asked.tool, &asked.call_id, arguments);
-        self.0.push(asked);
+        self.waiting.push(asked);
         frames.into()
+    }
+
+    /// Remembers a name that no other question gets.
+    fn use_up(&mut self, name: String) {
+        if self.used.len() >= MAX_USED {
+            self.used.pop_front();
+        }
+        self.used.push_back(name);
     }
 
     /// The question that the client was told of by this name.
     pub fn find(&self, call_id: &str) -> Option<&Asked> {
-        self.0.iter().find(|asked| asked.call_id == call_id)
+        self.waiting.iter().find(|asked| asked.call_id == call_id)
     }
 
     /// It was answered here, or elsewhere: tells of it, unless that was done.
@@ -110,7 +134,7 @@ impl Questions {
     /// nothing of those that wait.
     pub fn settle_ended(&mut self, ending: impl Fn(&Asked) -> Option<bool>) -> Vec<Value> {
         let mut told = Vec::new();
-        self.0.retain(|asked| {
+        self.waiting.retain(|asked| {
             let ended = ending(asked);
             told.extend(ended.map(|approved| asked.resolved(approved)));
             ended.is_none()
@@ -120,19 +144,19 @@ impl Questions {
 
     /// Whether a question is shown.
     pub fn has(&self, approval_id: &str) -> bool {
-        self.0.iter().any(|asked| asked.approval_id == approval_id)
+        self.waiting.iter().any(|asked| asked.approval_id == approval_id)
     }
 
     /// When the first becomes a no.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.0.iter().filter_map(|asked| asked.deadline).min()
+        self.waiting.iter().filter_map(|asked| asked.deadline).min()
     }
 
     /// Those whose time is over. They are asked no more here; what becomes of them
     /// is still told.
     pub fn take_overdue(&mut self, now: Instant) -> Vec<Asked> {
         let overdue = |asked: &&mut Asked| asked.deadline.is_some_and(|deadline| deadline <= now);
-        let all = self.0.iter_mut().filter(overdue);
+        let all = self.waiting.iter_mut().filter(overdue);
         all.map(|asked| {
             asked.deadline = None;
             asked.clone()
@@ -142,7 +166,7 @@ impl Questions {
 
     /// Those of turns that began here: whoever was asked has gone.
     pub fn take_own(&mut self) -> Vec<Asked> {
-        let all = std::mem::take(&mut self.0).into_iter();
+        let all = std::mem::take(&mut self.waiting).into_iter();
         all.filter(|asked| asked.is_own).collect()
     }
 }
@@ -197,6 +221,25 @@ mod tests {
         let told = questions.settle("a3", false);
         assert_eq!(told, [frame::approval_resolved(Some("exec"), "a3", false)]);
         assert_eq!(questions.find("a2").unwrap().approval_id, "a2");
+    }
+
+    #[tokio::test]
+    async fn what_is_said_late_to_a_question_is_no_answer_to_a_later_one() {
+        let mut questions = Questions::default();
+        let mut ask = |call_id: &str, id: &str| {
+            let asked = questions.hear(&call(call_id), true, &requested(id));
+            questions.settle(id, true);
+            asked[0]["call_id"].as_str().unwrap().to_owned()
+        };
+        assert_eq!(ask("c1", "a1"), "c1");
+        assert_eq!(ask("c1", "a2"), "a2");
+        for index in 0..MAX_USED {
+            let id = format!("x{index}");
+            assert_eq!(ask(&id, &format!("b{index}")), id);
+        }
+        // After so many others nobody means the first one any more.
+        assert_eq!(ask("c1", "a3"), "c1");
+        assert!(questions.used.len() <= MAX_USED);
     }
 
     #[tokio::test(start_paused = true)]

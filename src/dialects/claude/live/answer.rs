@@ -14,6 +14,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::frame::Frame;
+use super::open::{Open, unsaid};
 use crate::agent::{Visible, part_thoughts};
 use crate::dialects::claude::format::{
     self, Ids, block, tool_input, tool_name, tool_use_id, usage_at_end, usage_at_start,
@@ -36,21 +37,6 @@ pub struct Of {
     pub ids: Ids,
     /// The call that began it, for a sub-agent.
     pub parent_tool_use_id: Option<Arc<str>>,
-}
-
-/// A block that is not complete.
-#[derive(Debug)]
-enum Open {
-    Text { raw: String, seen: Visible, told: usize },
-    Thinking { text: String, signature: Option<String>, is_told: bool },
-    Call { id: String, name: String, arguments: String },
-}
-
-impl Open {
-    /// Whether only what comes next tells what is a thought in it.
-    fn is_in_doubt(&self) -> bool {
-        matches!(self, Self::Text { seen, .. } if seen.is_in_doubt())
-    }
 }
 
 /// A block that is complete, and waits for what comes next: the last one of an answer tells
@@ -137,16 +123,22 @@ impl Answer {
                     "name": tool_name(name), "input": {}});
                 self.begin_block(*index, &start, out);
                 let (id, name) = (id.clone(), name.clone());
-                self.open.insert(*index, Open::Call { id, name, arguments: String::new() });
+                let arguments = String::new();
+                self.open.insert(*index, Open::Call { id, name, arguments, is_cut: false });
             }
             StreamEvent::ToolCallDelta { index, delta } => self.arguments(*index, delta, out),
+            StreamEvent::CallCut { index } => {
+                if let Some(Open::Call { is_cut, .. }) = self.open.get_mut(index) {
+                    *is_cut = true;
+                }
+            }
             StreamEvent::BlockEnd { index } => self.end_block(*index, now_ms, out),
             StreamEvent::Fallback(FallbackNotice::Step { to: Some(to), .. }) => {
                 self.name.clone_from(&to.model);
             }
             // One that begins anew is another answer, with an id of its own.
             StreamEvent::Retry(_) | StreamEvent::Anew => self.release(None, out),
-            StreamEvent::Fallback(_) => {}
+            StreamEvent::Fallback(_) | StreamEvent::Used(_) => {}
         }
     }
 
@@ -315,10 +307,10 @@ impl Answer {
                 }
                 (vec![block], is_told)
             }
-            Open::Call { id, name, arguments } => {
+            Open::Call { id, name, arguments, is_cut } => {
                 // One that was cut is no whole call; if it is kept, it comes with the message.
                 let arguments: Option<Value> = match arguments.trim() {
-                    "" => Some(json!({})),
+                    "" => (!is_cut).then(|| json!({})),
                     text => serde_json::from_str(text).ok(),
                 };
                 if let Some(arguments) = &arguments
@@ -438,13 +430,4 @@ impl Answer {
             "uuid": uuid.to_string(),
         })));
     }
-}
-
-/// What people see of a text and have not been told; `told` counts its bytes.
-fn unsaid(seen: &Visible, told: &mut usize) -> Option<String> {
-    let text = seen.text();
-    let text = if directives::is_silent(text) { "" } else { directives::strip_glued(text) };
-    let new = text.get(*told..).filter(|new| !new.is_empty())?;
-    *told = text.len();
-    Some(new.to_owned())
 }

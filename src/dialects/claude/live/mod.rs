@@ -5,7 +5,7 @@
 //!
 //! - [`Rooms`]: a room for each session that somebody looks at, with one task that
 //!   hears its runs (`room.rs`), who looks and what is not stored yet (`state.rs`).
-//! - `teller.rs`, `turn.rs`, `answer.rs`, `side.rs`: news as frames.
+//! - `teller.rs`, `turn.rs`, `answer.rs`, `open.rs`, `side.rs`: news as frames.
 //! - `history.rs`: what was said before, in pages.
 //! - `speaker.rs`, `hear.rs`: a connection, and what it says.
 //! - `guest.rs`: a connection that came by a link.
@@ -18,6 +18,7 @@ mod guest;
 mod hear;
 mod history;
 mod init;
+mod open;
 mod questions;
 mod room;
 mod rooms;

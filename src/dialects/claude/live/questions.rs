@@ -40,7 +40,8 @@ impl Waiting {
     /// The question of a call; `data` is that of its `approval` event.
     pub fn of_call(told: &Told, card: &Card, data: &Value) -> Self {
         let id = data["approvalId"].as_str().unwrap_or_default();
-        let input = tool_input(&card.call.name, &card.call.arguments);
+        let mut input = tool_input(&card.call.name, &card.call.arguments);
+        warn(&mut input, data);
         let name = tool_name(&card.call.name);
         // In another session the same words may mean another folder.
         let what = json!([told.key.as_str(), data["host"], card.call.arguments]);
@@ -60,9 +61,10 @@ impl Waiting {
                 if request["cwd"].is_string() {
                     input["workdir"] = request["cwd"].clone();
                 }
+                warn(&mut input, request);
                 let mut what = json!([request, null]);
                 if !request["envKeys"].is_null() {
-                    // Of variables only the names are told.
+                    // Secrets in the values of variables are not told: what looks alike may differ.
                     what[1] = question.id.as_str().into();
                 }
                 (COMMANDS.to_owned(), input, what)
@@ -109,6 +111,13 @@ impl Waiting {
     }
 }
 
+/// What there is to watch out for stands where clients show what a command is about.
+fn warn(input: &mut Value, asked: &Value) {
+    if let Some(warning) = asked["warningText"].as_str() {
+        input["description"] = warning.into();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,5 +153,14 @@ mod tests {
         ] {
             assert_ne!(other.what, first.what);
         }
+    }
+
+    #[test]
+    fn what_is_to_be_watched_out_for_is_what_the_command_is_described_with() {
+        let warned = json!({"kind": "exec", "approvalId": "a", "warningText": "X='1'"});
+        let asked = of_call("agent:main:main", "exec", &json!({"command": "ls"}), &warned);
+        let frame: Value = serde_json::from_str(&asked.frame).unwrap();
+        let input = json!({"command": "ls", "description": "X='1'"});
+        assert_eq!(frame["request"]["input"], input);
     }
 }

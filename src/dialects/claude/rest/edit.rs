@@ -1,5 +1,7 @@
 //! What clients change of sessions: by methods, with their own rights.
 
+use std::collections::BTreeSet;
+
 use axum::response::Response;
 use serde_json::{Map, Value};
 
@@ -8,15 +10,18 @@ use super::list::whole_by_id;
 use super::read_state::tell;
 use super::who::Who;
 use crate::http::{Asked, ok};
+use crate::protocol::ErrorKind;
 use crate::protocol::methods::sessions::LABEL_MAX;
-use crate::sessions::{SessionError, SessionKey};
+use crate::sessions::{AgentId, SessionKey, SessionQuery};
 use crate::support::json;
 
 /// Most bytes of a body; a title and a few words are all that is in one.
 const BODY_MAX: u64 = 64 * 1024;
 const INVALID: &str = "Invalid request body";
-/// Sessions of one agent that are given the same title; nobody keeps more.
-const ALIKE_MAX: usize = 1000;
+/// So often somebody else may be faster to take a title; nobody gives so many at once.
+const TRIES: usize = 100;
+/// Characters of the largest number behind a title.
+const NUMBER_MAX: usize = 24;
 /// The permission modes of `sessions.patch`, looked at before a session is made.
 const MODES: [&str; 4] = ["default", "acceptEdits", "plan", "bypassPermissions"];
 
@@ -72,18 +77,54 @@ async fn titled(
     mut params: Map<String, Value>,
     title: Option<&str>,
 ) -> Result<Value, Response> {
-    let mut number = 1;
+    let Some(title) = title else { return who.call(method, &Value::Object(params)).await };
+    // Before all sessions are looked through for one who may not.
+    who.check(method)?;
+    let mut label = free_label(who, &params, title).await?;
+    let mut tries = 1;
     loop {
-        let label = title.map(|title| numbered(title, number));
-        params.extend(label.clone().map(|label| ("label".to_owned(), json!(label))));
-        let taken = label.map(|label| SessionError::LabelTaken(label).to_string());
-        match who.reply(method, &Value::Object(params.clone())).await {
-            Err(error) if number < ALIKE_MAX && Some(&error.message) == taken.as_ref() => {
-                number += 1;
-            }
-            reply => return reply.map_err(|error| who.manner.of_error(&error)),
+        params.insert("label".into(), json!(label));
+        let error = match who.reply(method, &Value::Object(params.clone())).await {
+            Ok(reply) => return Ok(reply),
+            Err(error) => error,
+        };
+        // Somebody else may have taken it meanwhile.
+        if error.kind != ErrorKind::Taken || tries == TRIES {
+            return Err(who.manner.of_error(&error));
         }
+        label = free_label(who, &params, title).await?;
+        tries += 1;
     }
+}
+
+/// The title, with the first number behind it that no other session of the agent has.
+async fn free_label(
+    who: &Who,
+    params: &Map<String, Value>,
+    title: &str,
+) -> Result<String, Response> {
+    let named = |name: &str| params.get(name).and_then(Value::as_str);
+    let (rules, own) = (who.services.keys.now(), named("key"));
+    let agent = match (own, named("agentId")) {
+        (Some(key), _) => SessionKey::from_canonical(key).agent(&rules),
+        (None, Some(id)) => AgentId::normalize(id),
+        (None, None) => rules.default_agent.clone(),
+    };
+    let query = SessionQuery {
+        agent: Some(agent.to_string()),
+        // What all of them have in common.
+        search: Some(title.chars().take(LABEL_MAX - NUMBER_MAX).collect()),
+        include_global: true,
+        include_unknown: true,
+        ..SessionQuery::default()
+    };
+    let found = who.services.runs.parts().store.list_sessions(query).await;
+    let found = found.map_err(|error| unavailable(who.manner, &error))?;
+    let others = found.entries.iter().filter(|row| Some(row.key.as_str()) != own);
+    let taken: BTreeSet<_> = others.filter_map(|row| row.entry.label.as_deref()).collect();
+    let mut labels = (1..=taken.len()).map(|number| numbered(title, number));
+    let free = labels.find(|label| !taken.contains(label.as_str()));
+    Ok(free.unwrap_or_else(|| numbered(title, taken.len() + 1)))
 }
 
 /// Of a long title as much as leaves room for the number.

@@ -115,9 +115,6 @@ fn thoughts_carry_their_signature_and_hidden_ones_are_silent() {
 
 #[test]
 fn calls_are_put_together_from_their_pieces() {
-    let call = |id: &str, input: Value| {
-        block(json!({"type": "tool_use", "id": id, "name": "read", "input": input}))
-    };
     let piece = |json: &str| delta(json!({"type": "input_json_delta", "partial_json": json}));
     let (message, _) = whole(
         &[
@@ -138,6 +135,36 @@ fn calls_are_put_together_from_their_pieces() {
     let arguments: Vec<_> = message.tool_calls().map(|call| call.arguments.clone()).collect();
     assert_eq!(arguments, [json!({"path": "n"}), json!({"whole": 1}), json!({})]);
     assert_eq!(message.stop_reason, StopReason::ToolUse);
+}
+
+fn call(id: &str, input: Value) -> Value {
+    block(json!({"type": "tool_use", "id": id, "name": "read", "input": input}))
+}
+
+fn broken(message: &AssistantMessage) -> Vec<bool> {
+    message.tool_calls().map(|call| call.fault.is_some()).collect()
+}
+
+#[test]
+fn a_call_whose_block_does_not_end_is_not_whole_unless_the_answer_is() {
+    let events = [call("t1", json!({})), stop(), call("t2", json!({}))];
+    for (reason, is_broken) in
+        [("max_tokens", true), ("tool_use", false), ("end_turn", false), ("pause_turn", false)]
+    {
+        let message = whole(&events, reason).0.unwrap();
+        assert_eq!(broken(&message), [false, is_broken], "{reason}");
+    }
+    let [first, second, third] = events;
+    let (result, _) = read(&[start(), first, second, third]);
+    assert_eq!(broken(&result.unwrap_err().partial.unwrap()), [false, true]);
+}
+
+#[test]
+fn the_input_of_a_call_whose_block_does_not_end_is_read_all_the_same() {
+    let input = json!({"path": "n"});
+    let message = whole(&[call("t1", input.clone())], "tool_use").0.unwrap();
+    let arguments: Vec<_> = message.tool_calls().map(|call| call.arguments.clone()).collect();
+    assert_eq!(arguments, [input]);
 }
 
 #[test]

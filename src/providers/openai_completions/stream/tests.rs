@@ -211,6 +211,19 @@ fn a_call_whose_name_never_comes_is_told_at_the_end_and_waits_for_no_more_than_t
 }
 
 #[test]
+fn a_call_without_arguments_is_whole_unless_the_answer_was_cut() {
+    let call = calls(json!([{"index": 0, "id": "c1", "function": {"name": "list"}}]));
+    for (reason, is_cut) in [("tool_calls", false), ("stop", false), ("length", true)] {
+        let message = read(&[call.clone(), finish(reason)]).0.unwrap();
+        let faults: Vec<_> = message.tool_calls().map(|call| call.fault.is_some()).collect();
+        assert_eq!(faults, [is_cut], "{reason}");
+    }
+    let done = format!("data: {call}\n\ndata: [DONE]\n\n");
+    let message = read_text(&done).0.unwrap();
+    assert!(message.tool_calls().all(|call| call.fault.is_none()));
+}
+
+#[test]
 fn a_whole_call_after_one_without_id_is_another_one() {
     let (message, _) = read(&[
         calls(json!([{"function": {"name": "read", "arguments": "{\"a\":1}"}}])),

@@ -249,6 +249,24 @@ fn a_call_that_never_began_gives_its_arguments_to_no_other() {
 }
 
 #[test]
+fn a_call_is_whole_when_the_provider_says_so_of_it_or_of_the_answer() {
+    let done = json!({"type": "response.function_call_arguments.done", "arguments": ""});
+    for (rest, is_cut, stop) in [
+        (vec![completed("completed", json!({}))], false, StopReason::ToolUse),
+        (vec![completed("in_progress", json!({}))], false, StopReason::ToolUse),
+        (vec![completed("queued", json!({}))], false, StopReason::ToolUse),
+        (vec![done, completed("incomplete", json!({}))], false, StopReason::Length),
+        (vec![completed("incomplete", json!({}))], true, StopReason::Length),
+        (vec![json!({"type": "response.incomplete"})], true, StopReason::Length),
+    ] {
+        let begun = [added(function(1, ""))];
+        let message = read(&[&begun[..], &rest[..]].concat()).0.unwrap();
+        let faults: Vec<_> = message.tool_calls().map(|call| call.fault.is_some()).collect();
+        assert_eq!((faults, message.stop_reason), (vec![is_cut], stop), "{rest:?}");
+    }
+}
+
+#[test]
 fn every_status_has_its_stop_reason() {
     let outcome = |status: &str| {
         let events = [text_item("a").as_slice(), &[completed(status, json!({}))]].concat();
@@ -327,6 +345,8 @@ fn errors_keep_what_had_arrived() {
     assert_eq!(failing(failed), (ProviderErrorKind::ContextLength, text));
     let bare = json!({"type": "response.failed"});
     assert_eq!(failing(bare).1, "An unknown error occurred");
+    let counted = json!({"type": "response.failed", "response": {"usage": {"input_tokens": 7}}});
+    assert_eq!(read(&[counted]).0.unwrap_err().usage().input, 7);
 }
 
 #[test]

@@ -1,0 +1,376 @@
+//! The way to an answer, from one model to the next.
+//!
+//! Owns: the order in which they are tried. Promises: an answer of which people have
+//! read something is never given by somebody else; each step is reported; when everything
+//! rests, the first is asked all the same; what was used is known, whatever comes of it.
+
+use std::sync::Arc;
+
+use super::{Attempt, Failover, FallbackNotice};
+use crate::protocol::message::{AssistantMessage, StopReason, Usage};
+use crate::providers::briefing::Briefing;
+use crate::providers::call_watch::CallWatch;
+use crate::providers::credentials::{Credential, FailureReason};
+use crate::providers::retry::Heard;
+use crate::providers::{
+    AnswerWishes, Api, EventSink, ModelInfo, ModelRequest, ProviderError, ProviderErrorKind,
+    StreamEvent,
+};
+use crate::telemetry::traces;
+
+/// The models that may answer, and how far down the list we are.
+pub struct Route {
+    failover: Arc<Failover>,
+    agent: String,
+    /// Where it is remembered who answers, and told when that changes.
+    conversation: Option<String>,
+    selected: Arc<ModelInfo>,
+    models: Vec<Arc<ModelInfo>>,
+    wishes: AnswerWishes,
+    /// Who was asked first for the answer that is asked for.
+    from: usize,
+    /// Who is asked now.
+    at: usize,
+    attempts: Vec<Attempt>,
+    /// What attempts have used that gave no answer.
+    dropped: Usage,
+    /// What the answer that is on its way has used so far.
+    begun: Usage,
+}
+
+/// How trying one model ended.
+enum Tried {
+    Answered(Box<AssistantMessage>),
+    /// The next model may do better.
+    Failed(ProviderError),
+    /// This is what the user must hear.
+    Final(ProviderError),
+}
+
+impl Route {
+    /// The way of `agent` to an answer of one of `models`, of which `selected` should give it.
+    pub(super) fn new(
+        failover: Arc<Failover>,
+        agent: &str,
+        selected: Arc<ModelInfo>,
+        models: Vec<Arc<ModelInfo>>,
+    ) -> Self {
+        Self {
+            failover,
+            agent: agent.to_owned(),
+            conversation: None,
+            selected,
+            models,
+            wishes: AnswerWishes::default(),
+            from: 0,
+            at: 0,
+            attempts: Vec::new(),
+            dropped: Usage::default(),
+            begun: Usage::default(),
+        }
+    }
+
+    /// The same way, for a call that is part of this conversation.
+    pub(super) fn remembered(mut self, conversation: &str) -> Self {
+        self.conversation = Some(conversation.to_owned());
+        self
+    }
+
+    /// The same way, for a call that is no part of the conversation.
+    #[must_use]
+    pub fn unremembered(mut self) -> Self {
+        self.conversation = None;
+        self
+    }
+
+    /// A way of its own from the model on that is asked now, for calls that are no part of
+    /// the conversation.
+    #[must_use]
+    pub fn beside(&self) -> Self {
+        let (before, rest) = self.models.split_at(self.at.min(self.models.len()));
+        let models = rest.iter().chain(before).cloned().collect();
+        let selected = Arc::clone(self.model());
+        Self::new(Arc::clone(&self.failover), &self.agent, selected, models)
+    }
+
+    /// A way on which nobody was asked yet, without the models of these APIs; the first stays.
+    #[must_use]
+    pub fn without(mut self, apis: &[Api]) -> Self {
+        let first = self.selected.reference();
+        self.models.retain(|model| model.is(&first) || !apis.contains(&model.api));
+        self
+    }
+
+    /// The same way, asking each model like this.
+    #[must_use]
+    pub const fn wishing(mut self, wishes: AnswerWishes) -> Self {
+        self.wishes = wishes;
+        self
+    }
+
+    /// Whether this is the way for a session with this model.
+    pub fn is_for(&self, model: &ModelInfo) -> bool {
+        self.selected.is(&model.reference())
+    }
+
+    /// Whether more than one model may be asked for an answer.
+    pub const fn has_others(&self) -> bool {
+        self.models.len() > 1
+    }
+
+    /// The model that is asked, or that has answered.
+    pub fn model(&self) -> &Arc<ModelInfo> {
+        self.models.get(self.at).unwrap_or(&self.selected)
+    }
+
+    /// What has been used that neither an answer nor an error tells, since this was asked
+    /// last: by attempts that were given up, and by an answer that nobody waited for.
+    pub fn take_dropped(&mut self) -> Usage {
+        let mut dropped = std::mem::take(&mut self.dropped);
+        dropped.grow(&self.take_begun());
+        dropped
+    }
+
+    /// The part of it that an answer has used for which nobody waited.
+    pub fn take_begun(&mut self) -> Usage {
+        std::mem::take(&mut self.begun)
+    }
+
+    /// Streams one answer. The model of `request` is set here; what each model is
+    /// told of itself, and what it may use, comes from `briefing`. The next call begins
+    /// with the model that answered this one, and comes back to those before it when all
+    /// that follow have failed.
+    ///
+    /// # Errors
+    /// When no model gives an answer.
+    pub async fn stream(
+        &mut self,
+        request: &mut ModelRequest,
+        briefing: &mut dyn Briefing,
+        events: EventSink<'_>,
+    ) -> Result<AssistantMessage, ProviderError> {
+        let mut heard = Heard::default();
+        self.from = self.at;
+        self.attempts.clear();
+        loop {
+            let model = self.learn().await;
+            let tried = self.try_model(&model, request, briefing, &mut heard, events).await;
+            let error = match tried {
+                Tried::Answered(message) => {
+                    self.note_answer(&message, events);
+                    return Ok(*message);
+                }
+                Tried::Final(error) => return Err(error),
+                Tried::Failed(error) => error,
+            };
+            let place = self.next_place().await;
+            let next = place.and_then(|place| self.models.get(place));
+            if self.models.len() > 1 {
+                let to = next.map_or_else(|| "none".into(), |model| model.reference().to_string());
+                tracing::warn!(from = %model.reference(), %to, error = %error, "another model is asked");
+                events(StreamEvent::Fallback(FallbackNotice::Step {
+                    from: model.reference(),
+                    to: next.map(|model| model.reference()),
+                    reason: FailureReason::of(&error),
+                    detail: error.message.clone(),
+                    position: self.at + 1,
+                }));
+            }
+            let Some(place) = place else { return Err(self.summary(error)) };
+            self.dropped.grow(&error.usage());
+            self.at = place;
+            // Before anybody can stop it: what the one has thought is not the other's.
+            heard.forget(&mut *events);
+        }
+    }
+
+    /// Those that may still be asked for this answer, in their order.
+    fn later(&self) -> impl Iterator<Item = usize> + use<> {
+        let (end, before) =
+            if self.at < self.from { (self.from, 0..0) } else { (self.models.len(), 0..self.from) };
+        (self.at + 1..end).chain(before)
+    }
+
+    /// Who is asked next. Of those that have failed once already only who is awake.
+    async fn next_place(&self) -> Option<usize> {
+        for place in self.later() {
+            if place > self.from || self.is_awake(place).await {
+                return Some(place);
+            }
+        }
+        None
+    }
+
+    /// The model whose turn it is, with what its server says of it.
+    async fn learn(&mut self) -> Arc<ModelInfo> {
+        let model = self.failover.catalog.learn(self.model()).await;
+        if let Some(place) = self.models.get_mut(self.at) {
+            *place = Arc::clone(&model);
+        }
+        model
+    }
+
+    /// Asks one model with each credential that may do.
+    async fn try_model(
+        &mut self,
+        model: &Arc<ModelInfo>,
+        request: &mut ModelRequest,
+        briefing: &mut dyn Briefing,
+        heard: &mut Heard,
+        events: EventSink<'_>,
+    ) -> Tried {
+        let failover = Arc::clone(&self.failover);
+        let mut waiting = self.awake(model).await;
+        let Some(mut credential) = waiting.next() else {
+            return Tried::Failed(self.resting(model).await);
+        };
+        briefing.brief(model, request).await;
+        loop {
+            request.model = self.wishes.of(credential.apply(model));
+            heard.forget(&mut *events);
+            let began_ms = failover.credentials.now_ms();
+            let mut call = CallWatch::new(model);
+            let provider = failover.catalog.provider_for(model);
+            let span = call.context();
+            let mut watched = |event: StreamEvent| {
+                if let StreamEvent::Used(usage) = event {
+                    self.begun = usage;
+                    return;
+                }
+                call.saw(&event);
+                heard.note(&event);
+                if let StreamEvent::Retry(notice) = &event {
+                    self.begun = Usage::default();
+                    self.dropped.grow(&notice.usage);
+                }
+                events(event);
+            };
+            let answer = provider.stream(request, &mut watched);
+            let answered = traces::within(span, answer).await;
+            // The answer tells it, or the error.
+            self.begun = Usage::default();
+            call.ended(&answered);
+            let error = match answered {
+                Ok(message) => {
+                    if message.stop_reason != StopReason::Error {
+                        failover.credentials.succeeded(&credential, model);
+                    }
+                    return Tried::Answered(Box::new(message));
+                }
+                Err(error) => error,
+            };
+            failover.credentials.failed(&credential, model, &error, began_ms);
+            let reason = FailureReason::of(&error);
+            self.attempts.push(Attempt {
+                model: model.reference(),
+                error: error.message.clone(),
+                reason,
+                status: error.status,
+            });
+            // The CLI may have used its own tools before it has said anything.
+            let is_final = heard.has_text() || model.api == Api::ClaudeCli && heard.has_begun();
+            if is_final || !reason.fails_over() {
+                return Tried::Final(error);
+            }
+            match waiting.next().filter(|_| reason.rotates()) {
+                Some(next) => {
+                    self.dropped.grow(&error.usage());
+                    credential = next;
+                }
+                None => return Tried::Failed(error),
+            }
+        }
+    }
+
+    /// The credentials that do not rest; all of them when no other model is
+    /// awake either, since trying is better than not answering.
+    async fn awake(&self, model: &ModelInfo) -> std::vec::IntoIter<Credential> {
+        let credentials = &self.failover.credentials;
+        let mut all = credentials.for_model(&self.agent, model).await;
+        let rest = |credential: &Credential| credentials.rest(credential, model);
+        if all.iter().any(|credential| rest(credential).is_none()) || self.has_awake_rest().await {
+            all.retain(|credential| rest(credential).is_none());
+        } else {
+            all.sort_by_key(|credential| rest(credential).map(|rest| rest.until_ms));
+        }
+        all.into_iter()
+    }
+
+    /// Whether one of the later models has a credential that does not rest.
+    async fn has_awake_rest(&self) -> bool {
+        for place in self.later() {
+            if self.is_awake(place).await {
+                return true;
+            }
+        }
+        false
+    }
+
+    async fn is_awake(&self, place: usize) -> bool {
+        let Some(model) = self.models.get(place) else { return false };
+        let credentials = &self.failover.credentials;
+        let all = credentials.for_model(&self.agent, model).await;
+        all.iter().any(|credential| credentials.rest(credential, model).is_none())
+    }
+
+    /// The error of a model whose credentials all rest.
+    async fn resting(&mut self, model: &ModelInfo) -> ProviderError {
+        let credentials = &self.failover.credentials;
+        let all = credentials.for_model(&self.agent, model).await;
+        let rests = all.iter().filter_map(|credential| credentials.rest(credential, model));
+        let reason = rests.min_by_key(|rest| rest.until_ms).map(|rest| rest.reason);
+        let reason = reason.unwrap_or(FailureReason::Timeout);
+        let text = format!(
+            "Provider {} is in cooldown after {} (all profiles unavailable)",
+            model.provider,
+            reason.as_str()
+        );
+        let error = ProviderError::new(kind_of(reason), text);
+        self.attempts.push(Attempt {
+            model: model.reference(),
+            error: error.message.clone(),
+            reason,
+            status: None,
+        });
+        error
+    }
+
+    fn note_answer(&mut self, message: &AssistantMessage, events: EventSink<'_>) {
+        let Some(conversation) = &self.conversation else { return };
+        if message.stop_reason == StopReason::Error {
+            return;
+        }
+        let (selected, active) = (self.selected.reference(), self.model().reference());
+        let attempts = std::mem::take(&mut self.attempts);
+        let notice = self.failover.note_answer(conversation, selected, active, attempts);
+        if let Some(notice) = notice {
+            events(StreamEvent::Fallback(notice));
+        }
+    }
+
+    /// What the user hears: the error itself when only one model was asked.
+    fn summary(&self, last: ProviderError) -> ProviderError {
+        if self.models.len() == 1 {
+            return last;
+        }
+        let one = |attempt: &Attempt| {
+            format!("{}: {} ({})", attempt.model, attempt.error, attempt.reason.as_str())
+        };
+        let told: Vec<_> = self.attempts.iter().map(one).collect();
+        let message = format!("{ALL_FAILED} ({}): {}", told.len(), told.join(" | "));
+        ProviderError { message, ..last }
+    }
+}
+
+/// What the text begins with when more than one model was asked in vain.
+pub const ALL_FAILED: &str = "All models failed";
+
+/// The kind of error whose reason this is; for those that make a model rest.
+const fn kind_of(reason: FailureReason) -> ProviderErrorKind {
+    match reason {
+        FailureReason::Auth => ProviderErrorKind::Auth,
+        FailureReason::Billing | FailureReason::RateLimit => ProviderErrorKind::RateLimit,
+        FailureReason::Overloaded => ProviderErrorKind::Overloaded,
+        _ => ProviderErrorKind::Timeout,
+    }
+}
