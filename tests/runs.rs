@@ -6,6 +6,8 @@
 
 #[path = "runs/by_the_clock.rs"]
 mod by_the_clock;
+#[path = "runs/commanded.rs"]
+mod commanded;
 #[path = "runs/cut_calls.rs"]
 mod cut_calls;
 #[path = "chaos/dice.rs"]
@@ -15,6 +17,10 @@ mod dice;
 mod file_locks;
 #[path = "runs/held.rs"]
 mod held;
+#[path = "runs/kept.rs"]
+mod kept;
+#[path = "runs/lanes.rs"]
+mod lanes;
 #[path = "runs/notices.rs"]
 mod notices;
 #[path = "runs/outbox.rs"]

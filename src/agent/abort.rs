@@ -31,7 +31,8 @@ pub enum AbortError {
 
 impl Runs {
     /// Stops runs of a session that `principal` may stop: one, or all, with the
-    /// sub-agents that it began. Answers the ids of those that ended by it.
+    /// sub-agents that it began. Answers the ids of those that ended by it; a lane that was
+    /// held for a run is told as that run.
     pub async fn abort(
         self: &Arc<Self>,
         key: &SessionKey,
@@ -41,10 +42,14 @@ impl Runs {
     ) -> Result<Vec<String>, AbortError> {
         let mut runs = {
             let table = self.lanes.table();
-            match run_id {
-                None => table.of_session(key),
-                Some(run_id) => table.get(run_id).into_iter().collect(),
+            let mut runs = table.stoppable(key);
+            if let Some(run_id) = run_id {
+                runs.retain(|run| run.known_as() == run_id);
+                if runs.is_empty() {
+                    runs.extend(table.get(run_id));
+                }
             }
+            runs
         };
         runs.retain(|run| !run.is_over());
         if runs.iter().any(|run| run.key != *key) {
@@ -62,40 +67,55 @@ impl Runs {
         // A run may have answered in the same moment; only its end tells.
         let wind_down = async {
             let mut aborted = Vec::new();
-            for run in stopped.iter().copied().chain(&spawned) {
+            for run in stopped.iter().chain(&spawned) {
                 if matches!(run.ended().await, RunEnd::Aborted(_)) {
-                    aborted.push(run.id.to_string());
+                    aborted.push(run);
                 }
             }
-            aborted
+            ids(aborted)
         };
         Ok(tokio::time::timeout(ABORT_WAIT, wind_down).await.unwrap_or_else(|_| {
             tracing::error!(session = %key, "a stopped run does not wind down");
-            stopped.iter().copied().chain(&spawned).map(|run| run.id.to_string()).collect()
+            ids(stopped.iter().chain(&spawned))
         }))
     }
 
-    /// Stops runs; answers those that are, or soon will be, over by it. Who asks may
-    /// go away: the end of one that waited is brought to its end.
-    pub(super) async fn stop<'a>(
+    /// Stops runs, and those that lanes were held for; answers all that are, or soon will
+    /// be, over by it. Who asks may go away: the end of one that waited is brought to its
+    /// end.
+    pub(super) async fn stop(
         self: &Arc<Self>,
-        runs: &[&'a Arc<ActiveRun>],
+        runs: &[&Arc<ActiveRun>],
         reason: AbortReason,
-    ) -> Vec<&'a Arc<ActiveRun>> {
+    ) -> Vec<Arc<ActiveRun>> {
         let mut all = Vec::new();
         for run in runs {
-            let stopped = self.lanes.table().stop(run, reason);
-            match stopped {
-                Stopped::Nothing => continue,
-                Stopped::Active => {}
-                Stopped::Waiter => {
-                    let (runs, waiter) = (Arc::clone(self), Arc::clone(run));
-                    let ending = async move { runs.end_waiter(&waiter, reason).await };
-                    let _ = self.parts.tasks.spawn("stop", ending).await;
+            let stopped = self.lanes.table().stop_with_own(run, reason);
+            for (run, stopped) in stopped {
+                match stopped {
+                    Stopped::Nothing => continue,
+                    Stopped::Active => {}
+                    Stopped::Waiter => {
+                        let (runs, waiter) = (Arc::clone(self), Arc::clone(&run));
+                        let ending = async move { runs.end_waiter(&waiter, reason).await };
+                        let _ = self.parts.tasks.spawn("stop", ending).await;
+                    }
                 }
+                all.push(run);
             }
-            all.push(*run);
         }
         all
     }
+}
+
+/// The ids that clients know runs by. One may be there twice, with its lane.
+fn ids<'a>(runs: impl IntoIterator<Item = &'a Arc<ActiveRun>>) -> Vec<String> {
+    let mut ids = Vec::new();
+    for run in runs {
+        let id = run.known_as();
+        if !ids.iter().any(|known| known == id) {
+            ids.push(id.to_owned());
+        }
+    }
+    ids
 }

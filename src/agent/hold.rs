@@ -1,23 +1,25 @@
 //! The lane of a session, held without a message in it.
 //!
 //! Promises: nothing else runs in the session meanwhile, and whoever waits is
-//! started afterwards, however it ends. It is stopped as runs are.
+//! started afterwards, however it ends. It is stopped as runs are, with the run that it
+//! is held for; so is who waits for it in line for a run.
 
 use std::sync::Arc;
+
+use tokio::time::timeout;
 
 use crate::auth::Owner;
 use crate::protocol::message::UserMessage;
 use crate::sessions::SessionKey;
+use crate::support::sync::Notify;
 
+use super::abort::ABORT_WAIT;
 use super::queue::QueueRules;
 use super::report::Family;
 use super::request::SendRequest;
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::runs::Runs;
 use super::terms::RunTerms;
-
-/// How often what runs in the session is stopped, when new runs keep coming.
-const TRIES_MAX: usize = 5;
 
 /// Why a lane is not held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -37,8 +39,48 @@ pub struct Hold {
     is_ended: bool,
 }
 
+/// A place in line for the lane of a session, until this is dropped.
+pub struct InLine {
+    runs: Arc<Runs>,
+    run: Arc<ActiveRun>,
+    /// Rung when it has the lane.
+    bell: Arc<Notify>,
+    is_held: bool,
+}
+
 impl Runs {
-    /// Takes the lane of a session as soon as nothing runs or waits in it.
+    /// Waits in line for the lane of a session from now on, for the run with this id where
+    /// clients know one. Messages get the lane meanwhile; those that come while it wants the
+    /// lane get it later.
+    ///
+    /// # Errors
+    /// [`HoldError::Stopping`].
+    pub fn line_up(
+        self: &Arc<Self>,
+        key: &SessionKey,
+        owner: Owner,
+        run_id: Option<&str>,
+    ) -> Result<InLine, HoldError> {
+        let run = self.holder(key, key.as_str(), owner);
+        if let Some(run_id) = run_id {
+            run.stand_for(run_id);
+        }
+        self.enter_line(run, false)
+    }
+
+    fn enter_line(
+        self: &Arc<Self>,
+        run: Arc<ActiveRun>,
+        is_first: bool,
+    ) -> Result<InLine, HoldError> {
+        if !self.lanes.table().line_up(&run, is_first) {
+            return Err(HoldError::Stopping);
+        }
+        let runs = Arc::clone(self);
+        Ok(InLine { runs, run, bell: Arc::default(), is_held: false })
+    }
+
+    /// Takes the lane of a session as soon as what runs in it, and who came before, has ended.
     ///
     /// # Errors
     /// [`HoldError::Stopping`].
@@ -47,39 +89,9 @@ impl Runs {
         key: &SessionKey,
         owner: Owner,
     ) -> Result<Hold, HoldError> {
-        let run = self.holder(key, key.as_str(), owner);
-        loop {
-            if let Some(hold) = self.try_hold(&run)? {
-                self.lanes.settle(key).await;
-                return Ok(hold);
-            }
-            self.active_ends(key).await;
-        }
-    }
-
-    /// Takes the lane of a session if nothing runs or waits in it.
-    ///
-    /// # Errors
-    /// [`HoldError::Stopping`].
-    pub async fn hold_if_free(
-        self: &Arc<Self>,
-        key: &SessionKey,
-        owner: Owner,
-    ) -> Result<Option<Hold>, HoldError> {
-        let run = self.holder(key, key.as_str(), owner);
-        let hold = self.try_hold(&run)?;
-        if hold.is_some() {
-            self.lanes.settle(key).await;
-        }
-        Ok(hold)
-    }
-
-    /// Waits until what has the lane of a session, if anything does, has left it.
-    pub async fn active_ends(&self, key: &SessionKey) {
-        let active = self.lanes.table().active(key);
-        if let Some(active) = active {
-            active.ended().await;
-        }
+        let line = self.line_up(key, owner, None)?;
+        line.turn().await;
+        if self.is_stopping() { Err(HoldError::Stopping) } else { Ok(line.hold().await) }
     }
 
     /// Takes the lane of a session. What runs there is stopped first.
@@ -92,14 +104,12 @@ impl Runs {
         written_key: &str,
         owner: Owner,
     ) -> Result<Hold, HoldError> {
-        let run = self.holder(key, written_key, owner);
-        for _ in 0..TRIES_MAX {
+        let line = self.enter_line(self.holder(key, written_key, owner), true)?;
+        if !line.take() {
             self.interrupt_runs(key, AbortReason::Rpc).await.map_err(|_| HoldError::Active)?;
-            if let Some(hold) = self.try_hold(&run)? {
-                return Ok(hold);
-            }
+            timeout(ABORT_WAIT, line.turn()).await.map_err(|_| HoldError::Active)?;
         }
-        Err(HoldError::Active)
+        if self.is_stopping() { Err(HoldError::Stopping) } else { Ok(line.hold().await) }
     }
 
     /// What stands in the lane. There is no message that would have to be put anywhere.
@@ -123,19 +133,70 @@ impl Runs {
         run.set_stored();
         Arc::new(run)
     }
+}
 
-    /// The lane, unless something runs in it.
-    fn try_hold(self: &Arc<Self>, run: &Arc<ActiveRun>) -> Result<Option<Hold>, HoldError> {
-        let mut table = self.lanes.table();
-        if table.is_closed() {
-            return Err(HoldError::Stopping);
+impl InLine {
+    /// Takes the lane if nothing has it and nobody is before; whether it has it now. Else it
+    /// goes on to want it.
+    pub fn take(&self) -> bool {
+        let mut table = self.runs.lanes.table();
+        if !table.is_active(&self.run) {
+            table.want(&self.run, &self.bell);
         }
-        if table.active(&run.key).is_some() {
-            return Ok(None);
-        }
-        table.enter(run);
-        Ok(Some(Hold { runs: Arc::clone(self), run: Arc::clone(run), is_ended: false }))
+        table.is_active(&self.run)
     }
+
+    /// Waits until it has the lane.
+    pub async fn turn(&self) {
+        while !self.take() {
+            self.bell.notified().await;
+        }
+    }
+
+    /// Lets the others have the lane, and keeps its place.
+    pub fn step_back(&self) {
+        let next = self.runs.lanes.table().step_back(&self.run);
+        if let Some(next) = next {
+            self.runs.drive_waiting(next);
+        }
+    }
+
+    /// The lane that it has.
+    pub async fn hold(mut self) -> Hold {
+        self.is_held = true;
+        let (runs, run) = (Arc::clone(&self.runs), Arc::clone(&self.run));
+        let hold = Hold { runs, run, is_ended: false };
+        self.runs.lanes.settle(hold.key()).await;
+        hold
+    }
+
+    /// Waits until somebody stops what it waits for.
+    pub async fn stopped(&self) -> AbortReason {
+        self.run.aborted().await
+    }
+}
+
+impl Drop for InLine {
+    fn drop(&mut self) {
+        if self.is_held {
+            return;
+        }
+        let was_in_line = self.runs.lanes.table().leave_line(&self.run);
+        let (runs, run) = (Arc::clone(&self.runs), Arc::clone(&self.run));
+        // Where it has the lane already, that is free again as this goes.
+        let hold = Hold { runs, run, is_ended: was_in_line };
+        let end = given_up(&self.run);
+        hold.tell_own(&end);
+        if was_in_line {
+            self.runs.lanes.tell_ended(&self.run, end);
+        }
+    }
+}
+
+/// The end of what is held, or waits, for nothing any more.
+fn given_up(run: &ActiveRun) -> RunEnd {
+    let failed = || RunEnd::Failed("what held the session was given up".into());
+    run.abort_reason().map_or_else(failed, RunEnd::Aborted)
 }
 
 impl Hold {
@@ -144,9 +205,48 @@ impl Hold {
         &self.run.key
     }
 
+    /// It is held for the run with this id: clients are told that run when it is stopped,
+    /// and when that run comes into this lane it is the next.
+    pub fn stand_for(&self, run_id: &str) {
+        self.run.stand_for(run_id);
+    }
+
+    /// The id of the run that it is held for.
+    pub fn stands_for(&self) -> Option<&str> {
+        self.run.stands_for().map(|id| &**id)
+    }
+
+    /// Why somebody has stopped what it is held for, if anybody has.
+    pub fn stop_reason(&self) -> Option<AbortReason> {
+        self.run.abort_reason()
+    }
+
     /// Waits until somebody stops what it is held for.
     pub async fn stopped(&self) -> AbortReason {
         self.run.aborted().await
+    }
+
+    /// Lets the run go on that it was held for, which is the next in its lane. Who has
+    /// stopped the one has stopped the other, and waits for the end of this.
+    pub async fn hand_over(self) {
+        let Some(reason) = self.stop_reason() else { return self.end(RunEnd::Answered).await };
+        let own = self.runs.lanes.table().own_of(&self.run);
+        self.runs.stop(&own.iter().collect::<Vec<_>>(), reason).await;
+        self.end(RunEnd::Aborted(reason)).await;
+    }
+
+    /// Lets the session go on: the run that it was held for was stopped before it came.
+    pub async fn stop(self, reason: AbortReason) {
+        let end = RunEnd::Aborted(reason);
+        self.tell_own(&end);
+        self.end(end).await;
+    }
+
+    /// Tells who waits for the run that it was held for how that ended, without having come.
+    fn tell_own(&self, end: &RunEnd) {
+        if matches!(end, RunEnd::Aborted(_)) {
+            self.runs.lanes.never_came(&self.run, end);
+        }
     }
 
     /// Lets the session go on.
@@ -161,10 +261,10 @@ impl Drop for Hold {
         if self.is_ended {
             return;
         }
-        // Whoever asked for it is gone, or it panicked.
+        // Whoever asked for it is gone, or does not need it after all, or it panicked.
         let (runs, run) = (Arc::clone(&self.runs), Arc::clone(&self.run));
         self.runs.parts().tasks.spawn("release a lane", async move {
-            runs.release(&run, RunEnd::Failed("what held the session was given up".into())).await;
+            runs.release(&run, given_up(&run)).await;
         });
     }
 }

@@ -42,9 +42,9 @@ impl Runs {
     ) -> Result<bool, StillActive> {
         let runs = self.lanes.table().unfinished(key);
         let all: Vec<_> = runs.iter().collect();
-        self.stop(&all, reason).await;
+        let stopped = self.stop(&all, reason).await;
         let wind_down = async {
-            for run in &runs {
+            for run in runs.iter().chain(&stopped) {
                 run.ended().await;
             }
         };

@@ -1,9 +1,14 @@
 //! Per-session run queue.
 //!
-//! Owns: which run is active in each session, who waits, whose messages the
-//! active run has taken in, and who was stopped while it waited and is about to
-//! leave. Promises: no order of enqueue, steering and finish leaves a waiter
-//! behind a session where nothing runs (#91909). Plain data: the caller locks.
+//! Owns: which run is active in each session, who waits, also to hold the lane
+//! without a message, whose messages the active run has taken in, and who was
+//! stopped while it waited and is about to leave. Promises: no order of enqueue,
+//! steering and finish leaves a waiter behind a session where nothing runs
+//! (#91909). Plain data: the caller locks.
+
+// Named: `tests/models` takes this file by its path.
+#[path = "lane/line.rs"]
+mod line;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -13,6 +18,7 @@ use crate::sessions::SessionKey;
 
 use super::report::Family;
 use super::run::{AbortReason, ActiveRun};
+use line::Line;
 
 /// Most runs that may wait in one session.
 const MAX_WAITING: usize = 100;
@@ -40,7 +46,7 @@ pub enum Placed {
 pub enum Stopped {
     /// It waited, and does no more: end it. Until then it is leaving.
     Waiter,
-    /// It is active and will see it.
+    /// It is active, or waits to hold the lane, and will see it.
     Active,
     /// There is nothing to stop: it is over, or another run has its message.
     Nothing,
@@ -65,6 +71,11 @@ struct Lane {
 impl Lane {
     fn is_active(&self, run: &ActiveRun) -> bool {
         is_same(&self.active, run)
+    }
+
+    /// Whether what has it is no message.
+    fn is_held(&self) -> bool {
+        self.active.family == Family::Hold
     }
 
     /// Makes room for one more that waits for its own turn; `None` when there
@@ -97,6 +108,10 @@ pub struct LaneTable {
     by_id: HashMap<Arc<str>, Arc<ActiveRun>>,
     /// Runs that were stopped while they waited and have not ended yet.
     leaving: HashMap<SessionKey, Vec<Arc<ActiveRun>>>,
+    /// Runs in no lane that are done, and whose ends are not told yet.
+    telling: HashMap<Arc<str>, Arc<ActiveRun>>,
+    /// Who waits to hold a lane.
+    lines: HashMap<SessionKey, Line>,
     is_closed: bool,
 }
 
@@ -131,7 +146,12 @@ impl LaneTable {
             Some(lane) if lane.waiting.len() >= MAX_WAITING => return Placed::Refused,
             Some(lane) => {
                 let Some(dropped) = lane.make_room(run) else { return Placed::Refused };
-                lane.waiting.push_back(Arc::clone(run));
+                // Whoever has held the lane for it has waited in its place.
+                if lane.active.stands_for() == Some(&run.id) {
+                    lane.waiting.push_front(Arc::clone(run));
+                } else {
+                    lane.waiting.push_back(Arc::clone(run));
+                }
                 Placed::Waiting(dropped)
             }
         };
@@ -196,10 +216,19 @@ impl LaneTable {
         let lane = self.lanes.get_mut(&run.key).filter(|lane| lane.is_active(run));
         let Some(lane) = lane else { return Finished::default() };
         let joined = std::mem::take(&mut lane.joined);
-        let next = lane.waiting.pop_front();
-        match &next {
-            Some(next) => lane.active = Arc::clone(next),
-            None => drop(self.lanes.remove(&run.key)),
+        let first = lane.waiting.front().cloned();
+        // What the lane was held for is the next in it.
+        let is_own = first.as_ref().is_some_and(|first| run.stands_for() == Some(&first.id));
+        let held = if is_own { None } else { self.call(&run.key, first.map(|it| it.entered)) };
+        let mut next = None;
+        if let Some(lane) = self.lanes.get_mut(&run.key) {
+            if held.is_none() {
+                next = lane.waiting.pop_front();
+            }
+            match held.or_else(|| next.clone()) {
+                Some(active) => lane.active = active,
+                None => drop(self.lanes.remove(&run.key)),
+            }
         }
         for run in &joined {
             self.forget(run);
@@ -222,8 +251,33 @@ impl LaneTable {
         lane.map_or_else(Vec::new, |lane| lane.joined.clone())
     }
 
+    /// The run that its lane was held for, once that is in it.
+    pub fn own_of(&self, hold: &ActiveRun) -> Option<Arc<ActiveRun>> {
+        let own = self.get(hold.stands_for()?)?;
+        (own.key == hold.key).then_some(own)
+    }
+
+    /// Stops a run, and the one that its lane was held for: that may have come since it was
+    /// looked who there is.
+    pub fn stop_with_own(
+        &mut self,
+        run: &Arc<ActiveRun>,
+        reason: AbortReason,
+    ) -> Vec<(Arc<ActiveRun>, Stopped)> {
+        let both: Vec<_> = std::iter::once(Arc::clone(run)).chain(self.own_of(run)).collect();
+        let stop = |run: Arc<ActiveRun>| {
+            let stopped = self.stop(&run, reason);
+            (run, stopped)
+        };
+        both.into_iter().map(stop).collect()
+    }
+
     /// Stops a run, for this reason.
     pub fn stop(&mut self, run: &ActiveRun, reason: AbortReason) -> Stopped {
+        if self.lines.get(&run.key).is_some_and(|line| line.has(run)) {
+            run.abort(reason);
+            return Stopped::Active;
+        }
         let Some(lane) = self.lanes.get_mut(&run.key) else { return Stopped::Nothing };
         if lane.is_active(run) {
             run.abort(reason);
@@ -253,6 +307,24 @@ impl LaneTable {
         }
     }
 
+    /// A run in no lane is done, and its end is to be told.
+    pub fn tells(&mut self, run: &Arc<ActiveRun>) {
+        self.telling.insert(Arc::clone(&run.id), Arc::clone(run));
+    }
+
+    /// The end of such a run was told.
+    pub fn has_told(&mut self, run: &ActiveRun) {
+        if self.telling.get(&run.id).is_some_and(|found| is_same(found, run)) {
+            self.telling.remove(&run.id);
+        }
+    }
+
+    /// The run of this family, or of any, with this id whose end is not told yet.
+    pub fn telling(&self, family: Option<Family>, run_id: &str) -> Option<Arc<ActiveRun>> {
+        let run = self.telling.get(run_id)?;
+        family.is_none_or(|family| family == run.family).then(|| Arc::clone(run))
+    }
+
     /// Its key may have been used again already, for another run.
     fn forget(&mut self, run: &ActiveRun) {
         if self.by_id.get(&run.id).is_some_and(|found| is_same(found, run)) {
@@ -263,6 +335,12 @@ impl LaneTable {
     /// The run with this id, running, waiting or taken in by another.
     pub fn get(&self, run_id: &str) -> Option<Arc<ActiveRun>> {
         self.by_id.get(run_id).cloned()
+    }
+
+    /// Who waits in line for a lane to run what clients know by this id.
+    pub fn in_line_for(&self, run_id: &str) -> Option<Arc<ActiveRun>> {
+        let mut waiting = self.lines.values().flat_map(Line::for_runs);
+        waiting.find(|run| run.known_as() == run_id).cloned()
     }
 
     /// The run that is active in a session.
@@ -282,11 +360,23 @@ impl LaneTable {
         })
     }
 
-    /// All runs of a session that have not ended: also those that leave.
-    pub fn unfinished(&self, key: &SessionKey) -> Vec<Arc<ActiveRun>> {
+    /// All that can be stopped in a session: its runs, and who waits in line for one.
+    pub fn stoppable(&self, key: &SessionKey) -> Vec<Arc<ActiveRun>> {
         let mut all = self.of_session(key);
+        all.extend(self.lines.get(key).into_iter().flat_map(Line::for_runs).cloned());
+        all
+    }
+
+    /// All of them, and those that leave.
+    pub fn unfinished(&self, key: &SessionKey) -> Vec<Arc<ActiveRun>> {
+        let mut all = self.stoppable(key);
         all.extend(self.leaving(key));
         all
+    }
+
+    /// Whether a run has its lane.
+    pub fn is_active(&self, run: &ActiveRun) -> bool {
+        self.lanes.get(&run.key).is_some_and(|lane| lane.is_active(run))
     }
 
     /// The run of this family and id that has been stopped and has not ended yet: its key,
@@ -304,9 +394,21 @@ impl LaneTable {
         self.lanes.keys().flat_map(|key| self.of_session(key)).collect()
     }
 
-    /// How many run, and how many wait.
+    /// How many run, and how many wait. A lane that is only held is no run.
     pub fn counts(&self) -> (usize, usize) {
-        (self.lanes.len(), self.lanes.values().map(|lane| lane.waiting.len()).sum())
+        let runs = self.lanes.values().filter(|lane| !lane.is_held()).count();
+        (runs, self.lanes.values().map(|lane| lane.waiting.len()).sum())
+    }
+
+    /// How many lanes are held for what is no run, as while a session is summed up.
+    pub fn held(&self) -> usize {
+        let is_work = |lane: &&Lane| lane.is_held() && lane.active.stands_for().is_none();
+        self.lanes.values().filter(is_work).count()
+    }
+
+    /// Whether nobody has a lane: nothing runs, and none is held.
+    pub fn is_idle(&self) -> bool {
+        self.lanes.is_empty()
     }
 }
 

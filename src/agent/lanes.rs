@@ -153,6 +153,30 @@ impl Lanes {
         self.reports.add(RunReport::of(run, end.clone(), self.clock.now_ms()));
     }
 
+    /// Tells how the run ended that a lane was, or was to be, held for, and that is in none.
+    pub fn never_came(&self, hold: &ActiveRun, end: &RunEnd) {
+        if let Some(id) = hold.stands_for() {
+            let report = RunReport::of(hold, end.clone(), self.clock.now_ms());
+            let (family, run_id) = (Family::Agent, Arc::clone(id));
+            self.reports.add(RunReport { family, run_id, ..report });
+            self.calls.call(id);
+        }
+    }
+
+    /// Keeps how a run in no lane ends that is done. Who asks for its end hears of it once
+    /// that is told, after clients have been shown it.
+    pub fn begin_to_tell(&self, run: &Arc<ActiveRun>, end: &RunEnd) {
+        self.table().tells(run);
+        self.keep_report(run, end);
+    }
+
+    /// Tells the end of such a run.
+    pub fn end_to_tell(&self, run: &ActiveRun, end: RunEnd) {
+        // Who is woken looks again, and finds the report.
+        self.table().has_told(run);
+        self.tell_ended(run, end);
+    }
+
     /// Tells those who wait for this run, and those who wait for its id.
     pub fn tell_ended(&self, run: &ActiveRun, end: RunEnd) {
         run.set_ended(end);
@@ -172,7 +196,7 @@ impl Lanes {
             // Listening before looking, so nothing that happens between is missed.
             let mut called = std::pin::pin!(listener.bell.notified());
             called.as_mut().enable();
-            let run = self.table().get(run_id);
+            let run = self.unended(family, run_id);
             if let Some(run) = run {
                 run.ended().await;
             } else if let Some(report) = self.ended(family, run_id, &recorded).await? {
@@ -190,7 +214,7 @@ impl Lanes {
         run_id: &str,
         recorded: impl Fn() -> F,
     ) -> Result<Option<Arc<RunReport>>, E> {
-        if self.table().get(run_id).is_some() {
+        if self.unended(family, run_id).is_some() {
             return Ok(None);
         }
         let kept = match family {
@@ -204,6 +228,12 @@ impl Lanes {
         Ok(report
             .filter(|report| family.is_none_or(|family| family == report.family))
             .map(Arc::new))
+    }
+
+    /// The run with this id whose end nobody is to hear of yet.
+    fn unended(&self, family: Option<Family>, run_id: &str) -> Option<Arc<ActiveRun>> {
+        let table = self.table();
+        table.get(run_id).or_else(|| table.telling(family, run_id))
     }
 }
 

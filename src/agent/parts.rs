@@ -130,10 +130,39 @@ impl RunsParts {
     }
 
     /// What belongs to a session that was deleted goes with it: its commands end, and
-    /// system events that wait there are for nobody.
+    /// system events that wait there are for nobody. Where a main session was kept under
+    /// this key that has another one by the rules of now, the key means that one from now on.
     pub fn session_deleted(&self, key: &SessionKey) {
         self.processes.end_of_session(key);
         self.notices.forget(key);
+        self.forget_kept(key);
+    }
+
+    /// Looks whether the main sessions are still there that are kept under other keys. For
+    /// whoever has set rules that were made before: one may have been deleted meanwhile.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub async fn look_at_kept(&self) -> Result<(), SessionError> {
+        for key in &self.keys.now().kept {
+            if self.sessions.entry(key).await?.is_none() {
+                self.forget_kept(key);
+            }
+        }
+        Ok(())
+    }
+
+    fn forget_kept(&self, key: &SessionKey) {
+        // Of the rules as they are by then: a reload may set others at the same time.
+        let without = |rules: &KeyRules| {
+            let mut rules = rules.clone();
+            rules.kept.remove(key);
+            rules
+        };
+        if self.keys.now().kept.contains(key) || self.sessions.rules().kept.contains(key) {
+            self.keys.change(without);
+            self.sessions.change_rules(without);
+        }
     }
 
     /// Brings back the system events that waited when the last process ended.
@@ -282,8 +311,14 @@ impl RunsParts {
         }
     }
 
-    /// Shows a message of the gateway's own as the end of a run.
+    /// Tells clients and followers of a message of the gateway's own, as the end of a run.
     pub fn publish_note(&self, key: &SessionKey, run_id: &str, seq: u64, stored: &StoredMessage) {
+        self.show_note(key, run_id, seq, stored);
+        self.feed_note(key, run_id, stored);
+    }
+
+    /// Shows a message of the gateway's own to clients as the end of a run.
+    pub fn show_note(&self, key: &SessionKey, run_id: &str, seq: u64, stored: &StoredMessage) {
         let mut message = message_display(&stored.message, &stored.id, stored.seq);
         if let Some(Value::Object(members)) = &mut message {
             members.shift_remove("__openclaw");
@@ -293,6 +328,10 @@ impl RunsParts {
         let mark = ChatMark { run_id: run_id.into(), text: None, begins: false };
         let event = Event::new(EventKind::Chat, &payload).about(key.clone()).chat(mark);
         self.bus.deliver(event, &Audience::Everyone);
+    }
+
+    /// Tells those inside of the gateway of it who follow the session.
+    pub fn feed_note(&self, key: &SessionKey, run_id: &str, stored: &StoredMessage) {
         self.feed.of_session(key, || RunNews::Noted {
             run_id: run_id.to_owned(),
             answer: stored.clone(),

@@ -10,7 +10,9 @@ use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::message::{AgentMessage, UserMessage};
-use crate::sessions::{SessionError, SessionKey, StoredMedia, StoredMessage};
+use crate::sessions::{
+    SessionError, SessionKey, SessionQuery, SessionRow, StoredMedia, StoredMessage,
+};
 use crate::store::{RunRecord, RunState, SessionEntry, StoreError};
 
 use super::parts::RunsParts;
@@ -90,6 +92,7 @@ pub async fn recover(parts: &RunsParts) -> Result<usize, SendError> {
                 "message not in its transcript; the next start tries again");
         }
     }
+    Box::pin(end_rows(parts, now_ms)).await?;
     let interrupted = parts.store.interrupt_unfinished(now_ms).await?;
     parts.store.let_go_of_node_actions().await?;
     parts.recall_notices().await?;
@@ -115,12 +118,7 @@ async fn complete(parts: &RunsParts, record: &RunRecord, now_ms: u64) -> Result<
         parts.store.message_stored(&record.scope, &record.run_id).await?;
     }
     if matches!(record.state, RunState::Active | RunState::Interrupted) {
-        let end = move |entry: &mut SessionEntry| {
-            entry.status = Some("failed".into());
-            entry.ended_at = Some(now_ms);
-            entry.aborted_last_run = Some(true);
-        };
-        match parts.sessions.update(&key, end).await {
+        match parts.sessions.update(&key, move |entry| cut_off(entry, now_ms)).await {
             // Somebody has deleted it meanwhile.
             Err(SessionError::NotFound(_)) => {}
             updated => drop(updated?),
@@ -128,4 +126,39 @@ async fn complete(parts: &RunsParts, record: &RunRecord, now_ms: u64) -> Result<
         tracing::warn!(run = %record.run_id, session = %key, "run was interrupted by the last stop");
     }
     Ok(())
+}
+
+/// Writes into the sessions in which lists show jobs how the runs have ended that go on
+/// there: the process that ran them did not come to that.
+async fn end_rows(parts: &RunsParts, now_ms: u64) -> Result<(), SessionError> {
+    let sessions = &parts.sessions;
+    let of_jobs = SessionQuery {
+        search: Some(":cron:".into()),
+        hides_job_runs: true,
+        ..SessionQuery::default()
+    };
+    for SessionRow { key, entry, .. } in sessions.list(of_jobs).await?.entries {
+        let row = SessionKey::from_canonical(key);
+        if !row.is_job() || entry.status.as_deref() != Some("running") {
+            continue;
+        }
+        let own = sessions.entry(&row.run_of_row(&entry.session_id)).await?;
+        let mut own = own.filter(|own| own.session_id == entry.session_id).unwrap_or(entry);
+        // Without a status it had not begun.
+        if matches!(own.status.as_deref(), None | Some("running")) {
+            cut_off(&mut own, now_ms);
+        }
+        match sessions.follow_to_end(&row, own).await {
+            // Somebody has deleted it meanwhile.
+            Err(SessionError::NotFound(_)) => {}
+            shown => drop(shown?),
+        }
+    }
+    Ok(())
+}
+
+fn cut_off(entry: &mut SessionEntry, now_ms: u64) {
+    entry.status = Some("failed".into());
+    entry.ended_at = Some(now_ms);
+    entry.aborted_last_run = Some(true);
 }

@@ -53,7 +53,8 @@ pub struct Progress {
     pub text: Arc<str>,
     /// Files that it named for its reader: paths and addresses.
     pub files: Vec<String>,
-    /// What models have used that reviewed its tool calls.
+    /// What models have used that reviewed its tool calls, or that tools had asked when
+    /// they were stopped.
     pub reviews: Usage,
     /// Its answer, once it is there.
     pub answer: Option<Answer>,

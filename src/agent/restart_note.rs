@@ -2,9 +2,8 @@
 //!
 //! Owns: the notes that wait in `restart-sentinel.json`, where OpenClaw keeps its own.
 //! Promises: a note that was left is told by the next gateway that does its work, also after
-//! a stop in between, or by this one when the restart is given up, unless who has left it
-//! withdraws it; one that OpenClaw has left is told as well. Must not: decide when the gateway
-//! restarts.
+//! a stop in between, or by this one when the restart is given up; one that OpenClaw has left
+//! is told as well. Must not: decide when the gateway restarts.
 
 use std::path::{Path, PathBuf};
 
@@ -170,22 +169,6 @@ impl RestartNotes {
         self.write(notes).await
     }
 
-    /// No restart comes for this one: it is not told.
-    pub async fn withdraw(&self, note: &RestartNote) {
-        let _turn = self.gate.lock().await;
-        let withdrawn = async {
-            let mut notes = self.read().await?;
-            if let Some(own) = notes.iter().rposition(|it| it == note) {
-                notes.remove(own);
-                self.write(notes).await?;
-            }
-            Ok::<_, JsonFileError>(())
-        };
-        if let Err(error) = withdrawn.await {
-            tracing::warn!(%error, "a change may be told after the next start that needed none");
-        }
-    }
-
     async fn read(&self) -> Result<Vec<RestartNote>, JsonFileError> {
         let understood = |read: &Value| Waiting::deserialize(read).map_err(|it| it.to_string());
         Ok(self.file.read(understood).await?.map(Waiting::notes).unwrap_or_default())
@@ -301,7 +284,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn several_wait_the_oldest_give_way_and_what_is_withdrawn_waits_no_more() {
+    async fn several_wait_and_the_oldest_give_way() {
         let dir = tempfile::tempdir().unwrap();
         let notes = RestartNotes::new(dir.path().join("restart-sentinel.json"));
         for index in 0..=MAX_WAITING {
@@ -318,11 +301,6 @@ mod tests {
         assert!(notes.read().await.is_err());
         notes.leave(&note("new")).await.unwrap();
         notes.leave(&note("newer")).await.unwrap();
-        notes.withdraw(&note("another")).await;
         assert_eq!(texts().await, ["new", "newer"]);
-        notes.withdraw(&note("newer")).await;
-        assert_eq!(texts().await, ["new"]);
-        notes.withdraw(&note("new")).await;
-        assert!(!notes.path().exists());
     }
 }

@@ -107,6 +107,8 @@ pub struct ActiveRun {
     pub marked: tracing::Span,
     /// The session that spawned this one.
     pub spawned_by: Option<String>,
+    /// The id of the run that its lane is held for, when it has no message of its own.
+    stands_for: OnceLock<Arc<str>>,
     /// Set once, when somebody stops it.
     abort_reason: Mutex<Option<AbortReason>>,
     /// Whether its message needs no more care: it is in the transcript.
@@ -154,6 +156,7 @@ impl ActiveRun {
             terms: request.terms,
             trace: traces::current(),
             spawned_by: None,
+            stands_for: OnceLock::new(),
             abort_reason: Mutex::new(None),
             stored: AtomicBool::new(false),
             steered: AtomicBool::new(false),
@@ -171,6 +174,22 @@ impl ActiveRun {
     #[must_use]
     pub fn spawned_by(self, parent: Option<String>) -> Self {
         Self { spawned_by: parent, ..self }
+    }
+
+    /// Its lane is held for the run with this id.
+    pub fn stand_for(&self, run_id: &str) {
+        // The first holds: nobody holds a lane for two runs.
+        let _ = self.stands_for.set(run_id.into());
+    }
+
+    /// The id of the run that its lane is held for.
+    pub fn stands_for(&self) -> Option<&Arc<str>> {
+        self.stands_for.get()
+    }
+
+    /// The id that clients know it by.
+    pub fn known_as(&self) -> &str {
+        self.stands_for().unwrap_or(&self.id)
     }
 
     /// Its message is in the transcript, or its sender keeps it.
@@ -233,7 +252,8 @@ impl ActiveRun {
         self.progress.lock().clone()
     }
 
-    /// What the models have used that reviewed its tool calls.
+    /// What models have used that reviewed its tool calls, or that tools had asked when
+    /// they were stopped.
     pub fn reviews(&self) -> Usage {
         self.progress.lock().reviews.clone()
     }

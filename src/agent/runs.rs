@@ -230,9 +230,11 @@ impl Runs {
         self.started_at
     }
 
-    /// The session in which a run is active or waits.
+    /// The session in which a run is active or waits, or which is waited for to run it.
     pub fn session_of(&self, run_id: &str) -> Option<SessionKey> {
-        self.lanes.table().get(run_id).map(|run| run.key.clone())
+        let table = self.lanes.table();
+        let run = table.get(run_id).or_else(|| table.in_line_for(run_id));
+        run.map(|run| run.key.clone())
     }
 
     /// The run that is active in a session; none once its end has been told.
@@ -267,7 +269,7 @@ impl Runs {
         self.parts.tally.ended()
     }
 
-    /// How many run, and how many wait.
+    /// How many run, and how many wait. A lane that is only held is no run.
     pub fn counts(&self) -> (usize, usize) {
         self.lanes.table().counts()
     }

@@ -6,13 +6,17 @@ use super::abort::ABORT_WAIT;
 use super::run::AbortReason;
 use super::runs::Runs;
 
-/// How often it is looked whether work has ended, while a restart waits for it.
+/// How often it is looked whether work has ended, while something waits for it.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// How long whoever leaves waits for what slash commands have answered. Others may have some
+/// that take their time.
+const TOLD_LIMIT: Duration = Duration::from_secs(1);
 
 /// How much there is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Work {
-    /// Messages that are being answered, or wait for that.
+    /// Messages that are being answered, or wait for that, and lanes that are held for
+    /// something else.
     pub queued: usize,
     /// Answers that are due.
     pub replies: usize,
@@ -32,16 +36,34 @@ impl Work {
 impl Runs {
     /// What a stop would interrupt now.
     pub fn work(&self) -> Work {
-        let (runs, waiting) = self.counts();
-        let queued = runs + waiting;
-        Work { queued, replies: queued, runs, tasks: self.parts.processes.count() }
+        let ((runs, waiting), held) = {
+            let table = self.lanes.table();
+            (table.counts(), table.held())
+        };
+        let replies = runs + waiting;
+        Work { queued: replies + held, replies, runs, tasks: self.parts.processes.count() }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.work().total() == 0 && self.lanes.table().is_idle() && self.commands.is_empty()
     }
 
     /// Waits until nothing is done, the slash commands of clients included.
     pub async fn idle(&self) {
-        while self.work().total() > 0 || !self.commands.is_empty() {
+        while !self.is_idle() {
             tokio::time::sleep(LOOK_EVERY).await;
         }
+    }
+
+    /// Waits for a moment until the ends of slash commands are told.
+    pub async fn commands_told(&self) {
+        let all_told = async {
+            while !self.commands.is_empty() {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        // Whoever waits goes either way.
+        let _ = tokio::time::timeout(TOLD_LIMIT, all_told).await;
     }
 
     /// Takes no more messages, and waits for runs and slash commands for at most

@@ -1,21 +1,23 @@
-//! The way of a run to its beginning: its place, and the session of its job.
+//! The way of a run to its beginning: its place, and its session.
 //!
-//! Promises: a run that waits for its session keeps no place that another could have; one
-//! that waits when the gateway stops does not begin; a run begins with its job as it is by
-//! then.
+//! Promises: who waits for a session has his turn there before what came later, keeps no
+//! place meanwhile that another could have, and is stopped with what runs there; nobody waits
+//! for a place while he keeps a session from others; who waits when the gateway stops does
+//! not begin; a run begins with its job as it is by then.
 
 use std::time::Duration;
 
-use tokio::sync::SemaphorePermit;
+use tokio::sync::{SemaphorePermit, watch};
 use tokio::time::{Instant, timeout};
 
-use crate::agent::Hold;
+use crate::agent::{Hold, HoldError, InLine};
 use crate::auth::Owner;
 use crate::protocol::methods::cron::Payload;
 use crate::sessions::SessionKey;
 
+use super::ask::limit;
+use super::claim;
 use super::error::CronError;
-use super::execute::limit;
 use super::job::Job;
 use super::outcome::Outcome;
 use super::scheduler::Worker;
@@ -32,16 +34,33 @@ const BUSY: &str = "its session was busy for as long as the job may take; it has
 pub(super) struct Begun<'a> {
     /// With its job as it is now.
     pub ticket: Ticket,
-    /// The session in which lists show the job, if the run is to have one of its own.
-    pub base: Option<Hold>,
+    /// The session that it has waited for: the one that its job names, or else the one in
+    /// which lists show it. None when no agent is asked.
+    pub hold: Option<Hold>,
     /// Its place, which is free again once this is dropped.
     pub place: Option<SemaphorePermit<'a>>,
 }
+
+/// What a run waits for that asks an agent.
+struct Wait {
+    /// The session that its job names, or else the one in which lists show it.
+    key: SessionKey,
+    /// For how long: for the one in which lists show its job as long as it may take itself,
+    /// for any other without end.
+    longest: Option<Duration>,
+    /// Whether its job names it, and who stops what runs there stops who waits for it.
+    is_named: bool,
+}
+
+/// What has waited for its session, where it has one to wait for, and for its place.
+type Admitted<'a> = (Option<Hold>, Option<SemaphorePermit<'a>>);
 
 /// Why a run does not begin.
 pub(super) enum NotBegun {
     /// The gateway stops.
     Stopping,
+    /// Its job is due at another instant now, and this one there is no more.
+    Moved,
     /// This is its end.
     Ended(Box<Outcome>),
 }
@@ -49,35 +68,139 @@ pub(super) enum NotBegun {
 impl Worker {
     /// Waits until a run may begin.
     pub(super) async fn admit(&self, ticket: &Ticket) -> Result<Begun<'_>, NotBegun> {
-        let mut since = None;
+        let mut edits = self.cron.edits.subscribe();
         loop {
-            let place = tokio::select! {
-                biased;
-                () = self.cron.stopped.cancelled() => return Err(NotBegun::Stopping),
-                // The semaphore is never closed.
-                place = self.cron.permits.acquire() => place,
-            };
             let job = self.job_now(ticket).await?;
-            if self.cron.is_stopped() {
-                return Err(NotBegun::Stopping);
+            let (hold, place) = self.wait_as(ticket, &job, &mut edits).await?;
+            // Somebody may have changed it meanwhile.
+            let job = self.job_now(ticket).await?;
+            let key = self.session_of(&job).map(|wait| wait.key);
+            if hold.as_ref().map(Hold::key) == key.as_ref() {
+                return Ok(Begun { ticket: Ticket { job, ..ticket.clone() }, hold, place });
             }
-            let Some((key, longest)) = self.own_session(&job) else {
-                return Ok(Begun { ticket: Ticket { job, ..ticket.clone() }, base: None, place });
-            };
-            let held = self.runs.hold_if_free(&key, Owner::gateway()).await;
-            if let Some(hold) = held.map_err(|_| NotBegun::Stopping)? {
-                let ticket = Ticket { job, ..ticket.clone() };
-                return Ok(Begun { ticket, base: Some(hold), place });
-            }
-            // What has the session may itself wait for a place, as a run of a hook does.
-            drop(place);
-            let waited = since.get_or_insert_with(Instant::now).elapsed();
-            self.wait_for(&key, longest.saturating_sub(waited)).await?;
         }
     }
 
-    /// The job of a run as it is now.
+    /// Waits until a request of another program may begin. It is in line for its session when
+    /// others use that as well.
+    pub(super) async fn admit_hook(&self, line: Option<InLine>) -> Result<Admitted<'_>, NotBegun> {
+        let Some(line) = line else { return Ok((None, self.place().await?)) };
+        let place = self.unless_stopped(&line, self.enter(&line, None)).await?;
+        Ok((Some(line.hold().await), place))
+    }
+
+    /// Stands in line for the session of a request of another program, unless it has a run to
+    /// itself, as one of hooks does: while there is one, the next takes another. `Err` when
+    /// the gateway stops.
+    pub(super) fn line_of_hook(
+        &self,
+        id: &str,
+        key: &SessionKey,
+    ) -> Result<Option<InLine>, HoldError> {
+        let line = (!key.is_hook()).then(|| self.runs.line_up(key, Owner::gateway(), Some(id)));
+        line.transpose()
+    }
+
+    /// Waits as a job does that is as it is now: for a place, and for its session if it asks
+    /// an agent. Gives up when it is not to begin any more.
+    async fn wait_as(
+        &self,
+        ticket: &Ticket,
+        job: &Job,
+        edits: &mut watch::Receiver<()>,
+    ) -> Result<Admitted<'_>, NotBegun> {
+        let Some(Wait { key, longest, is_named }) = self.session_of(job) else {
+            return Ok((None, self.place().await?));
+        };
+        // The one in which lists show the job is not held for a run before that begins.
+        let run_id = is_named.then(|| self.cron.parts.ids.uuid());
+        let line = self.runs.line_up(&key, Owner::gateway(), run_id.as_deref());
+        let line = line.map_err(|_| NotBegun::Stopping)?;
+        let place = tokio::select! {
+            biased;
+            not = self.is_not_to_begin(ticket, edits) => return Err(not),
+            place = self.unless_stopped(&line, self.enter(&line, longest)) => place?,
+        };
+        Ok((Some(line.hold().await), place))
+    }
+
+    /// Waits for a place and for a session at once. Who waits for the session keeps no place
+    /// meanwhile, and who waits for a place no session: what has the one may wait for the
+    /// other. Only who has let the session go for that keeps the place that he gets then: he
+    /// is the next in the session, and what runs there waits for no place.
+    async fn enter(
+        &self,
+        line: &InLine,
+        longest: Option<Duration>,
+    ) -> Result<Option<SemaphorePermit<'_>>, NotBegun> {
+        let (mut since, mut has_let_go) = (None, false);
+        loop {
+            let place = self.cron.permits.acquire().await;
+            if line.take() {
+                return Ok(place);
+            }
+            let kept = place.filter(|_| has_let_go);
+            let waited = since.get_or_insert_with(Instant::now).elapsed();
+            match longest.map(|longest| longest.saturating_sub(waited)) {
+                Some(left) => timeout(left, line.turn()).await.map_err(|_| self.busy())?,
+                None => line.turn().await,
+            }
+            if let Some(place) = kept.or_else(|| self.cron.permits.try_acquire()) {
+                return Ok(Some(place));
+            }
+            line.step_back();
+            has_let_go = true;
+        }
+    }
+
+    /// What is waited for in line, unless the gateway stops, or somebody stops that.
+    async fn unless_stopped<T>(
+        &self,
+        line: &InLine,
+        waiting: impl Future<Output = Result<T, NotBegun>>,
+    ) -> Result<T, NotBegun> {
+        tokio::select! {
+            biased;
+            () = self.cron.stopped.cancelled() => Err(NotBegun::Stopping),
+            reason = line.stopped() => {
+                let stopped = Outcome::stopped(reason, self.cron.now_ms());
+                Err(NotBegun::Ended(Box::new(stopped)))
+            }
+            waited = waiting => waited,
+        }
+    }
+
+    /// Waits until the job of a run is changed so that the run does not begin.
+    async fn is_not_to_begin(&self, ticket: &Ticket, edits: &mut watch::Receiver<()>) -> NotBegun {
+        loop {
+            // The sender is there as long as the jobs are.
+            let _ = edits.changed().await;
+            if let Err(not) = self.job_now(ticket).await {
+                return not;
+            }
+        }
+    }
+
+    /// Waits for a place.
+    async fn place(&self) -> Result<Option<SemaphorePermit<'_>>, NotBegun> {
+        tokio::select! {
+            biased;
+            () = self.cron.stopped.cancelled() => Err(NotBegun::Stopping),
+            // The semaphore is never closed.
+            place = self.cron.permits.acquire() => Ok(place),
+        }
+    }
+
+    /// The job of a run as it is now, when that is to begin.
     async fn job_now(&self, ticket: &Ticket) -> Result<Job, NotBegun> {
+        if self.cron.is_stopped() {
+            return Err(NotBegun::Stopping);
+        }
+        let job = self.job_of(ticket).await?;
+        if self.is_moved(ticket, &job).await? { Err(NotBegun::Moved) } else { Ok(job) }
+    }
+
+    async fn job_of(&self, ticket: &Ticket) -> Result<Job, NotBegun> {
         let ended = |outcome| Err(NotBegun::Ended(Box::new(outcome)));
         match self.cron.job(&ticket.job.id).await {
             // One that was off already is run because somebody wants that.
@@ -88,28 +211,43 @@ impl Worker {
         }
     }
 
-    /// The session in which lists show a job whose runs have sessions of their own, and how
-    /// long a run may wait for it: as long as it may take.
-    fn own_session(&self, job: &Job) -> Option<(SessionKey, Duration)> {
+    /// Gives up the run of a single instant that somebody has moved while it waited;
+    /// whether that was so. One that was asked for begins all the same.
+    async fn is_moved(&self, ticket: &Ticket, job: &Job) -> Result<bool, NotBegun> {
+        if ticket.run_id.is_some() || job.schedule == ticket.job.schedule {
+            return Ok(false);
+        }
+        let (of_ticket, id) = (ticket.clone(), &ticket.job.id);
+        let edited = self.cron.edit(id, move |row| claim::moved(row, &of_ticket)).await;
+        let is_moved = match edited {
+            Ok(edited) => edited.is_some(),
+            Err(error) => {
+                return Err(NotBegun::Ended(Box::new(self.not_set_up(&error.to_string()))));
+            }
+        };
+        if is_moved {
+            self.cron.tell_no_run(id).await;
+            // At last: whoever is not waited for to here gives it up once more.
+            self.cron.release(id);
+        }
+        Ok(is_moved)
+    }
+
+    /// What a run waits for, unless it asks no agent.
+    fn session_of(&self, job: &Job) -> Option<Wait> {
         let Payload::AgentTurn(turn) = &job.payload else { return None };
-        if job.session_target.starts_with("session:") {
-            return None;
+        if let Some(key) = self.cron.named_session(job) {
+            return Some(Wait { key, longest: None, is_named: true });
         }
         let agents = &self.runs.parts().settings.now().agents;
         let of_agents = Duration::from_secs(agents.defaults.timeout_seconds);
+        let longest = Some(limit(turn).map_or(of_agents, |limit| limit.min(of_agents)));
         let key = SessionKey::job(&self.cron.agent_of(job), &job.id);
-        Some((key, limit(turn).map_or(of_agents, |limit| limit.min(of_agents))))
+        Some(Wait { key, longest, is_named: false })
     }
 
-    /// Waits until what runs in a session has ended.
-    async fn wait_for(&self, key: &SessionKey, longest: Duration) -> Result<(), NotBegun> {
-        tokio::select! {
-            biased;
-            () = self.cron.stopped.cancelled() => Err(NotBegun::Stopping),
-            ended = timeout(longest, self.runs.active_ends(key)) => {
-                ended.map_err(|_| NotBegun::Ended(Box::new(self.not_set_up(BUSY))))
-            }
-        }
+    fn busy(&self) -> NotBegun {
+        NotBegun::Ended(Box::new(self.not_set_up(BUSY)))
     }
 
     fn not_set_up(&self, error: &str) -> Outcome {

@@ -38,6 +38,11 @@ impl Claim {
             return Some(Self::unreadable(row));
         };
         let Ok(timing) = job.timing() else { return Some(Self::unreadable(row)) };
+        // Its run has ended, or was put back, and the job is about to be free: nothing else
+        // would bring a single instant back.
+        if timing.is_once() && !is_free && job.state.running_at_ms.is_none() {
+            return None;
+        }
         let usual = if timing.is_once() { usual.once } else { usual.again };
         let policy = job.missed.as_deref().and_then(MissedPolicy::parse).unwrap_or(usual);
         let instants = passed(&timing, due, now, keep - 1);
@@ -177,6 +182,16 @@ pub(super) fn put_back(row: &CronJobRow, ticket: &Ticket) -> Option<CronChange> 
     Some(CronChange { undone, ..CronChange::of_job(CronJobChange::Put(put)) })
 }
 
+/// A run of a single instant that has not begun, when there is that instant no more: the
+/// job is due at another one.
+pub(super) fn moved(row: &CronJobRow, ticket: &Ticket) -> Option<CronChange> {
+    let is_once = |job: &Job| job.timing().is_ok_and(|timing| timing.is_once());
+    let is_moved = row.due_at.is_some_and(|due| due != ticket.instant)
+        && is_once(&ticket.job)
+        && is_once(&Job::of_row(row).ok()?);
+    if is_moved { put_back(row, ticket) } else { None }
+}
+
 /// Which session made a job, unless a client did.
 pub(super) fn origin(row: &CronJobRow) -> Option<Origin> {
     // What cannot be read may use nothing.
@@ -198,8 +213,11 @@ fn why(is_young: bool, instant: u64) -> String {
 }
 
 fn started(ticket: &Ticket) -> CronRunRow {
-    let entry = json!({"jobId": ticket.job.id, "jobName": ticket.job.name,
-        "runId": ticket.run_id, "runAtMs": ticket.started_at});
+    let job = &ticket.job;
+    // Agent and target say where a run was that is cut off, though its job may be gone.
+    let entry = json!({"jobId": job.id, "jobName": job.name, "runId": ticket.run_id,
+        "runAtMs": ticket.started_at, "agentId": job.agent_id,
+        "sessionTarget": job.session_target});
     CronRunRow {
         id: ticket.row_id.clone(),
         job_id: ticket.job.id.clone(),
@@ -267,6 +285,43 @@ mod tests {
         let missed = statuses(&old).iter().filter(|(_, status)| *status == "missed").count();
         assert_eq!((old.change.added.len(), missed), (53, 3));
         assert_eq!(old.job.state.consecutive_skipped, Some(53));
+    }
+
+    #[test]
+    fn a_single_instant_is_not_skipped_for_a_run_that_is_over() {
+        let schedule = Schedule::At { at: NOON.to_string() };
+        let mut once = Job { schedule, enabled: true, ..Job::nameless("once") };
+        let claim = |job: &Job| {
+            let row = job.to_row(Some(NOON), None);
+            Claim::of(&row, NOON, USUAL, false, 100)
+        };
+        assert!(claim(&once).is_none());
+        once.state.running_at_ms = Some(NOON - 1);
+        assert_eq!(statuses(&claim(&once).unwrap()), [(0, "skipped")]);
+    }
+
+    #[test]
+    fn a_single_instant_that_was_moved_takes_the_row_of_the_old_one_away() {
+        let at = |at: u64| Job {
+            schedule: Schedule::At { at: at.to_string() },
+            enabled: true,
+            ..Job::nameless("once")
+        };
+        let ticket = Ticket {
+            job: at(NOON),
+            origin: None,
+            row_id: row_id("once", NOON),
+            run_id: None,
+            instant: NOON,
+            started_at: NOON,
+        };
+        let moved = |due_at: Option<u64>| moved(&at(NOON + 9).to_row(due_at, None), &ticket);
+        let change = moved(Some(NOON + 9)).unwrap();
+        assert_eq!(change.undone, Some(row_id("once", NOON)));
+        let CronJobChange::Put(row) = change.job else { panic!("the job is gone") };
+        assert_eq!(row.due_at, Some(NOON + 9));
+        // The new one has come as well: it is skipped, and this run is the only one.
+        assert!(moved(None).is_none());
     }
 
     #[test]

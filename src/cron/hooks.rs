@@ -13,7 +13,9 @@ use futures_util::FutureExt;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::web::wrap;
-use crate::agent::{Family, RunTerms, Runs, SendRequest, shortened};
+use crate::agent::{
+    Family, Hold, HoldError, InLine, RunEnd, RunTerms, Runs, SendRequest, shortened,
+};
 use crate::auth::Owner;
 use crate::protocol::message::UserMessage;
 use crate::protocol::methods::cron::{Delivery, DeliveryMode, WakeMode};
@@ -22,9 +24,11 @@ use crate::sessions::{AgentId, JOB_KIND, SessionError, SessionKey};
 use crate::store::{HookAccepted, HookNews, HookRow, RunState, StoreError};
 use crate::support::json;
 
-use super::execute::{Room, USUAL_LIMIT};
+use super::admission::NotBegun;
+use super::ask::USUAL_LIMIT;
 use super::job::Job;
 use super::outcome::Outcome;
+use super::room::Room;
 use super::run_log::NOT_REQUESTED;
 use super::scheduler::{BROKEN, Worker};
 use super::service::{Cron, Ticket};
@@ -158,12 +162,13 @@ impl Cron {
         // Before the row is there: the recovery must not take it for an old one.
         self.state.lock().hooks.insert(id.clone());
         let written = serde_json::to_string(&ask).unwrap_or_default();
+        let key = SessionKey::from_canonical(ask.session_key);
         let row = HookRow { id: id.clone(), claim, ask: written };
         let accepted = self.parts.store.accept_hook(row, None, self.now_ms()).await;
         let known = match accepted {
             Ok(HookAccepted::New) => {
                 let worker = Worker { cron: Arc::clone(self), runs: Arc::clone(runs) };
-                worker.start_hook(id.clone());
+                worker.start_hook(id.clone(), &key);
                 return Ok(id);
             }
             Ok(HookAccepted::Known(known)) => Ok(known),
@@ -188,13 +193,14 @@ impl Worker {
             if self.cron.state.lock().hooks.contains(&id) {
                 continue;
             }
-            let Some(run) = store.run(&id).await? else {
+            let run = store.run(&id).await?;
+            let Some(ask) = self.hook(&id).await? else { continue };
+            let Some(run) = run else {
                 self.cron.state.lock().hooks.insert(id.clone());
-                self.start_hook(id);
+                self.start_hook(id, &SessionKey::from_canonical(ask.session_key));
                 continue;
             };
             tracing::warn!(run = %id, "run of a hook was interrupted");
-            let Some(ask) = self.hook(&id).await? else { continue };
             let news = match run.state {
                 RunState::Done => format!("Hook {}: {ENDED} ({})", ask.name, ask.session_key),
                 _ => format!("Hook {} (error): {INTERRUPTED}", ask.name),
@@ -216,26 +222,44 @@ impl Worker {
         Ok(ask)
     }
 
-    /// Begins a run when there is room for it. Until then only its id is in memory.
-    fn start_hook(&self, id: String) {
+    /// Begins a run when there is room for it, and its session is free. Until then only
+    /// the names of the two are in memory. It is in line for its session from here on.
+    fn start_hook(&self, id: String, key: &SessionKey) {
+        let line = self.line_of_hook(&id, key);
         let worker = Self { cron: Arc::clone(&self.cron), runs: Arc::clone(&self.runs) };
         self.runs.parts().tasks.spawn("hook", async move {
-            // The semaphore is never closed.
-            let permit = worker.cron.permits.acquire().await;
-            // Else it is for the next process.
-            if !worker.cron.is_stopped()
-                && let Err(error) = Box::pin(worker.do_hook(&id)).await
-            {
+            let done = match line {
+                Ok(line) => Box::pin(worker.take_up_hook(&id, line)).await,
+                // It is for the next process.
+                Err(HoldError::Stopping | HoldError::Active) => Ok(()),
+            };
+            if let Err(error) = done {
                 tracing::error!(run = id, %error, "hook not done; the next start looks at it");
             }
-            drop(permit);
             worker.cron.state.lock().hooks.remove(&id);
         });
     }
 
-    async fn do_hook(&self, id: &str) -> Result<(), StoreError> {
+    /// Does it when its turn has come, unless somebody stops it before.
+    async fn take_up_hook(&self, id: &str, line: Option<InLine>) -> Result<(), StoreError> {
+        match self.admit_hook(line).await {
+            Ok((hold, place)) if !self.cron.is_stopped() => {
+                Box::pin(self.do_hook(id, hold)).await?;
+                drop(place);
+                Ok(())
+            }
+            // Else it is for the next process.
+            Ok(_) | Err(NotBegun::Stopping | NotBegun::Moved) => Ok(()),
+            Err(NotBegun::Ended(outcome)) => {
+                let Some(ask) = self.hook(id).await? else { return Ok(()) };
+                self.end_hook(id, &ask, news(&ask, &outcome).as_deref()).await
+            }
+        }
+    }
+
+    async fn do_hook(&self, id: &str, hold: Option<Hold>) -> Result<(), StoreError> {
         let Some(ask) = self.hook(id).await? else { return Ok(()) };
-        let running = AssertUnwindSafe(self.run_hook(id, &ask)).catch_unwind();
+        let running = AssertUnwindSafe(self.run_hook(id, &ask, hold)).catch_unwind();
         let broken = |_| Outcome::failed(BROKEN, "cron-setup", self.cron.now_ms());
         let outcome = running.await.unwrap_or_else(broken);
         tracing::info!(
@@ -277,19 +301,25 @@ impl Worker {
         Ok(())
     }
 
-    async fn run_hook(&self, id: &str, ask: &HookAsk) -> Outcome {
+    async fn run_hook(&self, id: &str, ask: &HookAsk, lane: Option<Hold>) -> Outcome {
         let now = self.cron.now_ms();
         let ticket = ticket(id, ask, now);
         let (key, _taken) = self.cron.take_room(id, ask, &self.runs);
         match self.hook_room(id, ask, &key).await {
             Ok(()) => {
-                let room = Room { key: key.clone(), base: None };
+                let room = Room { key: key.clone(), lane, row: None };
                 let request = self.hook_request(id, ask, &key);
                 let delivery = ticket.job.delivery.clone().unwrap_or_default();
                 let wanted = Wanted::of(&delivery).at_home();
                 self.ask(&ticket, room, request, &wanted).await
             }
-            Err(error) => Outcome::failed(&error.to_string(), "cron-setup", now),
+            Err(error) => {
+                let error = error.to_string();
+                if let Some(lane) = lane {
+                    lane.end(RunEnd::Failed(error.clone())).await;
+                }
+                Outcome::failed(&error, "cron-setup", now)
+            }
         }
     }
 

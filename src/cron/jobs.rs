@@ -119,6 +119,7 @@ impl Cron {
         let changed = changed.try_recv().map_err(|_| CronError::Unknown(id.to_owned()))?;
         let (job, _) = changed?;
         self.tell("updated", &job, &next(&job));
+        self.edits.send_replace(());
         self.changed.notify_one();
         Ok(job)
     }
@@ -137,8 +138,16 @@ impl Cron {
         let Some(edited) = self.edit(id, remove).await? else { return Ok(false) };
         let job = Job::of_row(&edited.before).unwrap_or_else(|_| Job::nameless(id));
         self.tell("removed", &job, &Value::Null);
+        self.edits.send_replace(());
         self.changed.notify_one();
         Ok(true)
+    }
+
+    /// Tells that a run of a job does not begin after all, which counted as running.
+    pub(super) async fn tell_no_run(&self, id: &str) {
+        if let Ok((job, _)) = self.job(id).await {
+            self.tell("updated", &job, &next(&job));
+        }
     }
 
     /// The job with this id, and which session made it.

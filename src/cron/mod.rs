@@ -8,6 +8,7 @@
 
 mod admission;
 mod alert;
+mod ask;
 mod claim;
 mod deliver;
 mod error;
@@ -22,7 +23,9 @@ mod outcome;
 mod outlet;
 mod preview;
 mod recover;
+mod remind;
 mod retry;
+mod room;
 mod run_log;
 pub mod schedule;
 mod scheduler;
@@ -36,7 +39,7 @@ mod webhook;
 pub use error::CronError;
 
 pub use hooks::{HookAsk, HookError};
-pub use import::Imported;
+pub use import::{Imported, list_of_openclaw};
 pub use job::{Job, JobState, Origin};
 pub use jobs::{JOBS_MAX, JobPage};
 pub use missed::duration;

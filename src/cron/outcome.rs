@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::agent::{AbortReason, RunEnd, RunReport};
 use crate::config::{CronRetryOn, CronRetrySettings};
 use crate::store::{CronChange, CronJobChange, CronJobRow, CronRunRow};
 use crate::support::{json, without_nulls};
@@ -13,6 +14,9 @@ use super::service::Ticket;
 
 /// Most characters of an answer that the log keeps; the transcript has all.
 const SUMMARY_MAX: usize = 2000;
+
+/// What is told of a run that took too long, in the words of the original.
+const TIMED_OUT: &str = "cron: job execution timed out";
 
 /// `status` of a run that did not begin.
 const SKIPPED: &str = "skipped";
@@ -74,6 +78,48 @@ impl Outcome {
         let mut outcome = Self::ok("");
         outcome.fail(error, error, source, now);
         outcome
+    }
+
+    /// That of a run of an agent.
+    pub fn of_report(report: &RunReport, now: u64) -> Self {
+        let mut outcome = Self::ok(&report.progress.text);
+        match &report.end {
+            RunEnd::Answered => {}
+            RunEnd::Failed(message) => {
+                let error = report.failure().unwrap_or_else(|| message.clone());
+                outcome.fail(&error, message, "agent-run", now);
+                outcome.passing = report.progress.passing.and_then(retry::kind);
+            }
+            RunEnd::Aborted(reason) => outcome.stop(*reason, now),
+        }
+        if outcome.status == "error" && report.progress.text.trim().is_empty() {
+            outcome.summary = None;
+        }
+        if let Some(answer) = &report.progress.answer {
+            let used = &answer.used;
+            outcome.model = Some(answer.model.clone());
+            outcome.provider = Some(answer.provider.clone());
+            let read = used.input + used.cache_read + used.cache_write;
+            outcome.usage = Some(json!({"input_tokens": read, "output_tokens": used.output,
+                "total_tokens": used.total_tokens}));
+        }
+        outcome
+    }
+
+    /// One that was stopped before its agent was asked.
+    pub fn stopped(reason: AbortReason, now: u64) -> Self {
+        let mut outcome = Self::ok("");
+        outcome.stop(reason, now);
+        outcome
+    }
+
+    fn stop(&mut self, reason: AbortReason, now: u64) {
+        let error = match reason {
+            AbortReason::Timeout => TIMED_OUT,
+            AbortReason::Shutdown => "stopped with the gateway",
+            AbortReason::Rpc | AbortReason::Stop | AbortReason::Interrupt => "somebody stopped it",
+        };
+        self.fail(error, error, "agent-run", now);
     }
 
     /// One that did not begin, and was not to.

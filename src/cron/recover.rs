@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::protocol::message::AgentMessage;
+use crate::sessions::SessionKey;
 use crate::store::{CronRunRow, StoreError};
 
 use super::alert::Failure;
@@ -14,7 +16,7 @@ use super::scheduler::Worker;
 use super::service::Ticket;
 
 /// What is told of a run that the gateway's end cut off.
-const INTERRUPTED: &str = "interrupted by a stop of the gateway; it is not run again";
+pub(super) const INTERRUPTED: &str = "interrupted by a stop of the gateway; it is not run again";
 
 impl Worker {
     /// Ends the runs that the last process began: whatever they did was done
@@ -30,16 +32,20 @@ impl Worker {
     async fn interrupt(self: &Arc<Self>, row: CronRunRow) -> Result<(), StoreError> {
         let now = self.cron.now_ms();
         let entry: Value = serde_json::from_str(&row.entry).unwrap_or_default();
-        let outcome = Outcome::failed(INTERRUPTED, "cron-setup", now);
-        let (job_id, name) = (row.job_id.clone(), entry["jobName"].as_str().unwrap_or_default());
-        let nameless = Job { name: name.to_owned(), ..Job::nameless(&job_id) };
+        let job_id = row.job_id.clone();
         let gone = Ticket {
-            job: nameless,
+            job: as_begun(&job_id, &entry),
             origin: None,
             row_id: row.id,
             run_id: entry["runId"].as_str().map(str::to_owned),
             instant: row.instant,
             started_at: entry["runAtMs"].as_u64().unwrap_or(row.at),
+        };
+        let (session_key, session_id) = self.session_of_run(&gone).await.unzip();
+        let outcome = Outcome {
+            session_id,
+            session_key: session_key.map(|key| key.to_string()),
+            ..Outcome::failed(INTERRUPTED, "cron-setup", now)
         };
         let (sender, mut told) = tokio::sync::oneshot::channel();
         let (of_run, of_end) = (gone.clone(), outcome.clone());
@@ -63,6 +69,27 @@ impl Worker {
         Ok(())
     }
 
+    /// The session that a run was in when it was cut off, and the id of that; `None` when
+    /// it had not come to that.
+    async fn session_of_run(&self, ticket: &Ticket) -> Option<(SessionKey, String)> {
+        let (cron, job) = (&self.cron, &ticket.job);
+        let sessions = &cron.parts.sessions;
+        let key = if let Some(named) = cron.named_session(job) {
+            // Others run there as well, also while this one waits for them.
+            let said = sessions.context(&named).await.ok()?;
+            said.iter().rev().find(|message| is_asked_by(ticket, message))?;
+            named
+        } else {
+            let row = SessionKey::job(&cron.agent_of(job), &job.id);
+            let shown = sessions.entry(&row).await.ok().flatten()?;
+            row.run_of_row(&shown.session_id)
+        };
+        let entry = sessions.entry(&key).await.ok().flatten()?;
+        // Else the run before was the last one there.
+        let begun_at = entry.session_started_at.max(entry.started_at)?;
+        (begun_at >= ticket.started_at).then_some((key, entry.session_id))
+    }
+
     /// Tells of a run that was cut off as of any other that failed, beside what is due.
     fn tell_interrupted(self: &Arc<Self>, ticket: Ticket) {
         let worker = Arc::clone(self);
@@ -71,5 +98,25 @@ impl Worker {
             let failure = Failure { job, origin: origin.as_ref(), error: INTERRUPTED, row_id };
             worker.alert(failure).await;
         });
+    }
+}
+
+/// Whether a message is what a run has asked.
+fn is_asked_by(ticket: &Ticket, message: &AgentMessage) -> bool {
+    let AgentMessage::User(message) = message else { return false };
+    let provenance = message.extra.get("provenance");
+    let job = provenance.and_then(|it| it.get("jobId")).and_then(Value::as_str);
+    job == Some(ticket.job.id.as_str()) && message.timestamp >= ticket.started_at
+}
+
+/// What the row of a run that began says of its job, which may be gone or another by now.
+fn as_begun(job_id: &str, entry: &Value) -> Job {
+    let said = |name: &str| entry[name].as_str().map(str::to_owned);
+    let nameless = Job::nameless(job_id);
+    Job {
+        name: said("jobName").unwrap_or_default(),
+        agent_id: said("agentId"),
+        session_target: said("sessionTarget").unwrap_or(nameless.session_target),
+        ..nameless
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::web::{GuardedClient, Tls};
@@ -62,6 +62,8 @@ pub struct Cron {
     pub(super) state: Mutex<State>,
     /// How many runs may be under way.
     pub(super) permits: Permits,
+    /// Rung when a job is changed or removed, for its runs that wait.
+    pub(super) edits: watch::Sender<()>,
     env: Env,
     /// Whether the gateway stops: what is due then is for the next one.
     pub(super) stopped: CancellationToken,
@@ -165,6 +167,7 @@ impl Cron {
             changed: Notify::new(),
             state: Mutex::default(),
             permits,
+            edits: watch::Sender::default(),
             env: env.clone(),
             stopped: CancellationToken::new(),
             parts,

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 
 use super::transcript::bare_id;
-use super::transcript::{Backward, Body, Entry, Line, Parent, Position};
+use super::transcript::{Backward, Body, Entry, Forward, Kept, Line, Parent, Position};
 use super::{reading, time};
 use crate::protocol::message::AgentMessage;
 
@@ -27,13 +27,13 @@ pub struct ContextEntry {
 
 /// Reads the context before `end`.
 pub(super) fn read(file: &File, end: &Position) -> io::Result<Vec<ContextEntry>> {
-    let mut walk = Walk::new(true, end);
-    walk.run(file, end)?;
+    let mut walk = Walk::new(file, true, end);
+    walk.run(end)?;
     if matches!(walk.wanted, Wanted::Entry(_)) {
         // A parent is missing. Its children are worth more than its order, so
         // every line counts as following the one before it.
-        walk = Walk::new(false, end);
-        walk.run(file, end)?;
+        walk = Walk::new(file, false, end);
+        walk.run(end)?;
     }
     Ok(walk.finish())
 }
@@ -49,7 +49,8 @@ enum Wanted {
 }
 
 /// A walk up the tree.
-struct Walk {
+struct Walk<'f> {
+    file: &'f File,
     follows_parents: bool,
     wanted: Wanted,
     /// Number of the next message to be met, which is the id of a bare one.
@@ -63,9 +64,10 @@ struct Walk {
     before: Vec<ContextEntry>,
 }
 
-impl Walk {
-    fn new(follows_parents: bool, end: &Position) -> Self {
+impl<'f> Walk<'f> {
+    fn new(file: &'f File, follows_parents: bool, end: &Position) -> Self {
         Self {
+            file,
             follows_parents,
             wanted: Wanted::Any,
             seq: end.messages,
@@ -76,14 +78,14 @@ impl Walk {
         }
     }
 
-    fn run(&mut self, file: &File, end: &Position) -> io::Result<()> {
-        let mut lines = Backward::new(file, end.bytes);
+    fn run(&mut self, end: &Position) -> io::Result<()> {
+        let mut lines = Backward::new(self.file, end.bytes);
         while !matches!(self.wanted, Wanted::Nothing) {
             let Some(line) = lines.next()? else { break };
             if let Some(Line::Entry(entry)) = Line::parse(line) {
                 let is_counted = entry.body.is_counted();
                 if self.is_wanted(&entry) {
-                    self.take(entry);
+                    self.take(entry)?;
                 }
                 self.seq = self.seq.saturating_sub(u64::from(is_counted));
             }
@@ -99,8 +101,10 @@ impl Walk {
         }
     }
 
-    fn take(&mut self, entry: Entry<'_>) {
+    fn take(&mut self, entry: Entry<'_>) -> io::Result<()> {
         let Entry { id, parent, timestamp, body } = entry;
+        // What has neither an id nor a number of its own goes by that of the message before.
+        let is_named = id.is_some() || body.is_counted();
         let id = id.unwrap_or_else(|| bare_id(self.seq));
         let timestamp = timestamp.as_deref();
         self.wanted = match parent {
@@ -109,7 +113,7 @@ impl Walk {
             _ => Wanted::Any,
         };
         if self.summary.is_some() {
-            let is_first_kept = self.keep_from.as_ref() == Some(&id);
+            let is_first_kept = is_named && self.keep_from.as_ref() == Some(&id);
             self.before.extend(said(id, &body, timestamp));
             if is_first_kept {
                 self.keep_from = None;
@@ -117,6 +121,11 @@ impl Walk {
             }
         } else if let Body::Compaction { summary, first_kept, .. } = body {
             // A summary that keeps nothing names itself, or nothing.
+            let first_kept = match first_kept {
+                Some(Kept::Id(id)) => Some(id),
+                Some(Kept::Line(number)) => id_at(self.file, number)?,
+                None => None,
+            };
             match first_kept {
                 Some(first) if first != id => self.keep_from = Some(first),
                 _ => self.wanted = Wanted::Nothing,
@@ -126,6 +135,7 @@ impl Walk {
         } else {
             self.after.extend(said(id, &body, timestamp));
         }
+        Ok(())
     }
 
     fn finish(mut self) -> Vec<ContextEntry> {
@@ -136,6 +146,25 @@ impl Walk {
         let before = self.before.into_iter().rev();
         self.summary.into_iter().chain(before).chain(self.after.into_iter().rev()).collect()
     }
+}
+
+/// What the entry in a line is called, or the next one that has a name. Lines that cannot
+/// be read are not counted.
+fn id_at(file: &File, number: u64) -> io::Result<Option<String>> {
+    let mut lines = Forward::new(file, 0, u64::MAX)?;
+    let (mut at, mut seq) = (0_u64, 0_u64);
+    while let Some(line) = lines.next()? {
+        let Some(line) = Line::parse(line) else { continue };
+        if let Line::Entry(entry) = line {
+            let is_counted = entry.body.is_counted();
+            seq = seq.saturating_add(u64::from(is_counted));
+            if at >= number && (is_counted || entry.id.is_some()) {
+                return Ok(Some(entry.id.unwrap_or_else(|| bare_id(seq))));
+            }
+        }
+        at = at.saturating_add(1);
+    }
+    Ok(None)
 }
 
 fn said(id: String, body: &Body<'_>, timestamp: Option<&str>) -> Option<ContextEntry> {

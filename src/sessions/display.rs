@@ -121,6 +121,7 @@ pub(super) fn show(message: Value, id: &str, seq: u64, view: &View) -> Option<Va
     match message.get_mut("content") {
         Some(Value::String(text)) => is_cut = show_text(text, is_user, view.max_chars),
         Some(Value::Array(blocks)) => {
+            blocks.retain(|block| !is_empty_thought(block));
             is_cut = show_blocks(blocks, is_user, view);
             let pictures = files.iter().filter(|media| media.is_picture_apart());
             blocks.extend(pictures.map(StoredMedia::omitted));
@@ -215,6 +216,13 @@ pub(super) fn is_hidden(message: &Map<String, Value>) -> bool {
         _ => return false,
     };
     directives::is_silent(&text) || directives::is_heartbeat(&text)
+}
+
+/// Whether a block only keeps a place: a thought that its provider hid, in an answer that was
+/// stopped before it was whole.
+fn is_empty_thought(block: &Value) -> bool {
+    let is = |member: &str, value: &str| block.get(member).is_some_and(|it| it == value);
+    is("type", "thinking") && is("thinking", "") && block.get("thinkingSignature").is_none()
 }
 
 /// Answers whether something was cut.

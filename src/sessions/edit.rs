@@ -85,7 +85,8 @@ impl Sessions {
         Err(SessionError::LabelTaken(name.to_owned()))
     }
 
-    /// Shows how the other one ended, unless the session has another transcript by now.
+    /// Shows how the other one is that has the same transcript and has gone on with it, unless
+    /// the session has another one by now. What was paid for in either stays paid for.
     ///
     /// # Errors
     /// [`SessionError::NotFound`]; when it cannot be written.
@@ -96,7 +97,9 @@ impl Sessions {
     ) -> Result<SessionEntry, SessionError> {
         let change = move |entry: &mut SessionEntry| {
             if entry.session_id == other.session_id {
+                let spent = [entry.estimated_cost_usd, other.estimated_cost_usd];
                 show(entry, other);
+                entry.estimated_cost_usd = spent.into_iter().flatten().reduce(f64::max);
             }
         };
         self.update(key, change).await

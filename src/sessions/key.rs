@@ -166,7 +166,19 @@ impl SessionKey {
 
     /// The session of one run of a job.
     pub fn job_run(agent: &AgentId, job_id: &str, run_id: &str) -> Self {
-        Self(format!("{}:run:{}", Self::job(agent, job_id), run_id.to_lowercase()))
+        Self::job(agent, job_id).run_of_row(run_id)
+    }
+
+    /// The session of one run of the job that lists show in this one.
+    #[must_use]
+    pub fn run_of_row(&self, run_id: &str) -> Self {
+        Self(format!("{self}:run:{}", run_id.to_lowercase()))
+    }
+
+    /// The session in which lists show the job of which this one is a run's.
+    pub fn row_of_run(&self) -> Option<Self> {
+        let (row, _) = self.0.rsplit_once(":run:").filter(|_| self.is_job())?;
+        Some(Self(row.to_owned()))
     }
 
     /// A key that is known to be canonical, as read back from the store.
@@ -336,6 +348,14 @@ mod tests {
             let expected = (kind, AgentId::normalize(agent), is_malformed, is_spawned);
             assert_eq!(told, expected, "{written}");
         }
+    }
+
+    #[test]
+    fn a_run_of_a_job_belongs_to_the_row_of_the_job() {
+        let agent = AgentId::normalize("main");
+        let (row, run) = (SessionKey::job(&agent, "j"), SessionKey::job_run(&agent, "j", "r"));
+        assert_eq!((run.row_of_run().as_ref(), row.row_of_run()), (Some(&row), None));
+        assert_eq!(SessionKey::from_canonical("agent:main:x:run:r").row_of_run(), None);
     }
 
     #[test]

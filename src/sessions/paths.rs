@@ -13,6 +13,11 @@ pub(super) fn folder(state_dir: &Path, agent: &AgentId) -> PathBuf {
     state_dir.join("agents").join(agent.as_str()).join("sessions")
 }
 
+/// OpenClaw's index of an agent, where its config names no other place.
+pub(super) fn index(state_dir: &Path, agent: &AgentId) -> PathBuf {
+    folder(state_dir, agent).join("sessions.json")
+}
+
 /// The transcript of an entry. OpenClaw may keep a file name over a reset, so
 /// the name in `sessionFile` counts, but never its folder.
 pub(super) fn transcript(

@@ -118,6 +118,14 @@ impl Sessions {
         self.inner.options.set(options);
     }
 
+    /// Other rules from now on: what `change` makes of those of now.
+    pub fn change_rules(&self, change: impl Fn(&KeyRules) -> KeyRules) {
+        self.inner.options.change(|options| {
+            let rules = Arc::new(change(&options.rules));
+            SessionsOptions { rules, ..options.clone() }
+        });
+    }
+
     /// The session with this key.
     pub async fn entry(&self, key: &SessionKey) -> Result<Option<SessionEntry>, SessionError> {
         Ok(self.inner.store.session(key.as_str()).await?)

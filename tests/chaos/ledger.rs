@@ -84,8 +84,14 @@ impl Ledger {
         let store = SqliteStore::open(&state_dir.join("clawgate.sqlite")).unwrap();
         assert_eq!(store.unsettled_runs().await.unwrap(), []);
         let all = store.list_sessions(SessionQuery::default()).await.unwrap().entries;
-        assert_eq!(all.len(), self.sessions().len());
-        for row in all {
+        for row in &all {
+            assert_ne!(row.entry.status.as_deref(), Some("running"), "{}", row.key);
+        }
+        // In those of jobs nobody says anything.
+        let said_in = all.into_iter().filter(|row| !row.key.contains(":cron:"));
+        let said_in: Vec<_> = said_in.collect();
+        assert_eq!(said_in.len(), self.sessions().len());
+        for row in said_in {
             let facts = &row.entry.transcript;
             let text = fs::read_to_string(row.entry.session_file.as_ref().unwrap()).unwrap();
             let entries = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -94,7 +100,6 @@ impl Ledger {
             assert_eq!(facts.bytes, text.len() as u64, "{}", row.key);
             let last = entries.last().map(|entry| entry["id"].as_str().unwrap().to_owned());
             assert_eq!(facts.leaf_id, last, "{}", row.key);
-            assert_ne!(row.entry.status.as_deref(), Some("running"), "{}", row.key);
         }
     }
 }

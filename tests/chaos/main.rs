@@ -1,5 +1,5 @@
-//! `kill -9` in a loop, while clients send, note, reset, steer and stop: what
-//! was acknowledged is there.
+//! `kill -9` in a loop, while clients send, note, reset, steer and stop, and run a
+//! job: what was acknowledged is there.
 //!
 //! `CLAWGATE_CHAOS_ROUNDS` says how often, `CLAWGATE_CHAOS_SEED` repeats a
 //! run's choices. What the kernel does between them is not repeatable.
@@ -48,8 +48,9 @@ async fn whatever_is_acknowledged_survives_being_killed_at_any_moment() {
     let ledger = Ledger::default();
     let mut absences = Vec::new();
     choose_modes(&gateway).await;
+    let job = add_job(&gateway).await;
     for round in 0..rounds {
-        let clients = send_all_the_time(&gateway, &ledger, round, &mut dice);
+        let clients = send_all_the_time((&gateway, &job), &ledger, round, &mut dice);
         sleep(Duration::from_millis(dice.up_to(250))).await;
         gateway.kill9();
         drop(clients);
@@ -77,14 +78,14 @@ fn number(name: &str) -> Option<u64> {
 
 /// Clients that send one message after the other until the gateway is gone.
 fn send_all_the_time(
-    gateway: &Gateway,
+    (gateway, job): (&Gateway, &str),
     ledger: &Ledger,
     round: u64,
     dice: &mut Dice,
 ) -> JoinSet<()> {
     let mut clients = JoinSet::new();
     for client in 0..CLIENTS {
-        let (address, ledger) = (gateway.address(), ledger.clone());
+        let (address, ledger, job) = (gateway.address(), ledger.clone(), job.to_owned());
         let mut dice = dice.fork();
         clients.spawn(async move {
             // It may be killed before they are connected.
@@ -117,6 +118,7 @@ fn send_all_the_time(
                         "sessions.steer",
                         json!({"key": session, "message": text, "idempotencyKey": text}),
                     ),
+                    5 | 6 => request("cron.run", json!({"id": job})),
                     _ => message_of(&sent),
                 };
                 let says = request.1.get("message").is_some();
@@ -162,6 +164,17 @@ async fn choose_modes(gateway: &Gateway) {
         let answer = post(&mut socket, message_of(&sent), &sent.text).await.unwrap();
         assert_eq!(answer["ok"], true, "{answer}");
     }
+}
+
+/// A job each run of which has a session of its own; its id.
+async fn add_job(gateway: &Gateway) -> String {
+    let mut socket = gateway.open().await;
+    socket.connect_standard(&ALL_SCOPES).await;
+    let job = json!({"name": "job", "schedule": {"kind": "every", "everyMs": 3_600_000},
+        "sessionTarget": "isolated", "wakeMode": "now", "delivery": {"mode": "none"},
+        "payload": {"kind": "agentTurn", "message": "@mock stream n=20 delay=5"}});
+    let answer = post(&mut socket, request("cron.add", job), "job").await.unwrap();
+    answer["payload"]["id"].as_str().unwrap().to_owned()
 }
 
 /// The next start works, and so does its first message; answers after how long.

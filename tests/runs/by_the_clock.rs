@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use clawgate::agent::{AbortReason, RunEnd};
+use clawgate::auth::Owner;
 use clawgate::cron::Cron;
 use clawgate::protocol::decode::{Unknown, decode};
 use clawgate::protocol::methods::cron::{CronRunsParams, CronUpdateParams, NewJob};
+use clawgate::sessions::{KeyRules, SessionKey};
 use clawgate::support::Clock;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -264,7 +267,7 @@ async fn sessions_of_runs_go_after_a_day_and_the_job_shows_the_last_one() {
         keys.push(row["sessionKey"].as_str().unwrap().to_owned());
     }
     let entry = async |key: &str| {
-        let key = clawgate::sessions::SessionKey::from_canonical(key);
+        let key = SessionKey::from_canonical(key);
         scene.place.sessions.entry(&key).await.unwrap()
     };
     let deadline = Instant::now() + LIMIT;
@@ -355,4 +358,76 @@ async fn a_job_that_waits_for_its_place_at_a_stop_is_due_again() {
         assert_eq!(scene.rows(id).await, Vec::<Value>::new());
     }
     assert_eq!(scene.place.store.open_cron_runs().await.unwrap(), []);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_single_instant_that_is_moved_while_its_run_waits_runs_once_and_at_the_new_one() {
+    let scene = Scene::new().await;
+    let at = |seconds: u64| json!({"kind": "at", "at": (NOON + seconds * SECOND).to_string()});
+    let once = json!({"sessionTarget": "isolated", "delivery": {"mode": "none"},
+        "deleteAfterRun": false,
+        "payload": {"kind": "agentTurn", "message": "@mock text text=x"}});
+    let id = scene.add(at(10), once).await;
+    let row = SessionKey::from_canonical(format!("agent:main:cron:{id}"));
+    let held = scene.place.runs.hold_behind(&row, Owner::gateway()).await.unwrap();
+    scene.set(NOON + 10 * SECOND).await;
+    let deadline = Instant::now() + LIMIT;
+    while scene.job(&id).await["state"]["runningAtMs"].is_null() {
+        assert!(Instant::now() < deadline, "it is not claimed");
+        sleep(Duration::from_millis(5)).await;
+    }
+    let update = json!({"id": id, "patch": {"schedule": at(60)}});
+    let update: CronUpdateParams = decode("cron.update", update, Unknown::Refuse).unwrap();
+    let mut told = Hold::of(&scene.place, |event| {
+        event["action"] == "updated" && event["job"]["state"]["runningAtMs"].is_null()
+    });
+    scene.cron.update(&id, update.patch).await.unwrap();
+    // Its session is not waited for, and clients hear that it does not run.
+    told.came().await;
+    told.let_go();
+    while !scene.job(&id).await["state"]["runningAtMs"].is_null() {
+        assert!(Instant::now() < deadline, "it still waits");
+        sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!(scene.rows(&id).await, Vec::<Value>::new(), "its old instant is no more");
+    held.end(RunEnd::Answered).await;
+    scene.wait_for_next(&id, NOON + 60 * SECOND).await;
+    scene.set(NOON + 60 * SECOND).await;
+    let rows = scene.wait_for(&id, 1).await;
+    assert_eq!((rows.len(), &rows[0]["status"]), (1, &json!("ok")), "{rows:?}");
+    assert_eq!(rows[0]["runAtMs"], NOON + 60 * SECOND);
+}
+
+#[tokio::test]
+async fn who_makes_a_session_quiet_stops_the_jobs_that_wait_for_it_as_well() {
+    let scene = Scene::new().await;
+    let add_to = async |target: &str, message: &str| {
+        let job = json!({"sessionTarget": target, "delivery": {"mode": "none"},
+            "payload": {"kind": "agentTurn", "message": message}});
+        let id = scene.add(json!({"kind": "every", "everyMs": HOUR}), job).await;
+        // It begins as the answer goes.
+        drop(scene.cron.ask(&id, false).await.unwrap());
+        id
+    };
+    let (runs, deadline) = (&scene.place.runs, Instant::now() + LIMIT);
+    let places = runs.parts().settings.now().cron.max_concurrent;
+    for _ in 0..places {
+        add_to("isolated", "@mock stream n=2000 delay=20").await;
+    }
+    while runs.counts().0 < places {
+        assert!(Instant::now() < deadline, "there are places left");
+        sleep(Duration::from_millis(5)).await;
+    }
+    let id = add_to("session:diary", "@mock text text=x").await;
+    let diary = SessionKey::parse("diary", &KeyRules::default());
+    while !runs.is_busy(&diary) {
+        assert!(Instant::now() < deadline, "nobody waits for the session");
+        sleep(Duration::from_millis(5)).await;
+    }
+    assert!(runs.active(&diary).is_none(), "the session is kept from others");
+    runs.interrupt(&diary, AbortReason::Interrupt).await.unwrap();
+    let rows = scene.wait_for(&id, 1).await;
+    assert_eq!(rows[0]["error"], "somebody stopped it", "{rows:?}");
+    assert_eq!(rows[0]["sessionKey"], Value::Null, "it has not begun");
+    assert!(!runs.is_busy(&diary));
 }

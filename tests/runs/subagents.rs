@@ -4,11 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clawgate::agent::subagents::{Said, SpawnRequest};
-use clawgate::agent::{AbortReason, Ended, Family, RunEnd};
+use clawgate::agent::{AbortReason, ActiveRun, Ended, Family, RunEnd};
 use clawgate::auth::Owner;
 use clawgate::sessions::SessionKey;
 use clawgate::store::{NewRun, RunOutcome, SubagentQuery, SubagentRow, SubagentState};
 use futures_util::FutureExt;
+use tokio::task::JoinHandle;
 use tokio::time::{Duration, sleep, timeout};
 
 use super::held::Hold;
@@ -68,13 +69,7 @@ async fn a_result_that_comes_to_a_sub_agent_while_it_is_stopped_is_stopped_too()
     begin_sessions(&place, &[&parent, &middle]).await;
     let waiting = row("middle", &middle, &parent, SubagentState::Waiting);
     assert!(place.store.add_subagent(waiting, 5).await.unwrap());
-    // It is stopped, and what is below it is not yet.
-    let mut hold = Hold::of(&place, |event| event["reason"] == "subagent-status");
-    let runs = Arc::clone(&place.runs);
-    let stopping = place.tasks.spawn("stopping", async move {
-        runs.stop_subagents(&parent, None, None, AbortReason::Rpc).await
-    });
-    hold.came().await;
+    let (hold, stopping) = half_stopped(&place, parent).await;
     let result = "announce:v1:below";
     assert!(place.send(1, result, "@mock stream n=2000 delay=20", Family::Agent).await);
     hold.let_go();
@@ -106,18 +101,27 @@ async fn what_is_below_a_sub_agent_is_stopped_though_whoever_stops_it_goes_away(
         let waiting = row(id, child, above, SubagentState::Waiting);
         assert!(place.store.add_subagent(waiting, 5).await.unwrap());
     }
-    // The upper one is stopped, and the lower one is not yet.
-    let mut hold = Hold::of(&place, |event| event["reason"] == "subagent-status");
-    let runs = Arc::clone(&place.runs);
-    let stopping = place.tasks.spawn("stopping", async move {
-        runs.stop_subagents(&parent, None, None, AbortReason::Rpc).await
-    });
-    hold.came().await;
+    let (hold, stopping) = half_stopped(&place, parent).await;
     stopping.abort();
     hold.let_go();
     place.idle().await;
     let rows = place.store.subagents(SubagentQuery::Run("lowest".into())).await.unwrap();
     assert_eq!(rows[0].state, SubagentState::Stopped);
+}
+
+/// Somebody who stops what is below this session, held back between the first, which is
+/// stopped, and what is below that, which is not yet.
+async fn half_stopped(
+    place: &Place,
+    parent: SessionKey,
+) -> (Hold, JoinHandle<Option<Vec<Arc<ActiveRun>>>>) {
+    let mut hold = Hold::of(place, |event| event["reason"] == "subagent-status");
+    let runs = Arc::clone(&place.runs);
+    let stopping = place.tasks.spawn("stopping", async move {
+        runs.stop_subagents(&parent, None, None, AbortReason::Rpc).await
+    });
+    hold.came().await;
+    (hold, stopping)
 }
 
 /// A sub-agent that is over, whose session is there.

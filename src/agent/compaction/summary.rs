@@ -14,6 +14,7 @@ use crate::sessions::{CompactedFiles, ContextEntry};
 
 use super::CompactError;
 use super::plan::Plan;
+use crate::agent::spent::ask;
 
 /// Most characters of a tool's result that the summary is made from.
 const RESULT_MAX: usize = 2_000;
@@ -57,11 +58,7 @@ pub async fn sum_up(
         let mut request =
             request(route.model(), session_id, &piece, summary.as_deref(), instructions);
         let mut system = |_: &ModelInfo| SYSTEM.to_owned();
-        let asked = route.stream(&mut request, &mut system, &mut |_| {}).await;
-        used.grow(&route.take_dropped());
-        if let Err(error) = &asked {
-            used.grow(&error.usage());
-        }
+        let asked = ask(route, &mut request, &mut system, used).await;
         let answer = match asked {
             // It was cut for a model that failed, and that reads more.
             Err(error)
@@ -73,7 +70,6 @@ pub async fn sum_up(
             asked => asked?,
         };
         left = later;
-        used.grow(&answer.usage);
         if let Some(why) = answer.failure() {
             return Err(CompactError::Model(why));
         }

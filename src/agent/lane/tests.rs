@@ -2,6 +2,7 @@ use super::*;
 use crate::agent::queue::QueueRules;
 use crate::agent::run::tests::{run, run_with};
 use crate::config::QueueSettings;
+use crate::support::sync::Notify;
 
 fn rules(mode: QueueMode, cap: usize, drop: DropPolicy) -> QueueRules {
     QueueRules { mode, cap, drop, ..QueueRules::of(&QueueSettings::default(), None) }
@@ -322,4 +323,115 @@ proptest::proptest! {
             assert_eq!(model.ends.get(&run.id).map(Vec::len), Some(1));
         }
     }
+}
+
+/// What holds a lane without a message.
+fn hold(session: &str) -> Arc<ActiveRun> {
+    let mut hold = run("hold", session);
+    Arc::get_mut(&mut hold).unwrap().family = Family::Hold;
+    hold
+}
+
+#[test]
+fn a_lane_that_is_held_is_no_run_and_yet_not_idle() {
+    let mut table = LaneTable::default();
+    assert!(table.is_idle());
+    let (hold, own) = (hold("row"), run("own", "session"));
+    table.enter(&hold);
+    table.enter(&run("waits", "row"));
+    assert_eq!((table.counts(), table.held(), table.is_idle()), ((0, 1), 1, false));
+    hold.stand_for("own");
+    assert_eq!((hold.known_as(), own.known_as()), ("own", "own"));
+    table.enter(&own);
+    assert_eq!((table.counts(), table.held(), table.is_idle()), ((1, 1), 0, false), "one run");
+    assert_eq!(&*table.finish(&hold).next.unwrap().id, "waits");
+    assert_eq!((table.counts(), table.held()), ((2, 0), 0));
+}
+
+#[test]
+fn the_run_that_a_lane_was_held_for_is_the_next_in_it() {
+    let mut table = LaneTable::default();
+    let hold = hold("main");
+    table.enter(&hold);
+    table.enter(&run("came-meanwhile", "main"));
+    hold.stand_for("own");
+    table.enter(&run("own", "main"));
+    table.enter(&run("came-later", "main"));
+    let own = table.finish(&hold).next.unwrap();
+    assert_eq!(&*own.id, "own");
+    assert_eq!(&*table.finish(&own).next.unwrap().id, "came-meanwhile");
+}
+
+/// Waits in line, for a run when there is an id.
+fn in_line(table: &mut LaneTable, id: &str, run_id: Option<&str>) -> (Arc<ActiveRun>, Arc<Notify>) {
+    let mut waits = run(id, "main");
+    Arc::get_mut(&mut waits).unwrap().family = Family::Hold;
+    if let Some(run_id) = run_id {
+        waits.stand_for(run_id);
+    }
+    assert!(table.line_up(&waits, false));
+    (waits, Arc::default())
+}
+
+#[test]
+fn who_waits_in_line_has_the_lane_before_what_came_later() {
+    let mut table = LaneTable::default();
+    let (active, before) = (run("active", "main"), run("before", "main"));
+    table.enter(&active);
+    table.enter(&before);
+    let (first, bell) = in_line(&mut table, "first", Some("own"));
+    let (second, other) = in_line(&mut table, "second", Some("other"));
+    table.enter(&run("later", "main"));
+    table.want(&first, &bell);
+    table.want(&second, &other);
+    assert_eq!(&*table.finish(&active).next.unwrap().id, "before");
+    assert!(table.finish(&before).next.is_none());
+    assert!(table.is_active(&first) && !table.is_active(&second));
+    // What it is held for comes before all that waits.
+    let own = run("own", "main");
+    table.enter(&own);
+    assert_eq!(&*table.finish(&first).next.unwrap().id, "own");
+    assert!(table.finish(&own).next.is_none());
+    assert!(table.is_active(&second));
+    assert_eq!(&*table.finish(&second).next.unwrap().id, "later");
+}
+
+#[test]
+fn who_steps_back_lets_messages_pass_and_nobody_of_its_kind() {
+    let mut table = LaneTable::default();
+    let (first, bell) = in_line(&mut table, "first", Some("own"));
+    let (second, other) = in_line(&mut table, "second", Some("other"));
+    table.want(&second, &other);
+    assert!(table.is_idle(), "the first came before");
+    table.want(&first, &bell);
+    assert!(table.is_active(&first));
+    table.enter(&run("message", "main"));
+    let message = table.step_back(&first).unwrap();
+    assert_eq!(&*message.id, "message");
+    assert!(table.finish(&message).next.is_none());
+    assert!(table.is_idle(), "the first comes before the second still");
+    // Once that waits no more it is the turn of the other.
+    assert!(table.leave_line(&first));
+    assert!(table.is_active(&second));
+}
+
+#[test]
+fn who_waits_in_line_for_a_run_is_stopped_and_that_run_with_its_lane() {
+    let mut table = LaneTable::default();
+    let (waits, bell) = in_line(&mut table, "waits", Some("own"));
+    let (nameless, _) = in_line(&mut table, "nameless", None);
+    assert_eq!(ids(&table.stoppable(&waits.key)), ["waits"]);
+    assert_eq!(table.stop(&waits, AbortReason::Rpc), Stopped::Active);
+    assert_eq!(waits.abort_reason(), Some(AbortReason::Rpc));
+    assert!(table.leave_line(&waits) && !table.leave_line(&waits));
+    assert_eq!(table.stop(&waits, AbortReason::Rpc), Stopped::Nothing);
+    assert!(table.leave_line(&nameless));
+
+    let (hold, own) = (in_line(&mut table, "hold", Some("own")).0, run("own", "main"));
+    table.want(&hold, &bell);
+    table.enter(&own);
+    let stopped = table.stop_with_own(&hold, AbortReason::Stop);
+    let stopped: Vec<_> = stopped.iter().map(|(run, how)| (&*run.id, *how)).collect();
+    assert_eq!(stopped, [("hold", Stopped::Active), ("own", Stopped::Waiter)]);
+    assert!(table.finish(&hold).next.is_none());
 }

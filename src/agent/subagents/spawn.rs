@@ -186,6 +186,7 @@ impl Runs {
         let own = parent.agent(keys);
         let agent = request.agent.as_deref().map_or_else(|| own.clone(), AgentId::normalize);
         self.check_agent(&own, &agent)?;
+        self.check_model(request.model.as_deref(), &agent)?;
         let child = SessionKey::subagent(&agent, &self.parts.ids.uuid());
         let inherited = (agent == own).then(|| entry.clone());
         Ok(Plan {
@@ -199,6 +200,19 @@ impl Runs {
             limits: run.map_or_else(Vec::new, |run| run.terms.tools.clone()),
             channel: (entry.last_channel.clone(), entry.delivery_context.clone()),
         })
+    }
+
+    /// Whether there is the model that is asked for. One that may not be chosen is refused
+    /// where it is.
+    fn check_model(&self, written: Option<&str>, agent: &AgentId) -> Result<(), SpawnError> {
+        let models = &self.parts.models;
+        let wanted = written.and_then(|written| models.named(written.trim(), agent).ok());
+        match wanted {
+            Some(name) if models.catalog().find_or_guess(&name).is_none() => {
+                Err(SpawnError::Invalid(format!("there is no model \"{name}\"")))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether an agent may have sub-agents of another one.

@@ -73,7 +73,7 @@ impl Runs {
                 })
         };
         let results: Vec<_> = runs.iter().filter(is_result).collect();
-        stopped.extend(self.stop(&results, reason).await.into_iter().cloned());
+        stopped.extend(self.stop(&results, reason).await);
     }
 
     /// Stops one run of a sub-agent, with all below it; answers whether there
@@ -144,7 +144,7 @@ impl Runs {
             let own: Vec<_> = own.iter().filter(goes_on).collect();
             let ended = self.stop(&own, reason).await;
             let is_stopped = !ended.is_empty();
-            stopped.extend(ended.into_iter().cloned());
+            stopped.extend(ended);
             return Ok(is_stopped);
         }
         if !SubagentState::UNSETTLED.contains(&row.state) {

@@ -11,7 +11,9 @@ fn context(lines: &[&str]) -> Vec<String> {
         writeln!(file, "{line}").unwrap();
     }
     let bytes = file.metadata().unwrap().len();
-    let end = Position { bytes, ..Position::default() };
+    let is_counted = |line: &&&str| matches!(Line::parse(line.as_bytes()), Some(Line::Entry(it)) if it.body.is_counted());
+    let messages = u64::try_from(lines.iter().filter(is_counted).count()).unwrap();
+    let end = Position { bytes, messages, ..Position::default() };
     read(&file, &end).unwrap().iter().map(|entry| entry.message.text()).collect()
 }
 
@@ -49,6 +51,32 @@ fn the_latest_summary_stands_for_what_it_sums_up() {
     assert!(texts[0].ends_with("<summary>\nS\n</summary>"), "{}", texts[0]);
     let nothing_kept = [said("a", ""), summed("s", "a", "s"), said("b", "s")];
     assert_eq!(context(&nothing_kept.each_ref().map(String::as_str))[1..], ["b"]);
+}
+
+#[test]
+fn a_summary_of_the_first_version_keeps_from_the_line_that_it_counts_to() {
+    let said = |text: &str| {
+        let message = crate::support::json!({"role": "user", "content": text});
+        crate::support::json!({"type": "message", "message": message}).to_string()
+    };
+    let kept_from = |number: u64| {
+        let summary = crate::support::json!({"type": "compaction", "summary": "S",
+            "firstKeptEntryIndex": number})
+        .to_string();
+        let lines = [
+            r#"{"type":"session","id":"s"}"#.to_owned(),
+            said("a"),
+            said("b"),
+            r#"{"type":"thinking_level_change","thinkingLevel":"low"}"#.to_owned(),
+            said("c"),
+            summary,
+            said("d"),
+        ];
+        context(&lines.each_ref().map(String::as_str)).split_off(1)
+    };
+    assert_eq!(kept_from(2), ["b", "c", "d"]);
+    assert_eq!(kept_from(3), ["c", "d"]);
+    assert_eq!(kept_from(9), ["d"], "it is not there");
 }
 
 #[test]

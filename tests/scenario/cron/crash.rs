@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use clawgate::store::{SessionEntry, SqliteStore, Store};
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::{add, asking, job, log, now};
-use crate::stage::{Api, admin, ask, call, config, scripted, told, until};
+use super::{add, asking, base, job, log, now, run};
+use crate::stage::{Api, admin, ask, call, config, row, scripted, start, told, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider};
 
 /// How often the model was asked with this text.
@@ -106,4 +107,111 @@ async fn somebody_hears_of_a_run_that_a_kill_cut_off() {
     });
     let news = news.await;
     assert!(news.starts_with("Cron job \"slow\" failed: interrupted by a stop"), "{news}");
+}
+
+#[tokio::test]
+async fn a_run_that_a_kill_cut_off_goes_on_in_no_list_and_the_log_has_its_session() {
+    let (mut gateway, mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let mut shown_in = Vec::new();
+    for (name, target) in [("stays", "isolated"), ("goes", "isolated"), ("named", "session:diary")]
+    {
+        let mark = format!("{name}-mark");
+        let mut slow = asking(name, &format!("{mark} @mock stream n=500 delay=50"));
+        slow["sessionTarget"] = json!(target);
+        let id = add(&mut client, slow).await;
+        call(&mut client, "cron.run", json!({"id": id})).await;
+        until("it runs", async || (asked(&mock, &mark) == 1).then_some(())).await;
+        let key = if name == "named" { "agent:main:diary".to_owned() } else { base(&id) };
+        assert_eq!(row(&mut client, &key).await["status"], "running");
+        shown_in.push((name, id, key));
+    }
+    call(&mut client, "cron.remove", json!({"id": shown_in[1].1})).await;
+    gateway.kill9();
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    for (name, id, key) in shown_in {
+        let shown = row(&mut client, &key).await;
+        assert_eq!(
+            (&shown["status"], &shown["hasActiveRun"], &shown["abortedLastRun"]),
+            (&json!("failed"), &json!(false), &json!(true)),
+            "{name}: {shown}"
+        );
+        let session_id = shown["sessionId"].as_str().unwrap();
+        let ran_in = if name == "named" { key } else { format!("{key}:run:{session_id}") };
+        let rows = until("its row", async || {
+            Some(log(&mut client, &id).await).filter(|rows| !rows.is_empty())
+        });
+        let rows = rows.await;
+        assert_eq!(
+            (rows.len(), &rows[0]["sessionId"], &rows[0]["sessionKey"]),
+            (1, &json!(session_id), &json!(ran_in)),
+            "{name}: {rows:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_a_kill_cut_off_while_it_waited_was_in_no_session() {
+    let (mut gateway, mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "agent:main:diary", "other-mark @mock stream n=500 delay=50", "m-1").await;
+    until("it runs", async || (asked(&mock, "other-mark") == 1).then_some(())).await;
+    let mut waits = asking("waits", "waits-mark @mock text text=\"x\"");
+    waits["sessionTarget"] = json!("session:diary");
+    let id = add(&mut client, waits).await;
+    call(&mut client, "cron.run", json!({"id": id})).await;
+    gateway.kill9();
+    // As when the run that it waits for has begun after it has lined up.
+    let store = SqliteStore::open(&gateway.state_dir().join("clawgate.sqlite")).unwrap();
+    let begun_at = now() + 1;
+    let change = move |entry: &mut SessionEntry| entry.started_at = Some(begun_at);
+    store.update_session("agent:main:diary", Box::new(change)).await.unwrap().unwrap();
+    drop(store);
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    let rows = until("its row", async || {
+        Some(log(&mut client, &id).await).filter(|rows| !rows.is_empty())
+    });
+    let rows = rows.await;
+    assert_eq!(asked(&mock, "waits-mark"), 0);
+    assert_eq!((rows.len(), &rows[0]["status"]), (1, &json!("error")), "{rows:?}");
+    let shown_in = (&rows[0]["sessionId"], &rows[0]["sessionKey"]);
+    assert_eq!(shown_in, (&json!(null), &json!(null)), "{rows:?}");
+}
+
+#[tokio::test]
+async fn wherever_a_kill_comes_the_session_of_a_job_says_how_its_run_has_ended() {
+    let (mut gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let ended = add(&mut client, asking("ended", "@mock text text=\"done\"")).await;
+    let before = add(&mut client, asking("before", "@mock text text=\"done\"")).await;
+    let own = run(&mut client, &before).await["sessionKey"].as_str().unwrap().to_owned();
+    run(&mut client, &ended).await;
+    let ended_at = row(&mut client, &base(&ended)).await["endedAt"].clone();
+    assert!(ended_at.is_u64());
+    gateway.kill9();
+    let store = SqliteStore::open(&gateway.state_dir().join("clawgate.sqlite")).unwrap();
+    let change = async |key: &str, status: Option<&'static str>| {
+        let change = move |entry: &mut SessionEntry| {
+            (entry.status, entry.ended_at) = (status.map(str::to_owned), None);
+        };
+        store.update_session(key, Box::new(change)).await.unwrap().unwrap();
+    };
+    // What a kill leaves after the end of one, and before the beginning of the other.
+    change(&base(&ended), Some("running")).await;
+    change(&base(&before), Some("running")).await;
+    change(&own, None).await;
+    drop(store);
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    let shown = row(&mut client, &base(&ended)).await;
+    assert_eq!((&shown["status"], &shown["endedAt"]), (&json!("done"), &ended_at), "{shown}");
+    let shown = row(&mut client, &base(&before)).await;
+    assert_eq!(
+        (&shown["status"], &shown["abortedLastRun"]),
+        (&json!("failed"), &json!(true)),
+        "{shown}"
+    );
+    assert!(shown["endedAt"].is_u64(), "{shown}");
 }

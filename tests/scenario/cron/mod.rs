@@ -34,6 +34,11 @@ fn asking(name: &str, message: &str) -> Value {
         "payload": {"kind": "agentTurn", "message": message}, "delivery": {"mode": "none"}})
 }
 
+/// The session in which lists show a job.
+fn base(id: &str) -> String {
+    format!("agent:main:cron:{id}")
+}
+
 /// Makes a job; its id.
 async fn add(client: &mut WsClient, job: Value) -> String {
     call(client, "cron.add", job).await["id"].as_str().unwrap().to_owned()

@@ -4,21 +4,18 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{add, asking, job, log, now, run};
+use super::{add, asking, base, job, log, now, run};
 use crate::stage::{
-    Api, RUN_LIMIT, admin, call, config, end_of, history, row, scripted, settles, start, text_of,
-    until,
+    Api, RUN_LIMIT, admin, ask, call, config, deltas, end_of, history, row, scripted, settles,
+    spent_by, start, text_of, told, until,
 };
+use crate::subagents::spawning;
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
 /// A turn that goes on until there is a file in the workspace.
 fn gated(then: &str) -> String {
     let command = "until test -e go; do sleep 0.05; done; echo gone";
     format!("@mock tool name=exec args={} then=\"{then}\"", json!({"command": command}))
-}
-
-fn base(id: &str) -> String {
-    format!("agent:main:cron:{id}")
 }
 
 /// Runs a job whose end is waited for later; the run's id.
@@ -105,6 +102,9 @@ async fn who_stops_the_session_of_a_job_stops_its_run() {
     assert_eq!(stopped["aborted"], true, "{stopped}");
     let end = end(&client, &run_id).await;
     assert_eq!(end["error"], "somebody stopped it", "{end}");
+    // The session of a run is named after the run that clients see in it.
+    let of_run = end["sessionKey"].as_str().unwrap().rsplit(':').next().unwrap();
+    assert_eq!(stopped["runIds"], json!([of_run]));
     settles(&mut client, &base(&id), "killed").await;
 }
 
@@ -246,4 +246,142 @@ async fn a_job_that_waits_for_its_session_at_a_stop_is_run_by_the_next_process()
     assert!(rows[0]["error"].as_str().unwrap().contains("the gateway stopped"), "{rows:?}");
     let state = job(&mut client, &asked).await["state"].clone();
     assert_eq!((&state["runningAtMs"], &state["consecutiveErrors"]), (&Value::Null, &Value::Null));
+}
+
+#[tokio::test]
+async fn a_job_that_runs_is_one_run_and_one_thing_that_a_restart_waits_for() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let id = add(&mut client, asking("slow", &gated("of the job"))).await;
+    let run_id = begin(&mut client, &id).await;
+    calls(&mut client, &base(&id)).await;
+    let status = call(&mut client, "status", json!({})).await;
+    assert_eq!(status["tasks"]["byStatus"]["running"], 1, "{status}");
+    let busy = call(&mut client, "gateway.restart.preflight", json!({})).await;
+    let counts = &busy["counts"];
+    assert_eq!((&counts["embeddedRuns"], &counts["queueSize"]), (&json!(1), &json!(1)), "{busy}");
+    fs::write(gateway.workspace().join("go"), "").unwrap();
+    assert_eq!(end(&client, &run_id).await["summary"], "of the job");
+}
+
+/// A job that spawns a sub-agent, which is done when there is a file `done` in the workspace.
+/// In the turn that hears of it the model does what `then` says.
+fn leading(then: &str) -> Value {
+    let command = format!("until test -e done; do sleep 0.05; done; printf '@%s' 'mock {then}'");
+    let args = json!({"command": command, "yieldMs": 120_000});
+    let task = format!("@child tool name=exec args={args}");
+    asking("leads", &spawning(&[json!({"task": task, "label": "kid"})]))
+}
+
+/// The session of the sub-agent that a job has spawned, and the run that hears of its end.
+fn spawned(said: &[Value]) -> (String, String) {
+    let spawned = said.iter().find(|message| message["toolName"] == "sessions_spawn").unwrap();
+    let spawned: Value = serde_json::from_str(&text_of(spawned)).unwrap();
+    let child = spawned["childSessionKey"].as_str().unwrap();
+    let result = format!("announce:v1:{child}:{}", spawned["runId"].as_str().unwrap());
+    (child.to_owned(), result)
+}
+
+#[tokio::test]
+async fn a_result_that_comes_late_takes_nothing_back_of_what_came_before_in_the_session() {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["agents"]["defaults"]["compaction"] = json!({"keepRecentTokens": 1});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let id = add(&mut client, leading("text text=heard")).await;
+    assert_eq!(run(&mut client, &id).await["summary"], "spawned");
+    let (_, result) = spawned(&history(&mut client, &base(&id)).await);
+    let of_job = spent_by(&mut client, &base(&id)).await;
+    ask(&mut client, &base(&id), "@mock text text=\"They said hello.\"", "chat-1").await;
+    let of_session = json!({"key": base(&id)});
+    let compacted = call(&mut client, "sessions.compact", of_session.clone()).await;
+    let checkpoint = compacted["result"]["checkpointId"].clone();
+    assert!(checkpoint.is_string(), "{compacted}");
+    ask(&mut client, &base(&id), "@mock text text=\"after it\"", "chat-2").await;
+    let before = spent_by(&mut client, &base(&id)).await;
+    assert!(before > of_job, "{before} {of_job}");
+
+    fs::write(gateway.workspace().join("done"), "").unwrap();
+    assert_eq!(text_of(&end_of(&client, &result).await["message"]), "heard");
+    settles(&mut client, &base(&id), "done").await;
+    let after = spent_by(&mut client, &base(&id)).await;
+    assert!(after > before, "{after} {before}");
+    let list = call(&mut client, "sessions.compaction.list", of_session).await;
+    let kept = list["checkpoints"].as_array().unwrap();
+    assert_eq!(kept.len(), 1, "{list}");
+    assert_eq!(kept[0]["checkpointId"], checkpoint);
+}
+
+#[tokio::test]
+async fn who_stops_a_result_in_the_session_of_a_job_may_name_the_run_that_this_answers() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let id = add(&mut client, leading("stream n=2000 delay=20")).await;
+    assert_eq!(run(&mut client, &id).await["summary"], "spawned");
+    let (_, result) = spawned(&history(&mut client, &base(&id)).await);
+    fs::write(gateway.workspace().join("done"), "").unwrap();
+    deltas(&client, &result, 1).await;
+    let stop = json!({"sessionKey": base(&id), "runId": result});
+    let stopped = call(&mut client, "chat.abort", stop).await;
+    assert_eq!(stopped["runIds"], json!([result]), "{stopped}");
+    assert_eq!(end_of(&client, &result).await["state"], "aborted");
+}
+
+#[tokio::test]
+async fn a_result_that_comes_after_the_run_of_a_job_has_its_turn_in_the_session_of_the_job() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let id = add(&mut client, leading("stream n=2000 delay=20")).await;
+    assert_eq!(run(&mut client, &id).await["summary"], "spawned");
+    let said = history(&mut client, &base(&id)).await;
+    let (child, result) = spawned(&said);
+    let child = child.as_str();
+
+    // It waits for what is said there, which has the same transcript.
+    start(&mut client, &base(&id), &gated("of the chat"), "chat-1").await;
+    calls(&mut client, &base(&id)).await;
+    fs::write(gateway.workspace().join("done"), "").unwrap();
+    settles(&mut client, child, "done").await;
+    fs::write(gateway.workspace().join("go"), "").unwrap();
+    end_of(&client, "chat-1").await;
+    deltas(&client, &result, 1).await;
+    let after = history(&mut client, &base(&id)).await.split_off(said.len());
+    let roles: Vec<_> = after.iter().map(|message| message["role"].as_str().unwrap()).collect();
+    assert_eq!(roles[..5], ["user", "assistant", "toolResult", "assistant", "user"], "{after:?}");
+    assert_eq!(text_of(&after[3]), "of the chat");
+    assert_eq!(after[4]["provenance"]["sourceSessionKey"], child);
+
+    // It is stopped there, and what is said next comes after it.
+    assert_eq!(row(&mut client, &base(&id)).await["hasActiveRun"], true);
+    let stopped = call(&mut client, "chat.abort", json!({"sessionKey": base(&id)})).await;
+    assert_eq!(stopped["runIds"], json!([result]), "{stopped}");
+    assert_eq!(end_of(&client, &result).await["state"], "aborted");
+    settles(&mut client, &base(&id), "killed").await;
+    let answer = ask(&mut client, &base(&id), "@mock text text=\"after all\"", "chat-2").await;
+    assert_eq!(text_of(&answer["message"]), "after all");
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_the_session_that_its_job_names_takes_no_place_from_others() {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["cron"] = json!({"maxConcurrentRuns": 1});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let mut named = asking("named", "@mock text text=\"after all\"");
+    named["sessionTarget"] = json!("session:diary");
+    let named = add(&mut client, named).await;
+    let other = add(&mut client, asking("other", "@mock text text=\"meanwhile\"")).await;
+    start(&mut client, "diary", &gated("of the chat"), "chat-1").await;
+    calls(&mut client, "diary").await;
+    let run_id = begin(&mut client, &named).await;
+    is_claimed(&mut client, &named).await;
+    assert_eq!(run(&mut client, &other).await["summary"], "meanwhile");
+    assert!(job(&mut client, &named).await["state"]["runningAtMs"].is_u64());
+    fs::write(gateway.workspace().join("go"), "").unwrap();
+    assert_eq!(end(&client, &run_id).await["summary"], "after all");
+    let said = told(&mut client, "diary").await;
+    let texts: Vec<_> = said.iter().filter(|(role, _)| role == "assistant").collect();
+    assert_eq!(texts.last().unwrap().1, "after all", "{said:?}");
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{end, hooked, is_asked, post, with_hooks};
-use crate::stage::{admin, ask, call, row, text_of, told, until};
+use crate::stage::{admin, ask, call, deltas, row, start, text_of, told, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider};
 
 #[tokio::test]
@@ -173,4 +173,78 @@ async fn runs_of_one_session_begin_anew_and_never_get_into_each_other() {
     };
     assert!(!of("quick-mark").contains("slow-mark"));
     assert!(!of("third-mark").contains("slow-mark"));
+}
+
+#[tokio::test]
+async fn runs_that_wait_for_one_session_take_no_place_and_come_in_their_order() {
+    let mock = MockProvider::start().await;
+    let apart = json!({"match": {"path": "apart"}, "sessionKey": "hook:apart",
+        "messageTemplate": "@mock text text=\"apart\"", "deliver": false});
+    let hooks = json!({"defaultSessionKey": "diary", "mappings": [apart]});
+    let mut config = with_hooks(&mock, &hooks);
+    config["cron"] = json!({"maxConcurrentRuns": 1});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "diary", "@mock stream n=2000 delay=20", "chat-1").await;
+    deltas(&client, "chat-1", 1).await;
+    let mut waiting = Vec::new();
+    for name in ["first", "second", "third"] {
+        let body = json!({"message": format!("@mock text text=\"{name}\""), "deliver": false});
+        waiting.push(post(&gateway, "/hooks/agent", &body).await.run_id());
+    }
+    let apart = post(&gateway, "/hooks/apart", &json!({})).await.run_id();
+    assert_eq!(end(&mut client, &apart).await["status"], "ok");
+    call(&mut client, "chat.abort", json!({"sessionKey": "diary", "runId": "chat-1"})).await;
+    for run_id in &waiting {
+        assert_eq!(end(&mut client, run_id).await["status"], "ok");
+    }
+    let said = told(&mut client, "diary").await;
+    let said: Vec<_> = said.iter().map(|(_, text)| text.as_str()).collect();
+    let answers = said.iter().filter(|text| ["first", "second", "third"].contains(*text));
+    assert_eq!(answers.copied().collect::<Vec<_>>(), ["first", "second", "third"]);
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_its_session_comes_before_later_messages_and_is_stopped_with_it() {
+    let mock = MockProvider::start().await;
+    let mut config = with_hooks(&mock, &json!({"defaultSessionKey": "diary"}));
+    config["messages"]["queue"]["mode"] = json!("followup");
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let hook = async |name: &str| {
+        let body = json!({"message": format!("@mock text text=\"{name}\""), "deliver": false,
+            "wakeMode": "next-heartbeat"});
+        post(&gateway, "/hooks/agent", &body).await.run_id()
+    };
+    start(&mut client, "diary", "@mock stream n=2000 delay=20", "chat-1").await;
+    deltas(&client, "chat-1", 1).await;
+    let (named, first) = (hook("named").await, hook("first").await);
+    start(&mut client, "diary", "@mock text text=\"second\"", "chat-2").await;
+
+    // By its id, while it waits.
+    let stop = json!({"sessionKey": "diary", "runId": named});
+    let stopped = call(&mut client, "chat.abort", stop).await;
+    assert_eq!(stopped["runIds"], json!([named]), "{stopped}");
+    let ended = end(&mut client, &named).await;
+    assert_eq!((&ended["status"], &ended["stopReason"]), (&json!("timeout"), &json!("rpc")));
+    call(&mut client, "chat.abort", json!({"sessionKey": "diary", "runId": "chat-1"})).await;
+    assert_eq!(end(&mut client, &first).await["status"], "ok");
+    assert_eq!(end(&mut client, "chat-2").await["status"], "ok");
+    let said = told(&mut client, "diary").await;
+    let said: Vec<_> = said.iter().map(|(_, text)| text.as_str()).collect();
+    let answers = said.iter().filter(|text| ["named", "first", "second"].contains(*text));
+    assert_eq!(answers.copied().collect::<Vec<_>>(), ["first", "second"]);
+
+    // With all that runs there, as the session begins anew and goes.
+    for (method, chat) in [("sessions.reset", "chat-3"), ("sessions.delete", "chat-4")] {
+        start(&mut client, "diary", "@mock stream n=2000 delay=20", chat).await;
+        deltas(&client, chat, 1).await;
+        let hooks = [hook("late").await, hook("later").await];
+        call(&mut client, method, json!({"key": "diary"})).await;
+        for run_id in &hooks {
+            let ended = end(&mut client, run_id).await;
+            assert_eq!(ended["stopReason"], "interrupt", "{method}: {ended}");
+        }
+        assert_eq!(told(&mut client, "diary").await, [], "{method}");
+    }
 }

@@ -1,0 +1,48 @@
+//! A job that tells a session something.
+//!
+//! Promises: that answers at once, or at its next turn, as the job has it.
+
+use crate::protocol::methods::cron::{DeliveryMode, WakeMode};
+use crate::sessions::SessionKey;
+
+use super::job::Job;
+use super::outcome::Outcome;
+use super::scheduler::Worker;
+use super::service::Ticket;
+use super::target::Wanted;
+
+impl Worker {
+    /// Where a job reminds of something: at once in the session that it was made in,
+    /// as long as there is one that people read, and otherwise in the main session.
+    async fn reminded_in(&self, job: &Job) -> SessionKey {
+        let home = self.cron.home_of(job);
+        let is_read = !home.is_job() && !home.is_spawned() && !home.is_hook();
+        if job.wake_mode == WakeMode::Now
+            && is_read
+            && !matches!(self.cron.parts.sessions.entry(&home).await, Ok(None))
+        {
+            return home;
+        }
+        SessionKey::main(&self.cron.agent_of(job), &self.cron.parts.keys.now())
+    }
+
+    /// Tells a session something: it answers at once, or at its next turn, as the job has
+    /// it. A web server that is to hear of the job is told what the session was.
+    pub(super) async fn remind(&self, ticket: &Ticket, text: &str) -> Outcome {
+        let job = &ticket.job;
+        let home = self.reminded_in(job).await;
+        if let Err(error) = self.runs.parts().remind(&home, text).await {
+            return Outcome::failed(&error.to_string(), "cron-setup", self.cron.now_ms());
+        }
+        // A web server may be slow.
+        if job.wake_mode == WakeMode::Now {
+            self.cron.heartbeats.remind(self.cron.agent_of(job).as_str(), home);
+        }
+        let mut outcome = Outcome::ok(text);
+        let delivery = job.delivery.clone().unwrap_or_default();
+        if delivery.mode() == DeliveryMode::Webhook && outcome.summary.is_some() {
+            self.deliver(ticket, &Wanted::of(&delivery), &mut outcome, text, &[]).await;
+        }
+        outcome
+    }
+}
