@@ -30,6 +30,7 @@ mod channels;
 mod ending;
 mod error;
 mod listen;
+mod openclaw;
 mod own_beacon;
 mod pairing;
 mod periodic;
@@ -47,6 +48,7 @@ pub use ending::Signals;
 pub use error::AppError;
 use listen::Listening;
 pub use listen::Sockets;
+pub use openclaw::{indexes as indexes_of_openclaw, not_taken_over};
 use phases::Phases;
 use reload::{Control, Reloader};
 use repair::Mode;
@@ -169,7 +171,8 @@ pub async fn run(
             (start.next, start.seen) = next;
             Ok(Ended::Restarts)
         }
-        ended = &mut server => Err(AppError::Serve(why_it_ended(ended))),
+        // It never ends by itself.
+        _ = &mut server => Err(AppError::Serve(io::Error::other("the listener panicked"))),
     };
     tracing::info!("stopping; another signal stops at once");
     if matches!(ended, Ok(Ended::Restarts)) {
@@ -186,15 +189,6 @@ pub async fn run(
     start.settings = (*services.settings.now()).clone();
     start.in_use = InUse { tls, secrets: start.settings.secrets.last_told() };
     ended
-}
-
-/// The listener never ends by itself, so whatever it ended with is an error.
-fn why_it_ended(ended: Result<Option<io::Result<()>>, tokio::task::JoinError>) -> io::Error {
-    match ended {
-        Ok(Some(Err(error))) => error,
-        Ok(Some(Ok(()))) => io::Error::other("it stopped"),
-        Ok(None) | Err(_) => io::Error::other("it panicked"),
-    }
 }
 
 /// Whether a gateway with these settings starts, as far as they decide that; the models

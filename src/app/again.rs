@@ -10,10 +10,10 @@ use tokio::signal::unix::Signal;
 use tokio::time::{Instant, timeout_at};
 
 use super::{Start, check, listen};
-use crate::config::Env;
 use crate::config::document::ConfigIssue;
+use crate::config::{self, ConfigError, Env, Overrides, Settings};
 use crate::registry::Services;
-use crate::support::{blocking, json, stability};
+use crate::support::{Unfinished, blocking, json, stability};
 
 /// How long a restart waits for what runs, as in the original; then it stops it.
 const DEFERRED_MAX: Duration = Duration::from_mins(5);
@@ -52,18 +52,45 @@ pub(super) async fn next(
 
 /// The configuration as it is now, when a gateway begins with it.
 async fn load(services: &Services, start: &Start, env: &Env) -> Result<Next, ConfigIssue> {
-    let wrong = |message: String| ConfigIssue { path: String::new(), message };
     let (around, begun) = (env.clone(), start.clone());
-    let loaded = blocking(move || begun.next(&around)).await;
-    let loaded = loaded.map_err(|error| wrong(error.to_string()))?;
-    let (next, seen) = loaded.map_err(|error| ConfigIssue::from(&error))?;
-    if next.settings.paths != start.settings.paths {
+    let (next, seen) = loaded(blocking(move || begun.next(&around)).await)?;
+    begins_with(&next.settings, services, env).await?;
+    Ok((Some(Box::new(next)), seen))
+}
+
+/// Whether a gateway begins with the configuration as it is now.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) async fn begins(
+    services: &Services,
+    env: &Env,
+    overrides: &Overrides,
+) -> Result<(), ConfigIssue> {
+    let around = env.clone();
+    let look = Overrides { read_only: true, ..overrides.clone() };
+    let next = loaded(blocking(move || config::load(&around, &look)).await)?;
+    begins_with(&next, services, env).await
+}
+
+fn loaded<T>(read: Result<Result<T, ConfigError>, Unfinished>) -> Result<T, ConfigIssue> {
+    let read = read.map_err(|error| wrong(error.to_string()))?;
+    read.map_err(|error| ConfigIssue::from(&error))
+}
+
+/// Whether the next gateway begins with these settings.
+async fn begins_with(next: &Settings, services: &Services, env: &Env) -> Result<(), ConfigIssue> {
+    let now = services.settings.now();
+    if next.paths != now.paths {
         let text = "the state directory is another one; stop and start the gateway for that";
         return Err(wrong(text.to_owned()));
     }
-    check(&next.settings, env).await.map_err(|error| error.issue())?;
-    listen::check(&next.settings, &services.settings.now()).map_err(|error| error.issue())?;
-    Ok((Some(Box::new(next)), seen))
+    check(next, env).await.map_err(|error| error.issue())?;
+    listen::check(next, &now).map_err(|error| error.issue())
+}
+
+fn wrong(message: String) -> ConfigIssue {
+    ConfigIssue { path: String::new(), message }
 }
 
 fn note(services: &Services, is_cut: bool) {

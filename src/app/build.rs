@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::base::Base;
 use super::phases::Phases;
 use super::repair::Mode;
-use super::{AppError, catalog, own_beacon, pairing, voice};
+use super::{AppError, catalog, own_beacon, pairing, upkeep, voice};
 use crate::agent::exec::Processes;
 use crate::agent::exec::launcher::own_program;
 use crate::agent::feed::Feed;
@@ -41,6 +41,10 @@ pub(super) async fn gateway(
     mode.recover(&runs).await?;
     phases.end("recovery");
     let settings = base.settings.now();
+    // What somebody wants of a file that cannot be read is not known.
+    if mode.repair.is_none() {
+        upkeep::end_links(&settings, &*base.store).await;
+    }
     let identity = DeviceIdentity::load_or_create(&settings.paths.identity_file(), &*base.clock)?;
     let identity = Arc::new(identity);
     let pairing = pairing::pairing(&runs, &identity, &base.bus);

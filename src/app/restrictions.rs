@@ -6,7 +6,9 @@
 
 use serde_json::Value;
 
+use crate::agent::tools::misnamed;
 use crate::config::channels::ChannelKind;
+use crate::config::document::ConfigIssue;
 use crate::config::edit::{Step, ValuePath};
 use crate::config::{Settings, keys};
 
@@ -103,6 +105,9 @@ pub fn unenforced(settings: &Settings) -> Vec<Unenforced> {
 /// Tells the log which keys have no effect, those that forbid something first. What
 /// is only about something of OpenClaw that is not offered here is no reason to warn.
 pub(super) fn note(settings: &Settings) {
+    for ConfigIssue { path, message } in misnamed(&settings.raw) {
+        tracing::warn!("{path}: {message}");
+    }
     let mut told: Vec<_> = unenforced(settings).into_iter().flat_map(|it| it.paths).collect();
     let unknown = keys::unknown(&settings.raw);
     let unknown = unknown.iter().map(ToString::to_string).filter(|place| !told.contains(place));

@@ -1,10 +1,11 @@
 //! What a gateway begins with.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::config::document::ConfigIssue;
 use crate::config::secrets::ResolvedSecrets;
-use crate::config::watch::fingerprint;
+use crate::config::watch::{MOST_READS, Seen, UNKNOWN};
 use crate::config::{self, ConfigError, Env, Overrides, Paths, Settings};
 use crate::dialects::{self, Dialects};
 use crate::gateway::tls::Tls;
@@ -51,12 +52,14 @@ impl Start {
         overrides: &Overrides,
         is_strict: bool,
     ) -> Result<Self, ConfigError> {
-        Self::load(env, overrides).or_else(|error| {
+        let files = Vec::from(Paths::resolve(env)?.config_files());
+        let (loaded, seen) = seen_by(&files, || Self::load(env, overrides));
+        loaded.or_else(|error| {
             let issue = ConfigIssue::from(&error);
             // Nobody can mend a file for a disk that does not give or take it.
             let is_final = is_strict || error.is_of_disk();
             let mending = if is_final { None } else { Self::mend(env, overrides, issue) };
-            mending.ok_or(error)
+            mending.map(|start| Self { seen, ..start }).ok_or(error)
         })
     }
 
@@ -65,7 +68,7 @@ impl Start {
     pub fn mend(env: &Env, overrides: &Overrides, issue: ConfigIssue) -> Option<Self> {
         let paths = Paths::resolve(env).ok()?;
         // Before it is looked at: a change in between is found then.
-        let seen = fingerprint(&paths.config_files());
+        let seen = Seen::of(&paths.config_files()).print;
         let path = paths.config_path;
         let settings = config::salvage(env, overrides).filter(|_| path.exists())?;
         let repair = Some(Repair { path, issue });
@@ -78,16 +81,16 @@ impl Start {
     /// What is wrong with it.
     pub fn load(env: &Env, overrides: &Overrides) -> Result<Self, ConfigError> {
         let mut files = Vec::from(Paths::resolve(env)?.config_files());
+        let mut reads = 1;
         loop {
-            // Before they are read: a change in between is found then.
-            let seen = fingerprint(&files);
-            let settings = config::load(env, overrides)?;
+            let (settings, seen) = seen_by(&files, || config::load(env, overrides));
+            let settings = settings?;
             let read = settings.files();
-            if read == files {
+            if read == files && (seen != UNKNOWN || reads >= MOST_READS) {
                 return Ok(Self::new(settings, overrides, seen, None));
             }
             // Which files it includes is known only now.
-            files = read;
+            (files, reads) = (read, reads + 1);
         }
     }
 
@@ -97,10 +100,10 @@ impl Start {
     /// # Errors
     /// What is wrong with it.
     pub(super) fn next(&self, env: &Env) -> Result<(Self, [u8; 32]), ConfigError> {
-        // Before they are read: a change in between is found then. Its own files, which
-        // need not be those of the next one.
-        let seen = fingerprint(&self.settings.files());
-        Ok((Self::load(env, &self.overrides)?, seen))
+        // Its own files, which need not be those of the next one.
+        let files = self.settings.files();
+        let (next, seen) = seen_by(&files, || Self::load(env, &self.overrides));
+        Ok((next?, seen))
     }
 
     /// What comes after it, when it has ended to begin again.
@@ -129,9 +132,19 @@ impl Start {
     }
 }
 
+/// What `read` makes of these files, and what stands for them; nothing does when somebody
+/// changes them meanwhile, be it back: then they are looked at again.
+fn seen_by<T>(files: &[PathBuf], read: impl FnOnce() -> T) -> (T, [u8; 32]) {
+    let before = Seen::of(files);
+    let found = read();
+    let is_same = Seen::of(files) == before;
+    (found, if is_same { before.print } else { UNKNOWN })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::watch::fingerprint;
 
     #[test]
     fn what_was_tried_is_known_by_the_files_of_who_goes_on() {
@@ -154,5 +167,23 @@ mod tests {
         let issue = ConfigIssue { path: "gateway.port".into(), message: "taken".into() };
         let before = Start { seen, ..begun }.once_more(issue.clone());
         assert_eq!((before.seen, before.refused), (seen, Some(issue)));
+    }
+
+    #[test]
+    fn what_was_read_in_between_does_not_pass_for_what_is_there() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("openclaw.json");
+        std::fs::write(&file, "A").unwrap();
+        let files = [file.clone()];
+        let read = || std::fs::read_to_string(&file).unwrap();
+        assert_eq!(seen_by(&files, read), ("A".to_owned(), fingerprint(&files)));
+        let others = || {
+            std::fs::rename(&file, home.path().join("before")).unwrap();
+            std::fs::write(&file, "B").unwrap();
+            let found = read();
+            std::fs::write(&file, "A").unwrap();
+            found
+        };
+        assert_eq!(seen_by(&files, others), ("B".to_owned(), UNKNOWN));
     }
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::config::Settings;
 use crate::registry::Services;
+use crate::store::Store;
 use crate::store::atomic::{self, Swept};
 use crate::support::blocking;
 
@@ -18,6 +20,22 @@ pub(super) async fn prune(services: Arc<Services>) {
         let parts = services.runs.parts();
         if let Err(error) = parts.store.prune_runs(services.clock.now_ms()).await {
             tracing::warn!(%error, "records of old runs not pruned");
+        }
+    }
+}
+
+/// Ends the links to sessions where the config says that there are none: whoever switches them
+/// on again later does not want the old ones back. A file that is not there, or empty, says
+/// nothing: it may be in a folder that is not mounted yet.
+pub(super) async fn end_links(settings: &Settings, store: &dyn Store) {
+    if settings.gateway.dialects.claude_share || settings.file.is_blank {
+        return;
+    }
+    match store.revoke_all_shares().await {
+        Ok(0) => {}
+        Ok(ended) => tracing::info!(ended, "sharing is off: links to sessions are deleted"),
+        Err(error) => {
+            tracing::error!(%error, "links to sessions are not deleted; they work once sharing is on");
         }
     }
 }

@@ -62,6 +62,8 @@ pub struct CronSettings {
     pub failure_alert: FailureAlertSettings,
     /// When a job of a single instant that failed is tried again.
     pub retry: CronRetrySettings,
+    /// Where an OpenClaw with this file has its jobs; we only take over what is there.
+    pub openclaw_store: Option<String>,
 }
 
 /// When a job of a single instant that failed is tried again.
@@ -168,6 +170,7 @@ pub(super) fn read(
         missed_once,
         failure_alert: failure_alert(&node.member("failureAlert")?, file, ledger)?,
         retry: retry(&node.member("retry")?, file, ledger)?,
+        openclaw_store: node.member("store")?.text()?.filter(|path| !path.trim().is_empty()),
     })
 }
 

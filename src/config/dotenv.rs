@@ -210,6 +210,20 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_was_emptied_takes_the_values_of_before_away() {
+        let home = tempfile::tempdir().unwrap();
+        let env = Env::fixed([], home.path());
+        let paths = Paths::resolve(&env).unwrap();
+        fs::create_dir(&paths.state_dir).unwrap();
+        fs::write(paths.dotenv_file(), "A=before\n").unwrap();
+        let before = beside(&env, &paths).0;
+        assert_eq!(before.get("A").as_deref(), Some("before"));
+        fs::write(paths.dotenv_file(), "").unwrap();
+        let (after, wrong) = beside(&before, &paths);
+        assert_eq!((after.get("A"), wrong), (None, None));
+    }
+
+    #[test]
     fn a_file_that_is_not_there_is_none_and_one_that_cannot_be_read_is_told() {
         let home = tempfile::tempdir().unwrap();
         let env = Env::fixed([], home.path());

@@ -66,7 +66,7 @@ fn is_setting(path: &[Step], text: &str) -> bool {
 fn fits(kind: &Kind, text: &str) -> bool {
     match kind {
         Kind::Boolean => matches!(text, "true" | "false"),
-        Kind::Integer(..) | Kind::Number(..) => text.parse::<f64>().is_ok(),
+        Kind::Integer(..) | Kind::Number(..) | Kind::Within(..) => text.parse::<f64>().is_ok(),
         Kind::Word(words) => words.contains(&text),
         Kind::Either(kinds) => kinds.iter().any(|kind| fits(kind, text)),
         _ => false,

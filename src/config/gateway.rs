@@ -13,7 +13,7 @@ use super::{
 };
 
 /// OpenClaw's port, which its clients try first.
-const DEFAULT_PORT: u16 = 18789;
+pub const DEFAULT_PORT: u16 = 18789;
 /// As in the original.
 const DEFAULT_HANDSHAKE_MS: u64 = 15_000;
 /// A socket without a login must not live longer than ten minutes.

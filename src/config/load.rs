@@ -12,8 +12,8 @@ use super::schema::Node;
 use super::{
     ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, channels, cli_backend,
     commands, cron, dotenv, env_section, exec, exec_policy, fillings, foreign, heartbeat, hiding,
-    hooks, include, logging, mcp, messages, models, nesting, nodes, otel, profiles, push, secrets,
-    session, skills, substitute, tools, voice, web, workspace,
+    hooks, include, keys, logging, mcp, messages, models, nesting, nodes, otel, profiles, push,
+    secrets, session, skills, substitute, tools, voice, web, workspace,
 };
 use crate::support::open_file;
 
@@ -54,6 +54,9 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
     let settings = settings(text.as_deref(), paths, &env, overrides)?;
     for foreign::Foreign { path, message } in foreign::found(&settings.raw) {
         tracing::warn!("{path}: {message}");
+    }
+    for (path, message) in keys::beyond(&settings.raw) {
+        tracing::warn!("{path} {message}");
     }
     Ok(settings)
 }
@@ -233,8 +236,34 @@ pub fn parse_value(text: &str, path: &Path) -> Result<Value, ConfigError> {
     }
     json5::from_str(text).map_err(|error| {
         let reason = error.code().map_or_else(|| error.to_string(), |code| code.to_string());
-        syntax(error.position(), reason)
+        if !error.code().is_some_and(is_end) {
+            return syntax(error.position(), reason);
+        }
+        // The parser says where the innermost object begins, be it the whole file.
+        let end = Some(json5::Position::from_offset(text.len(), text));
+        let Some((open, bracket)) = nesting::unclosed(text) else { return syntax(end, reason) };
+        let open = json5::Position::from_offset(open, text);
+        let (line, column) = (open.line + 1, open.column + 1);
+        syntax(end, format!("the `{bracket}` of {line}:{column} is not closed ({reason})"))
     })
+}
+
+/// Whether the text has ended too early.
+const fn is_end(code: json5::ErrorCode) -> bool {
+    use json5::ErrorCode as Code;
+    matches!(
+        code,
+        Code::EofParsingArray
+            | Code::EofParsingBool
+            | Code::EofParsingComment
+            | Code::EofParsingEscapeSequence
+            | Code::EofParsingIdentifier
+            | Code::EofParsingNull
+            | Code::EofParsingNumber
+            | Code::EofParsingObject
+            | Code::EofParsingString
+            | Code::EofParsingValue
+    )
 }
 
 /// The text of the file, `None` when there is no file.
@@ -260,6 +289,20 @@ mod tests {
     use crate::telemetry;
 
     const MASK: &str = "[hidden: a secret of the gateway]";
+
+    #[test]
+    fn a_text_that_ends_too_early_is_told_with_its_end_and_the_bracket_that_is_open() {
+        for (text, told) in [
+            ("{a: {b: 1}\n", "x.json5:2:1: not valid JSON5: the `{` of 1:1 is not closed"),
+            ("{\n  a: [1, 2", "x.json5:2:11: not valid JSON5: the `[` of 2:6 is not closed"),
+            ("{a: 'b", "x.json5:1:7: not valid JSON5: the `{` of 1:1 is not closed"),
+            ("{a: /* b", "x.json5:1:9: not valid JSON5: the `{` of 1:1 is not closed"),
+            ("{a: }", "x.json5:1:5: not valid JSON5: "),
+        ] {
+            let error = parse(text, Path::new("x.json5")).unwrap_err().to_string();
+            assert!(error.starts_with(told), "{text}: {error}");
+        }
+    }
 
     #[test]
     fn a_variable_of_the_file_is_kept_out_as_its_name_says() {

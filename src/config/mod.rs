@@ -93,7 +93,7 @@ pub use exec_policy::{APPROVAL_TIMEOUT_MAX, ExecAsk, ExecPolicySettings, ExecRul
 pub use exec_sandbox::{ExecPlace, ExecSandbox, SandboxSettings};
 pub use explain::{Explained, Origin};
 pub use file_rules::FileRules;
-pub use gateway::{ControlUiSettings, GatewayMode, GatewaySettings};
+pub use gateway::{ControlUiSettings, DEFAULT_PORT, GatewayMode, GatewaySettings};
 pub use guardrails::{
     GUARDRAIL_ASK_LIMIT, GuardedCall, GuardrailRule, GuardrailSettings, RunContext, Strategy,
     tool_id,

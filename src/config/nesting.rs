@@ -26,26 +26,46 @@ pub(super) fn is_too_deep(value: &Value) -> bool {
 /// Byte offset of the first bracket that is nested too deep.
 pub(super) fn too_deep(text: &str) -> Option<usize> {
     let mut depth: usize = 0;
-    let mut chars = text.char_indices().peekable();
-    while let Some((offset, c)) = chars.next() {
-        match c {
-            '[' | '{' => {
-                depth += 1;
-                if depth > MAX_DEPTH {
-                    return Some(offset);
-                }
-            }
-            ']' | '}' => depth = depth.saturating_sub(1),
-            '"' | '\'' => skip_string(&mut chars, c),
-            '/' => match chars.peek() {
-                Some((_, '/')) => skip_line(&mut chars),
-                Some((_, '*')) => skip_comment(&mut chars),
-                _ => {}
-            },
-            _ => {}
+    for (offset, c) in brackets(text) {
+        depth = if matches!(c, '[' | '{') { depth + 1 } else { depth.saturating_sub(1) };
+        if depth > MAX_DEPTH {
+            return Some(offset);
         }
     }
     None
+}
+
+/// The innermost bracket that is open where the text ends, and its byte offset.
+pub(super) fn unclosed(text: &str) -> Option<(usize, char)> {
+    let mut open = Vec::new();
+    for bracket in brackets(text) {
+        if matches!(bracket.1, '[' | '{') {
+            open.push(bracket);
+        } else {
+            open.pop();
+        }
+    }
+    open.pop()
+}
+
+/// The brackets of a text, with their byte offsets; not those in texts and comments.
+fn brackets(text: &str) -> impl Iterator<Item = (usize, char)> {
+    let mut chars = text.char_indices().peekable();
+    std::iter::from_fn(move || {
+        while let Some((offset, c)) = chars.next() {
+            match c {
+                '[' | '{' | ']' | '}' => return Some((offset, c)),
+                '"' | '\'' => skip_string(&mut chars, c),
+                '/' => match chars.peek() {
+                    Some((_, '/')) => skip_line(&mut chars),
+                    Some((_, '*')) => skip_comment(&mut chars),
+                    _ => {}
+                },
+                _ => {}
+            }
+        }
+        None
+    })
 }
 
 fn skip_string(chars: &mut impl Iterator<Item = (usize, char)>, quote: char) {
@@ -98,6 +118,18 @@ mod tests {
         ] {
             assert_eq!(too_deep(&harmless), None, "{harmless}");
             assert!(too_deep(&format!("{harmless}{many}")).is_some(), "{harmless}");
+        }
+    }
+
+    #[test]
+    fn the_bracket_that_is_open_at_the_end_is_found() {
+        for (text, open) in [
+            ("{a: [1, 2]}", None),
+            ("{a: {b: 1}\n", Some((0, '{'))),
+            ("{a: [{}, '}]', // ]}\n", Some((4, '['))),
+            ("}}{", Some((2, '{'))),
+        ] {
+            assert_eq!(unclosed(text), open, "{text}");
         }
     }
 

@@ -91,7 +91,10 @@ fn ends(text: &str) -> Vec<(usize, String)> {
         match c {
             '{' => open.push('}'),
             '[' => open.push(']'),
-            '}' | ']' => drop(open.pop()),
+            '}' | ']' => {
+                open.pop();
+                found.push((at + 1, open.clone()));
+            }
             ',' => found.push((at, open.clone())),
             quote @ ('"' | '\'') => {
                 while let Some((_, c)) = rest.next().filter(|(_, c)| *c != quote) {
@@ -113,6 +116,10 @@ fn ends(text: &str) -> Vec<(usize, String)> {
         if open.len() > super::nesting::MAX_DEPTH {
             break;
         }
+    }
+    // A number or a word may be cut off itself; a text in quotes is whole.
+    if text.trim_end().ends_with(['"', '\'']) {
+        found.push((text.len(), open));
     }
     found
 }
@@ -162,10 +169,26 @@ mod tests {
             7,
             Some("secret-1"),
         );
+        keeps(&format!("{{gateway: {{port: 7, {auth}}}\n session: {{}}}}"), 7, Some("secret-1"));
         keeps("{gateway: {port: 7, auth: {token: '__OPENCLAW_REDACTED__'}}}", 7, None);
         keeps("{oops", 18789, None);
         keeps("[1]", 18789, None);
         keeps("{gateway: {auth: {token: 5}}, session: 5}", 18789, None);
+    }
+
+    #[test]
+    fn of_a_file_that_is_cut_off_is_kept_what_is_whole() {
+        let gateway = "gateway: {port: 7, auth: {token: 'secret-1'}}";
+        for (text, port) in [
+            (format!("{{session: {{}}, {gateway}\n"), 7),
+            (format!("{{{gateway}, session: {{\n"), 7),
+            (format!("{{{gateway}, session: {{a: [tr"), 7),
+            ("{gateway: {port: 7, auth: {token: 'secret-1'\n".into(), 7),
+            ("{gateway: {auth: {token: 'secret-1'}, port: 7".into(), 18789),
+        ] {
+            keeps(&text, port, Some("secret-1"));
+        }
+        keeps("{gateway: {port: 7, auth: {token: 'secret-", 7, None);
     }
 
     #[test]

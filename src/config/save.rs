@@ -7,7 +7,7 @@
 //! what it includes. A write that is refused changes nothing, unless an editor saves in the
 //! moment between: the oldest version may be gone then.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -71,6 +71,8 @@ pub(super) fn write_with<E: From<SaveError>>(
     path: &Path,
     next: impl FnOnce(Option<&str>) -> Result<String, E>,
 ) -> Result<bool, E> {
+    // Before: there is to be no lock beside `/dev/null`, which is never written.
+    refuse_other(path)?;
     let _one = WRITING.lock();
     let _alone = WriteLock::acquire(path).map_err(SaveError::from)?;
     let before = read(path)?;
@@ -106,11 +108,19 @@ pub(super) fn read(path: &Path) -> Result<Option<String>, SaveError> {
 
 /// `/dev/null` can be read as well, and must never be replaced.
 fn text_of(file: File) -> io::Result<String> {
-    if file.metadata()?.is_file() {
-        io::read_to_string(file)
-    } else {
-        Err(io::Error::other("it is no file that can be written"))
+    if file.metadata()?.is_file() { io::read_to_string(file) } else { Err(no_file()) }
+}
+
+/// Refuses what is there and is no file.
+fn refuse_other(path: &Path) -> Result<(), SaveError> {
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(SaveError::Read { path: path.to_owned(), source: no_file() });
     }
+    Ok(())
+}
+
+fn no_file() -> io::Error {
+    io::Error::other("it is no file that can be written")
 }
 
 /// Makes `text` the newest earlier version.
@@ -142,7 +152,6 @@ mod faults;
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
@@ -180,6 +189,16 @@ mod tests {
             matches!(&refused, SaveError::Read { source, .. } if is_said(&source.to_string())),
             "{refused:?}"
         );
+    }
+
+    #[test]
+    fn beside_what_is_no_file_there_is_no_lock() {
+        let home = tempfile::tempdir().unwrap();
+        let pipe = home.path().join("c");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+        let refused = change(&pipe, 1).unwrap_err();
+        assert!(matches!(refused, SaveError::Read { .. }), "{refused:?}");
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -30,6 +30,9 @@ pub struct SessionSettings {
     pub reset: ResetSettings,
     /// What becomes of old sessions and transcripts.
     pub maintenance: MaintenanceSettings,
+    /// Where an OpenClaw with this file has its index, with `{agentId}` for the agent; we
+    /// only take over what is there.
+    pub openclaw_store: Option<String>,
 }
 
 /// Who shares a session.
@@ -160,6 +163,7 @@ pub(super) fn read(
         ),
         reset: reset::read(&node, file, ledger)?,
         maintenance: maintenance::read(&node.member("maintenance")?, file, ledger)?,
+        openclaw_store: node.member("store")?.text()?.filter(|path| !path.trim().is_empty()),
     })
 }
 

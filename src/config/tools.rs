@@ -99,10 +99,12 @@ pub struct ToolPolicy {
 }
 
 impl ToolPolicy {
-    /// The rules for a model beside those for any.
-    pub fn for_model(&self, provider: &str, model: &str) -> Option<&ToolRules> {
-        let full = format!("{provider}/{model}").to_lowercase();
-        self.by_provider.get(&full).or_else(|| self.by_provider.get(&provider.to_lowercase()))
+    /// The rules for a model beside those for any: those for its provider, and its own. All
+    /// of them hold.
+    pub fn for_model(&self, provider: &str, model: &str) -> impl Iterator<Item = &ToolRules> {
+        let provider = provider.to_lowercase();
+        let full = format!("{provider}/{}", model.to_lowercase());
+        [provider, full].into_iter().filter_map(move |name| self.by_provider.get(&name))
     }
 }
 
@@ -309,15 +311,18 @@ mod tests {
     fn the_section_is_read() {
         let settings = load(&json!({
             "tools": {"profile": "coding", "alsoAllow": ["message"], "deny": ["group:runtime"],
-                "byProvider": {"OpenAI/GPT-5": {"allow": ["read"]}},
+                "byProvider": {"OpenAI/GPT-5": {"allow": ["read"]}, "openai": {"deny": ["exec"]}},
                 "subagents": {"tools": {"deny": ["exec"]}}},
             "gateway": {"tools": {"allow": ["read"]}},
         }))
         .unwrap();
         assert_eq!(settings.policy.rules.profile, Some(ToolProfile::Coding));
-        let rules = settings.policy.for_model("openai", "gpt-5").unwrap();
-        assert!(rules.allow.as_ref().unwrap()[0].matches("read"));
-        assert_eq!(settings.policy.for_model("openai", "gpt-4"), None);
+        let rules: Vec<_> = settings.policy.for_model("openai", "gpt-5").collect();
+        assert_eq!(rules.len(), 2, "those of the provider come first");
+        assert!(rules[0].deny[0].matches("exec"));
+        assert!(rules[1].allow.as_ref().unwrap()[0].matches("read"));
+        assert_eq!(settings.policy.for_model("openai", "gpt-4").count(), 1);
+        assert_eq!(settings.policy.for_model("other", "gpt-5").count(), 0);
         assert_eq!(settings.policy.rules.deny[0].group(), Some("runtime"));
         assert_eq!(settings.subagents.deny.len(), 1);
         assert!(settings.gateway.allow.is_some());

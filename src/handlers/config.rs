@@ -9,6 +9,7 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::agent::RestartNote;
 use crate::agent::roster::WouldWork;
+use crate::agent::tools::misnamed;
 use crate::bus::{Closing, Subscriber};
 use crate::config::document::{
     self, ConfigBase, ConfigIssue, ConfigSnapshot, ConfigWrite, ConfigWriteError,
@@ -21,7 +22,9 @@ use crate::protocol::methods::config::{
     ConfigApplyParams, ConfigInput, ConfigLookupParams, ConfigSetParams, ConfigWriteParams,
     RestartWishes, config_in, not_a_text,
 };
-use crate::registry::{Ctx, RenewError, Renewed, Reply, Services, TakenUp, Writing};
+use crate::registry::{
+    Ctx, Promised, RenewError, Renewed, Reply, Services, TakenUp, Writing, is_of_stop,
+};
 use crate::support::{Unfinished, blocking, json};
 
 use super::restart::{self, Restarting};
@@ -45,8 +48,9 @@ pub async fn get(cx: Ctx, _: NoParams) -> Reply<Value> {
     );
     let missing = cx.services.models.missing().into_iter();
     let missing = missing.map(|model| issue(&model.into()));
-    let warnings = seen.warnings.iter().map(issue).chain(missing).chain(pending);
-    let warnings: Vec<_> = warnings.collect();
+    let misnamed = misnamed(&seen.source);
+    let of_file = seen.warnings.iter().chain(&misnamed).map(issue);
+    let warnings: Vec<_> = of_file.chain(missing).chain(pending).collect();
     let answer = json!({
         "path": seen.path,
         "exists": seen.exists,
@@ -189,21 +193,10 @@ async fn write(
         tracing::info!(%by, "the config file was changed");
     }
     let delay = wishes.as_ref().map(RestartWishes::delay).unwrap_or_default();
-    // Before: who restarts for it may be quick.
-    let note = match wishes.filter(|_| written.changed) {
-        Some(wishes) => Some(leave_note(cx, method, wishes).await),
-        None => None,
-    };
     let taken = take_up_restarting_after(cx, false, delay).await;
-    let taken = match taken {
-        Ok(taken) => taken,
-        Err(wrong) => {
-            if let Some((note, _)) = &note {
-                cx.services.runs.parts().restart_notes.withdraw(note).await;
-            }
-            return Err(if written.changed { not_in_use(&wrong) } else { refusal(&wrong.into()) });
-        }
-    };
+    let is_changed = written.changed;
+    let (taken, own) = taken
+        .map_err(|wrong| if is_changed { not_in_use(&wrong) } else { refusal(&wrong.into()) })?;
     let mut answer = json!({
         "ok": true,
         "path": written.path,
@@ -213,15 +206,13 @@ async fn write(
     if !written.changed {
         answer["noop"] = json!(true);
     }
-    let own = taken.restarts.then(|| cx.services.restart.promise(delay));
     let promised = own.or_else(|| cx.services.restart.promised());
-    if let Some((note, is_left)) = note {
-        let notes = &cx.services.runs.parts().restart_notes;
+    if let Some(wishes) = wishes.filter(|_| is_changed) {
+        let note = note_of(cx, method, wishes);
         let is_told = promised.is_some() || !taken.pending.is_empty();
-        if !is_told {
-            notes.withdraw(&note).await;
-        }
-        let path = (is_left && is_told).then(|| notes.path());
+        // Before the answer: a restart for this comes after it, and may be quick then.
+        let is_left = is_told && leave_note(cx, &note).await;
+        let path = is_left.then(|| cx.services.runs.parts().restart_notes.path());
         answer["sentinel"] = json!({"path": path, "payload": note});
         if let Some(promised) = promised {
             answer["restart"] = restart::shown(Some(method), promised);
@@ -230,21 +221,25 @@ async fn write(
     Ok(if is_object || cx.caller.is_dashboard { with_sections(answer) } else { answer })
 }
 
-/// Has the next start tell of a change; whether it will.
-async fn leave_note(cx: &Ctx, method: &str, wishes: RestartWishes) -> (RestartNote, bool) {
+/// What is told of a change after the restart that it leads to.
+fn note_of(cx: &Ctx, method: &str, wishes: RestartWishes) -> RestartNote {
     let paths = &cx.services.settings.now().paths;
     let key = wishes.session_key.map(|written| cx.session_key(&written).to_string());
-    let note = RestartNote {
+    RestartNote {
         ts: cx.now_ms(),
         session_key: key,
         delivery_context: wishes.delivery_context.map(|chat| chat.shown()),
         ..RestartNote::of_change(method, &paths.config_path, wishes.note.as_deref())
-    };
-    let left = cx.services.runs.parts().restart_notes.leave(&note).await;
+    }
+}
+
+/// Has the next start tell of a change; whether it will.
+async fn leave_note(cx: &Ctx, note: &RestartNote) -> bool {
+    let left = cx.services.runs.parts().restart_notes.leave(note).await;
     if let Err(error) = &left {
         tracing::warn!(%error, "nobody will be told of a restart for this change");
     }
-    (note, left.is_ok())
+    left.is_ok()
 }
 
 /// What a client wants that sends the config itself. One that does not say which file it
@@ -315,19 +310,20 @@ fn would_work(services: &Arc<Services>) -> impl Fn(&str) -> Result<(), ConfigIss
 /// that it refers to has changed. What that means for the caller comes after its
 /// answer.
 pub(crate) async fn take_up(cx: &Ctx, anew: bool) -> Result<TakenUp, ConfigIssue> {
-    take_up_restarting_after(cx, anew, Duration::ZERO).await
+    let (taken, _) = take_up_restarting_after(cx, anew, Duration::ZERO).await?;
+    Ok(taken)
 }
 
-/// The same; a restart comes so long after the answer.
+/// The same; a restart comes so long after the answer, and is promised for then.
 async fn take_up_restarting_after(
     cx: &Ctx,
     anew: bool,
     delay: Duration,
-) -> Result<TakenUp, ConfigIssue> {
+) -> Result<(TakenUp, Option<Promised>), ConfigIssue> {
     let caller = Arc::clone(&cx.caller.subscriber.conn_id);
     let taken = cx.services.reload.take_up(caller, anew).await?;
-    follow(cx, &taken, delay);
-    Ok(taken)
+    let promised = follow(cx, &taken, delay);
+    Ok((taken, promised))
 }
 
 /// Has the gateway look all secrets up again. What that means for the caller comes after its
@@ -339,22 +335,33 @@ pub(super) async fn renew_secrets(cx: &Ctx) -> Result<Renewed, RenewError> {
     Ok(renewed)
 }
 
-/// What comes after the answer, where this was taken up.
-fn follow(cx: &Ctx, taken: &TakenUp, delay: Duration) {
+/// What comes after the answer, where this was taken up; the restart, if that is one.
+fn follow(cx: &Ctx, taken: &TakenUp, delay: Duration) -> Option<Promised> {
     if taken.is_over {
-        cx.after_answer(Farewell(Arc::clone(&cx.caller.subscriber)));
+        let subscriber = Arc::clone(&cx.caller.subscriber);
+        cx.after_answer(Farewell { subscriber, services: Arc::clone(&cx.services) });
     }
-    if taken.restarts {
-        cx.after_answer(Restarting::after(&cx.services, delay));
-    }
+    taken.restarts.then(|| {
+        let (restarting, promised) = Restarting::after(&cx.services, delay);
+        cx.after_answer(restarting);
+        promised
+    })
 }
 
-/// Closes a connection that is let in no more, when dropped.
-struct Farewell(Arc<Subscriber>);
+/// Closes a connection that is let in no more, when dropped: a slash command has its end
+/// told before.
+struct Farewell {
+    subscriber: Arc<Subscriber>,
+    services: Arc<Services>,
+}
 
 impl Drop for Farewell {
     fn drop(&mut self) {
-        self.0.outbox.close(Closing { drains: true, ..Closing::auth_changed() });
+        let (subscriber, runs) = (Arc::clone(&self.subscriber), Arc::clone(&self.services.runs));
+        self.services.tasks.spawn("farewell", async move {
+            runs.commands_told().await;
+            subscriber.outbox.close(Closing { drains: true, ..Closing::auth_changed() });
+        });
     }
 }
 
@@ -371,6 +378,16 @@ pub(super) fn refusal(error: &ConfigWriteError) -> ErrorShape {
 pub(super) fn not_in_use(wrong: &ConfigIssue) -> ErrorShape {
     ErrorShape::unavailable(format!("written, but not in use: {}", wrong.message))
         .details(json!({"issues": [issue(wrong)]}))
+}
+
+/// The answer to who wants a restart after which no gateway would begin.
+pub(super) fn no_restart(wrong: &ConfigIssue) -> ErrorShape {
+    let ConfigIssue { path, message } = wrong;
+    let place = if path.is_empty() { String::new() } else { format!("{path}: ") };
+    // Where the gateway stops that is all that is wrong, and it is said when to ask again.
+    let hint = if is_of_stop(wrong) { "" } else { "; put that right and ask again" };
+    let said = format!("no restart: {place}{message}{hint}");
+    ErrorShape::unavailable(said).details(json!({"issues": [issue(wrong)]}))
 }
 
 fn issue(issue: &ConfigIssue) -> Value {

@@ -88,6 +88,9 @@ pub async fn parts(services: &Services, accounts: Option<&Value>) -> Parts {
     cron(services, &mut parts).await;
     models(services, &mut parts).await;
     parts.add("nodes", json!({"connected": services.nodes.connected()}), None);
+    if trouble::of("openclaw").is_some() {
+        parts.add_noted("openclaw", json!({}));
+    }
     if let Some(used) = memory::used() {
         parts.add("memory", json!({"rssBytes": used.resident, "peakRssBytes": used.peak}), None);
     }

@@ -8,9 +8,11 @@ use tokio::time::sleep;
 
 use crate::protocol::methods::AnyParams;
 use crate::protocol::methods::system::RestartRequestParams;
-use crate::registry::{Ctx, Promised, Reply, Services};
+use crate::registry::{Ctx, Promised, Reply, Round, Services};
 use crate::support::{json, millis};
 use crate::telemetry::quoted;
+
+use super::config::no_restart;
 
 /// `gateway.restart.preflight`: whether a restart would interrupt work.
 pub async fn preflight(cx: Ctx, _: AnyParams) -> Reply<Value> {
@@ -19,10 +21,12 @@ pub async fn preflight(cx: Ctx, _: AnyParams) -> Reply<Value> {
 
 /// `gateway.restart.request`: asks for a restart once nothing runs.
 pub async fn request(cx: Ctx, p: RestartRequestParams) -> Reply<Value> {
+    // One that would be given up is not promised.
+    cx.services.reload.begins().await.map_err(|wrong| no_restart(&wrong))?;
     let preflight = report(&cx);
-    let promised = cx.services.restart.promise(Duration::ZERO);
     // Who asks is answered first.
-    cx.after_answer(Restarting::after(&cx.services, Duration::ZERO));
+    let (restarting, promised) = Restarting::after(&cx.services, Duration::ZERO);
+    cx.after_answer(restarting);
     let status = match (promised.is_pending, preflight["safe"] == true) {
         (true, _) => "coalesced",
         (false, true) => "scheduled",
@@ -52,28 +56,30 @@ pub(super) fn shown(reason: Option<&str>, promised: Promised) -> Value {
     })
 }
 
-/// Asks for a restart when dropped, or so much later.
+/// Asks for a restart when dropped, or so much later, unless it was given up meanwhile.
 pub(super) struct Restarting {
     services: Arc<Services>,
     delay: Duration,
+    round: Round,
 }
 
 impl Restarting {
-    /// Asks after so long.
-    pub fn after(services: &Arc<Services>, delay: Duration) -> Self {
-        Self { services: Arc::clone(services), delay }
+    /// Promises to ask after so long: what is given up from here on is not asked for.
+    pub fn after(services: &Arc<Services>, delay: Duration) -> (Self, Promised) {
+        let promised = services.restart.promise(delay);
+        (Self { services: Arc::clone(services), delay, round: promised.round }, promised)
     }
 }
 
 impl Drop for Restarting {
     fn drop(&mut self) {
-        if self.delay.is_zero() {
-            return self.services.restart.ask();
+        let (services, delay, round) = (Arc::clone(&self.services), self.delay, self.round);
+        if delay.is_zero() {
+            return services.restart.ask_in(round);
         }
-        let (services, delay) = (Arc::clone(&self.services), self.delay);
         self.services.tasks.spawn("restart", async move {
             sleep(delay).await;
-            services.restart.ask();
+            services.restart.ask_in(round);
         });
     }
 }

@@ -11,7 +11,7 @@ use crate::protocol::methods::session_settings::{
     SessionsSpawnParams,
 };
 use crate::protocol::methods::sessions::SessionsSendParams;
-use crate::protocol::{ErrorShape, Scope};
+use crate::protocol::{ErrorKind, ErrorShape, Scope};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{AgentId, SessionEntry, SessionError, SessionId, SessionKey};
 use crate::support::json;
@@ -221,9 +221,10 @@ pub(super) async fn edit_as(
 /// Why the settings of a session are not changed.
 pub(super) fn unedited(error: SessionError) -> ErrorShape {
     match error {
-        SessionError::LabelTaken(_) | SessionError::Refused(_) => {
-            ErrorShape::invalid(error.to_string())
+        SessionError::LabelTaken(_) => {
+            ErrorShape::invalid(error.to_string()).kind(ErrorKind::Taken)
         }
+        SessionError::Refused(_) => ErrorShape::invalid(error.to_string()),
         error => unavailable(error),
     }
 }

@@ -178,7 +178,7 @@ async fn called(cx: &Ctx, key: &SessionKey, toolbox: &Toolbox, call: &ToolCall) 
         runs.pay_for(key, usage).await;
     }
     let source = toolbox.find(&call.name).map(|tool| tool.source().word());
-    match (guardrails::refusal(&output), output.error_line()) {
+    match (guardrails::refusal(&output), output.error_text()) {
         (Some(reason), _) => refused(&call.name, "forbidden", reason),
         (None, Some(text)) => refused(&call.name, "internal_error", &text),
         (None, None) => json!({"ok": true, "toolName": call.name, "output": output.to_wire(),

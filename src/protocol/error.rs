@@ -41,6 +41,8 @@ impl ErrorCode {
 pub enum ErrorKind {
     /// A parameter is missing or malformed.
     InvalidParams,
+    /// Somebody else has what only one may have. On the wire that is a malformed parameter.
+    Taken,
     /// The named thing does not exist.
     NotFound,
     /// The credential is missing, wrong, or worth too little.
@@ -57,7 +59,7 @@ impl ErrorKind {
     /// The code as it is written on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::InvalidParams => "invalid_params",
+            Self::InvalidParams | Self::Taken => "invalid_params",
             Self::NotFound => "not_found",
             Self::PermissionDenied => "permission_denied",
             Self::RateLimited => "rate_limited",

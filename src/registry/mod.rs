@@ -23,9 +23,9 @@ pub use answer::{Answer, Answers, Shared};
 pub use context::{Caller, Ctx, KeyNames, Services};
 pub use exchange::Exchange;
 pub use lanes::Lanes;
-pub use reload::{Ask, ConfigState, Reload, RenewError, Renewed, TakenUp, Writing};
+pub use reload::{Ask, ConfigState, Reload, RenewError, Renewed, TakenUp, Writing, is_of_stop};
 pub use repair::Repair;
-pub use restart::{Promised, Restart};
+pub use restart::{Promised, Restart, Round};
 pub use table::{
     Call, Denial, Method, Need, Registry, Reply, Timed, admin, approvals, node, open, pairing,
     read, write,

@@ -15,6 +15,14 @@ use crate::support::Live;
 /// secrets have answered, and a client has few under way.
 const WAITING: usize = 64;
 
+/// What is told to who asks when the gateway stops, and nobody takes anything up.
+const STOPPING: &str = "the gateway stops; try again after its restart";
+
+/// Whether nothing is wrong but that the gateway stops.
+pub fn is_of_stop(issue: &ConfigIssue) -> bool {
+    issue.message == STOPPING
+}
+
 /// How the configuration is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfigState {
@@ -93,6 +101,11 @@ pub enum Ask {
         /// Where the answer goes.
         answer: oneshot::Sender<Result<Renewed, RenewError>>,
     },
+    /// Whether a gateway begins with the files as they are.
+    Begins {
+        /// Where the answer goes.
+        answer: oneshot::Sender<Result<(), ConfigIssue>>,
+    },
     /// To tell why a restart was given up, until it would not be any more.
     GivenUp(ConfigIssue),
 }
@@ -163,6 +176,14 @@ impl Reload {
         self.ask(|answer| Ask::RenewSecrets { caller, answer }).await
     }
 
+    /// Whether a gateway begins with the files as they are now.
+    ///
+    /// # Errors
+    /// What is wrong with them, or with what they refer to.
+    pub async fn begins(&self) -> Result<(), ConfigIssue> {
+        self.ask(|answer| Ask::Begins { answer }).await
+    }
+
     /// Has told why a restart was given up.
     pub async fn give_up(&self, issue: ConfigIssue) {
         // Who tells it is there as long as the gateway is.
@@ -173,10 +194,7 @@ impl Reload {
         &self,
         ask: impl FnOnce(oneshot::Sender<Result<T, E>>) -> Ask,
     ) -> Result<T, E> {
-        let stopping = || ConfigIssue {
-            path: String::new(),
-            message: "the gateway stops; try again after its restart".into(),
-        };
+        let stopping = || ConfigIssue { path: String::new(), message: STOPPING.into() };
         let (sender, answer) = oneshot::channel();
         self.asks.send(ask(sender)).await.map_err(|_| stopping())?;
         answer.await.map_err(|_| stopping())?
@@ -186,6 +204,15 @@ impl Reload {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn who_asks_when_the_gateway_stops_is_told_so() {
+        let (reload, asks) = Reload::new();
+        drop(asks);
+        let issue = reload.begins().await.unwrap_err();
+        assert!(is_of_stop(&issue), "{issue:?}");
+        assert!(!is_of_stop(&ConfigIssue { path: String::new(), message: "else".into() }));
+    }
 
     #[tokio::test]
     async fn who_writes_is_waited_for_until_the_last_one_is_done() {

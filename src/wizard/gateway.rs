@@ -6,7 +6,7 @@ use super::asker::Stopped;
 use super::draft::{Draft, DraftError};
 use super::step::StepOption;
 use super::talk::{Line, Talk};
-use crate::config::{AuthMode, GatewaySettings};
+use crate::config::{AuthMode, DEFAULT_PORT, GatewaySettings};
 use crate::support::json;
 
 /// What people choose from; an address of one's own is kept, not offered.
@@ -47,10 +47,13 @@ pub async fn choose(talk: &mut Talk<'_>, draft: &mut Draft) -> Result<(), Stoppe
 
 type Change = (Vec<&'static str>, Value);
 
+/// What is answered differently than the file says. A variable that decides the port is for
+/// this command, and no answer.
 async fn asked(talk: &mut Talk<'_>, draft: &Draft) -> Result<Vec<Change>, Stopped> {
-    let current = &draft.settings.gateway;
-    let line = Line::checked(check_port).initial(current.port.to_string());
-    let port = talk.text("port", "The port", line).await?;
+    let port = draft.written("/gateway/port").and_then(|port| u16::try_from(port.as_u64()?).ok());
+    let port = port.unwrap_or(DEFAULT_PORT);
+    let line = Line::checked(check_port).initial(port.to_string());
+    let answer = talk.text("port", "The port", line).await?;
     let mut binds: Vec<_> =
         BINDS.map(|(id, label, hint)| StepOption::new(id, label).hint(hint)).to_vec();
     let written = draft.written("/gateway/bind");
@@ -59,11 +62,14 @@ async fn asked(talk: &mut Talk<'_>, draft: &Draft) -> Result<Vec<Change>, Stoppe
         binds.insert(0, StepOption::new(written, format!("As it is: {written}")));
     }
     let bind = talk.select("bind", "Who can reach it?", binds, Some(written)).await?;
-    let mut values: Vec<Change> = vec![
-        (vec!["gateway", "port"], json!(port.parse::<u16>().unwrap_or(current.port))),
-        (vec!["gateway", "bind"], json!(bind)),
-    ];
-    values.extend(auth(talk, current.auth.mode).await?);
+    let mut values: Vec<Change> = Vec::new();
+    if let Some(answer) = answer.parse::<u16>().ok().filter(|answer| *answer != port) {
+        values.push((vec!["gateway", "port"], json!(answer)));
+    }
+    if bind != written {
+        values.push((vec!["gateway", "bind"], json!(bind)));
+    }
+    values.extend(auth(talk, draft.settings.gateway.auth.mode).await?);
     Ok(values)
 }
 

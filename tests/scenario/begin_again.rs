@@ -122,6 +122,31 @@ async fn a_signal_restarts_it_with_the_config_as_it_is_then() {
 }
 
 #[tokio::test]
+async fn a_restart_after_which_no_gateway_would_begin_is_refused_and_not_promised() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let good = fs::read_to_string(gateway.config_path()).unwrap();
+    fs::write(gateway.config_path(), "{\"gateway\": 7}").unwrap();
+    let answer = client.request("gateway.restart.request", json!({})).await;
+    let error = &answer["error"];
+    assert_eq!(error["code"], "UNAVAILABLE", "{answer}");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.starts_with("no restart: gateway: must be"), "{message}");
+    assert!(message.ends_with("; put that right and ask again"), "{message}");
+    assert_eq!(error["details"]["issues"][0]["path"], "gateway", "{answer}");
+    let said = ask(&mut client, "main", "/restart", "run-1").await;
+    assert!(text_of(&said["message"]).contains("no restart: gateway: must be"), "{said}");
+    fs::write(gateway.config_path(), good).unwrap();
+    let answer = call(&mut client, "gateway.restart.request", json!({})).await;
+    assert_eq!(
+        (&answer["status"], &answer["restart"]["coalesced"]),
+        (&json!("scheduled"), &json!(false))
+    );
+    begins_again(&gateway, &client).await;
+    assert!(!gateway.stderr().contains("no restart; going on"), "none was given up");
+}
+
+#[tokio::test]
 async fn a_restart_that_waits_does_not_keep_a_stop_from_coming() {
     let (mut gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;

@@ -106,6 +106,41 @@ fn a_value_is_shown_written_and_taken_away_and_comments_stay() {
 }
 
 #[test]
+fn a_write_leaves_every_include_in_its_place_also_below_another_one() {
+    let user = User::new();
+    let text = "// mine\n{\n  $include: './a.json5',\n  gateway: { port: 19000 },\n  \
+                models: { providers: { $include: './providers.json5' } },\n  agents: {\n    \
+                $include: './agents.json5', // the others\n    \
+                defaults: { $include: './defaults.json5' },\n    \
+                list: [{ id: 'main' }, { $include: './two.json5' }],\n  },\n}\n";
+    let part = |name: &str, text: &str| fs::write(user.file().with_file_name(name), text).unwrap();
+    part("a.json5", "{ gateway: { auth: { token: 'secret-token-1' } }, session: {} }");
+    part(
+        "providers.json5",
+        "{ p: { baseUrl: 'http://127.0.0.1:9/v1', api: 'openai-completions', \
+         models: [{ id: 'm' }] } }",
+    );
+    part("agents.json5", "{ defaults: { workspace: '~/one' } }");
+    part("defaults.json5", "{ skills: ['a'] }");
+    part("two.json5", "{ id: 'two' }");
+    fs::write(user.file(), text).unwrap();
+    user.said(&["set", "gateway.port", "19001"]);
+    assert_eq!(user.text(), text.replace("19000", "19001"));
+    user.said(&["set", "agents.list[1].name", "Two"]);
+    user.said(&["set", "session.mainKey", "boss"]);
+    // What the files say from now on counts.
+    part("agents.json5", "{ defaults: { workspace: '~/other' } }");
+    part("defaults.json5", "{ skills: ['b'] }");
+    part("two.json5", "{ id: 'three' }");
+    let agents: Value = serde_json::from_str(&user.said(&["get", "agents", "--json"])).unwrap();
+    let expected = json!({"defaults": {"workspace": "~/other", "skills": ["b"]},
+        "list": [{"id": "main"}, {"id": "three", "name": "Two"}]});
+    assert_eq!(agents, expected);
+    let refused = user.refused(&["set", "agents.defaults.skills", "['c']"]);
+    assert!(refused.contains("comes from ./defaults.json5"), "{refused}");
+}
+
+#[test]
 fn no_secret_is_shown_and_one_may_come_through_a_pipe() {
     let user = User::new();
     assert!(!user.said(&["get"]).contains("secret-token-1"));
@@ -311,6 +346,26 @@ fn what_is_not_known_is_kept_when_that_is_wanted_and_told_by_validate() {
         (&json!(true), &json!("browser"))
     );
     assert!(user.text().contains("browser"));
+}
+
+#[test]
+fn names_of_no_tool_and_numbers_beyond_their_bounds_are_told_by_validate() {
+    let user = User::new();
+    user.said(&["set", "tools.deny", "['exce', 'group:fs', 'docs__search']"]);
+    user.said(&["set", "tools.web.fetch.maxRedirects", "1000"]);
+    let validated = user.run(&["validate"]);
+    assert!(validated.status.success());
+    assert_eq!(
+        String::from_utf8(validated.stderr).unwrap(),
+        "warning: tools.web.fetch.maxRedirects is more than 20, and counts as 20\n\
+         warning: tools.deny[0] \"exce\" is no tool and no group of tools: it has no effect\n"
+    );
+    let explained = user.said(&["explain", "tools.web.fetch.maxRedirects"]);
+    assert!(explained.contains("; more than 20 counts as 20"), "{explained}");
+    let schema: Value = serde_json::from_str(&user.said(&["schema"])).unwrap();
+    let fetch = &schema["properties"]["tools"]["properties"]["web"]["properties"]["fetch"];
+    let bytes = fetch["properties"]["maxResponseBytes"]["description"].as_str().unwrap();
+    assert!(bytes.contains("less than 32000 counts as 32000"), "{bytes}");
 }
 
 #[test]

@@ -61,6 +61,11 @@ impl Machine {
         command
     }
 
+    /// What stands in the config.
+    fn written(&self) -> Value {
+        serde_json::from_str(&self.text()).unwrap()
+    }
+
     /// Runs it to its end, without a terminal.
     async fn run(&self, flags: &[&str], stdin: &str) -> Output {
         let mut command = self.onboard(&[&["--non-interactive", "--accept-risk"], flags].concat());
@@ -68,7 +73,7 @@ impl Machine {
         fs::write(&input, stdin).unwrap();
         command.stdin(fs::File::open(input).unwrap());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        let output = finished(command).await;
         let told = [&output.stdout[..], &output.stderr[..]].concat();
         assert!(!String::from_utf8_lossy(&told).contains("canary"), "{output:?}");
         output
@@ -103,6 +108,26 @@ impl Machine {
         assert!(!log.contains("canary"), "{log}");
         (text_of(&end["message"]), self.mock)
     }
+
+    async fn answers_by_the_new_key(self) {
+        let (_, mock) = self.first_answer().await;
+        assert_eq!(mock.calls().last().unwrap().1, KEY);
+    }
+}
+
+/// Runs this to its end.
+async fn finished(mut command: Command) -> Output {
+    tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+}
+
+/// Accepts, and leaves all as it is offered, but for the agent's name.
+fn walks(terminal: &mut Pty, agent: &str) {
+    terminal.answers("Do you accept this?", "y");
+    terminal.answers("Which model?", "\r");
+    terminal.answers("Which channels", "\r");
+    terminal.answers("The folder", "\r");
+    terminal.answers("The agent's name", &format!("{agent}\r"));
+    terminal.answers("The gateway:", "\r");
 }
 
 #[tokio::test]
@@ -172,7 +197,7 @@ async fn with_service(machine: &Machine, bin: &Path) -> (Value, String) {
     let flags = ["--non-interactive", "--accept-risk", "--auth-choice", "offline"];
     let mut command = machine.onboard(&[&flags[..], &["--install-daemon", "--json"]].concat());
     command.env("PATH", bin).stdin(Stdio::null());
-    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let output = finished(command).await;
     assert!(output.status.success() && machine.config().exists(), "{output:?}");
     let told = serde_json::from_slice(&output.stdout).unwrap();
     (told, String::from_utf8(output.stderr).unwrap())
@@ -233,7 +258,7 @@ async fn a_server_of_ones_own_and_channels_are_set_up_by_flags() {
         .await;
     assert_eq!((&told["model"], &told["channels"]), (&json!("lab/mock-1"), &json!(["webhook"])));
     assert_eq!(machine.mock.calls(), [("mock-1".to_owned(), KEY.to_owned())]);
-    let config: Value = serde_json::from_str(&machine.text()).unwrap();
+    let config = machine.written();
     assert_eq!(config["models"]["providers"]["lab"]["api"], "openai-completions");
     assert_eq!(config["channels"]["webhook"]["secret"].as_str().unwrap().len(), 64);
     assert_eq!(
@@ -252,7 +277,7 @@ async fn a_variable_is_referred_to_and_its_value_is_stored_nowhere() {
     let flags = ["--non-interactive", "--accept-risk", "--auth-choice", "apiKey"];
     let mut command = machine.onboard(&[&flags[..], &["--secret-input-mode", "ref"]].concat());
     command.env("ANTHROPIC_API_KEY", KEY);
-    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let output = finished(command).await;
     assert!(output.status.success(), "{output:?}");
     assert_eq!(machine.mock.calls().len(), 1);
     let profiles = fs::read_to_string(machine.profiles()).unwrap();
@@ -291,12 +316,12 @@ async fn flags_that_do_not_do_are_named_and_nothing_is_written() {
         assert!(error.contains(expected), "{flags:?}: {error}");
         assert!(!machine.config().exists(), "{flags:?}");
     }
-    let mut command = machine.onboard(&["--non-interactive", "--auth-choice", "offline"]);
-    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let command = machine.onboard(&["--non-interactive", "--auth-choice", "offline"]);
+    let output = finished(command).await;
     assert!(String::from_utf8_lossy(&output.stderr).contains("--accept-risk"), "{output:?}");
     let mut command = machine.onboard(&[]);
     command.stdin(Stdio::null());
-    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let output = finished(command).await;
     assert!(String::from_utf8_lossy(&output.stderr).contains("no terminal"), "{output:?}");
     assert!(!machine.config().exists());
 }
@@ -326,7 +351,7 @@ async fn on_a_terminal_arrows_and_numbers_choose_and_the_key_is_not_shown() {
     });
     let shown = walked.await.unwrap();
     assert!(!shown.contains("canary"), "{shown}");
-    let config: Value = serde_json::from_str(&machine.text()).unwrap();
+    let config = machine.written();
     assert_eq!(config["agents"]["defaults"]["model"]["primary"], "anthropic/claude-sonnet-5-5");
     assert_eq!(config["agents"]["list"], json!([{"id": "main", "identity": {"name": "Inky"}}]));
     let (answer, mock) = machine.first_answer().await;
@@ -346,12 +371,7 @@ async fn ctrl_c_leaves_everything_as_it_was() {
         first.answers("Do you accept this?", "y");
         first.answers("Who is to answer?", "\r");
         first.answers("The key for Anthropic", &format!("{KEY}\x03"));
-        second.answers("Do you accept this?", "y");
-        second.answers("Which model?", "\r");
-        second.answers("Which channels", "\r");
-        second.answers("The folder", "\r");
-        second.answers("The agent's name", "\r");
-        second.answers("The gateway:", "\r");
+        walks(&mut second, "");
         second.answers("Write this to", "\x03");
         for terminal in [&mut first, &mut second] {
             terminal.shows("nothing was written");
@@ -387,7 +407,7 @@ async fn without_colours_no_letter_is_brighter_than_another() {
 async fn configure_asks_about_one_part_and_leaves_the_others() {
     let machine = Machine::new().await;
     machine.done(&["--auth-choice", "offline"]).await;
-    let before: Value = serde_json::from_str(&machine.text()).unwrap();
+    let before = machine.written();
     let mut terminal = Pty::spawn(machine.command("configure", &[]));
     let walked = tokio::task::spawn_blocking(move || {
         terminal.answers("What do you want to change?", "4 \r");
@@ -400,7 +420,7 @@ async fn configure_asks_about_one_part_and_leaves_the_others() {
         assert!(terminal.ends().success(), "{}", terminal.all());
     });
     walked.await.unwrap();
-    let after: Value = serde_json::from_str(&machine.text()).unwrap();
+    let after = machine.written();
     assert_eq!(after["gateway"]["port"], 19_001);
     assert_eq!(after["wizard"]["lastRunCommand"], "configure");
     assert_eq!(after["agents"], before["agents"]);
@@ -422,11 +442,35 @@ async fn another_port_leaves_who_is_let_in_as_it_was() {
             "--gateway-port",
             "1999",
         ];
-        let mut command = machine.command("configure", &flags);
-        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        let output = finished(machine.command("configure", &flags)).await;
         assert!(output.status.success(), "{auth}: {output:?}");
-        let after: Value = serde_json::from_str(&machine.text()).unwrap();
+        let after = machine.written();
         assert_eq!((&after["gateway"]["port"], &after["gateway"]["auth"]), (&json!(1999), &auth));
+    }
+}
+
+#[tokio::test]
+async fn a_port_that_only_a_variable_names_is_not_written() {
+    for port in [None, Some(1234)] {
+        let machine = Machine::new().await;
+        let config = json!({"gateway": {"mode": "local", "port": port}});
+        fs::write(machine.config(), config.to_string()).unwrap();
+        let flags = [
+            "--section",
+            "gateway",
+            "--non-interactive",
+            "--accept-risk",
+            "--gateway-token",
+            "a-long-token-1",
+        ];
+        let mut command = machine.command("configure", &flags);
+        command.env("OPENCLAW_GATEWAY_PORT", "19555");
+        let output = finished(command).await;
+        assert!(output.status.success(), "{output:?}");
+        let gateway = &machine.written()["gateway"];
+        assert_eq!(gateway["auth"]["token"], "a-long-token-1");
+        assert_eq!(gateway["port"], json!(port), "{gateway}");
+        assert!(gateway.get("bind").is_none(), "nobody was asked for another one: {gateway}");
     }
 }
 
@@ -441,13 +485,12 @@ async fn a_new_key_comes_before_those_that_are_stored() {
     let profiles: Value =
         serde_json::from_str(&fs::read_to_string(machine.profiles()).unwrap()).unwrap();
     assert_eq!(profiles["profiles"]["anthropic:work"], old["profiles"]["anthropic:work"]);
-    let config: Value = serde_json::from_str(&machine.text()).unwrap();
+    let config = machine.written();
     assert_eq!(
         config["auth"]["order"]["anthropic"],
         json!(["anthropic:default", "anthropic:work"])
     );
-    let (_, mock) = machine.first_answer().await;
-    assert_eq!(mock.calls().last().unwrap().1, KEY);
+    machine.answers_by_the_new_key().await;
 }
 
 #[tokio::test]
@@ -465,10 +508,9 @@ async fn a_new_key_is_used_though_the_agent_has_an_order_of_its_own() {
     let state: Value = serde_json::from_str(&fs::read_to_string(&state).unwrap()).unwrap();
     let ids = ["anthropic:default", "anthropic:old"];
     assert_eq!(state, json!({"version": 1, "order": {"Anthropic": ids}, "x": 1}));
-    let config: Value = serde_json::from_str(&machine.text()).unwrap();
+    let config = machine.written();
     assert!(config["auth"]["order"].is_null(), "{config}");
-    let (_, mock) = machine.first_answer().await;
-    assert_eq!(mock.calls().last().unwrap().1, KEY);
+    machine.answers_by_the_new_key().await;
 }
 
 #[tokio::test]
@@ -489,11 +531,10 @@ async fn a_new_key_shuts_out_no_key_of_another_agent() {
         }
         fs::write(machine.config(), config.to_string()).unwrap();
         machine.done(&["--anthropic-api-key", KEY]).await;
-        let config: Value = serde_json::from_str(&machine.text()).unwrap();
+        let config = machine.written();
         let ids = json!(["anthropic:work", "anthropic:default", "anthropic:old"]);
         assert_eq!(config["auth"]["order"], json!({name: ids}));
-        let (_, mock) = machine.first_answer().await;
-        assert_eq!(mock.calls().last().unwrap().1, KEY);
+        machine.answers_by_the_new_key().await;
     }
 }
 
@@ -506,12 +547,7 @@ async fn what_somebody_writes_while_a_terminal_asks_is_not_undone() {
     let mut terminal = Pty::spawn(machine.onboard(&flags));
     let config = machine.config();
     let walked = tokio::task::spawn_blocking(move || {
-        terminal.answers("Do you accept this?", "y");
-        terminal.answers("Which model?", "\r");
-        terminal.answers("Which channels", "\r");
-        terminal.answers("The folder", "\r");
-        terminal.answers("The agent's name", "Inky\r");
-        terminal.answers("The gateway:", "\r");
+        walks(&mut terminal, "Inky");
         terminal.shows("Write this to");
         let theirs = json!({"agents": {
             "defaults": {"model": {"primary": "offline/echo-guide", "fallbacks": ["offline/echo-guide"]}},
@@ -522,7 +558,7 @@ async fn what_somebody_writes_while_a_terminal_asks_is_not_undone() {
         assert!(terminal.ends().success(), "{}", terminal.all());
     });
     walked.await.unwrap();
-    let agents = serde_json::from_str::<Value>(&machine.text()).unwrap()["agents"].clone();
+    let agents = machine.written()["agents"].clone();
     let model = &agents["defaults"]["model"];
     assert!(model["primary"].as_str().unwrap().starts_with("anthropic/"), "{model}");
     assert_eq!(model["fallbacks"], json!(["offline/echo-guide"]));
@@ -539,7 +575,7 @@ async fn an_ollama_elsewhere_is_asked_and_written_with_its_address() {
     assert_eq!(told["model"], "ollama/later:1b");
     let paths: Vec<_> = asked.lock().iter().map(|(path, _)| path.clone()).collect();
     assert!(paths.contains(&"/api/tags".to_owned()) && paths.contains(&"/api/chat".to_owned()));
-    let config: Value = serde_json::from_str(&machine.text()).unwrap();
+    let config = machine.written();
     let provider = &config["models"]["providers"]["ollama"];
     assert_eq!(provider["baseUrl"], json!(address));
     assert_eq!(provider["models"], json!([{"id": "later:1b", "name": "later:1b"}]));

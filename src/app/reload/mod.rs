@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use crate::bus::Closing;
 use crate::config::document::ConfigIssue;
-use crate::config::watch::{Watch, fingerprint};
+use crate::config::watch::{MOST_READS, Seen, UNKNOWN, Watch, fingerprint};
 use crate::config::{Env, Overrides, ReloadMode, Settings};
 use crate::gateway::Gateway;
 use crate::registry::{Ask, ConfigState, Services, TakenUp};
@@ -29,8 +29,9 @@ use crate::store::instance::refuse_restart;
 use crate::support::{blocking, trouble};
 use crate::telemetry;
 
-use super::periodic;
+use super::again::begins;
 use super::traces::Exporter;
+use super::{periodic, upkeep};
 pub(super) use control::Control;
 use news::News;
 
@@ -45,8 +46,6 @@ const AGAIN_MAX: Duration = Duration::from_mins(1);
 /// What programs have told for a text that was looked at counts for so long for the file: who
 /// was content with it has written it by then.
 const FRESH: Duration = Duration::from_mins(1);
-/// How often it is read at once while somebody goes on changing it.
-const MOST_READS: usize = 3;
 
 /// Takes up the configuration.
 pub(super) struct Reloader {
@@ -139,6 +138,10 @@ impl Reloader {
                     self.services().restart.ask();
                 }
             }
+            Ask::Begins { answer } => {
+                let (services, env) = (self.services(), &self.env);
+                let _ = answer.send(Box::pin(begins(services, env, &self.overrides)).await);
+            }
             Ask::GivenUp(issue) => self.give_up(issue).await,
         }
     }
@@ -185,11 +188,16 @@ impl Reloader {
             self.watch = None;
             return;
         }
-        let (now, wait) = (Instant::now(), self.services().settings.now().gateway.reload.debounce);
-        let since = self.due.map_or(now, |(since, _)| since);
-        self.due = Some((since, (now + wait).min(since + PATIENCE.max(wait))));
+        self.due = Some(self.soon());
         // The way to the file may be another one now.
         self.follow().await;
+    }
+
+    /// Since when the files change, and when they are looked at: once they are left alone.
+    fn soon(&self) -> (Instant, Instant) {
+        let (now, wait) = (Instant::now(), self.services().settings.now().gateway.reload.debounce);
+        let since = self.due.map_or(now, |(since, _)| since);
+        (since, (now + wait).min(since + PATIENCE.max(wait)))
     }
 
     /// Watches the files that there are now, unless the configuration says no.
@@ -226,8 +234,12 @@ impl Reloader {
         }
         // What was written since waits for nothing that only a gateway that begins needs.
         self.gave_up &= !is_other && !anew;
-        let (print, news) = Box::pin(self.read(print)).await;
+        let (print, news) = Box::pin(self.read()).await;
         self.seen = print;
+        if print == UNKNOWN && self.watch.is_some() {
+            // Whoever changed it while it was read may be done, and nobody tell of that.
+            self.due = Some(self.soon());
+        }
         self.checked = None;
         let taken = match news {
             Ok(news) => Ok(Box::pin(self.apply(news, caller)).await),
@@ -262,10 +274,11 @@ impl Reloader {
         blocking(move || fingerprint(&files)).await.unwrap_or(self.seen)
     }
 
-    /// Reads them, again where others are meant since, or they have changed meanwhile: what
-    /// is written while it is read may be half of it. What stood for them before, and what
-    /// they say.
-    async fn read(&self, mut print: [u8; 32]) -> ([u8; 32], Result<News, ConfigIssue>) {
+    /// Reads them, again where others are meant since, or they have changed meanwhile, also
+    /// where they say again what they said: what is written while it is read may be half of
+    /// it. What stands for what was read, and what that says.
+    async fn read(&self) -> ([u8; 32], Result<News, ConfigIssue>) {
+        let mut seen = look(self.files()).await;
         let checked = self.checked.as_ref().filter(|(at, _)| at.elapsed() < FRESH);
         let checked = checked.map(|(_, settings)| settings);
         let mut reads = 1;
@@ -273,11 +286,15 @@ impl Reloader {
             let given = (&self.overrides, self.gave_up);
             let news = News::of_file(self.services(), &self.env, given, checked).await;
             let files = news.as_ref().map_or_else(|_| self.files(), |it| it.settings.files());
-            let after = self.print(files).await;
-            if after == print || reads == MOST_READS {
-                return (print, news);
+            let after = look(files).await;
+            if after == seen {
+                return (seen.print, news);
             }
-            (print, reads) = (after, reads + 1);
+            if reads == MOST_READS {
+                // Whatever is there when it is looked at next is something else.
+                return (UNKNOWN, news);
+            }
+            (seen, reads) = (after, reads + 1);
         }
     }
 
@@ -350,6 +367,9 @@ impl Reloader {
         services
             .sessions
             .reconfigure(super::base::sessions_options(&settings, services.keys.now()));
+        if let Err(error) = parts.look_at_kept().await {
+            tracing::error!(%error, "main sessions under other keys not looked for again");
+        }
         services.settings.set(settings);
         let settings = services.settings.now();
         if let Some(models) = models {
@@ -368,6 +388,7 @@ impl Reloader {
         self.gateway.preauth.resize(settings.gateway.max_preauth_per_ip);
         self.control.set(services, settings.gateway.control_socket).await;
         let is_over = self.let_in(&settings, caller);
+        upkeep::end_links(&settings, &*parts.store).await;
         if !settings.gateway.dialects.claude_share {
             self.gateway.claude.end_links();
         }
@@ -390,6 +411,11 @@ impl Reloader {
         hub.close_where(&Closing::auth_changed(), caller, is_out);
         caller.is_some_and(|caller| hub.is_any(caller, is_out))
     }
+}
+
+/// These files as they are now.
+async fn look(files: Vec<PathBuf>) -> Seen {
+    blocking(move || Seen::of(&files)).await.unwrap_or_default()
 }
 
 /// Waits for a change; `false` when nothing is to be heard any more.

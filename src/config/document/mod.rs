@@ -159,13 +159,15 @@ pub fn shown(whole: &Value, env: &Env, path: &Path) -> Value {
     shown
 }
 
-/// What stands in a config and means nothing here: keys, and values that are not
-/// built in.
+/// What stands in a config and means nothing here, or something else: keys, values that are
+/// not built in, and numbers beyond their bounds.
 pub fn warnings(whole: &Value) -> Vec<ConfigIssue> {
     let foreign = foreign::found(whole);
     let warning = |path: ValuePath| ConfigIssue { path: path.to_string(), message: UNKNOWN.into() };
     let unknown = unknown(whole, &foreign).map(warning);
-    unknown.chain(foreign.iter().map(ConfigIssue::from)).collect()
+    let beyond = keys::beyond(whole).into_iter();
+    let beyond = beyond.map(|(path, message)| ConfigIssue { path: path.to_string(), message });
+    unknown.chain(foreign.iter().map(ConfigIssue::from)).chain(beyond).collect()
 }
 
 /// Keys that nobody knows, but for those of which `foreign` says more.

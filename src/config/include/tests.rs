@@ -247,4 +247,92 @@ proptest::proptest! {
         // What it is already can always be written.
         proptest::prop_assert!(kept(under.clone(), &raw, &bare).is_ok());
     }
+
+    #[test]
+    fn what_is_written_means_what_was_wanted_where_files_stand_below_files(
+        under in proptest::collection::btree_map("[a-c]", value(), 0..3),
+        deep in proptest::collection::btree_map("[a-c]", value(), 0..3),
+        over in proptest::collection::btree_map("[a-c]", value(), 0..3),
+        beside in proptest::collection::btree_map("[a-c]", value(), 0..3),
+        wanted in proptest::collection::btree_map("[a-c]", value(), 0..3),
+    ) {
+        let object = |members: std::collections::BTreeMap<String, Value>| {
+            Value::Object(members.into_iter().collect())
+        };
+        let files = [("part.json", object(under)), ("deep.json", object(deep))];
+        let bare = saying(&files);
+        let (mut raw, mut inner) = (object(over), object(beside));
+        inner[INCLUDE] = json!("deep.json");
+        raw["a"] = inner;
+        raw[INCLUDE] = json!("part.json");
+        let wanted = object(wanted);
+        if let Ok(written) = kept(wanted.clone(), &raw, &bare) {
+            proptest::prop_assert_eq!(keep::meant(&written, &bare), Some(wanted));
+        }
+        let now = keep::meant(&raw, &bare).unwrap();
+        proptest::prop_assert_eq!(kept(now, &raw, &bare), Ok(raw));
+    }
+}
+
+/// What these files say.
+fn saying<'a>(files: &'a [(&'a str, Value)]) -> impl Fn(&Value) -> Option<Value> + 'a {
+    move |only| {
+        let file = files.iter().find(|(name, _)| only[INCLUDE] == *name);
+        file.map(|(_, said)| said.clone())
+    }
+}
+
+#[test]
+fn an_include_below_another_one_stays_and_so_does_its_file() {
+    let files = [
+        ("a.json", json!({"session": {"x": 1}, "models": {"p": {"x": 1}}, "list": [{"id": "a"}]})),
+        ("p.json", json!({"x": 1, "y": 2})),
+        ("agents.json", json!({"defaults": {"model": "a/b"}, "list": []})),
+        ("defaults.json", json!({"model": "c/d", "skills": [1]})),
+        ("c.json", json!({"id": "c", "name": "C"})),
+    ];
+    let bare = saying(&files);
+    let raw = json!({
+        "$include": "a.json",
+        "gateway": {"port": 1},
+        "models": {"p": {"$include": "p.json"}},
+        "agents": {"$include": "agents.json", "defaults": {"$include": "defaults.json"}},
+        "list": [{"id": "b"}, {"$include": "c.json"}],
+    });
+    let now = keep::meant(&raw, &bare).unwrap();
+    assert_eq!(now["models"]["p"], json!({"x": 1, "y": 2}));
+    let changed = |pointer: &str, value: Value| {
+        let mut wanted = now.clone();
+        *wanted.pointer_mut(pointer).unwrap() = value;
+        kept(wanted, &raw, &bare)
+    };
+    let said = |pointer: &str, value: Value| {
+        let mut said = raw.clone();
+        *said.pointer_mut(pointer).unwrap() = value;
+        Ok(said)
+    };
+    assert_eq!(kept(now.clone(), &raw, &bare), Ok(raw.clone()));
+    assert_eq!(changed("/gateway/port", json!(2)), said("/gateway/port", json!(2)));
+    assert_eq!(
+        changed("/models/p/y", json!(3)),
+        said("/models/p", json!({"$include": "p.json", "y": 3}))
+    );
+    assert_eq!(
+        changed("/agents/defaults/model", json!("e/f")),
+        said("/agents/defaults", json!({"$include": "defaults.json", "model": "e/f"}))
+    );
+    assert_eq!(
+        changed("/list/2/name", json!("D")),
+        said("/list/1", json!({"$include": "c.json", "name": "D"}))
+    );
+    assert_eq!(changed("/list/1", json!({"id": "n"})), said("/list/0", json!({"id": "n"})));
+    for (pointer, value, path, file) in [
+        ("/models/p", json!({"x": 1}), "models.p.y", "p.json"),
+        ("/agents/defaults/skills", json!([2]), "agents.defaults.skills", "defaults.json"),
+        ("/list/0", json!({"id": "z"}), "list", "a.json"),
+        ("/session", json!({}), "session.x", "a.json"),
+    ] {
+        let lost = changed(pointer, value).unwrap_err();
+        assert_eq!((lost.path.to_string().as_str(), lost.file.as_str()), (path, file));
+    }
 }

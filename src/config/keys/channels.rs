@@ -1,6 +1,8 @@
 //! The keys of `channels` and `bindings`.
 
-use super::Kind::{self, Boolean, Either, Integer, List, Map, Number, Object, Secret, Text, Word};
+use super::Kind::{
+    self, Boolean, Either, Integer, List, Map, Number, Object, Secret, Text, Within, Word,
+};
 use super::tools::ANY_NUMBER;
 use super::{FROM_ZERO, Key, key};
 
@@ -45,7 +47,7 @@ const REPLY_TO: Key = key(
 )
 .or("\"off\"");
 const MEDIA_MAX: Key =
-    key("mediaMaxMb", Number(0.0, f64::MAX), "Largest file in MiB, 50 at most.").or("5");
+    key("mediaMaxMb", Within(&Number(0.0, f64::MAX), 0.0, 50.0), "Largest file in MiB.").or("5");
 const DEFAULT_ACCOUNT: Key =
     key("defaultAccount", Text, "The account that is meant where none is named.")
         .or("\"default\"")
@@ -138,10 +140,13 @@ const URL: Key =
     key("url", Text, "Where answers are sent.").like("\"https://example.com/answers\"");
 const PATH: Key =
     key("path", Text, "Where messages are taken.").like("\"/webhooks/default\"").advanced();
-const REPLAY: Key =
-    key("replayWindowSeconds", FROM_ZERO, "For how many seconds a signature is good.")
-        .or("300")
-        .advanced();
+const REPLAY: Key = key(
+    "replayWindowSeconds",
+    Within(&FROM_ZERO, 1.0, 3600.0),
+    "For how many seconds a signature is good.",
+)
+.or("300")
+.advanced();
 
 const WEBHOOK: &[Key] = &[
     ENABLED,

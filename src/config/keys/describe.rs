@@ -15,6 +15,9 @@ pub fn allowed(kind: &Kind) -> String {
             format!("a number from {least} to {most}")
         }
         Kind::Number(..) => "a number".into(),
+        Kind::Within(inner, ..) => {
+            format!("{}; {}", allowed(inner), bounds(kind).unwrap_or_default())
+        }
         Kind::Word(words) => format!("one of {}", words.join(", ")),
         Kind::Quantity => "a number, or one with a unit".into(),
         Kind::QuantityOrFalse => "a number, one with a unit, or false".into(),
@@ -27,6 +30,14 @@ pub fn allowed(kind: &Kind) -> String {
         }
         Kind::Any => "anything".into(),
     }
+}
+
+/// What a number counts as that is beyond the bounds of its place.
+pub(super) fn bounds(kind: &Kind) -> Option<String> {
+    let Kind::Within(_, least, most) = kind else { return None };
+    let less = format!("less than {least} counts as {least}, ");
+    let less = if *least > 0.0 { less } else { String::new() };
+    Some(format!("{less}more than {most} counts as {most}"))
 }
 
 /// What a place is for, in lines.

@@ -7,6 +7,7 @@
 //! read a config; that is done by the modules of the sections.
 
 mod agents;
+mod beyond;
 mod channels;
 mod describe;
 mod find;
@@ -21,6 +22,7 @@ mod tools;
 mod unknown;
 mod voice;
 
+pub use beyond::beyond;
 pub use describe::{allowed, describe};
 pub use find::{Found, find};
 pub use hints::hints;
@@ -52,6 +54,8 @@ pub enum Kind {
     Integer(u64, u64),
     /// A number with its bounds.
     Number(f64, f64),
+    /// The same as the first one; what is beyond these bounds counts as the bound.
+    Within(&'static Self, f64, f64),
     /// One of these words.
     Word(&'static [&'static str]),
     /// A number with a unit, or a bare one.

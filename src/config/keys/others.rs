@@ -42,6 +42,12 @@ const SESSION_KEYS: &[Key] = &[
         Object(MAINTENANCE),
         "What becomes of old sessions; nothing goes unless a bound is written.",
     ),
+    key(
+        "store",
+        Text,
+        "Where OpenClaw has its sessions.json; {agentId} is the agent. Only taken over from there.",
+    )
+    .advanced(),
 ];
 
 const RESET: &[Key] = &[
@@ -163,6 +169,7 @@ const CRON_KEYS: &[Key] = &[
     key("webhookToken", Text, "What web servers get as a bearer token."),
     key("failureAlert", Object(FAILURE_ALERT), "Whether somebody hears of jobs that fail."),
     key("retry", Object(RETRY), "When a job of a single instant that failed is tried again."),
+    key("store", Text, "Where OpenClaw has its jobs.json. Only taken over from there.").advanced(),
 ];
 
 const RETRY: &[Key] = &[

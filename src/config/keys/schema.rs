@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::support::json;
 
+use super::describe::bounds;
 use super::{FOREIGN, Key, Kind, SECTIONS};
 
 /// The schema of the whole file, draft 7.
@@ -37,6 +38,8 @@ pub fn schema_of(kind: &Kind) -> Value {
             }
             schema
         }
+        // A form must not refuse what the gateway takes.
+        Kind::Within(kind, ..) => schema_of(kind),
         Kind::Word(words) => {
             let words: Vec<_> =
                 words.iter().map(|word| json!({"type": "string", "const": word})).collect();
@@ -75,7 +78,8 @@ fn object(keys: &[Key], rest: Option<&Kind>) -> Value {
 pub(super) fn described(key: &Key) -> Value {
     let mut schema = schema_of(&key.kind);
     schema["title"] = key.label().into();
-    schema["description"] = key.help.into();
+    let bounds = bounds(&key.kind).map_or_else(String::new, |bounds| format!(" ({bounds})"));
+    schema["description"] = format!("{}{bounds}", key.help).into();
     if let Ok(default) = serde_json::from_str::<Value>(key.default) {
         schema["default"] = default;
     }

@@ -193,6 +193,7 @@ fn wrong(kind: &Kind) -> Vec<Value> {
         }
         Kind::Number(_, most) if *most < f64::MAX => vec![json!("x"), json!(-1), json!(most + 1.0)],
         Kind::Number(..) => vec![json!("x"), json!(true)],
+        Kind::Within(kind, ..) => wrong(kind),
         Kind::Word(_) => vec![json!("no-such-word"), json!(5), json!(true)],
         Kind::Quantity | Kind::QuantityOrFalse => vec![json!(true), json!([])],
         Kind::List(_) => vec![json!("x"), json!(5), json!({"a": 1})],
@@ -221,6 +222,7 @@ fn right(kind: &Kind, key: Option<&Key>) -> Vec<Value> {
         }
         Kind::Integer(least, most) => vec![json!(least), json!(most)],
         Kind::Number(..) => vec![json!(0.5), json!(1)],
+        Kind::Within(kind, ..) => right(kind, None),
         Kind::Word(words) => words.iter().map(|word| json!(word)).collect(),
         Kind::Quantity if said.is_empty() => vec![json!("1h")],
         Kind::QuantityOrFalse | Kind::TextOrFalse => vec![json!(false)],

@@ -1,6 +1,8 @@
 //! The keys of `tools`, and rules for tools elsewhere.
 
-use super::Kind::{Boolean, Either, Integer, List, Map, Number, Object, Secret, Text, Word};
+use super::Kind::{
+    Boolean, Either, Integer, List, Map, Number, Object, Secret, Text, Within, Word,
+};
 use super::gateway::TEXT_MAP;
 use super::{FROM_ZERO, Key, Kind, TEXTS, key};
 
@@ -183,16 +185,30 @@ const EXEC: &[Key] = &[
 const WEB: &[Key] =
     &[key("fetch", Object(FETCH), "Reading pages."), key("search", Object(SEARCH), "Searching.")];
 
+const WEB_TIMEOUT: Kind = Within(&FROM_ZERO, 1.0, 600.0);
+const CACHE_TTL: Key = key(
+    "cacheTtlMinutes",
+    Within(&ANY_NUMBER, 0.0, 1440.0),
+    "How many minutes results are kept; 0 keeps none.",
+)
+.or("15");
+
 const FETCH: &[Key] = &[
     key("enabled", Boolean, "Whether there is the tool web_fetch.").or("true"),
     key("maxChars", FROM_ZERO, "Longest result without a word of the model.").or("50000"),
     key("maxCharsCap", FROM_ZERO, "Longest result at all.").or("50000").advanced(),
-    key("maxResponseBytes", FROM_ZERO, "Most bytes of a page; the rest is cut off.")
-        .or("2000000")
+    key(
+        "maxResponseBytes",
+        Within(&FROM_ZERO, 32_000.0, 10_000_000.0),
+        "Most bytes of a page; the rest is cut off.",
+    )
+    .or("2000000")
+    .advanced(),
+    key("timeoutSeconds", WEB_TIMEOUT, "How many seconds a page may take.").or("30"),
+    key("maxRedirects", Within(&FROM_ZERO, 0.0, 20.0), "Longest way from address to address.")
+        .or("3")
         .advanced(),
-    key("timeoutSeconds", FROM_ZERO, "How many seconds a page may take.").or("30"),
-    key("maxRedirects", FROM_ZERO, "Longest way from address to address.").or("3").advanced(),
-    key("cacheTtlMinutes", ANY_NUMBER, "How many minutes results are kept; 0 keeps none.").or("15"),
+    CACHE_TTL,
     key("readability", Boolean, "Look for the article of a page instead of taking all of it.")
         .or("true"),
     key("userAgent", Text, "What sites are told.").advanced(),
@@ -227,9 +243,9 @@ const SEARCH: &[Key] = &[
         "Who searches; without it, who has what it needs.",
     ),
     key("apiKey", Secret, "Key of that provider; of Brave when none is named."),
-    key("maxResults", FROM_ZERO, "Results of a search.").or("5"),
-    key("timeoutSeconds", FROM_ZERO, "How many seconds a search may take.").or("30"),
-    key("cacheTtlMinutes", ANY_NUMBER, "How many minutes results are kept; 0 keeps none.").or("15"),
+    key("maxResults", Within(&FROM_ZERO, 1.0, 10.0), "Results of a search.").or("5"),
+    key("timeoutSeconds", WEB_TIMEOUT, "How many seconds a search may take.").or("30"),
+    CACHE_TTL,
     key("brave", Object(SERVICE), "Brave Search."),
     key("tavily", Object(SERVICE), "Tavily."),
     key("searxng", Object(SERVICE), "An own SearXNG, whose settings allow the format json."),

@@ -1,6 +1,6 @@
 //! The keys of `messages.tts`, `talk`, `diagnostics` and `logging`.
 
-use super::Kind::{Boolean, Integer, Map, Number, Object, Secret, Text, Word};
+use super::Kind::{Boolean, Integer, Map, Number, Object, Secret, Text, Within, Word};
 use super::gateway::TEXT_MAP;
 use super::tools::ANY_NUMBER;
 use super::{FROM_ZERO, Key, MAX, TEXTS, key};
@@ -117,8 +117,8 @@ const OTEL: &[Key] = &[
     key("sampleRate", Number(0.0, 1.0), "The share of traces that are kept.").or("1"),
     key(
         "flushIntervalMs",
-        Integer(0, MAX),
-        "Milliseconds that spans wait for others, from 1000 to 300000.",
+        Within(&FROM_ZERO, 1000.0, 300_000.0),
+        "Milliseconds that spans wait for others.",
     )
     .or("5000"),
 ];

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::fs::FileType;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Links that are followed on the way to one file; the system allows 40.
@@ -11,7 +13,8 @@ const MAX_LINKS: usize = 40;
 pub type Places = BTreeMap<PathBuf, BTreeSet<OsString>>;
 
 /// The folder of each file and of each link on the way to it. Of a way that is
-/// not there, the last folder that is. Blocks.
+/// not there, the last folder that is. A device, such as `/dev/null`, is no file that
+/// somebody writes anew: its folder does not matter. Blocks.
 pub fn places<'a>(files: impl IntoIterator<Item = &'a PathBuf>) -> Places {
     let mut found = Places::new();
     for file in files {
@@ -40,8 +43,10 @@ fn follow(file: &Path, found: &mut Places) {
             let place = at.join(name);
             let kind = std::fs::symlink_metadata(&place).map(|it| it.file_type());
             let is_last = parts.peek().is_none();
-            let is_link = kind.as_ref().is_ok_and(std::fs::FileType::is_symlink);
-            if is_last || is_link || kind.is_err() {
+            let is_link = kind.as_ref().is_ok_and(FileType::is_symlink);
+            let is_device =
+                kind.as_ref().is_ok_and(|kind| kind.is_char_device() || kind.is_block_device());
+            if (is_last && !is_device) || is_link || kind.is_err() {
                 found.entry(at.clone()).or_default().insert(name.to_owned());
             }
             if is_link && left > 0 {
@@ -96,5 +101,15 @@ mod tests {
         assert_eq!((names(&found, &home), found.len()), (vec!["a".to_owned()], 1));
         symlink(home.join("loop"), home.join("loop")).unwrap();
         assert_eq!(names(&places(&[home.join("loop/x")]), &home), ["loop"]);
+    }
+
+    #[test]
+    fn the_folder_of_a_device_does_not_count_and_that_of_a_link_to_one_does() {
+        let home = tempfile::tempdir().unwrap();
+        let home = fs::canonicalize(home.path()).unwrap();
+        assert_eq!(places(&[PathBuf::from("/dev/null")]), Places::new());
+        symlink("/dev/null", home.join("openclaw.json")).unwrap();
+        let found = places(&[home.join("openclaw.json")]);
+        assert_eq!((names(&found, &home), found.len()), (vec!["openclaw.json".to_owned()], 1));
     }
 }

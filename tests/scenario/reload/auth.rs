@@ -29,6 +29,12 @@ async fn is_turned_away(client: &WsClient) {
     assert_eq!((closed.code, &*closed.reason), (4001, "gateway auth changed"));
 }
 
+/// Whoever came by the old secret is turned away, and the other one lets in.
+async fn is_by_the_other_secret(gateway: &Gateway, before: &WsClient) {
+    is_turned_away(before).await;
+    assert_eq!(knocks(gateway, OTHER).await["ok"], true);
+}
+
 #[tokio::test]
 async fn another_secret_closes_those_who_came_by_the_old_one_and_nobody_else() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
@@ -58,8 +64,7 @@ async fn who_changes_the_secret_is_answered_though_the_file_is_looked_at_at_once
     let mut author = admin(&gateway).await;
     let answer = patch(&mut author, json!({"gateway": {"auth": {"token": OTHER}}})).await;
     assert_eq!(answer["ok"], true, "{answer}");
-    is_turned_away(&author).await;
-    assert_eq!(knocks(&gateway, OTHER).await["ok"], true);
+    is_by_the_other_secret(&gateway, &author).await;
 }
 
 #[tokio::test]
@@ -69,8 +74,7 @@ async fn who_changes_the_secret_in_a_chat_reads_that_it_is_done() {
     let command = format!("/config set gateway.auth.token={OTHER}");
     let said = text_of(&ask(&mut author, "main", &command, "run-1").await["message"]);
     assert!(said.starts_with("⚙️ Config updated: gateway.auth.token="), "{said}");
-    is_turned_away(&author).await;
-    assert_eq!(knocks(&gateway, OTHER).await["ok"], true);
+    is_by_the_other_secret(&gateway, &author).await;
 }
 
 #[tokio::test]

@@ -40,4 +40,12 @@ async fn a_conversation_that_is_listed_is_found_where_everybody_shares_another()
     until(&mut client, "agents.list", |told| told["scope"] == "global").await;
     assert_eq!(told(&mut client, "main").await, []);
     assert_eq!(told(&mut client, "agent:main:main").await, said);
+    // Once it is gone, its name is one of the conversation of now.
+    ask(&mut client, "main", "hello, all", "run-2").await;
+    let shared = told(&mut client, "main").await;
+    let deleted = call(&mut client, "sessions.delete", json!({"key": "agent:main:main"})).await;
+    assert_eq!((&deleted["key"], &deleted["deleted"]), (&json!("agent:main:main"), &json!(true)));
+    assert_eq!(told(&mut client, "agent:main:main").await, shared);
+    ask(&mut client, "agent:main:main", "me too", "run-3").await;
+    assert_eq!(told(&mut client, "main").await.len(), 4);
 }

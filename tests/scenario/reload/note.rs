@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::{LIMIT, config, signal};
+use super::{LIMIT, config, logged, signal};
 use crate::channels::receiver::{Receiver, addressed, bring};
 use crate::channels::{SIGNING, with_channels, with_webhook_running};
 use crate::stage::{admin, ask, call, deltas, start, told, until};
@@ -188,7 +188,27 @@ async fn a_change_that_needs_no_restart_leaves_no_note() {
 }
 
 #[tokio::test]
-async fn what_was_left_before_stays_when_another_is_withdrawn_and_what_changes_nothing_hastens_nothing()
+async fn only_a_change_that_leads_to_a_restart_writes_its_note() {
+    let place = place().await;
+    let mut client = admin(&place.gateway).await;
+    place.note_is_gone().await;
+    // Here no note can be written, which is in the log.
+    fs::create_dir(place.note()).unwrap();
+    let change = json!({"ui": {"seamColor": "#445566"}});
+    place.patch(&mut client, change, json!({"note": "first"})).await;
+    let change = json!({"gateway": {"bind": "lan", "reload": {"mode": "hot"}}});
+    let answer = place.patch(&mut client, change, json!({"note": "second"})).await;
+    assert_eq!(
+        (&answer["requiresRestart"], &answer["sentinel"]["path"]),
+        (&json!(true), &Value::Null)
+    );
+    let untold = "nobody will be told of a restart for this change";
+    logged(&place.gateway, untold).await;
+    assert_eq!(place.gateway.stderr().matches(untold).count(), 1);
+}
+
+#[tokio::test]
+async fn what_was_left_before_stays_when_a_change_leaves_none_and_what_changes_nothing_hastens_nothing()
  {
     let place = place().await;
     let mut client = admin(&place.gateway).await;

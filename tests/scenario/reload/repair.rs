@@ -112,6 +112,20 @@ async fn a_file_that_cannot_be_read_is_mended_by_hand() {
 }
 
 #[tokio::test]
+async fn a_file_without_its_last_bracket_keeps_the_token_and_the_bracket_is_named() {
+    let mock = MockProvider::start().await;
+    let good = good(&mock).to_string();
+    let gateway = broken(good.strip_suffix('}').unwrap(), &[]).await.unwrap();
+    logged(&gateway, "the `{` of 1:1 is not closed").await;
+    let mut client = admin(&gateway).await;
+    assert_eq!(client.request("sessions.list", json!({})).await["ok"], false);
+    put(&gateway, &good);
+    logged(&gateway, "model=mock/mock-1").await;
+    let mut client = admin(&gateway).await;
+    assert_eq!(client.request("sessions.list", json!({})).await["ok"], true);
+}
+
+#[tokio::test]
 async fn the_commands_of_its_machine_reach_it_and_hear_what_is_wrong() {
     let mock = MockProvider::start().await;
     let mut wrong = good(&mock);
