@@ -119,7 +119,17 @@ fn the_list_shows_what_may_be_chosen_and_with_all_what_is_known() {
     let groq = home.json(&["list", "--all", "--provider", "groq", "--json"]);
     assert!(groq["models"].as_array().unwrap().iter().all(|row| row["available"] == true));
     assert!(home.ok(&["list"]).starts_with("Model     Input  Context  Usable  Notes\n"));
+    assert!(home.ok(&["list", "--provider", "nobody"]).starts_with("No models; "));
     assert_eq!(fs::read_to_string(home.config()).unwrap(), CONFIG);
+}
+
+#[test]
+fn a_name_that_would_turn_around_what_is_read_is_spelled_out() {
+    let home = Home::with(&CONFIG.replace("'Deux'", "'D\u{202e}eux'"));
+    for shown in [&["list"][..], &["status"], &["aliases", "list"]] {
+        let text = home.ok(shown);
+        assert!(text.contains("D\\u{202e}eux") && !text.contains('\u{202e}'), "{text:?}");
+    }
 }
 
 #[test]
@@ -319,11 +329,15 @@ fn a_key_is_read_from_stdin_stored_privately_and_removed_again() {
         serde_json::from_str(&fs::read_to_string(home.profiles("work")).unwrap()).unwrap();
     assert_eq!(work["profiles"]["x:me"]["token"], "canary-token");
 
-    home.ok(&["auth", "remove", "anthropic:default"]);
+    let removed = home.json(&["auth", "remove", "anthropic:default", "--json"]);
+    assert_eq!(removed["profileId"], "anthropic:default");
+    assert_eq!(removed["path"], home.profiles("main").to_str().unwrap());
     assert!(home.ok(&["auth", "list"]).starts_with("no stored credentials in "));
-    assert!(
-        home.error(&["auth", "remove", "anthropic:default"], "").contains("there is no credential")
-    );
+    let error = home.error(&["auth", "remove", "anthropic:default"], "");
+    assert!(error.contains("there is no credential") && error.contains("auth list"), "{error}");
+    let added = home.run(&[&add[..], &["--json"]].concat(), "canary-new-key\n");
+    let added: Value = serde_json::from_slice(&added.stdout).unwrap();
+    assert_eq!(added, removed);
 }
 
 #[test]

@@ -12,13 +12,15 @@ use serde_json::{Map, Value};
 use super::args::Timeout;
 use super::call::final_answer;
 use super::client::Client;
-use super::{CliError, ConnectArgs, Screen, Surroundings, format};
+use super::{CliError, ConnectArgs, Screen, Surroundings, agents, format};
 use crate::support::{Ids, RandomIds, json};
 
 /// A run that is stopped because its time is over is answered within this.
 const GRACE: Duration = Duration::from_secs(30);
 /// An abort is answered at once or not at all.
 const ABORT_LIMIT: Duration = Duration::from_secs(5);
+/// How a refusal begins that names an agent that there is not.
+const UNKNOWN_AGENT: &str = "invalid agent params: unknown agent id";
 /// What a shell reports for Ctrl-C.
 const INTERRUPTED: u8 = 130;
 
@@ -123,7 +125,9 @@ pub async fn run(
         // First, so that it listens before the run begins.
         biased;
         Ok(()) = tokio::signal::ctrl_c() => None,
-        answer = final_answer(&mut client, "agent", params, limit) => Some(answer?),
+        answer = final_answer(&mut client, "agent", params, limit) => Some(answer.map_err(
+            |error| CliError::from(error).see(UNKNOWN_AGENT, agents::SEE),
+        )?),
     };
     let Some(answer) = answer else {
         stop(&mut client, &key, screen).await?;

@@ -11,6 +11,9 @@ use super::{CliError, ConnectArgs, Screen, Surroundings, format};
 /// Members of `channels` that are no channels: they hold for all of them.
 const FOR_ALL: [&str; 2] = ["defaults", "modelByChannel"];
 
+/// For who names a channel that there is not.
+const SEE: &str = "`clawgate channels status` shows those that are configured";
+
 /// Arguments of `clawgate channels`.
 #[derive(Debug, Args)]
 pub struct ChannelsArgs {
@@ -93,7 +96,8 @@ async fn switch(
     if let Some(account) = account {
         params["accountId"] = json!(account);
     }
-    let answer = client.request(method, params).await?;
+    let answer = client.request(method, params).await;
+    let answer = answer.map_err(|error| unknown(error, method))?;
     if connect.json {
         screen.line(&format::compact(&answer))?;
     } else {
@@ -103,6 +107,12 @@ async fn switch(
     }
     client.close().await;
     Ok(())
+}
+
+/// Why a method is refused, with where to look when there is no such channel or account.
+pub(super) fn unknown(error: ClientError, method: &str) -> CliError {
+    let no_channel = format!("invalid {method} channel");
+    CliError::from(error).see(&no_channel, SEE).see("unknown account", SEE)
 }
 
 /// Channels that are configured and that the gateway does not have.

@@ -306,9 +306,10 @@ mod tests {
         let words = |console: &str, file: &str| (Some(console.to_owned()), Some(file.to_owned()));
         let both = Env::fixed([("RUST_LOG", "warn"), ("OPENCLAW_LOG_LEVEL", "error")], "/h");
         let one = Env::fixed([("OPENCLAW_LOG_LEVEL", "error")], "/h");
-        assert_eq!(filters(true, &both), words("info,clawgate=debug", "warn"));
+        assert_eq!(filters(true, &both), words(&filter_for_level("debug"), "warn"));
         assert_eq!(filters(false, &both), words("warn", "warn"));
-        assert_eq!(filters(false, &one), words("error", "error"));
+        let error = filter_for_level("error");
+        assert_eq!(filters(false, &one), words(&error, &error));
         assert_eq!(filters(false, &Env::fixed([], "/h")), (None, None));
         let json = Env::fixed([("OPENCLAW_LOG_FORMAT", "json")], "/h");
         assert!(log_options(false, &json).json);

@@ -78,6 +78,14 @@ pub async fn run(
     around: &Surroundings,
     screen: &mut Screen,
 ) -> Result<u8, CliError> {
+    match all(args, around, screen).await {
+        // Whoever takes the first lines of it only has what he wants.
+        Err(error) if error.is_broken_pipe() => Ok(0),
+        shown => shown,
+    }
+}
+
+async fn all(args: LogsArgs, around: &Surroundings, screen: &mut Screen) -> Result<u8, CliError> {
     let (target, limit) = (args.connect.target(around)?, args.connect.limit());
     let mut client = match Client::connect(&target, limit).await {
         Ok(client) => client,

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::support::json;
 
 use super::screen::in_line;
-use super::{CliError, ConnectArgs, Screen, Surroundings, format};
+use super::{CliError, ConnectArgs, Screen, Surroundings, channels, format};
 
 /// Arguments of `clawgate pairing`.
 #[derive(Debug, Args)]
@@ -76,14 +76,15 @@ pub async fn run(
         }
     };
     let mut client = connect.connect(around).await?;
-    let answer = client.request(method, params).await?;
+    let answer = client.request(method, params).await;
+    let answer = answer.map_err(|error| channels::unknown(error, method))?;
     if connect.json {
         screen.line(&format::compact(&answer))?;
     } else {
         screen.text(&told(method, &answer))?;
     }
     client.close().await;
-    Ok(0)
+    Ok(u8::from(answer["removed"] == false))
 }
 
 fn told(method: &str, answer: &Value) -> String {

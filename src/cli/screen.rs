@@ -6,6 +6,8 @@
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
+use crate::support::is_unseen;
+
 const DIM: &str = "\x1b[2m";
 const RED: &str = "\x1b[31m";
 const RESET: &str = "\x1b[0m";
@@ -118,17 +120,40 @@ impl Screen {
     }
 }
 
-/// The text without characters that steer a terminal: a model or a gateway
-/// must not be able to retitle windows, move the cursor or fill the clipboard.
+/// The text without characters that steer a terminal or turn around what is read: a model
+/// or a gateway must not be able to retitle windows, move the cursor, fill the clipboard or
+/// show a row that is none. The marks of direction stay, which languages that are written
+/// from the right need: they are letters that are not seen, and turn no other letters around.
 pub fn harmless(text: &str) -> Cow<'_, str> {
-    let steers = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-    if text.contains(steers) { Cow::Owned(text.replace(steers, "")) } else { Cow::Borrowed(text) }
+    without(text, |letter| steers(letter) || turns(letter))
+}
+
+/// The text without characters that steer a terminal.
+pub fn unsteered(text: &str) -> Cow<'_, str> {
+    without(text, steers)
+}
+
+fn without(text: &str, is_unwanted: fn(char) -> bool) -> Cow<'_, str> {
+    if text.contains(is_unwanted) {
+        Cow::Owned(text.replace(is_unwanted, ""))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+fn steers(letter: char) -> bool {
+    letter.is_control() && !matches!(letter, '\n' | '\t')
+}
+
+/// Whether it begins or ends a piece that is shown in another direction, whatever it holds.
+const fn turns(letter: char) -> bool {
+    matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Whether it only changes the order in which its neighbours are shown, so that a text
 /// reads otherwise than it is.
 pub const fn reorders(letter: char) -> bool {
-    matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    turns(letter) || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}')
 }
 
 /// What others named something, as a part of a line: what would end the line, steer a
@@ -152,6 +177,8 @@ pub fn spelled_out(line: &str) -> String {
     for letter in line.chars() {
         match letter {
             '\'' | '"' | '\\' => text.push(letter),
+            // Among them are blanks that count as letters.
+            letter if is_unseen(letter) => text.extend(letter.escape_default()),
             letter => text.extend(letter.escape_debug()),
         }
     }
@@ -222,6 +249,15 @@ mod tests {
     fn text_from_elsewhere_cannot_steer_a_terminal() {
         assert_eq!(harmless("a\tb\nü⚙"), "a\tb\nü⚙");
         assert_eq!(harmless("\x1b]0;x\x07\x1b[2Jhi\r\u{9b}1m\x7f"), "]0;x[2Jhi1m");
+        assert_eq!(unsteered("a\u{202e}b\x1b"), "a\u{202e}b");
+    }
+
+    #[test]
+    fn running_text_keeps_its_marks_of_direction_and_turns_nothing_around() {
+        let marked = "שלום\u{200f}, c++\u{200e} \u{61c}\n";
+        assert_eq!(harmless(marked), marked);
+        let turning: String = ('\u{202a}'..='\u{202e}').chain('\u{2066}'..='\u{2069}').collect();
+        assert_eq!(harmless(&format!("a{turning}b")), "ab");
     }
 
     #[test]

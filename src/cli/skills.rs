@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::support::json;
 
 use super::client::Client;
-use super::{CliError, ConnectArgs, Screen, Surroundings, format};
+use super::{CliError, ConnectArgs, Screen, Surroundings, agents, format};
 
 /// Arguments of `clawgate skills`.
 #[derive(Debug, Args)]
@@ -148,7 +148,8 @@ async fn switch(
 
 async fn status(client: &mut Client, agent: Option<&str>) -> Result<Value, CliError> {
     let params = agent.map_or_else(|| json!({}), |agent| json!({"agentId": agent}));
-    Ok(client.request("skills.status", params).await?)
+    let status = client.request("skills.status", params).await;
+    status.map_err(|error| CliError::from(error).see("unknown agent id", agents::SEE))
 }
 
 async fn find(client: &mut Client, name: &str, agent: Option<&str>) -> Result<Value, CliError> {

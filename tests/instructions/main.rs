@@ -42,12 +42,15 @@ mod load {
 #[allow(dead_code, reason = "other tests use more of it")]
 mod not_run;
 
+#[path = "../support/tested.rs"]
+#[allow(dead_code, reason = "what was built along with the tests is not counted")]
+mod tested;
+
 use counted::Counter;
 use figures::{Figures, Verdict};
 use not_run::not_run;
-
-/// The program that is counted: the release build.
-const PROGRAM: &str = "CLAWGATE_PROGRAM";
+// What it names is the program that is counted: the release build.
+use tested::VARIABLE as PROGRAM;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_costs_more_instructions_than_before() {

@@ -20,6 +20,8 @@ async fn an_agent_answers_a_script_and_its_sessions_are_listed() {
     assert!(String::from_utf8_lossy(&nowhere.stderr).contains("--session-key"), "{nowhere:?}");
     let unknown = clawgate(&gateway, &[&hello[..], &["--agent", "nobody"]].concat()).await;
     assert_eq!(unknown.status.code(), Some(1), "{unknown:?}");
+    let told = String::from_utf8(unknown.stderr).unwrap();
+    assert!(told.contains("unknown agent id \"nobody\"; `clawgate agents list` shows"), "{told}");
 
     for list in [&["sessions"][..], &["sessions", "list", "--agent", "main", "--active", "60"]] {
         let shown = said(&clawgate(&gateway, list).await);

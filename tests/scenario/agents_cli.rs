@@ -126,7 +126,8 @@ async fn a_running_gateway_is_asked_to_remove_an_agent() {
     .await;
     assert!(Path::new(&workspace).is_dir());
     let (code, text) = agents(&gateway, &["delete", "work", "--force"]).await;
-    assert!(code == 1 && text.contains("agent \"work\" not found"), "{text}");
+    assert!(code == 1 && text.contains("agent \"work\" not found; `clawgate"), "{text}");
+    assert_eq!(json_of(&gateway, &[]).await, json_of(&gateway, &["list"]).await);
 }
 
 #[tokio::test]
@@ -182,5 +183,5 @@ async fn accounts_are_given_and_taken_and_belong_to_one_agent() {
         assert_eq!(agents(&gateway, args).await.0, 2, "{args:?}");
     }
     let (code, text) = agents(&gateway, &["bind", "--agent", "nobody", "--bind", "webhook"]).await;
-    assert!(code == 1 && text.contains("agent \"nobody\" not found"), "{text}");
+    assert!(code == 1 && text.contains("agent \"nobody\" not found; `clawgate"), "{text}");
 }

@@ -17,34 +17,64 @@ async fn who_speaks_while_another_is_answered_gets_the_own_answer_and_nothing_el
     assert_eq!(said(&output), "second\n");
 }
 
-/// A conversation on a terminal, at its first prompt.
-fn conversation(gateway: &Gateway) -> Pty {
+/// The chat on a terminal.
+fn chat(gateway: &Gateway, args: &[&str]) -> Pty {
+    chat_with(gateway, args, None)
+}
+
+/// The same, with a variable.
+fn chat_with(gateway: &Gateway, args: &[&str], variable: Option<(&str, &str)>) -> Pty {
     let mut command = std::process::Command::new(program());
     command
         .arg("chat")
+        .args(args)
         .env_clear()
         .env("TERM", "xterm")
         .env("HOME", gateway.home())
         .env("OPENCLAW_STATE_DIR", gateway.state_dir())
-        .env("OPENCLAW_CONFIG_PATH", gateway.config_path());
-    let mut terminal = Pty::spawn(command);
+        .env("OPENCLAW_CONFIG_PATH", gateway.config_path())
+        .envs(variable);
+    Pty::spawn(command)
+}
+
+/// A conversation on a terminal, at its first prompt.
+fn conversation(gateway: &Gateway) -> Pty {
+    let mut terminal = chat(gateway, &[]);
     terminal.shows("you> ");
     terminal
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bytes_that_are_no_text_end_no_conversation() {
-    let note = "that is not UTF-8; say it again";
+async fn what_is_answered_turns_nothing_around_and_keeps_its_marks_of_direction() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
-    let mut terminal = conversation(&gateway);
-    terminal.types(b"bad \xff");
-    terminal.shows(note);
-    terminal.shows("you> ");
-    terminal.types("hello\r");
-    terminal.shows("Echo: hello");
-    terminal.shows("you> ");
-    terminal.types("/quit\r");
+    let mut terminal = chat(&gateway, &["@mock text text=a\u{202e}b\u{2067}c\u{2069}d\u{200f}e"]);
+    terminal.shows("abcd\u{200f}e");
     assert_eq!(terminal.ends().code(), Some(0), "{}", terminal.all());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bytes_that_are_no_text_end_no_conversation() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    for variable in [None, Some(("NO_COLOR", "1"))] {
+        let mut terminal = chat_with(&gateway, &[], variable);
+        terminal.shows("you> ");
+        // What was typed before such a key is still there, and the cursor is where it was.
+        for keys in [&b"day \xff"[..], &b"\x01\xff"[..]] {
+            terminal.types(keys);
+            terminal.shows("a key that is not UTF-8 is left out");
+            terminal.shows("you> day ");
+        }
+        terminal.types("good \x05to you\r");
+        terminal.shows("Echo: good day to you");
+        terminal.shows("you> ");
+        terminal.types("/quit\r");
+        assert_eq!(terminal.ends().code(), Some(0), "{}", terminal.all());
+        let shown = terminal.all();
+        let is_number = |it: char| it.is_ascii_digit() || it == ';';
+        let is_colour = |it: &str| it.trim_start_matches(is_number).starts_with('m');
+        let has_colours = shown.split("\u{1b}[").skip(1).any(is_colour);
+        assert!(variable.is_none() || !has_colours, "{shown:?}");
+    }
 
     let lines = gateway.root().join("lines");
     std::fs::write(&lines, b"bad \xff\nhello\n").unwrap();
@@ -52,7 +82,8 @@ async fn bytes_that_are_no_text_end_no_conversation() {
     let output = command(&gateway, &["chat"]).stdin(lines).output().await.unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "Echo: hello\n", "{output:?}");
     assert_eq!(output.status.code(), Some(1), "a line of the pipe was not said");
-    assert_eq!(String::from_utf8_lossy(&output.stderr), format!("{note}\n"));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(errors, "that is not UTF-8; say it again\n");
 }
 
 /// As `kill -INT` does.

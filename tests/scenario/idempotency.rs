@@ -63,6 +63,7 @@ async fn one_key_sent_fifty_times_is_one_answer_to_a_command() {
     assert!(answers.iter().all(|answer| answer["runId"] == "run-1"), "{answers:?}");
     let started = answers.iter().filter(|answer| answer["status"] == "started").count();
     assert_eq!(started, 1, "{answers:?}");
+    end_of(&clients[0], "run-1").await;
     let told = told(&mut clients[0], "main").await;
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(ends_of(&clients[0], "run-1").len(), 1);

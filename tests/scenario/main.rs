@@ -6,6 +6,7 @@
 mod support;
 
 mod aimock;
+mod played;
 mod program;
 mod stage;
 
@@ -35,6 +36,7 @@ mod config_cli;
 mod config_forms;
 mod control_ui;
 mod cron;
+mod cut_answers;
 mod dashboard;
 mod devices;
 mod dialect_places;
@@ -68,6 +70,7 @@ mod onboard;
 mod openai;
 mod openclaw;
 mod operations;
+mod paid;
 mod passed_on;
 mod presence;
 mod probes;
@@ -98,6 +101,7 @@ mod skills;
 mod slow_reader;
 mod streaming;
 mod subagents;
+mod taken_over;
 mod timeouts;
 mod tls;
 mod tool_abort;

@@ -157,6 +157,9 @@ async fn the_command_shows_the_log_follows_it_and_needs_no_gateway() {
     assert!(serde_json::from_str::<Value>(&json).unwrap()["_meta"].is_object());
     let bad = said(&command(&gateway, &["--level", "error"]).output().await.unwrap());
     assert_eq!(bad, "");
+    let mut unread = command(&gateway, &[]).stdout(Stdio::piped()).spawn().unwrap();
+    drop(unread.stdout.take());
+    assert_eq!(unread.wait().await.unwrap().code(), Some(0), "who has read enough is content");
 
     let mut follower = command(&gateway, &["--follow"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();

@@ -232,7 +232,7 @@ async fn what_cannot_be_exported_is_said() {
     ask(&mut client, KEY, "@mock text text=hello", "run-1").await;
     let (code, _, error) = export(&gateway, &["nobody"]).await;
     assert_eq!(code, 1);
-    assert!(error.contains("there is no session \"nobody\""), "{error}");
+    assert!(error.contains("there is no session \"nobody\"; `clawgate sessions list`"), "{error}");
     for wrong in [&[][..], &["--all"], &["main", "--all", "--out", "x"], &["main", "--json"]] {
         assert_eq!(export(&gateway, wrong).await.0, 2, "{wrong:?}");
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::LazyLock;
 
 /// Names the program to test, where it is not the one that was built along with the tests.
-const VARIABLE: &str = "CLAWGATE_PROGRAM";
+pub const VARIABLE: &str = "CLAWGATE_PROGRAM";
 
 /// Path of the program that tests start. CI names its release build: that is what people
 /// run, and tests are done in two thirds of the time.

@@ -8,8 +8,8 @@ use clap::Args;
 use serde_json::Value;
 
 use super::super::client::Client;
-use super::super::{ConnectArgs, Screen, Surroundings};
-use super::{roster, settings, show};
+use super::super::{CliError, ConnectArgs, Screen, Surroundings};
+use super::{SEE, roster, settings, show};
 use crate::agent::approvals::forget_agent;
 use crate::config::{Env, Settings};
 use crate::sessions::AgentId;
@@ -86,7 +86,9 @@ fn by_gateway(args: &DeleteArgs, id: &AgentId, env: &Env) -> anyhow::Result<Outc
     let params = json!({"agentId": id.as_str(), "deleteFiles": !args.keep_files});
     let answer = super::super::one_thread()?.block_on(async {
         let mut client = Client::connect(&target, ConnectArgs::default().limit()).await?;
-        let answer = client.request("agents.delete", params).await?;
+        let answer = client.request("agents.delete", params).await;
+        let no_agent = format!("agent \"{id}\" not found");
+        let answer = answer.map_err(|error| CliError::from(error).see(&no_agent, SEE))?;
         client.close().await;
         anyhow::Ok(answer)
     })?;

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::super::format::table;
 use super::{named, settings, show};
+use crate::agent::roster::RosterError;
 use crate::agent::workspace::identity_of;
 use crate::config::channels::Binding;
 use crate::config::{AgentSettings, Env, Settings};
@@ -14,7 +15,7 @@ use crate::sessions::AgentId;
 use crate::support::{json, without_nulls};
 
 /// Arguments of `clawgate agents list`.
-#[derive(Debug, Clone, Default, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct ListArgs {
     /// Also show their bindings
     #[arg(long)]
@@ -108,7 +109,7 @@ pub fn bindings(args: &BindingsArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let settings = settings(env)?;
     let only = args.agent.as_deref().map(|id| named(Some(id), &settings));
     if let Some(id) = only.as_ref().filter(|id| !settings.agents.has(id.as_str())) {
-        anyhow::bail!("agent \"{id}\" not found; `clawgate agents list` shows all");
+        return Err(RosterError::NotFound(id.clone()).into());
     }
     let all = settings.channels.bindings.iter().map(|binding| {
         let rule = without_nulls(json!({

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use super::checked::would_work;
 use super::output::say;
-use crate::agent::roster::{BindingPlace, Roster};
+use crate::agent::roster::{BindingPlace, Roster, RosterError};
 use crate::config::channels::ChannelKind;
 use crate::config::{self, Env, Overrides, Settings};
 use crate::sessions::AgentId;
@@ -26,9 +26,12 @@ use crate::support::{SystemClock, json};
 
 /// Arguments of `clawgate agents`.
 #[derive(Debug, Clone, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct AgentsArgs {
     #[command(subcommand)]
     command: Option<AgentsCommand>,
+    #[command(flatten)]
+    list: list::ListArgs,
 }
 
 #[derive(Debug, Clone, Subcommand)]
@@ -49,10 +52,13 @@ enum AgentsCommand {
     Unbind(bind::UnbindArgs),
 }
 
+/// For who names an agent that there is not.
+pub(super) const SEE: &str = "`clawgate agents list` shows all";
+
 /// Runs one of them.
 pub fn run(args: AgentsArgs, env: &Env) -> anyhow::Result<ExitCode> {
-    match args.command {
-        None => list::run(&list::ListArgs::default(), env),
+    let done = match args.command {
+        None => list::run(&args.list, env),
         Some(AgentsCommand::List(args)) => list::run(&args, env),
         Some(AgentsCommand::Add(args)) => add::run(args, env),
         Some(AgentsCommand::SetIdentity(args)) => identity::run(args, env),
@@ -60,8 +66,18 @@ pub fn run(args: AgentsArgs, env: &Env) -> anyhow::Result<ExitCode> {
         Some(AgentsCommand::Bindings(args)) => list::bindings(&args, env),
         Some(AgentsCommand::Bind(args)) => bind::bind(&args, env),
         Some(AgentsCommand::Unbind(args)) => bind::unbind(&args, env),
-    }
+    };
+    done.map_err(|error| {
+        let is_unknown =
+            matches!(error.downcast_ref::<RosterError>(), Some(RosterError::NotFound(_)));
+        if is_unknown { Unknown(error).into() } else { error }
+    })
 }
+
+/// There is no such agent, and there is somewhere to look.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}; {SEE}")]
+struct Unknown(anyhow::Error);
 
 fn settings(env: &Env) -> anyhow::Result<Settings> {
     Ok(config::load(env, &Overrides { read_only: true, ..Overrides::default() })?)

@@ -14,7 +14,9 @@ use serde_json::Value;
 use change::{GetArgs, SchemaArgs, SetArgs, UnsetArgs};
 
 use super::OverrideArgs;
+use super::format::table;
 use super::output::{note, say};
+use crate::agent::tools::misnamed;
 use crate::app;
 use crate::config::document::{self, ConfigIssue};
 use crate::config::edit::ValuePath;
@@ -126,7 +128,8 @@ fn check(env: &Env) -> anyhow::Result<(Settings, Vec<ConfigIssue>)> {
     let missing = super::one_thread()?.block_on(app::check(&settings, env))?;
     let warnings = document::warnings(&settings.raw).into_iter();
     let missing = missing.into_iter().map(ConfigIssue::from);
-    Ok((settings, warnings.chain(missing).collect()))
+    let misnamed = misnamed(&settings.raw).into_iter();
+    Ok((settings, warnings.chain(misnamed).chain(missing).collect()))
 }
 
 fn validate(env: &Env, as_json: bool) -> anyhow::Result<ExitCode> {
@@ -171,15 +174,8 @@ fn below(lines: Vec<Explained>, key: Option<&str>) -> Vec<Explained> {
 }
 
 fn to_table(lines: &[Explained]) -> String {
-    let width = |of: fn(&Explained) -> usize| lines.iter().map(of).max().unwrap_or_default();
-    let key_width = width(|line| line.key.chars().count());
-    let value_width = width(|line| line.value.chars().count());
-    let mut table = String::new();
-    for Explained { key, value, origin } in lines {
-        let padded = format!("{key:<key_width$}  {value:<value_width$}  {origin}");
-        table.extend([padded.as_str(), "\n"]);
-    }
-    table
+    let row = |line: &Explained| [line.key.clone(), line.value.clone(), line.origin.to_string()];
+    table(&lines.iter().map(row).collect::<Vec<_>>())
 }
 
 fn to_json(lines: &[Explained]) -> String {
@@ -217,6 +213,14 @@ mod tests {
             "gateway.bind     loopback  default\n\
              gateway.port     7         environment OPENCLAW_GATEWAY_PORT\n\
              session.mainKey  main      file /c\n"
+        );
+        let mut wide = lines();
+        wide.truncate(2);
+        wide[0].value = "漢字\u{202e}".into();
+        assert_eq!(
+            to_table(&wide),
+            "gateway.bind  漢字\\u{202e}  default\n\
+             gateway.port  7             environment OPENCLAW_GATEWAY_PORT\n"
         );
     }
 

@@ -18,6 +18,11 @@ mod text;
 
 pub use code::{QrArgs, run as qr};
 
+/// For who names what there is not.
+const SEE: &str = "`clawgate devices list` shows devices, and who waits";
+/// How a refusal begins that is about the token of a device.
+const TOKEN_DENIED: &str = "device token ";
+
 /// Arguments of `clawgate devices`.
 #[derive(Debug, Args)]
 pub struct DevicesArgs {
@@ -200,7 +205,27 @@ async fn ask(
     method: &str,
     params: Value,
 ) -> Result<Value, CliError> {
-    Way::find(connect, around).await?.request(method, params).await
+    let mut way = Way::find(connect, around).await?;
+    let device = params["deviceId"].clone();
+    let error = match way.request(method, params).await {
+        Ok(answer) => return Ok(answer),
+        Err(error) => unknown(error),
+    };
+    // It says the same of a token that there is not and of one that is not for who asks.
+    let is_there = !error.says(TOKEN_DENIED) || is_listed(&mut way, &device).await;
+    Err(if is_there { error } else { error.see(TOKEN_DENIED, SEE) })
+}
+
+/// Why it was refused, with where to look when there is no such request or device.
+fn unknown(error: CliError) -> CliError {
+    error.see("unknown requestId", SEE).see("unknown deviceId", SEE)
+}
+
+/// Whether the gateway lists this device, as far as it can be asked.
+async fn is_listed(way: &mut Way, device: &Value) -> bool {
+    let Ok(list) = way.request("device.pair.list", json!({})).await else { return true };
+    let paired = list["paired"].as_array();
+    paired.is_none_or(|paired| paired.iter().any(|row| row["deviceId"] == *device))
 }
 
 /// The answer for programs, or what people read.
@@ -244,7 +269,8 @@ async fn approve(
             }
         }
     };
-    let answer = way.request("device.pair.approve", json!({"requestId": request_id})).await?;
+    let answer = way.request("device.pair.approve", json!({"requestId": request_id})).await;
+    let answer = answer.map_err(unknown)?;
     show(screen, connect, &answer, || text::approved(&answer))
 }
 

@@ -6,7 +6,8 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use super::set::meant;
-use super::{Change, Facts, Told, change, table};
+use super::{Change, Facts, Told, change};
+use crate::cli::format::table;
 use crate::cli::output::{note, say};
 use crate::config::Env;
 use crate::config::document::ConfigWrite;
@@ -124,7 +125,7 @@ fn list(aliases: &[(String, String)], as_json: bool) -> anyhow::Result<ExitCode>
         "No aliases.\n".to_owned()
     } else {
         let rows: Vec<_> =
-            aliases.iter().map(|(alias, model)| vec![alias.clone(), model.clone()]).collect();
+            aliases.iter().map(|(alias, model)| [alias.clone(), model.clone()]).collect();
         table(&rows)
     };
     say(&text)?;

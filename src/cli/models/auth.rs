@@ -1,17 +1,18 @@
 //! `clawgate models auth`.
 
 use std::io::{self, IsTerminal, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 
+use super::super::format::table;
 use super::super::onboard::INTERRUPTED;
 use super::super::onboard::keys::{Key, Keys};
 use super::super::output::{note, say};
-use super::{Facts, agent, look, table};
+use super::{Facts, agent, look};
 use crate::config::Env;
 use crate::config::profiles::ProfileMode;
 use crate::providers::credentials::{ProfileFile, path_below, status};
@@ -45,6 +46,9 @@ enum AuthCommand {
     Remove {
         /// Its id, such as anthropic:default
         id: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -59,6 +63,9 @@ struct AddArgs {
     /// What kind it is
     #[arg(long = "type", value_name = "KIND", default_value = "api_key")]
     kind: Kind,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -75,12 +82,15 @@ pub fn run(args: &AuthArgs, env: &Env) -> anyhow::Result<ExitCode> {
             let path = file(args, env)?;
             return add_credential(add, &path);
         }
-        AuthCommand::Remove { id } => {
+        AuthCommand::Remove { id, json } => {
             let path = file(args, env)?;
             if !ProfileFile::remove(&path, id)? {
-                bail!("there is no credential {id:?} in {}", path.display());
+                bail!(
+                    "there is no credential {id:?} in {}; `clawgate models auth list` shows all",
+                    path.display()
+                );
             }
-            say(&format!("{id} is removed from {}\n", path.display()))?;
+            tell(id, &path, "is removed from", *json)?;
         }
         AuthCommand::List { json } => list(args, *json, env)?,
     }
@@ -93,7 +103,7 @@ fn file(args: &AuthArgs, env: &Env) -> anyhow::Result<PathBuf> {
     Ok(path_below(&settings.paths.agent_dir(&agent)))
 }
 
-fn add_credential(args: &AddArgs, path: &std::path::Path) -> anyhow::Result<ExitCode> {
+fn add_credential(args: &AddArgs, path: &Path) -> anyhow::Result<ExitCode> {
     let provider = args.provider.trim().to_lowercase();
     if provider.is_empty() || provider.contains(['/', ' ']) {
         bail!("{:?} is no provider; known are {}", args.provider, list_of_providers());
@@ -108,8 +118,17 @@ fn add_credential(args: &AddArgs, path: &std::path::Path) -> anyhow::Result<Exit
         Kind::Token => ProfileMode::Token,
     };
     ProfileFile::add(path, &id, &provider, mode, &secret)?;
-    say(&format!("{id} is stored in {}\n", path.display()))?;
+    tell(&id, path, "is stored in", args.json)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What was done with a credential.
+fn tell(id: &str, path: &Path, done: &str, as_json: bool) -> anyhow::Result<()> {
+    say(&if as_json {
+        format!("{:#}\n", json!({"profileId": id, "path": path.to_string_lossy()}))
+    } else {
+        format!("{id} {done} {}\n", path.display())
+    })
 }
 
 fn list_of_providers() -> String {
@@ -181,10 +200,10 @@ fn list(args: &AuthArgs, as_json: bool, env: &Env) -> anyhow::Result<()> {
     }
     let cell = |row: &Value, name: &str| row[name].as_str().unwrap_or_default().to_owned();
     let rows = providers.iter().filter_map(|provider| provider["profiles"].as_array()).flatten();
-    let lines: Vec<Vec<String>> = rows
+    let lines: Vec<[String; 5]> = rows
         .map(|row| {
             let left = row["expiry"]["label"].as_str().map(|label| format!("for {label}"));
-            vec![
+            [
                 cell(row, "profileId"),
                 cell(row, "type"),
                 cell(row, "status"),

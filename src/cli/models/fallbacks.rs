@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::set::{Meant, meant};
 use super::{Change, Facts, Told, change};
+use crate::cli::format::table;
 use crate::cli::output::say;
 use crate::config::Env;
 use crate::config::document::ConfigWrite;
@@ -68,7 +69,7 @@ fn list(as_json: bool, env: &Env) -> anyhow::Result<ExitCode> {
     } else if fallbacks.is_empty() {
         "No fallbacks.\n".to_owned()
     } else {
-        fallbacks.join("\n") + "\n"
+        table(&fallbacks.into_iter().map(|name| [name]).collect::<Vec<_>>())
     };
     say(&text)?;
     Ok(ExitCode::SUCCESS)

@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::Value;
 
+use super::super::format::table;
 use super::super::output::say;
-use super::{Facts, table};
+use super::Facts;
 use crate::config::Env;
 use crate::providers::credentials::ProfileState;
 use crate::providers::{InputKind, ModelInfo, View};
@@ -60,9 +61,11 @@ pub fn run(args: &ListArgs, env: &Env) -> anyhow::Result<ExitCode> {
         let rows: Vec<_> = rows.iter().map(Row::to_json).collect();
         format!("{:#}\n", json!({"count": rows.len(), "models": rows}))
     } else if args.plain {
-        table(&rows.iter().map(|row| vec![row.model.reference().to_string()]).collect::<Vec<_>>())
+        table(&rows.iter().map(|row| [row.model.reference().to_string()]).collect::<Vec<_>>())
+    } else if rows.is_empty() {
+        "No models; `clawgate models list --all` shows those that lack a credential, too.\n".into()
     } else {
-        let head = ["Model", "Input", "Context", "Usable", "Notes"].map(str::to_owned).to_vec();
+        let head = ["Model", "Input", "Context", "Usable", "Notes"].map(str::to_owned);
         let lines = std::iter::once(head).chain(rows.iter().map(Row::to_line));
         table(&lines.collect::<Vec<_>>())
     };
@@ -106,8 +109,8 @@ impl Row<'_> {
         })
     }
 
-    fn to_line(&self) -> Vec<String> {
-        vec![
+    fn to_line(&self) -> [String; 5] {
+        [
             self.model.reference().to_string(),
             self.input(),
             format!("{}k", self.model.context_window / 1000),

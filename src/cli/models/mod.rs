@@ -147,32 +147,3 @@ fn agent(settings: &Settings, named: Option<&str>) -> anyhow::Result<String> {
     let known: Vec<_> = agents.list.iter().map(|agent| agent.id.as_str()).collect();
     anyhow::bail!("there is no agent {named:?}; there are {}", known.join(", "))
 }
-
-/// Lines of columns, each as wide as its widest cell; the last one is free.
-fn table(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
-    };
-    let widths: Vec<_> = (0..columns).map(width).collect();
-    let mut text = String::new();
-    for row in rows {
-        let cells: Vec<_> =
-            row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
-        text.push_str(cells.join("  ").trim_end());
-        text.push('\n');
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_table_is_aligned_and_has_no_space_at_the_end() {
-        let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
-        assert_eq!(table(&[row(["a", "x"]), row(["long", ""])]), "a     x\nlong\n");
-    }
-}

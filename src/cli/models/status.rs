@@ -7,9 +7,10 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::Value;
 
+use super::super::format::table;
 use super::super::output::say;
 use super::list::has_profile;
-use super::{Facts, agent, probe, table};
+use super::{Facts, agent, probe};
 use crate::config::Env;
 use crate::providers::credentials::{ProfileState, status};
 use crate::providers::{ModelInfo, key_in_environment, known_provider};
@@ -188,8 +189,8 @@ fn check(whole: &Value) -> u8 {
 fn text(whole: &Value) -> String {
     let string = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut rows = vec![
-        vec!["Config".into(), string(&whole["configPath"])],
-        vec![
+        ["Config".into(), string(&whole["configPath"])],
+        [
             "Default".into(),
             format!("{} ({})", string(&whole["defaultModel"]), string(&whole["reason"])),
         ],
@@ -198,21 +199,21 @@ fn text(whole: &Value) -> String {
         let items: Vec<_> = value.as_array().into_iter().flatten().map(string).collect();
         if items.is_empty() { "none".to_owned() } else { items.join(", ") }
     };
-    rows.push(vec!["Fallbacks".into(), list(&whole["fallbacks"])]);
+    rows.push(["Fallbacks".into(), list(&whole["fallbacks"])]);
     for (alias, name) in whole["aliases"].as_object().into_iter().flatten() {
-        rows.push(vec!["Alias".into(), format!("{alias} = {}", string(name))]);
+        rows.push(["Alias".into(), format!("{alias} = {}", string(name))]);
     }
-    rows.push(vec!["Credentials".into(), string(&whole["auth"]["storePath"])]);
+    rows.push(["Credentials".into(), string(&whole["auth"]["storePath"])]);
     for row in whole["auth"]["providers"].as_array().into_iter().flatten() {
         let effective = &row["effective"];
-        rows.push(vec![
+        rows.push([
             format!("  {}", string(&row["provider"])),
             format!("{}: {}", string(&effective["kind"]), string(&effective["detail"])),
         ]);
     }
     for row in whole["auth"]["probes"].as_array().into_iter().flatten() {
         let error = row["error"].as_str().map(|error| format!(": {error}")).unwrap_or_default();
-        rows.push(vec![
+        rows.push([
             format!("Probe {}/{}", string(&row["provider"]), string(&row["model"])),
             format!(
                 "{} {} in {} ms{error}",

@@ -137,8 +137,8 @@ impl Export {
         let found = self.sessions.iter().find(of_id).or(self.sessions.iter().find(of_key));
         found.with_context(|| {
             format!(
-                "there is no session \"{wanted}\"; \"clawgate status\" and \"clawgate call \
-                 sessions.list\" show those that there are"
+                "there is no session \"{wanted}\"; `clawgate sessions list` shows those that \
+                 there are"
             )
         })
     }

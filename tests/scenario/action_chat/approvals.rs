@@ -85,8 +85,8 @@ async fn anything_else_is_a_no_that_the_model_learns_of_and_the_turn_goes_on() {
     assert!(text_of(result).starts_with("Exec denied"), "{result}");
 }
 
-/// An answer that calls `exec` twice, with one id.
-fn two_calls(commands: [&str; 2]) -> String {
+/// An answer that calls `exec` for each command, with one id.
+fn calls(commands: &[&str]) -> String {
     let calls: Vec<_> = (0_usize..)
         .zip(commands)
         .map(|(index, command)| {
@@ -103,37 +103,63 @@ fn sse(delta: &Value, reason: &str) -> String {
     format!("data: {}\n\ndata: [DONE]\n\n", json!({"id": "r", "choices": [choice]}))
 }
 
-#[tokio::test]
-async fn of_two_calls_with_one_id_the_one_is_answered_that_was_asked_about() {
-    let calls = Arc::new(AtomicUsize::new(0));
+/// Where each command is asked about, and the model calls `exec` with one id: once for each
+/// list of commands, and then it is done.
+async fn calling(commands: &'static [&'static [&'static str]]) -> (Gateway, impl Sized) {
+    let asked = Arc::new(AtomicUsize::new(0));
     let app = axum::Router::new().fallback(move || {
-        let said = match calls.fetch_add(1, Ordering::Relaxed) {
-            0 => two_calls(["touch one", "touch two"]),
-            _ => sse(&json!({"content": "done"}), "stop"),
+        let said = match commands.get(asked.fetch_add(1, Ordering::Relaxed)) {
+            Some(commands) => calls(commands),
+            None => sse(&json!({"content": "done"}), "stop"),
         };
         async move { ([("content-type", "text/event-stream")], said) }
     });
-    let (port, _server) = serve(app).await;
-    let (gateway, _mock) = place(|config| {
+    let (port, server) = serve(app).await;
+    let (gateway, mock) = place(|config| {
         config["tools"]["exec"] = json!({"ask": "always"});
         let url = format!("http://127.0.0.1:{port}/v1");
         config["models"]["providers"]["mock"]["baseUrl"] = json!(url);
     })
     .await;
+    (gateway, (server, mock))
+}
+
+/// The name of the next question, and the file that is there once its command ran.
+async fn asked(chat: &mut Chat, gateway: &Gateway) -> (Value, PathBuf) {
+    let asked = chat.until("tool_approval_request").await;
+    let request = find(&asked, "tool_approval_request");
+    let is_one = request["arguments"].as_str().unwrap().contains("one");
+    let file = gateway.workspace().join(if is_one { "one" } else { "two" });
+    (request["call_id"].clone(), file)
+}
+
+#[tokio::test]
+async fn of_two_calls_with_one_id_the_one_is_answered_that_was_asked_about() {
+    let (gateway, _model) = calling(&[&["touch one", "touch two"]]).await;
     let mut chat = Chat::open(&gateway).await;
     chat.begin().await;
     chat.send("go").await;
-    let mut asked = async || {
-        let asked = chat.until("tool_approval_request").await;
-        let request = find(&asked, "tool_approval_request");
-        let is_one = request["arguments"].as_str().unwrap().contains("one");
-        let file = gateway.workspace().join(if is_one { "one" } else { "two" });
-        (request["call_id"].clone(), file)
-    };
-    let ((first, allowed), (second, refused)) = (asked().await, asked().await);
+    let (first, allowed) = asked(&mut chat, &gateway).await;
+    let (second, refused) = asked(&mut chat, &gateway).await;
     assert!(first == "dup" && second != first && allowed != refused, "{second}");
     // Said twice, it is no answer to the other one.
     approve(&mut chat, &first, "yes").await;
+    approve(&mut chat, &first, "yes").await;
+    approve(&mut chat, &second, "no").await;
+    assert_eq!(said(&chat.response().await), "done");
+    assert_eq!((allowed.exists(), refused.exists()), (true, false));
+}
+
+#[tokio::test]
+async fn a_late_second_yes_lets_no_later_call_with_the_same_id_go_on() {
+    let (gateway, _model) = calling(&[&["touch one"], &["touch two"]]).await;
+    let mut chat = Chat::open(&gateway).await;
+    chat.begin().await;
+    chat.send("go").await;
+    let (first, allowed) = asked(&mut chat, &gateway).await;
+    approve(&mut chat, &first, "yes").await;
+    let (second, refused) = asked(&mut chat, &gateway).await;
+    assert!(first == "dup" && second != first && allowed != refused, "{second}");
     approve(&mut chat, &first, "yes").await;
     approve(&mut chat, &second, "no").await;
     assert_eq!(said(&chat.response().await), "done");

@@ -19,4 +19,8 @@ async fn the_command_says_of_each_that_it_is_not_supported() {
     let (_, shown) = clawgate(&gateway, &["channels", "status", "--json"]).await;
     let told: Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(told["notSupported"], json!(["whatsapp", "discord"]));
+    for args in [&["channels", "start", "fax"][..], &["pairing", "approve", "fax", "ABCD2345"]] {
+        let (code, told) = clawgate(&gateway, args).await;
+        assert!(code == 1 && told.contains("; `clawgate channels status` shows"), "{told}");
+    }
 }

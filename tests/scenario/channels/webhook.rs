@@ -580,6 +580,8 @@ async fn the_command_shows_channels_sends_and_lets_people_in() {
     assert_eq!((done, shown.as_str()), (0, "eve of webhook is let in\n"));
     let (refused, shown) = clawgate(gateway, &["pairing", "approve", "webhook", code]).await;
     assert!(refused != 0 && shown.contains("no pending pairing request"), "{shown}");
+    let stranger = clawgate(gateway, &["pairing", "remove", "webhook", "nobody"]).await;
+    assert_eq!(stranger, (1, "was not let in\n".to_owned()));
 }
 
 #[tokio::test]

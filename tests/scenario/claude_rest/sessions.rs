@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -154,6 +155,29 @@ async fn a_title_that_another_session_has_gets_a_number() {
     assert_eq!(good(post(&gateway, SESSIONS, resumed)).await["title"], "Roses (3)");
     assert_eq!(patch(&gateway, &ids[2], json!({"title": ""})).await, success);
     assert_eq!(of(&ids[2]).await, "Untitled");
+}
+
+#[tokio::test]
+async fn titles_that_several_give_at_once_get_a_number_each_and_one_that_is_free_again_is_used() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let titles = async || {
+        let listed = good(get(&gateway, SESSIONS)).await;
+        let sessions = listed["sessions"].as_array().unwrap().iter();
+        let mut titles: Vec<_> =
+            sessions.map(|it| it["title"].as_str().unwrap().to_owned()).collect();
+        titles.sort();
+        titles
+    };
+    // What only contains it is another one.
+    begin(&gateway, json!({"title": "A garden (2)"})).await;
+    let ids = join_all((0..4).map(|_| begin(&gateway, json!({"title": "garden"})))).await;
+    let all = ["A garden (2)", "garden", "garden (2)", "garden (3)", "garden (4)"];
+    assert_eq!(titles().await, all);
+    let title = good(get(&gateway, &path(&ids[0], ""))).await["title"].clone();
+    assert_eq!(ask(&gateway, Method::DELETE, &path(&ids[0], ""), Value::Null).await.0, 200);
+    let id = begin(&gateway, json!({"title": "garden"})).await;
+    assert_eq!(good(get(&gateway, &path(&id, ""))).await["title"], title);
+    assert_eq!(titles().await, all);
 }
 
 #[tokio::test]
