@@ -115,11 +115,11 @@ impl Runs {
             let marked = run.marked.clone();
             let work = Box::pin(async move {
                 let end_at = Instant::now() + END_AFTER;
-                runs.tell_line(&run, line);
+                unbroken(&run, async { runs.tell_line(&run, line) }).await;
                 let news = runs.work_out(&run, answer).await;
                 let end = runs.settle_command(&run, &news).await;
                 if let Ok(news) = &news {
-                    runs.tell_stored(&run, news);
+                    unbroken(&run, async { runs.tell_stored(&run, news) }).await;
                 }
                 sleep_until(end_at).await;
                 let telling = async {
@@ -187,8 +187,9 @@ impl Runs {
         // From here on a stop and a restart wait for what is told.
         let under_way = self.commands.token();
         let tell = move || {
-            self.tell_line(&run, line);
-            self.tell_stored(&run, &news);
+            // Nothing in these waits.
+            unbroken(&run, async { self.tell_line(&run, line) }).now_or_never();
+            unbroken(&run, async { self.tell_stored(&run, &news) }).now_or_never();
             let tasks = self.parts().tasks.clone();
             tasks.spawn("command", async move {
                 sleep(END_AFTER).await;

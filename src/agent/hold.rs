@@ -94,7 +94,8 @@ impl Runs {
         if self.is_stopping() { Err(HoldError::Stopping) } else { Ok(line.hold().await) }
     }
 
-    /// Takes the lane of a session. What runs there is stopped first.
+    /// Takes the lane of a session. What runs there is stopped first; who waits in line for it
+    /// has his turn afterwards.
     ///
     /// # Errors
     /// When that does not end, or the gateway stops.
@@ -110,6 +111,24 @@ impl Runs {
             timeout(ABORT_WAIT, line.turn()).await.map_err(|_| HoldError::Active)?;
         }
         if self.is_stopping() { Err(HoldError::Stopping) } else { Ok(line.hold().await) }
+    }
+
+    /// Waits until a run does not have its lane any more: it has ended, or waits in line for
+    /// something else first.
+    pub async fn leaves_lane(&self, run: &ActiveRun) {
+        loop {
+            // Listening before looking, so nothing that happens between is missed.
+            let mut stepped_back = std::pin::pin!(self.stepped_back.notified());
+            stepped_back.as_mut().enable();
+            if self.lanes.table().is_in_line(run) {
+                return;
+            }
+            tokio::select! {
+                biased;
+                _ = run.ended() => return,
+                () = stepped_back => {}
+            }
+        }
     }
 
     /// What stands in the lane. There is no message that would have to be put anywhere.
@@ -156,6 +175,7 @@ impl InLine {
     /// Lets the others have the lane, and keeps its place.
     pub fn step_back(&self) {
         let next = self.runs.lanes.table().step_back(&self.run);
+        self.runs.stepped_back.notify_waiters();
         if let Some(next) = next {
             self.runs.drive_waiting(next);
         }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::abort::{ABORT_WAIT, StillActive};
-use super::run::AbortReason;
+use super::run::{AbortReason, ActiveRun};
 use super::runs::Runs;
 use crate::sessions::SessionKey;
 
 impl Runs {
-    /// Stops all runs of a session and its sub-agents, whoever began them, and
-    /// waits for their ends; answers whether something ran in the session.
+    /// Stops all runs of a session and its sub-agents, whoever began them, and who waits in
+    /// line for it, and waits for their ends; answers whether something ran or waited there.
     ///
     /// # Errors
     /// When they do not end in time.
@@ -18,20 +18,45 @@ impl Runs {
         key: &SessionKey,
         reason: AbortReason,
     ) -> Result<bool, StillActive> {
+        let all = self.lanes.table().everyone(key);
+        let was_active = self.stop_to_end(&all, reason).await?;
+        self.interrupt_subagents(key, reason).await?;
+        Ok(was_active)
+    }
+
+    /// Stops all runs of a session and its sub-agents, whoever began them, and waits for their
+    /// ends; answers whether something ran there. Who waits in line has his turn afterwards.
+    ///
+    /// # Errors
+    /// When they do not end in time.
+    pub async fn make_room(
+        self: &Arc<Self>,
+        key: &SessionKey,
+        reason: AbortReason,
+    ) -> Result<bool, StillActive> {
         let was_active = self.interrupt_runs(key, reason).await?;
+        self.interrupt_subagents(key, reason).await?;
+        Ok(was_active)
+    }
+
+    async fn interrupt_subagents(
+        self: &Arc<Self>,
+        key: &SessionKey,
+        reason: AbortReason,
+    ) -> Result<(), StillActive> {
         let spawned = self.stop_subagents(key, None, None, reason).await;
         let wind_down = async {
             for run in &spawned {
                 run.ended().await;
             }
         };
-        tokio::time::timeout(ABORT_WAIT, wind_down).await.map_err(|_| StillActive)?;
-        Ok(was_active)
+        tokio::time::timeout(ABORT_WAIT, wind_down).await.map_err(|_| StillActive)
     }
 
     /// Stops all runs of a session, whoever began them, and waits for their
     /// ends, and for those of runs that somebody else has stopped: their messages
     /// go into the session as it is now. Answers whether there were any.
+    /// Who waits in line has his turn afterwards.
     ///
     /// # Errors
     /// When they do not end in time.
@@ -41,6 +66,14 @@ impl Runs {
         reason: AbortReason,
     ) -> Result<bool, StillActive> {
         let runs = self.lanes.table().unfinished(key);
+        self.stop_to_end(&runs, reason).await
+    }
+
+    async fn stop_to_end(
+        self: &Arc<Self>,
+        runs: &[Arc<ActiveRun>],
+        reason: AbortReason,
+    ) -> Result<bool, StillActive> {
         let all: Vec<_> = runs.iter().collect();
         let stopped = self.stop(&all, reason).await;
         let wind_down = async {

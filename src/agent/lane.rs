@@ -274,7 +274,7 @@ impl LaneTable {
 
     /// Stops a run, for this reason.
     pub fn stop(&mut self, run: &ActiveRun, reason: AbortReason) -> Stopped {
-        if self.lines.get(&run.key).is_some_and(|line| line.has(run)) {
+        if self.is_in_line(run) {
             run.abort(reason);
             return Stopped::Active;
         }
@@ -367,8 +367,15 @@ impl LaneTable {
         all
     }
 
-    /// All of them, and those that leave.
+    /// All runs of a session, and those that leave it. Who waits in line is none yet.
     pub fn unfinished(&self, key: &SessionKey) -> Vec<Arc<ActiveRun>> {
+        let mut all = self.of_session(key);
+        all.extend(self.leaving(key));
+        all
+    }
+
+    /// All that can be stopped in a session, and those that leave it.
+    pub fn everyone(&self, key: &SessionKey) -> Vec<Arc<ActiveRun>> {
         let mut all = self.stoppable(key);
         all.extend(self.leaving(key));
         all

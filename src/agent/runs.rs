@@ -10,6 +10,7 @@ use tracing::Instrument;
 
 use crate::sessions::{MediaError, SessionError, SessionKey, StagedMedia, StoredMessage};
 use crate::store::{Claim, NewRun, RunRecord, RunState, StoreError};
+use crate::support::sync::Notify;
 use crate::support::{Permits, hex};
 use crate::telemetry::traces;
 
@@ -82,6 +83,8 @@ pub struct Runs {
     pub(super) subagents: Subagents,
     /// Commands that are being done.
     pub(super) commands: TaskTracker,
+    /// Rings when somebody who had a lane goes back to his place in line.
+    pub(super) stepped_back: Notify,
 }
 
 impl Runs {
@@ -93,7 +96,17 @@ impl Runs {
         let asides = Semaphore::new(aside::AT_A_TIME);
         let started_at = parts.clock.now_ms();
         let commands = TaskTracker::new();
-        Arc::new(Self { parts, lanes, permits, asides, started_at, subagents, commands })
+        let stepped_back = Notify::new();
+        Arc::new(Self {
+            parts,
+            lanes,
+            permits,
+            asides,
+            started_at,
+            subagents,
+            commands,
+            stepped_back,
+        })
     }
 
     /// Does what `run` waits for, whose place another run may have meanwhile.
@@ -251,6 +264,11 @@ impl Runs {
     /// Whether something runs or waits in a session, or is about to leave it.
     pub fn is_busy(&self, key: &SessionKey) -> bool {
         !self.lanes.table().unfinished(key).is_empty()
+    }
+
+    /// Whether a session is busy, or waited for in line: then it is not to be taken away.
+    pub fn is_in_use(&self, key: &SessionKey) -> bool {
+        !self.lanes.table().everyone(key).is_empty()
     }
 
     /// `tasks` of `status`.

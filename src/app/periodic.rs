@@ -82,12 +82,15 @@ mod tests {
     async fn a_round_of_maintenance_goes_by_the_mode_of_its_time() {
         let home = tempfile::tempdir().unwrap();
         let env = Env::fixed([("OPENCLAW_GATEWAY_TOKEN", "token-of-a-test")], home.path());
-        let config = json!({"session": {"maintenance": {"mode": "warn", "pruneAfter": "10d"}}});
+        // However fast it is, it does not come to the last of them at once.
+        let agents: Vec<_> = (0..20).map(|number| json!({"id": format!("a{number}")})).collect();
+        let config = json!({"agents": {"list": agents},
+            "session": {"maintenance": {"mode": "warn", "pruneAfter": "10d"}}});
         let given = Overrides::default();
         let settings = config::load_text(&config.to_string(), &env, &given).unwrap();
-        let folder = settings.paths.sessions_dir("main");
+        let folder = settings.paths.sessions_dir("last");
         fs::create_dir_all(&folder).unwrap();
-        let index = json!({"agent:main:stale": {"sessionId": "s-1", "updatedAt": 1}});
+        let index = json!({"agent:last:stale": {"sessionId": "s-1", "updatedAt": 1}});
         fs::write(folder.join("sessions.json"), index.to_string()).unwrap();
         let (reload, _asks) = Reload::new();
         let (mode, mut phases) =
@@ -98,12 +101,12 @@ mod tests {
         let services = Arc::clone(&Box::pin(building).await.unwrap().services);
 
         let mut tidy = Box::pin(handlers::keep_tidy(Arc::clone(&services)));
-        // It has begun, in mode warn, and looks first which agents there are.
+        // It has begun, in mode warn.
         assert!(futures_util::poll!(&mut tidy).is_pending());
         let mut settings = (*services.settings.now()).clone();
         settings.session.maintenance.mode = MaintenanceMode::Enforce;
         services.settings.set(settings);
-        let stale = SessionKey::from_canonical("agent:main:stale");
+        let stale = SessionKey::from_canonical("agent:last:stale");
         let going = async { while services.sessions.entry(&stale).await.unwrap().is_some() {} };
         tokio::select! {
             () = going => {}

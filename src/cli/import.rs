@@ -109,6 +109,9 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
             let is_taken = jobs.is_read && !list.print.is_empty();
             let list = is_taken.then(|| SourceNote { ids: jobs.ids.clone(), ..list });
             notes.extend(before.into_iter().chain(list).chain(listed));
+        }
+        // At its first look a gateway notes them itself.
+        if import.is_in_place() || own.are_noted(&runtime.block_on(store.sources())?) {
             notes.push(runtime.block_on(own.note_of_sessions(&**store))?);
         }
         runtime.block_on(store.note_sources(notes))?;

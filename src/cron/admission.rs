@@ -3,7 +3,8 @@
 //! Promises: who waits for a session has his turn there before what came later, keeps no
 //! place meanwhile that another could have, and is stopped with what runs there; nobody waits
 //! for a place while he keeps a session from others; who waits when the gateway stops does
-//! not begin; a run begins with its job as it is by then.
+//! not begin; a run begins with its job as it is by then, and waits for no session that its
+//! job has left.
 
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use crate::agent::{Hold, HoldError, InLine};
 use crate::auth::Owner;
 use crate::protocol::methods::cron::Payload;
 use crate::sessions::SessionKey;
+use crate::store::StoreError;
 
 use super::ask::limit;
 use super::claim;
@@ -71,11 +73,11 @@ impl Worker {
         let mut edits = self.cron.edits.subscribe();
         loop {
             let job = self.job_now(ticket).await?;
-            let (hold, place) = self.wait_as(ticket, &job, &mut edits).await?;
+            let waited = self.wait_as(ticket, &job, &mut edits).await?;
+            let Some((hold, place)) = waited else { continue };
             // Somebody may have changed it meanwhile.
             let job = self.job_now(ticket).await?;
-            let key = self.session_of(&job).map(|wait| wait.key);
-            if hold.as_ref().map(Hold::key) == key.as_ref() {
+            if hold.as_ref().map(Hold::key) == self.key_of(&job).as_ref() {
                 return Ok(Begun { ticket: Ticket { job, ..ticket.clone() }, hold, place });
             }
         }
@@ -102,15 +104,16 @@ impl Worker {
     }
 
     /// Waits as a job does that is as it is now: for a place, and for its session if it asks
-    /// an agent. Gives up when it is not to begin any more.
+    /// an agent. Gives up when it is not to begin any more; `None` when it waits for what is
+    /// not its session any more.
     async fn wait_as(
         &self,
         ticket: &Ticket,
         job: &Job,
         edits: &mut watch::Receiver<()>,
-    ) -> Result<Admitted<'_>, NotBegun> {
+    ) -> Result<Option<Admitted<'_>>, NotBegun> {
         let Some(Wait { key, longest, is_named }) = self.session_of(job) else {
-            return Ok((None, self.place().await?));
+            return Ok(Some((None, self.place().await?)));
         };
         // The one in which lists show the job is not held for a run before that begins.
         let run_id = is_named.then(|| self.cron.parts.ids.uuid());
@@ -118,10 +121,10 @@ impl Worker {
         let line = line.map_err(|_| NotBegun::Stopping)?;
         let place = tokio::select! {
             biased;
-            not = self.is_not_to_begin(ticket, edits) => return Err(not),
+            not = self.is_not_to_begin(ticket, &key, edits) => return not.map_or(Ok(None), Err),
             place = self.unless_stopped(&line, self.enter(&line, longest)) => place?,
         };
-        Ok((Some(line.hold().await), place))
+        Ok(Some((Some(line.hold().await), place)))
     }
 
     /// Waits for a place and for a session at once. Who waits for the session keeps no place
@@ -133,6 +136,7 @@ impl Worker {
         line: &InLine,
         longest: Option<Duration>,
     ) -> Result<Option<SemaphorePermit<'_>>, NotBegun> {
+        let busy = |_| self.not_set_up(BUSY);
         let (mut since, mut has_let_go) = (None, false);
         loop {
             let place = self.cron.permits.acquire().await;
@@ -142,7 +146,7 @@ impl Worker {
             let kept = place.filter(|_| has_let_go);
             let waited = since.get_or_insert_with(Instant::now).elapsed();
             match longest.map(|longest| longest.saturating_sub(waited)) {
-                Some(left) => timeout(left, line.turn()).await.map_err(|_| self.busy())?,
+                Some(left) => timeout(left, line.turn()).await.map_err(busy)?,
                 None => line.turn().await,
             }
             if let Some(place) = kept.or_else(|| self.cron.permits.try_acquire()) {
@@ -170,13 +174,25 @@ impl Worker {
         }
     }
 
-    /// Waits until the job of a run is changed so that the run does not begin.
-    async fn is_not_to_begin(&self, ticket: &Ticket, edits: &mut watch::Receiver<()>) -> NotBegun {
+    /// Waits until the job of a run is changed so that the run does not begin; `None` when it
+    /// is changed so that this is not the session to wait for.
+    async fn is_not_to_begin(
+        &self,
+        ticket: &Ticket,
+        key: &SessionKey,
+        edits: &mut watch::Receiver<()>,
+    ) -> Option<NotBegun> {
         loop {
             // The sender is there as long as the jobs are.
             let _ = edits.changed().await;
-            if let Err(not) = self.job_now(ticket).await {
-                return not;
+            match self.look_at(ticket).await {
+                Ok(Ok(job)) if self.key_of(&job).as_ref() == Some(key) => {}
+                Ok(Ok(_)) => return None,
+                Ok(Err(not)) => return Some(not),
+                // Any change of any job leads here, and it is looked at again before it begins.
+                Err(error) => {
+                    tracing::warn!(job = %ticket.job.id, %error, "job that waits not looked at");
+                }
             }
         }
     }
@@ -191,46 +207,49 @@ impl Worker {
         }
     }
 
-    /// The job of a run as it is now, when that is to begin.
+    /// The job of a run as it is now, when that is to begin. One that cannot be read is not.
     async fn job_now(&self, ticket: &Ticket) -> Result<Job, NotBegun> {
-        if self.cron.is_stopped() {
-            return Err(NotBegun::Stopping);
-        }
-        let job = self.job_of(ticket).await?;
-        if self.is_moved(ticket, &job).await? { Err(NotBegun::Moved) } else { Ok(job) }
+        let looked = self.look_at(ticket).await;
+        looked.unwrap_or_else(|error| Err(self.not_set_up(&error.to_string())))
     }
 
-    async fn job_of(&self, ticket: &Ticket) -> Result<Job, NotBegun> {
-        let ended = |outcome| Err(NotBegun::Ended(Box::new(outcome)));
-        match self.cron.job(&ticket.job.id).await {
-            // One that was off already is run because somebody wants that.
-            Ok((job, _)) if ticket.job.enabled && !job.enabled => ended(Outcome::skipped(OFF)),
-            Ok((job, _)) => Ok(job),
-            Err(CronError::Unknown(_)) => ended(Outcome::skipped(GONE)),
-            Err(error) => ended(self.not_set_up(&error.to_string())),
+    /// The job of a run as it is now, or why that is not to begin.
+    async fn look_at(&self, ticket: &Ticket) -> Result<Result<Job, NotBegun>, CronError> {
+        let skipped = |why| Ok(Err(NotBegun::Ended(Box::new(Outcome::skipped(why)))));
+        if self.cron.is_stopped() {
+            return Ok(Err(NotBegun::Stopping));
         }
+        let job = match self.cron.job(&ticket.job.id).await {
+            Err(CronError::Unknown(_)) => return skipped(GONE),
+            read => read?.0,
+        };
+        // One that was off already is run because somebody wants that.
+        if ticket.job.enabled && !job.enabled {
+            return skipped(OFF);
+        }
+        let is_moved = self.is_moved(ticket, &job).await?;
+        Ok(if is_moved { Err(NotBegun::Moved) } else { Ok(job) })
     }
 
     /// Gives up the run of a single instant that somebody has moved while it waited;
     /// whether that was so. One that was asked for begins all the same.
-    async fn is_moved(&self, ticket: &Ticket, job: &Job) -> Result<bool, NotBegun> {
+    async fn is_moved(&self, ticket: &Ticket, job: &Job) -> Result<bool, StoreError> {
         if ticket.run_id.is_some() || job.schedule == ticket.job.schedule {
             return Ok(false);
         }
         let (of_ticket, id) = (ticket.clone(), &ticket.job.id);
-        let edited = self.cron.edit(id, move |row| claim::moved(row, &of_ticket)).await;
-        let is_moved = match edited {
-            Ok(edited) => edited.is_some(),
-            Err(error) => {
-                return Err(NotBegun::Ended(Box::new(self.not_set_up(&error.to_string()))));
-            }
-        };
-        if is_moved {
+        let edited = self.cron.edit(id, move |row| claim::moved(row, &of_ticket)).await?;
+        if edited.is_some() {
             self.cron.tell_no_run(id).await;
             // At last: whoever is not waited for to here gives it up once more.
             self.cron.release(id);
         }
-        Ok(is_moved)
+        Ok(edited.is_some())
+    }
+
+    /// The session that a run waits for, unless it asks no agent.
+    fn key_of(&self, job: &Job) -> Option<SessionKey> {
+        self.session_of(job).map(|wait| wait.key)
     }
 
     /// What a run waits for, unless it asks no agent.
@@ -246,11 +265,7 @@ impl Worker {
         Some(Wait { key, longest, is_named: false })
     }
 
-    fn busy(&self) -> NotBegun {
-        NotBegun::Ended(Box::new(self.not_set_up(BUSY)))
-    }
-
-    fn not_set_up(&self, error: &str) -> Outcome {
-        Outcome::failed(error, "cron-setup", self.cron.now_ms())
+    fn not_set_up(&self, error: &str) -> NotBegun {
+        NotBegun::Ended(Box::new(Outcome::failed(error, "cron-setup", self.cron.now_ms())))
     }
 }

@@ -387,7 +387,7 @@ impl Cron {
         if !key.is_hook() {
             return (key, None);
         }
-        let is_free = !runs.is_busy(&key) && self.state.lock().hook_rooms.insert(key.to_string());
+        let is_free = !runs.is_in_use(&key) && self.state.lock().hook_rooms.insert(key.to_string());
         if is_free {
             let taken = Taken { cron: Arc::clone(self), key: key.to_string() };
             return (key, Some(taken));

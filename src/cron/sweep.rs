@@ -37,7 +37,7 @@ impl Worker {
         };
         for row in old {
             let key = SessionKey::from_canonical(row.key);
-            if self.runs.is_busy(&key) {
+            if self.runs.is_in_use(&key) {
                 continue;
             }
             match sessions.delete(&key, false).await {

@@ -103,7 +103,7 @@ async fn look_after(
     fixes_missing: bool,
     active: Option<&SessionKey>,
 ) -> Result<CleanupReport, SessionError> {
-    let is_active = |key: &SessionKey| Some(key) == active || services.runs.is_busy(key);
+    let is_active = |key: &SessionKey| Some(key) == active || services.runs.is_in_use(key);
     let on_gone = |key: &SessionKey| {
         services.runs.parts().session_deleted(key);
         services.runs.parts().events.reason(key, None, "delete", false);

@@ -71,7 +71,7 @@ pub(super) async fn say(
     let is_taken = runs.is_taken(Family::Chat, &run_id).await;
     let is_taken = is_taken.map_err(|error| ErrorShape::unavailable(format!("Error: {error}")))?;
     if saying == Saying::Steer && !is_taken {
-        let stopped = runs.interrupt(&key, AbortReason::Rpc).await;
+        let stopped = runs.make_room(&key, AbortReason::Rpc).await;
         interrupted =
             stopped.map_err(|_| ErrorShape::unavailable("failed to interrupt active session"))?;
         entry = existing(&cx, &key, &p.key).await?;

@@ -350,7 +350,7 @@ mod tests {
         let (keys, said) = told(
             r#"{"main": {"sessionId": "a", "updatedAt": "soon", "label": 7, "odd": [1]},
             "agent:main:x": {"sessionId": "b"}, "lost": {"sessionId": 5}, "none": 5}"#,
-            &[],
+            &["b"],
             Files::Stay,
         );
         assert_eq!(keys, ["agent:ops:b", "agent:ops:main"]);

@@ -67,6 +67,14 @@ pub(super) fn forget_all(connection: &Connection, key: &str) -> Result<(), Fault
     Ok(())
 }
 
+/// The events of a session wait under its new key.
+pub(super) fn rename(connection: &Connection, key: &str, new: &str) -> Result<(), Fault> {
+    connection
+        .prepare_cached("UPDATE notices SET session_key = ?2 WHERE session_key = ?1")?
+        .execute([key, new])?;
+    Ok(())
+}
+
 /// All events that wait, the oldest first.
 pub(super) fn list(connection: &Connection) -> Result<Vec<NoticeRow>, Fault> {
     let rows = connection

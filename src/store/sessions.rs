@@ -162,6 +162,22 @@ fn user_at(entry: &SessionEntry) -> u64 {
     entry.last_interaction_at.or(entry.session_started_at).unwrap_or(entry.updated_at)
 }
 
+pub(super) fn rename(connection: &Connection, key: &str, new: &NewSession) -> Result<bool, Fault> {
+    let renamed = connection
+        .prepare_cached(
+            "UPDATE sessions SET key = ?2, agent_id = ?3 WHERE key = ?1
+             AND NOT EXISTS (SELECT 1 FROM sessions WHERE key = ?2)",
+        )?
+        .execute(params![key, new.key, new.agent])?;
+    if renamed == 0 {
+        return Ok(false);
+    }
+    put(connection, &new.key, &new.entry)?;
+    marks::rename(connection, key, &new.key)?;
+    notices::rename(connection, key, &new.key)?;
+    Ok(true)
+}
+
 pub(super) fn delete(connection: &Connection, key: &str) -> Result<Option<SessionEntry>, Fault> {
     let found = get(connection, key)?;
     connection.prepare_cached("DELETE FROM sessions WHERE key = ?1")?.execute([key])?;

@@ -64,6 +64,10 @@ impl Store for SqliteStore {
         Box::pin(self.database.write("edit a session", move |c| sessions::edit(c, new, edit)))
     }
 
+    fn rename_session<'a>(&'a self, key: &'a str, new: NewSession) -> StoreFuture<'a, bool> {
+        self.write_of("rename a session", key, move |c, key| sessions::rename(c, key, &new))
+    }
+
     fn delete_session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<SessionEntry>> {
         self.write_of("delete a session", key, sessions::delete)
     }

@@ -79,6 +79,10 @@ pub trait Store:
     /// Whether the label is free is looked at in the same transaction.
     fn edit_session(&self, new: NewSession, edit: SessionEdit) -> StoreFuture<'_, Edited>;
 
+    /// Gives a session another key and entry, and takes its marks and notices along; its
+    /// links go by its id and stay. Answers whether it did: it is there, and the key is free.
+    fn rename_session<'a>(&'a self, key: &'a str, new: NewSession) -> StoreFuture<'a, bool>;
+
     /// Removes a session from the index; answers what was there.
     fn delete_session<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<SessionEntry>>;
 

@@ -11,6 +11,7 @@ use clawgate::cron::Cron;
 use clawgate::protocol::decode::{Unknown, decode};
 use clawgate::protocol::methods::cron::{CronRunsParams, CronUpdateParams, NewJob};
 use clawgate::sessions::{KeyRules, SessionKey};
+use clawgate::store::{CronChange, CronJobChange, CronJobRow};
 use clawgate::support::Clock;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -398,36 +399,85 @@ async fn a_single_instant_that_is_moved_while_its_run_waits_runs_once_and_at_the
     assert_eq!(rows[0]["runAtMs"], NOON + 60 * SECOND);
 }
 
+fn named(session: &str) -> SessionKey {
+    SessionKey::parse(session, &KeyRules::default())
+}
+
+impl Scene {
+    /// Runs a job in a session.
+    async fn run_in(&self, session: &str, message: &str) -> String {
+        let job = json!({"sessionTarget": format!("session:{session}"),
+            "delivery": {"mode": "none"},
+            "payload": {"kind": "agentTurn", "message": message}});
+        let id = self.add(json!({"kind": "every", "everyMs": HOUR}), job).await;
+        // It begins as the answer goes.
+        drop(self.cron.ask(&id, false).await.unwrap());
+        id
+    }
+
+    /// Takes all places, the first one in the session `full-0`.
+    async fn fill(&self) {
+        let (runs, deadline) = (&self.place.runs, Instant::now() + LIMIT);
+        let places = runs.parts().settings.now().cron.max_concurrent;
+        for index in 0..places {
+            self.run_in(&format!("full-{index}"), "@mock stream n=2000 delay=20").await;
+        }
+        while runs.counts().0 < places {
+            assert!(Instant::now() < deadline, "there are places left");
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// A job that waits for a place, and is in line for this session.
+    async fn wait_in(&self, session: &str) -> String {
+        let (id, deadline) =
+            (self.run_in(session, "@mock text text=x").await, Instant::now() + LIMIT);
+        while !self.place.runs.is_in_use(&named(session)) {
+            assert!(Instant::now() < deadline, "nobody waits for the session");
+            sleep(Duration::from_millis(5)).await;
+        }
+        id
+    }
+}
+
 #[tokio::test]
 async fn who_makes_a_session_quiet_stops_the_jobs_that_wait_for_it_as_well() {
     let scene = Scene::new().await;
-    let add_to = async |target: &str, message: &str| {
-        let job = json!({"sessionTarget": target, "delivery": {"mode": "none"},
-            "payload": {"kind": "agentTurn", "message": message}});
-        let id = scene.add(json!({"kind": "every", "everyMs": HOUR}), job).await;
-        // It begins as the answer goes.
-        drop(scene.cron.ask(&id, false).await.unwrap());
-        id
-    };
-    let (runs, deadline) = (&scene.place.runs, Instant::now() + LIMIT);
-    let places = runs.parts().settings.now().cron.max_concurrent;
-    for _ in 0..places {
-        add_to("isolated", "@mock stream n=2000 delay=20").await;
-    }
-    while runs.counts().0 < places {
-        assert!(Instant::now() < deadline, "there are places left");
-        sleep(Duration::from_millis(5)).await;
-    }
-    let id = add_to("session:diary", "@mock text text=x").await;
-    let diary = SessionKey::parse("diary", &KeyRules::default());
-    while !runs.is_busy(&diary) {
-        assert!(Instant::now() < deadline, "nobody waits for the session");
-        sleep(Duration::from_millis(5)).await;
-    }
+    scene.fill().await;
+    let (runs, diary) = (&scene.place.runs, named("diary"));
+    let id = scene.wait_in("diary").await;
+    assert!(!runs.is_busy(&diary), "nothing runs there");
+    // A message in the place of what runs there takes nothing away that waits for a place.
+    assert!(!runs.make_room(&diary, AbortReason::Rpc).await.unwrap());
+    assert!(runs.is_in_use(&diary), "it waits no more");
     assert!(runs.active(&diary).is_none(), "the session is kept from others");
     runs.interrupt(&diary, AbortReason::Interrupt).await.unwrap();
     let rows = scene.wait_for(&id, 1).await;
     assert_eq!(rows[0]["error"], "somebody stopped it", "{rows:?}");
     assert_eq!(rows[0]["sessionKey"], Value::Null, "it has not begun");
-    assert!(!runs.is_busy(&diary));
+    assert!(!runs.is_in_use(&diary));
+}
+
+#[tokio::test]
+async fn a_job_that_cannot_be_read_while_its_run_waits_is_run_once_it_can() {
+    let scene = Scene::new().await;
+    scene.fill().await;
+    let (id, other) = (scene.wait_in("diary").await, scene.wait_in("letters").await);
+    let write = async |id: &str, text: String| {
+        let edit = move |row: &CronJobRow| {
+            let row = CronJobRow { job: text, ..row.clone() };
+            Some(CronChange::of_job(CronJobChange::Put(row)))
+        };
+        scene.place.store.edit_cron_job(id, Box::new(edit)).await.unwrap().unwrap().before.job
+    };
+    let readable = write(&id, "no job".into()).await;
+    let update = json!({"id": other, "patch": {"enabled": false}});
+    let update: CronUpdateParams = decode("cron.update", update, Unknown::Refuse).unwrap();
+    scene.cron.update(&other, update.patch).await.unwrap();
+    // All that wait have looked at their jobs by then.
+    assert_eq!(scene.wait_for(&other, 1).await[0]["status"], "skipped");
+    write(&id, readable).await;
+    scene.place.runs.interrupt(&named("full-0"), AbortReason::Interrupt).await.unwrap();
+    let rows = scene.wait_for(&id, 1).await;
+    assert_eq!(rows[0]["status"], "ok", "{rows:?}");
 }

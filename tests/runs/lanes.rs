@@ -77,3 +77,24 @@ async fn who_waits_in_line_has_the_lane_before_later_messages_and_is_stopped_wit
     assert_eq!(place.end_of("later").await, RunEnd::Answered);
     timeout(LIMIT, place.runs.idle()).await.expect("it is not idle");
 }
+
+#[tokio::test]
+async fn who_waits_until_a_lane_is_left_goes_on_as_who_had_it_steps_back_into_line() {
+    let place = place().await;
+    let line = place.runs.line_up(&key(0), Owner::gateway(), Some("own")).unwrap();
+    assert!(line.take());
+    let active = place.runs.active(&key(0)).unwrap();
+    let mut leaving = Box::pin(place.runs.leaves_lane(&active));
+    assert!(futures_util::poll!(&mut leaving).is_pending());
+    line.step_back();
+    timeout(LIMIT, leaving).await.expect("the lane is free");
+    assert!(place.runs.active(&key(0)).is_none());
+    assert!(place.runs.is_in_use(&key(0)) && !place.runs.is_busy(&key(0)));
+    timeout(LIMIT, place.runs.leaves_lane(&active)).await.expect("it has left before");
+
+    assert!(line.take());
+    let mut leaving = Box::pin(place.runs.leaves_lane(&active));
+    assert!(futures_util::poll!(&mut leaving).is_pending());
+    line.hold().await.end(RunEnd::Answered).await;
+    timeout(LIMIT, leaving).await.expect("it has ended");
+}

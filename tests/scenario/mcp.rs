@@ -63,7 +63,7 @@ import json, os, sys, subprocess, time
 here = os.path.dirname(os.path.abspath(__file__))
 with open(os.path.join(here, "starts"), "a") as f: f.write("%d\n" % os.getpid())
 if os.path.exists(os.path.join(here, "silent")): time.sleep(600)
-child = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL)
+child = subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 with open(os.path.join(here, "child"), "w") as f: f.write(str(child.pid))
 def say(message):
     sys.stdout.write(json.dumps(message) + "\n"); sys.stdout.flush()

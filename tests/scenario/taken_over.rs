@@ -5,6 +5,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use crate::claude_rest::{good, line, post};
+use crate::control_ui::http;
 use crate::program::clawgate;
 use crate::stage::{admin, call, until};
 use crate::support::{Gateway, GatewayOptions, default_config, now_ms};
@@ -260,12 +262,17 @@ async fn an_index_that_is_back_names_its_sessions_and_takes_nothing_from_them() 
         "thinkingLevel": "low"});
     let index = json!({"agent:main:work": entry}).to_string();
     fs::remove_file(folder.join("sessions.json")).unwrap();
-    let options = GatewayOptions::with_config(quiet());
+    let mut config = quiet();
+    config["gateway"]["dialects"] = json!({"claude": {"share": true}});
+    let options = GatewayOptions::with_config(config);
     let mut gateway = Gateway::start_in(root, options).await.unwrap();
     assert_eq!(keys(&gateway).await, ["agent:main:s-one"]);
     let mut client = admin(&gateway).await;
     let named = json!({"key": "agent:main:s-one", "label": "Here"});
     call(&mut client, "sessions.patch", named).await;
+    let path = |what: &str| format!("/api/claude/sessions/s-one/{what}");
+    good(post(&gateway, &path("archive"), Value::Null)).await;
+    let link = good(post(&gateway, &path("share"), Value::Null)).await;
     gateway.terminate().await;
     write(&folder.join("sessions.json"), &index);
     let dry: &[&str] = &["--dry-run"];
@@ -281,6 +288,10 @@ async fn an_index_that_is_back_names_its_sessions_and_takes_nothing_from_them() 
     let shown = call(&mut client, "sessions.describe", json!({"key": "agent:main:work"})).await;
     let shown = &shown["session"];
     assert_eq!((&shown["label"], &shown["thinkingLevel"]), (&json!("Here"), &json!("low")));
+    assert_eq!(line(&gateway, "s-one").await.unwrap()["sessionState"], "archived");
+    let link = format!("http://{}{}", gateway.address(), link["shareUrl"].as_str().unwrap());
+    let shown = http().get(link).send().await.unwrap().text().await.unwrap();
+    assert!(shown.contains("\"sessionId\":\"s-one\""), "{shown}");
     let page = call(&mut client, "chat.history", json!({"sessionKey": "agent:main:work"})).await;
     assert_eq!(page["messages"][0]["content"][0]["text"], "s-one");
 }
@@ -400,4 +411,54 @@ async fn a_session_that_was_removed_here_comes_back_only_when_openclaw_has_gone_
     assert_eq!(report["agents"][0]["sessions"], 1, "{report}");
     gateway.restart().await;
     assert_eq!(keys(&gateway).await, ["agent:main:one", "agent:main:two"]);
+}
+
+#[tokio::test]
+async fn a_session_that_came_from_elsewhere_and_was_removed_here_does_not_come_back() {
+    let options = GatewayOptions::with_config(quiet());
+    let mut gateway = Gateway::start_in(root(), options).await.unwrap();
+    gateway.terminate().await;
+    let there = gateway.root().join("elsewhere");
+    let all = [("agent:main:one", "s-one"), ("agent:main:two", "s-two")];
+    sessions(&there.join("agents/main/sessions"), &all);
+    write(&there.join("openclaw.json"), "{}");
+    let from = there.display().to_string();
+    let output = clawgate(&gateway, &["import", "--json", "--from", &from]).await;
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    call(&mut client, "sessions.delete", json!({"key": "agent:main:two"})).await;
+    gateway.terminate().await;
+    let (_, report) = imported(&gateway, &[]).await;
+    let why = "came before and was removed here, or began anew";
+    let left_out = json!([{"what": "agent:main:two", "why": why}]);
+    let main = &report["agents"][0];
+    assert_eq!((&main["sessions"], &main["leftOut"]), (&json!(0), &left_out), "{report}");
+    gateway.restart().await;
+    assert_eq!(keys(&gateway).await, ["agent:main:one"]);
+}
+
+#[tokio::test]
+async fn an_openclaw_elsewhere_gives_no_other_key_to_a_session_that_is_here() {
+    let root = root();
+    let there = root.path().join("elsewhere");
+    let all = [("agent:main:work", "s-one")];
+    let place = "agents/main/sessions";
+    for state in [&there, &root.path().join("state")] {
+        sessions(&state.join(place), &all);
+    }
+    write(&there.join("openclaw.json"), "{}");
+    fs::remove_file(root.path().join("state").join(place).join("sessions.json")).unwrap();
+    let options = GatewayOptions::with_config(quiet());
+    let mut gateway = Gateway::start_in(root, options).await.unwrap();
+    assert_eq!(keys(&gateway).await, ["agent:main:s-one"]);
+    gateway.terminate().await;
+    let from = there.display().to_string();
+    let output = clawgate(&gateway, &["import", "--json", "--from", &from]).await;
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let why = "its transcript is that of agent:main:s-one here, which stays the only one";
+    let left_out = json!([{"what": "agent:main:work", "why": why}]);
+    assert_eq!(report["agents"][0]["leftOut"], left_out, "{report}");
+    gateway.restart().await;
+    assert_eq!(keys(&gateway).await, ["agent:main:s-one"]);
 }

@@ -126,6 +126,11 @@ impl LaneTable {
         self.finish(run).next
     }
 
+    /// Whether somebody waits in line.
+    pub fn is_in_line(&self, run: &ActiveRun) -> bool {
+        self.lines.get(&run.key).is_some_and(|line| line.has(run))
+    }
+
     /// Whoever was in line is there no more; whether he was.
     pub fn leave_line(&mut self, run: &ActiveRun) -> bool {
         let Some(line) = self.lines.get_mut(&run.key) else { return false };

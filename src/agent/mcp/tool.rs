@@ -37,12 +37,8 @@ impl McpTool {
     }
 
     async fn ask(&self, arguments: &Value) -> Result<ToolOutput, String> {
-        let first = self.ask_once(arguments).await;
-        let again = first.as_ref().err().map_or(Again::Never, |trouble| trouble.again);
-        if again == Again::Soon {
-            tokio::time::sleep(SOON.min(self.server.config.connect)).await;
-        }
-        let asked = if again == Again::Never { first } else { self.ask_once(arguments).await };
+        let soon = SOON.min(self.server.config.connect);
+        let asked = trouble::persistently(soon, move || self.ask_once(arguments)).await;
         asked.map_err(|trouble| trouble.text)
     }
 

@@ -3,6 +3,7 @@
 //! Promises: no types of Rust, and no address, which may hold a key.
 
 use std::io;
+use std::time::Duration;
 
 use rmcp::service::{ClientInitializeError, ServiceError};
 use rmcp::transport::DynamicTransportError;
@@ -66,6 +67,29 @@ pub fn again(error: &ServiceError) -> Again {
     if is_over { Again::Anew } else { Again::Never }
 }
 
+/// Asks again while that is allowed: once after `soon`, and once anew, since who took no
+/// connection may have forgotten us when it takes one.
+///
+/// # Errors
+/// With why the last try failed.
+pub async fn persistently<T, F>(soon: Duration, ask: impl Fn() -> F) -> Result<T, Trouble>
+where
+    F: Future<Output = Result<T, Trouble>>,
+{
+    let is = |asked: &Result<T, Trouble>, again: Again| {
+        asked.as_ref().err().is_some_and(|trouble| trouble.again == again)
+    };
+    let mut asked = ask().await;
+    if is(&asked, Again::Soon) {
+        tokio::time::sleep(soon).await;
+        asked = ask().await;
+    }
+    if is(&asked, Again::Anew) {
+        asked = ask().await;
+    }
+    asked
+}
+
 fn of_sending(error: &DynamicTransportError) -> String {
     match over_http(error) {
         Some(StreamableHttpError::Client(error)) => root_cause(error),
@@ -75,4 +99,36 @@ fn of_sending(error: &DynamicTransportError) -> String {
 
 fn over_http(error: &DynamicTransportError) -> Option<&StreamableHttpError<reqwest::Error>> {
     error.error.downcast_ref()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn who_took_no_connection_and_then_does_not_know_us_is_asked_once_more() {
+        let cases: [(&[Again], Option<usize>); 7] = [
+            (&[Again::Soon, Again::Anew], Some(3)),
+            (&[Again::Soon], Some(2)),
+            (&[Again::Anew], Some(2)),
+            (&[Again::Soon, Again::Soon], None),
+            (&[Again::Anew, Again::Anew], None),
+            (&[Again::Soon, Again::Anew, Again::Anew], None),
+            (&[Again::Never], None),
+        ];
+        for (tries, expected) in cases {
+            let asked = Cell::new(0);
+            let ask = || {
+                let again = tries.get(asked.get()).copied();
+                asked.set(asked.get() + 1);
+                let trouble = again.map(|again| Trouble { text: String::new(), again });
+                std::future::ready(trouble.map_or(Ok(asked.get()), Err))
+            };
+            let answer = persistently(Duration::ZERO, ask).await.ok();
+            assert_eq!(answer, expected, "{tries:?}");
+            assert_eq!(asked.get(), expected.unwrap_or(tries.len()), "{tries:?}");
+        }
+    }
 }

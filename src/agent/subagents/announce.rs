@@ -114,7 +114,7 @@ impl Runs {
     /// Takes the session of a sub-agent away, unless it is in use.
     pub(super) async fn remove_subagent(&self, child_key: &str) {
         let child = SessionKey::from_canonical(child_key);
-        if self.is_busy(&child) {
+        if self.is_in_use(&child) {
             return;
         }
         match self.parts.sessions.delete(&child, false).await {

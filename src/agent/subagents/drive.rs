@@ -255,7 +255,7 @@ impl Runs {
         while !self.is_stopped(&row.run_id).await? {
             let last = self.lanes.table().unfinished(&child).pop();
             let Some(run) = last else { return Ok(true) };
-            run.ended().await;
+            self.leaves_lane(&run).await;
         }
         Ok(false)
     }

@@ -78,7 +78,7 @@ impl Beat {
             return false;
         }
         while let Some(run) = self.runs.active(&key) {
-            run.ended().await;
+            self.runs.leaves_lane(&run).await;
         }
         if self.cron.heartbeats.wait_no_more(&agent, &key) {
             self.cause = Cause::Reminder(key);

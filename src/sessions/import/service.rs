@@ -252,7 +252,7 @@ impl Import {
             plan.report.known_sessions += 1;
             return Ok(None);
         }
-        let is_named = there.is_none() && self.name(&by_id, &mut entry, index).await?;
+        let is_named = there.is_none() && self.is_named(&by_id, &mut entry, index).await?;
         // Two sessions would write one transcript.
         if !is_named && let Some(other) = self.holder(&entry.session_id, index).await? {
             let why = format!("its transcript is that of {other} here, which stays the only one");
@@ -262,40 +262,40 @@ impl Import {
         if there.is_some() {
             let why = format!("is another conversation here; this one is now {by_id}");
             plan.report.leave_out(&key, &why);
-            key = by_id;
+            key = by_id.clone();
         }
-        // That of its own row, which a dry run leaves, is not in its way.
-        if let Some(label) = entry.label.clone().filter(|_| !(is_named && self.is_dry))
-            && index.has_label(&key.agent(&self.rules), &label).await?
+        // That of its own row is not in its way.
+        let own = is_named.then_some(&by_id);
+        if let Some(label) = entry.label.clone()
+            && index.has_label(&key.agent(&self.rules), &label, own).await?
         {
             plan.report.leave_out(&key, &format!("without its label, which is taken: {label}"));
             entry.label = None;
         }
         index.note(&key, &entry, &self.rules);
         let agent = key.agent(&self.rules).to_string();
-        Ok(Some(NewSession { key: key.to_string(), agent, entry }))
+        let new = NewSession { key: key.to_string(), agent, entry };
+        if let Some(store) = self.store.as_ref().filter(|_| is_named && !self.is_dry) {
+            store.rename_session(by_id.as_str(), new.clone()).await?;
+        }
+        Ok(Some(new))
     }
 
-    /// Makes room for a session that has its id for a key here, since no index named it
-    /// then: what was chosen for it here stays. False when there is none.
-    async fn name(
+    /// Whether a session has its id for a key here, since no index named it then: what was
+    /// chosen for it here stays. An OpenClaw elsewhere names nothing that is here.
+    async fn is_named(
         &self,
         by_id: &SessionKey,
         entry: &mut SessionEntry,
         index: &Index,
     ) -> Result<bool, SessionError> {
-        let Some(store) = self.store.as_ref().filter(|_| !index.added.contains_key(by_id)) else {
-            return Ok(false);
-        };
+        let is_open = self.is_in_place() && !index.added.contains_key(by_id);
+        let Some(store) = self.store.as_ref().filter(|_| is_open) else { return Ok(false) };
         let here = store.session(by_id.as_str()).await?;
         let Some(here) = here.filter(|here| here.session_id == entry.session_id) else {
             return Ok(false);
         };
         *entry = over(entry, here);
-        // One that is cut off here finds the transcript, and names it, when it comes again.
-        if !self.is_dry {
-            store.delete_session(by_id.as_str()).await?;
-        }
         Ok(true)
     }
 
@@ -346,15 +346,19 @@ fn keep(
     rules: &KeyRules,
 ) -> (Vec<SourceNote>, Vec<LeftOut>) {
     let mut by_agent: BTreeMap<AgentId, Map<String, Value>> = BTreeMap::new();
-    let (mut brought, mut failed) = (Vec::new(), Vec::new());
+    let (mut brought, mut failed, mut unread) = (Vec::new(), Vec::new(), HashSet::new());
     let mut fail = |path: &Path, why: String| {
         failed.push(LeftOut { what: path.display().to_string(), why });
     };
     for (agent, from) in indexes {
-        let index = rebuild::read_index(from).unwrap_or_else(|error| {
-            fail(from, error.to_string());
-            Map::new()
-        });
+        let index = match rebuild::read_index(from) {
+            Ok(index) => index,
+            Err(error) => {
+                fail(from, error.to_string());
+                unread.insert(agent);
+                continue;
+            }
+        };
         // One that lists nothing says that nothing else is a session.
         by_agent.entry(agent.clone()).or_default();
         for (name, entry) in index {
@@ -365,7 +369,7 @@ fn keep(
     }
     for (agent, index) in by_agent {
         let path = paths::index(to, &agent);
-        if path.exists() {
+        if path.exists() || unread.contains(&agent) {
             continue;
         }
         match create_private(&path, Value::Object(index).to_string().as_bytes()) {
@@ -392,19 +396,50 @@ impl Index {
         Ok(store.session(key.as_str()).await?.map(|entry| entry.session_id))
     }
 
-    async fn has_label(&self, agent: &AgentId, label: &str) -> Result<bool, SessionError> {
+    /// Whether a session has the label, other than this one.
+    async fn has_label(
+        &self,
+        agent: &AgentId,
+        label: &str,
+        own: Option<&SessionKey>,
+    ) -> Result<bool, SessionError> {
         if self.labels.contains(&(agent.clone(), label.to_owned())) {
             return Ok(true);
         }
         let Some(store) = &self.store else { return Ok(false) };
         let query = SessionQuery {
-            limit: Some(1),
+            limit: Some(2),
             agent: Some(agent.to_string()),
             label: Some(label.to_owned()),
             include_global: true,
             include_unknown: true,
             ..SessionQuery::default()
         };
-        Ok(!store.list_sessions(query).await?.entries.is_empty())
+        let found = store.list_sessions(query).await?.entries;
+        Ok(found.iter().any(|row| own.is_none_or(|own| row.key != own.as_str())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_that_cannot_be_read_is_kept_as_none() {
+        let root = tempfile::tempdir().unwrap();
+        let (broken, whole) = (root.path().join("broken.json"), root.path().join("whole.json"));
+        std::fs::write(&broken, "{").unwrap();
+        std::fs::write(&whole, r#"{"agent:main:one": {}}"#).unwrap();
+        let [main, other] = ["main", "other"].map(AgentId::normalize);
+        let indexes = [(main.clone(), broken.clone()), (other.clone(), whole)];
+        let to = root.path().join("state");
+        for agent in [&main, &other] {
+            std::fs::create_dir_all(paths::folder(&to, agent)).unwrap();
+        }
+        let (brought, failed) = keep(&indexes, &to, &KeyRules::default());
+        assert_eq!(brought, [SourceNote::of(&paths::index(&to, &other))]);
+        let failed: Vec<_> = failed.into_iter().map(|one| one.what).collect();
+        assert_eq!(failed, [broken.display().to_string()]);
+        assert!(!paths::index(&to, &main).exists());
     }
 }

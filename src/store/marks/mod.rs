@@ -15,5 +15,5 @@ pub use overview::{Overview, OverviewFilter, OverviewPlace, OverviewQuery, Overv
 pub(super) use shares::revoke;
 pub use shares::{MAX_SHARES, SessionShare};
 pub use sql::SessionMarks;
-pub(super) use sql::forget;
+pub(super) use sql::{forget, rename};
 pub use traits::MarkStore;

@@ -121,8 +121,9 @@ fn condition(query: &OverviewQuery) -> Result<Condition, Fault> {
         OverviewFilter::Archived => clauses.push("m.archived_id IS sessions.session_id"),
     }
     if let Some(spared) = &query.hides_empty_but {
+        // What was taken over is not counted before it is read.
         clauses.push(
-            "(message_count > 0 OR m.results > m.read_results
+            "(message_count > 0 OR last_message IS NOT NULL OR m.results > m.read_results
               OR sessions.key IN (SELECT value FROM json_each(?)))",
         );
         values.push(Box::new(serde_json::to_string(spared)?));

@@ -106,6 +106,14 @@ pub(super) fn archive(
     Ok(())
 }
 
+/// The marks of a session are under its new key.
+pub(in crate::store) fn rename(connection: &Connection, key: &str, new: &str) -> Result<(), Fault> {
+    connection
+        .prepare_cached("UPDATE OR REPLACE session_marks SET key = ?2 WHERE key = ?1")?
+        .execute([key, new])?;
+    Ok(())
+}
+
 /// The session is no more, and nothing is shown of its transcript.
 pub(in crate::store) fn forget(
     connection: &Connection,

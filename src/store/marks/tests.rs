@@ -2,7 +2,7 @@ use rusqlite::Connection;
 
 use super::*;
 use crate::store::migrations::database;
-use crate::store::{NewSession, SessionEntry, TranscriptFacts, sessions};
+use crate::store::{NewSession, SessionEntry, TranscriptFacts, notices, sessions};
 
 fn add(connection: &Connection, name: &str, user_at: u64, messages: u64) -> String {
     let key = format!("agent:main:{name}");
@@ -98,6 +98,33 @@ fn a_link_ends_with_its_transcript_with_the_session_and_when_there_are_too_many(
     }
     assert_eq!((shares::revoke_all(&c).unwrap(), has(1), has(2)), (2, false, false));
     assert_eq!(sql::get(&c, &key).unwrap(), SessionMarks::default());
+}
+
+#[test]
+fn a_session_with_another_key_keeps_its_marks_notices_and_links() {
+    let c = database();
+    let (key, taken) = (add(&c, "a", 1, 1), add(&c, "b", 2, 1));
+    sql::add_result(&c, &key).unwrap();
+    sql::archive(&c, &key, Some("a")).unwrap();
+    notices::add(&c, &key, "waits").unwrap();
+    let share = SessionShare { token_hash: format!("{:064}", 7), session_id: "a".into() };
+    shares::add(&c, &share, 1).unwrap();
+    let marks = sql::get(&c, &key).unwrap();
+    let entry =
+        SessionEntry { label: Some("Mine".into()), ..sessions::get(&c, &key).unwrap().unwrap() };
+    let to = |key: &str| NewSession { key: key.into(), agent: "main".into(), entry: entry.clone() };
+    assert!(!sessions::rename(&c, &key, &to(&taken)).unwrap(), "that key is another's");
+    assert!(!sessions::rename(&c, "agent:main:none", &to("agent:main:x")).unwrap());
+    let new = "agent:main:work";
+    assert!(sessions::rename(&c, &key, &to(new)).unwrap());
+    assert_eq!(sessions::get(&c, &key).unwrap(), None);
+    assert_eq!(sessions::get(&c, new).unwrap(), Some(entry));
+    let found = [key.as_str(), new].map(|key| sql::get(&c, key).unwrap());
+    assert_eq!(found, [SessionMarks::default(), marks]);
+    let waiting: Vec<_> =
+        notices::list(&c).unwrap().into_iter().map(|it| (it.session_key, it.text)).collect();
+    assert_eq!(waiting, [(new.to_owned(), "waits".to_owned())]);
+    assert_eq!(shares::find(&c, &share.token_hash).unwrap(), Some(share));
 }
 
 #[test]

@@ -31,12 +31,12 @@ async fn get(gateway: &Gateway, path: &str) -> (u16, Value) {
     ask(gateway, Method::GET, path, Value::Null).await
 }
 
-async fn post(gateway: &Gateway, path: &str, body: Value) -> (u16, Value) {
+pub async fn post(gateway: &Gateway, path: &str, body: Value) -> (u16, Value) {
     ask(gateway, Method::POST, path, body).await
 }
 
 /// The body of a request that must be answered well.
-async fn good(answer: impl Future<Output = (u16, Value)>) -> Value {
+pub async fn good(answer: impl Future<Output = (u16, Value)>) -> Value {
     let (status, body) = answer.await;
     assert_eq!(status, 200, "{body}");
     body
@@ -53,7 +53,7 @@ async fn begin(gateway: &Gateway, body: Value) -> String {
 }
 
 /// The line of a session in the long list, if it has one.
-async fn line(gateway: &Gateway, id: &str) -> Option<Value> {
+pub async fn line(gateway: &Gateway, id: &str) -> Option<Value> {
     let list = good(get(gateway, &format!("{SESSIONS}/all?limit=100"))).await;
     let lines = list["sessions"].as_array().unwrap();
     lines.iter().find(|line| line["id"] == id).cloned()

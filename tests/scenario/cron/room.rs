@@ -385,3 +385,32 @@ async fn a_run_that_waits_for_the_session_that_its_job_names_takes_no_place_from
     let texts: Vec<_> = said.iter().filter(|(role, _)| role == "assistant").collect();
     assert_eq!(texts.last().unwrap().1, "after all", "{said:?}");
 }
+
+#[tokio::test]
+async fn a_job_that_is_given_another_session_waits_for_the_old_one_no_longer() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "diary", &gated("of the chat"), "chat-1").await;
+    calls(&mut client, "diary").await;
+    let mut waiting = Vec::new();
+    for target in ["isolated", "session:letters"] {
+        let mut job = asking(target, "@mock text text=\"after all\"");
+        job["sessionTarget"] = json!("session:diary");
+        let id = add(&mut client, job).await;
+        let run_id = begin(&mut client, &id).await;
+        is_claimed(&mut client, &id).await;
+        waiting.push((id, run_id, target));
+    }
+    // They wait by the time at which one that came later is done.
+    let other = add(&mut client, asking("other", "@mock text text=\"meanwhile\"")).await;
+    assert_eq!(run(&mut client, &other).await["summary"], "meanwhile");
+    for (id, run_id, target) in &waiting {
+        let patch = json!({"id": id, "patch": {"sessionTarget": target}});
+        call(&mut client, "cron.update", patch).await;
+        assert_eq!(end(&client, run_id).await["summary"], "after all", "{target}");
+    }
+    let said = told(&mut client, "letters").await;
+    assert_eq!(said.last().unwrap().1, "after all", "{said:?}");
+    fs::write(gateway.workspace().join("go"), "").unwrap();
+    assert_eq!(text_of(&end_of(&client, "chat-1").await["message"]), "of the chat");
+}

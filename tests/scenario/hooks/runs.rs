@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{end, hooked, is_asked, post, with_hooks};
-use crate::stage::{admin, ask, call, deltas, row, start, text_of, told, until};
+use crate::stage::{admin, ask, call, deltas, end_of, row, start, text_of, told, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider};
 
 #[tokio::test]
@@ -247,4 +247,66 @@ async fn a_run_that_waits_for_its_session_comes_before_later_messages_and_is_sto
         }
         assert_eq!(told(&mut client, "diary").await, [], "{method}");
     }
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_its_session_comes_after_a_compaction_and_whoever_steers() {
+    let mock = MockProvider::start().await;
+    let mut config = with_hooks(&mock, &json!({"defaultSessionKey": "diary"}));
+    config["messages"]["queue"]["mode"] = json!("followup");
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let steer = json!({"key": "diary", "message": "@mock text text=\"steered\"",
+        "idempotencyKey": "steer"});
+    for (method, params, chat, name) in [
+        ("sessions.compact", json!({"key": "diary"}), "chat-1", "first"),
+        ("sessions.steer", steer, "chat-2", "second"),
+    ] {
+        start(&mut client, "diary", "@mock stream n=2000 delay=20", chat).await;
+        deltas(&client, chat, 1).await;
+        let body = json!({"message": format!("@mock text text=\"{name}\""), "deliver": false});
+        let run_id = post(&gateway, "/hooks/agent", &body).await.run_id();
+        call(&mut client, method, params).await;
+        assert_eq!(end_of(&client, chat).await["state"], "aborted", "{method}");
+        let ended = end(&mut client, &run_id).await;
+        assert_eq!(ended["status"], "ok", "{method}: {ended}");
+        let said = told(&mut client, "diary").await;
+        assert!(said.iter().any(|(_, text)| text == name), "{method}: {said:?}");
+    }
+    assert_eq!(text_of(&end_of(&client, "steer").await["message"]), "steered");
+}
+
+#[tokio::test]
+async fn who_is_woken_does_not_wait_for_a_run_that_has_no_place() {
+    let mock = MockProvider::start().await;
+    let mut config = with_hooks(&mock, &json!({"defaultSessionKey": "main"}));
+    config["cron"] = json!({"maxConcurrentRuns": 1});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "main", "@mock stream n=2000 delay=20", "chat-1").await;
+    deltas(&client, "chat-1", 1).await;
+    let body = json!({"message": "@mock text text=\"late\"", "deliver": false,
+        "wakeMode": "next-heartbeat"});
+    let run_id = post(&gateway, "/hooks/agent", &body).await.run_id();
+    let asked = mock.requests().len();
+    let job = json!({"name": "slow", "schedule": {"kind": "every", "everyMs": 3_600_000},
+        "sessionTarget": "isolated", "wakeMode": "now", "delivery": {"mode": "none"},
+        "payload": {"kind": "agentTurn", "message": "@mock stream n=2000 delay=20"}});
+    let id = call(&mut client, "cron.add", job).await["id"].as_str().unwrap().to_owned();
+    call(&mut client, "cron.run", json!({"id": id})).await;
+    until("the job", async || (mock.requests().len() > asked).then_some(())).await;
+
+    let wake = json!({"mode": "now", "text": "@mock text text=\"woken\""});
+    call(&mut client, "wake", wake).await;
+    call(&mut client, "chat.abort", json!({"sessionKey": "main", "runId": "chat-1"})).await;
+    until("the heartbeat", async || {
+        let beat = call(&mut client, "last-heartbeat", json!({})).await;
+        (beat["preview"] == "woken").then_some(())
+    })
+    .await;
+    let said = told(&mut client, "main").await;
+    assert!(!said.iter().any(|(_, text)| text == "late"), "it has waited for it: {said:?}");
+    let of_job = format!("agent:main:cron:{id}");
+    call(&mut client, "chat.abort", json!({"sessionKey": of_job})).await;
+    assert_eq!(end(&mut client, &run_id).await["status"], "ok");
 }
