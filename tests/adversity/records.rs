@@ -113,6 +113,6 @@ async fn however_a_connection_ends_the_log_has_it_once_and_its_queue_is_freed() 
 /// What the log has of a connection that has ended.
 fn of(gateway: &Gateway, id: &str) -> Vec<String> {
     let mut told = records(gateway, id);
-    told.retain(|line| !line.contains(" DEBUG ") && !line.contains("handshake: connected"));
+    told.retain(|line| !line.contains(" DEBUG ") && !line.contains("welcome: connected"));
     told
 }
