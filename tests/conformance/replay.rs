@@ -147,8 +147,15 @@ impl Replay<'_> {
             }
             What::ClosedByClient => {
                 self.catch_up(index, Some(&line.conn)).await;
+                let asked = self.asked_last(index);
                 if let Some(conn) = self.conns.get_mut(&line.conn) {
                     conn.closing = conn.client.closed().is_none();
+                    // Who goes while he is asked has been asked: another connection could be
+                    // read later than this one's end.
+                    if let Some(key) = asked {
+                        let is_it = |frame: &Value| frame["payload"]["idempotencyKey"] == key;
+                        conn.client.wait_for(SETTLE, is_it).await;
+                    }
                     conn.client.close().await;
                     // With the answer it is forgotten: who connects next is not told of it.
                     conn.client.wait_closed(CLOSE_LIMIT).await;
@@ -166,6 +173,14 @@ impl Replay<'_> {
             What::Http(call) => self.call(line, call).await,
             What::Received(_) | What::Ping | What::Note(_) => {}
         }
+    }
+
+    /// The key of the request to a node that was the last thing before this line.
+    fn asked_last(&self, index: usize) -> Option<Value> {
+        let before = self.trace.lines[..index].last()?;
+        let What::Sent(frame) = &before.what else { return None };
+        let is_for_node = frame["method"] == "node.invoke";
+        is_for_node.then(|| self.outcome.learned.apply(&frame["params"])["idempotencyKey"].clone())
     }
 
     async fn call(&mut self, line: &Line, recorded: &Call) {
