@@ -524,6 +524,82 @@ fn of_a_folder_that_agents_share_each_gets_what_its_index_lists() {
 }
 
 #[test]
+fn what_was_put_away_in_a_folder_that_agents_share_is_told_until_it_is_here() {
+    let home = Home::new();
+    fs::create_dir_all(home.source().join("agents")).unwrap();
+    for (agent, id) in [("main", "s-six"), ("other", "s-seven")] {
+        let key = format!("agent:{agent}:main");
+        let index = json!({key: {"sessionId": id, "updatedAt": 1}});
+        home.write(&format!("../oc/{agent}.json"), &index.to_string());
+        home.write(&format!("../oc/{id}.jsonl"), &transcript(id, &[id]));
+    }
+    let put_away = ["s-older", "s-old", "s-six"]
+        .map(|id| (id, format!("{id}.jsonl.reset.2026-11-22T03-46-28.004Z")));
+    for (id, name) in &put_away {
+        home.write(&format!("../oc/{name}"), &transcript(id, &[*id]));
+    }
+    let config = json!({"agents": {"list": [{"id": "main"}, {"id": "other"}]},
+        "session": {"store": "~/oc/{agentId}.json"}});
+    home.write("openclaw.json", &config.to_string());
+    let [(_, older), (_, old), (_, listed)] = &put_away;
+    for (args, sessions) in [(&["--dry-run"][..], 1), (&[][..], 1), (&[][..], 0)] {
+        let (code, report) = home.report(args);
+        assert_eq!((code, &report["agents"][1]["sessions"]), (Some(3), &json!(sessions)));
+        let left_out = report["leftOut"].as_array().unwrap();
+        assert_eq!(left_out.len(), 1, "{report}");
+        assert!(left_out[0]["what"].as_str().unwrap().ends_with("/oc"), "{report}");
+        let why = left_out[0]["why"].as_str().unwrap();
+        let help = "copy what is wanted into agents/<agent>/sessions of";
+        assert!(why.contains(&format!("{old} (2 in all)")) && why.contains(help), "{report}");
+    }
+    let text = String::from_utf8(home.import(&[]).stdout).unwrap();
+    assert!(text.contains("several agents share it") && text.contains(old.as_str()), "{text}");
+    let folder = |agent: &str| home.state().join("agents").join(agent).join("sessions");
+    assert!(folder("main").join(listed).exists() && !folder("main").join(old).exists());
+    for (agent, name) in [("main", old), ("other", older)] {
+        fs::copy(home.0.path().join("home/oc").join(name), folder(agent).join(name)).unwrap();
+    }
+    let (code, report) = home.report(&[]);
+    assert_eq!((code, &report["leftOut"]), (Some(0), &json!([])), "{report}");
+}
+
+#[tokio::test]
+async fn a_transcript_that_an_index_elsewhere_names_is_listed_once_on_a_fresh_database() {
+    let home = Home::new();
+    fs::create_dir_all(home.source()).unwrap();
+    let folder = home.state().join("agents/main/sessions");
+    fs::create_dir_all(&folder).unwrap();
+    for id in ["s-one", "s-two"] {
+        fs::write(folder.join(format!("{id}.jsonl")), transcript(id, &[id])).unwrap();
+    }
+    let index = json!({"agent:main:main": {"sessionId": "s-one", "updatedAt": 1}});
+    home.write("../oc/sessions.json", &index.to_string());
+    let config = json!({"session": {"store": "~/oc/sessions.json"}});
+    fs::write(home.state().join("openclaw.json"), config.to_string()).unwrap();
+    let state = home.state().display().to_string();
+    let in_place = ["--from", state.as_str()];
+    let dry = ["--from", state.as_str(), "--dry-run"];
+    for (args, sessions) in [(&dry[..], 2), (&in_place[..], 2), (&in_place[..], 0)] {
+        let (code, report) = home.report(args);
+        let agents = report["agents"].as_array().unwrap().iter();
+        let found: u64 = agents.map(|agent| agent["sessions"].as_u64().unwrap()).sum();
+        assert_eq!((code, found), (Some(0), sessions), "{args:?}: {report}");
+    }
+    let (_gateway, mut client) = gateway(home).await;
+    let list =
+        client.request("sessions.list", json!({"agentId": "main", "includeDerivedTitles": true}));
+    let list = list.await;
+    let rows = list["payload"]["sessions"].as_array().unwrap();
+    let mut found: Vec<_> = rows
+        .iter()
+        .map(|row| (row["key"].as_str().unwrap(), row["derivedTitle"].as_str().unwrap()))
+        .collect();
+    found.sort_unstable();
+    assert_eq!(found, [("agent:main:main", "s-one"), ("agent:main:s-two", "s-two")]);
+    assert_eq!(texts(&mut client, "main").await, ["s-one"]);
+}
+
+#[test]
 fn a_transcript_is_that_of_one_session_here() {
     let home = Home::new();
     openclaw(&home);

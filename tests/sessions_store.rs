@@ -8,16 +8,19 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use clawgate::protocol::message::{AgentMessage, AssistantMessage, UserMessage};
+use clawgate::sessions::import::Indexes;
 use clawgate::sessions::{
-    AppendOptions, CompactedFiles, Compaction, CompactionReason, HistoryOptions, KeyRules,
-    SessionEntry, SessionError, SessionKey, SessionQuery, Sessions, SessionsOptions, Source,
-    TranscriptFormat, stored_sessions,
+    AppendOptions, CompactedFiles, CompactedSession, Compaction, CompactionReason, HistoryOptions,
+    KeyRules, SessionEntry, SessionError, SessionKey, SessionQuery, Sessions, SessionsOptions,
+    Source, TranscriptFormat, stored_sessions,
 };
 use clawgate::store::{Claim, NewRun, RunOutcome, RunState, SqliteStore, Store};
 use clawgate::support::{Clock, RandomIds};
 use futures_util::future::{join_all, try_join_all};
+use rustix::fs::{Mode, OFlags};
 use serde_json::{Value, json};
 
 const NOW: u64 = 1_795_318_528_398;
@@ -48,6 +51,12 @@ async fn open(dir: &Path) -> Sessions {
     open_as(dir, TranscriptFormat::OpenClaw).await
 }
 
+/// The ids of transcripts that no import takes for new, since no session has them any more.
+async fn let_go(dir: &Path) -> Vec<String> {
+    let indexes = Indexes { state_dir: dir.to_owned(), named: None, agents: Vec::new() };
+    indexes.removed(&store(dir)).await.unwrap().into_keys().collect()
+}
+
 fn key(text: &str) -> SessionKey {
     SessionKey::parse(text, &KeyRules::default())
 }
@@ -62,6 +71,24 @@ fn assistant(text: &str) -> AgentMessage {
 
 async fn say(sessions: &Sessions, key: &SessionKey, text: &str) -> u64 {
     sessions.append(key, user(text), AppendOptions::default()).await.unwrap().seq
+}
+
+/// A summary that keeps nothing.
+fn summary() -> Compaction {
+    Compaction {
+        reason: CompactionReason::Manual,
+        summary: "so far".into(),
+        first_kept_entry_id: None,
+        tokens_before: 9,
+        tokens_after: 4,
+        files: CompactedFiles::default(),
+    }
+}
+
+/// Sums up a session that nobody begins anew meanwhile.
+async fn compact(sessions: &Sessions, key: &SessionKey, summary: Compaction) -> CompactedSession {
+    let entry = sessions.entry(key).await.unwrap().unwrap();
+    sessions.compact(key, &entry.session_id, summary).await.unwrap()
 }
 
 async fn transcript(sessions: &Sessions, key: &SessionKey) -> PathBuf {
@@ -266,7 +293,7 @@ async fn the_model_reads_a_summary_and_clients_see_its_mark() {
             tokens_after: 4,
             files: CompactedFiles::default(),
         };
-        let id = sessions.compact(&key, compaction).await.unwrap().entry_id;
+        let id = compact(&sessions, &key, compaction).await.entry_id;
         say(&sessions, &key, "three").await;
         let texts: Vec<_> =
             sessions.context(&key).await.unwrap().iter().map(AgentMessage::text).collect();
@@ -277,6 +304,20 @@ async fn the_model_reads_a_summary_and_clients_see_its_mark() {
             "timestamp": NOW, "__openclaw": {"kind": "compaction", "id": id, "seq": 3}});
         assert_eq!(mark, expected, "{format:?}");
     }
+}
+
+#[tokio::test]
+async fn a_conversation_that_is_begun_anew_gets_no_summary_of_the_one_before() {
+    let dir = tempfile::tempdir().unwrap();
+    let (main, sessions) = (key("main"), open(dir.path()).await);
+    let before = sessions.ensure(&main, dir.path()).await.unwrap();
+    say(&sessions, &main, "a secret").await;
+    sessions.reset(&main, dir.path()).await.unwrap();
+    let refused = sessions.compact(&main, &before.session_id, summary()).await.unwrap_err();
+    assert!(matches!(refused, SessionError::Replaced(_)), "{refused}");
+    assert!(sessions.context(&main).await.unwrap().is_empty());
+    let entry = sessions.entry(&main).await.unwrap().unwrap();
+    assert_eq!((entry.compaction_count, entry.compaction_checkpoints.len()), (None, 0));
 }
 
 /// Lines of a newer or foreign writer: entries, roles, members, and no JSON.
@@ -309,15 +350,7 @@ async fn lines_that_nobody_understands_stay_to_the_byte_in_all_that_is_made_of_t
     // The model reads what there is to read, in spite of its neighbours.
     let read = sessions.context(&main).await.unwrap();
     assert_eq!(read.last().map(AgentMessage::text).as_deref(), Some("two"));
-    let compaction = Compaction {
-        reason: CompactionReason::Manual,
-        summary: "so far".into(),
-        first_kept_entry_id: None,
-        tokens_before: 9,
-        tokens_after: 4,
-        files: CompactedFiles::default(),
-    };
-    let checkpoint = sessions.compact(&main, compaction).await.unwrap().checkpoint.checkpoint_id;
+    let checkpoint = compact(&sessions, &main, summary()).await.checkpoint.checkpoint_id;
     kept(&path);
     let branch = sessions.branch(&main, &checkpoint).await.unwrap();
     kept(&transcript(&sessions, &branch.key).await);
@@ -338,15 +371,7 @@ async fn a_kill_in_the_middle_of_a_cut_leaves_the_checkpoints_their_way_back() {
     for text in ["one", "two"] {
         say(&sessions, &main, text).await;
     }
-    let compaction = Compaction {
-        reason: CompactionReason::Manual,
-        summary: "so far".into(),
-        first_kept_entry_id: None,
-        tokens_before: 9,
-        tokens_after: 4,
-        files: CompactedFiles::default(),
-    };
-    let checkpoint = sessions.compact(&main, compaction).await.unwrap().checkpoint.checkpoint_id;
+    let checkpoint = compact(&sessions, &main, summary()).await.checkpoint.checkpoint_id;
     let path = transcript(&sessions, &main).await;
     let whole = fs::read_to_string(&path).unwrap();
     // As a cut leaves it before it is noted in the index.
@@ -355,6 +380,46 @@ async fn a_kill_in_the_middle_of_a_cut_leaves_the_checkpoints_their_way_back() {
     fs::write(&path, whole.lines().next().unwrap().to_owned() + "\n").unwrap();
     let branch = sessions.branch(&main, &checkpoint).await.unwrap();
     assert_eq!(heard(&sessions, &branch.key).await, ["1 one", "2 two"]);
+}
+
+/// Waits until somebody wants to read what a pipe has, and lets him go on: it has nothing.
+async fn pass(pipe: &Path) {
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK;
+    while rustix::fs::open(pipe, flags, Mode::empty()).is_err() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test]
+async fn what_changes_of_a_session_that_goes_back_behind_a_compaction_stays_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = open(dir.path()).await;
+    let main = key("main");
+    sessions.ensure(&main, Path::new("/w")).await.unwrap();
+    say(&sessions, &main, "one").await;
+    let checkpoint = compact(&sessions, &main, summary()).await.checkpoint.checkpoint_id;
+    let path = transcript(&sessions, &main).await;
+    // The newest copy is looked at first.
+    let copy = |second: u32| format!("{}.bak.2026-11-22T03-46-{second}.004Z", path.display());
+    fs::rename(&path, copy(28)).unwrap();
+    let pipes = [copy(30), copy(29)].map(PathBuf::from);
+    for pipe in &pipes {
+        rustix::fs::mkfifoat(rustix::fs::CWD, pipe, Mode::RWXU).unwrap();
+    }
+    let changing = async {
+        pass(&pipes[0]).await;
+        let change = |entry: &mut SessionEntry| entry.display_name = Some("meanwhile".into());
+        sessions.update(&main, change).await.unwrap();
+        pass(&pipes[1]).await;
+    };
+    let before = sessions.entry(&main).await.unwrap().unwrap();
+    let both = async { tokio::join!(sessions.restore(&main, &checkpoint), changing) };
+    let (restored, ()) = tokio::time::timeout(Duration::from_mins(1), both).await.unwrap();
+    let entry = restored.unwrap().entry;
+    assert_eq!(entry.display_name.as_deref(), Some("meanwhile"));
+    assert_eq!((entry.compaction_checkpoints.len(), entry.transcript.message_count), (1, 1));
+    assert_eq!(let_go(dir.path()).await, [before.session_id]);
+    assert_eq!(heard(&sessions, &main).await, ["1 one"]);
 }
 
 #[tokio::test]
@@ -478,6 +543,9 @@ async fn what_the_index_has_taken_is_answered_as_done_though_no_file_can_be_writ
     fs::remove_file(&folder).unwrap();
     fs::rename(&aside, &folder).unwrap();
     assert!(kept.exists() && left.exists(), "nothing is lost of what was not put away");
+    let mut ids = [before.session_id, deleted.entry.session_id];
+    ids.sort_unstable();
+    assert_eq!(let_go(dir.path()).await, ids);
     for key in [&old, &begun, &edited] {
         assert_eq!(say(&sessions, key, "after").await, 1);
         assert_eq!(heard(&sessions, key).await, ["1 after"]);
@@ -949,16 +1017,37 @@ async fn whoever_removes_the_last_session_has_none_back_after_a_restart() {
     assert!(keys().await.contains(&"agent:main:main".to_owned()));
 }
 
+/// Lets nobody change a session in the index until its trigger `full` is dropped.
+fn full(dir: &Path) -> rusqlite::Connection {
+    let database = rusqlite::Connection::open(dir.join("clawgate.sqlite")).unwrap();
+    let refuses = "CREATE TRIGGER full BEFORE UPDATE ON sessions
+        BEGIN SELECT RAISE(ABORT, 'no room'); END";
+    database.execute_batch(refuses).unwrap();
+    database
+}
+
+#[tokio::test]
+async fn a_session_is_compacted_once_its_summary_is_stored_though_the_index_cannot_be_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let (main, sessions) = (key("main"), open(dir.path()).await);
+    sessions.ensure(&main, dir.path()).await.unwrap();
+    say(&sessions, &main, "first").await;
+    let database = full(dir.path());
+    let done = compact(&sessions, &main, summary()).await;
+    assert_eq!((done.entry.compaction_count, done.entry.total_tokens), (Some(1), Some(4)));
+    assert_eq!(done.entry.compaction_checkpoints, [done.checkpoint]);
+    database.execute_batch("DROP TRIGGER full").unwrap();
+    let [summary] = &sessions.context(&main).await.unwrap()[..] else { panic!("not compacted") };
+    assert!(summary.text().contains("so far"), "{summary:?}");
+}
+
 #[tokio::test]
 async fn a_message_that_is_in_the_transcript_is_stored_though_the_index_cannot_be_written() {
     let dir = tempfile::tempdir().unwrap();
     let (main, sessions) = (key("main"), open(dir.path()).await);
     sessions.ensure(&main, dir.path()).await.unwrap();
     say(&sessions, &main, "first").await;
-    let database = rusqlite::Connection::open(dir.path().join("clawgate.sqlite")).unwrap();
-    let refuses = "CREATE TRIGGER full BEFORE UPDATE ON sessions
-        BEGIN SELECT RAISE(ABORT, 'no room'); END";
-    database.execute_batch(refuses).unwrap();
+    let database = full(dir.path());
     assert_eq!(say(&sessions, &main, "second").await, 2);
     assert_eq!(say(&sessions, &main, "third").await, 3);
     database.execute_batch("DROP TRIGGER full").unwrap();

@@ -4,7 +4,7 @@
 //! told of files that are others by now. Promises: its files are only read, and what
 //! has changed in them is taken over when somebody wants it.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -61,6 +61,7 @@ pub(super) async fn arrive(
     let indexes = indexes(settings);
     let looked = indexes.clone();
     let further = blocking(move || looked.further()).await.unwrap_or_default();
+    let mut seen = Vec::new();
     if !further.is_empty() {
         let import = Import {
             from: indexes.state_dir.clone(),
@@ -68,7 +69,7 @@ pub(super) async fn arrive(
             rules: rules.clone(),
             store: Some(Arc::clone(store)),
             further,
-            removed: HashSet::new(),
+            removed: BTreeMap::new(),
             is_dry: false,
         };
         let report = Box::pin(import.run_further()).await?;
@@ -78,8 +79,9 @@ pub(super) async fn arrive(
         let sessions: u64 = report.agents.iter().map(|agent| agent.sessions).sum();
         tracing::info!(sessions, "took over the sessions that session.store names");
         first.extend(report.brought);
+        seen = report.seen;
     }
-    first.push(indexes.note_of_sessions(&**store).await?);
+    first.push(indexes.note_of_sessions(&**store, seen).await?);
     Ok(store.note_sources(first).await?)
 }
 

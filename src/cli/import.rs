@@ -1,7 +1,7 @@
 //! `clawgate import`: takes over the sessions, devices, jobs and people of
 //! channels of an OpenClaw state directory.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::output::say_of_others;
 use crate::app;
 use crate::auth::pairing::{PairedFile, forget_devices};
 use crate::channels::ImportedPeople;
-use crate::config::{self, ConfigError, Env, Overrides, Settings};
+use crate::config::{self, ConfigError, Env, Overrides, Paths, Settings};
 use crate::cron::{Imported, list_of_openclaw};
 use crate::sessions::import::{Import, ImportReport, Indexes, LeftOut};
 use crate::store::atomic::create_private_dir;
@@ -61,27 +61,14 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
             from.display()
         );
     }
-    let lock = paths.instance_lock();
-    // A dry run makes nothing, and where no lock file is no gateway runs.
-    let _held = if !args.dry_run || lock.exists() {
-        create_private_dir(&paths.state_dir)?;
-        Some(InstanceLock::acquire(&lock).context("cannot import")?)
-    } else {
-        None
-    };
-    let database = paths.database();
-    let store = if !args.dry_run || database.exists() {
-        Some(Arc::new(SqliteStore::open(&database)?) as Arc<dyn Store>)
-    } else {
-        None
-    };
+    let Taken { held: _held, store } = open(paths, args.dry_run)?;
     let rules = app::key_rules(&settings);
     let further = origin.indexes.further();
     let own = app::indexes_of_openclaw(&settings);
     let runtime = super::one_thread()?;
-    let removed = match store.as_ref().filter(|_| from == to) {
+    let removed = match &store {
         Some(store) => runtime.block_on(own.removed(&**store))?,
-        None => HashSet::new(),
+        None => BTreeMap::new(),
     };
     let import = Import { from, to, rules, store, further, removed, is_dry: args.dry_run };
     // Looked at first: what is written meanwhile is found to be another file.
@@ -110,11 +97,8 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
             let list = is_taken.then(|| SourceNote { ids: jobs.ids.clone(), ..list });
             notes.extend(before.into_iter().chain(list).chain(listed));
         }
-        // At its first look a gateway notes them itself.
-        if import.is_in_place() || own.are_noted(&runtime.block_on(store.sources())?) {
-            notes.push(runtime.block_on(own.note_of_sessions(&**store))?);
-        }
-        runtime.block_on(store.note_sources(notes))?;
+        let seen = std::mem::take(&mut report.seen);
+        runtime.block_on(note(&**store, &own, import.is_in_place(), seen, notes))?;
     }
     let beside = Beside { devices, jobs, people };
     let text = if args.json {
@@ -125,6 +109,45 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
     say_of_others(&text)?;
     let is_whole = report.all_left_out().next().is_none();
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(LEFT_OUT) })
+}
+
+/// What is taken for an import: a dry run takes what is there.
+struct Taken {
+    held: Option<InstanceLock>,
+    store: Option<Arc<dyn Store>>,
+}
+
+/// Takes the state directory for itself, and opens the database. A dry run makes neither.
+fn open(paths: &Paths, is_dry: bool) -> anyhow::Result<Taken> {
+    let (lock, database) = (paths.instance_lock(), paths.database());
+    // Where no lock file is no gateway runs.
+    let held = if !is_dry || lock.exists() {
+        create_private_dir(&paths.state_dir)?;
+        Some(InstanceLock::acquire(&lock).context("cannot import")?)
+    } else {
+        None
+    };
+    let store = if !is_dry || database.exists() {
+        Some(Arc::new(SqliteStore::open(&database)?) as Arc<dyn Store>)
+    } else {
+        None
+    };
+    Ok(Taken { held, store })
+}
+
+/// Notes what was taken over, and the sessions that are here now. At its first look a gateway
+/// notes those itself.
+async fn note(
+    store: &dyn Store,
+    own: &Indexes,
+    is_looked_at: bool,
+    seen: Vec<(String, u64)>,
+    mut notes: Vec<SourceNote>,
+) -> anyhow::Result<()> {
+    if is_looked_at || own.are_noted(&store.sources().await?) {
+        notes.push(own.note_of_sessions(store, seen).await?);
+    }
+    Ok(store.note_sources(notes).await?)
 }
 
 /// Where the OpenClaw of a state directory has its sessions and jobs.

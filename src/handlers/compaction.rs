@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::session_changes::{change, interrupt, refuse_webchat};
+use super::session_changes::{change, clear, refuse_webchat};
 use super::sessions::unavailable;
 use crate::agent::compaction::CompactError;
 use crate::agent::{CompactionChange, HoldError, RunEnd};
@@ -132,14 +132,12 @@ pub async fn restore(cx: Ctx, p: SessionsCheckpointParams) -> Reply<Value> {
     refuse_webchat(&cx, "restore")?;
     let key = cx.enter_session(&p.key).await;
     let sessions = &cx.services.sessions;
+    let failed = |error| refused(error, &p, "failed to restore checkpoint transcript");
     // Nothing is stopped for a checkpoint that there is not.
-    let checkpoints = sessions.checkpoints(&key).await.map_err(unavailable)?;
-    if checkpoints.iter().any(|it| it.checkpoint_id == p.checkpoint_id) {
-        interrupt(&cx.services.runs, &key, &p.key).await?;
-    }
-    let restored = sessions.restore(&key, &p.checkpoint_id).await;
-    let restored =
-        restored.map_err(|error| refused(error, &p, "failed to restore checkpoint transcript"))?;
+    sessions.checkpoint_of(&key, &p.checkpoint_id).await.map_err(failed)?;
+    let held = clear(&cx, &key, &p.key).await?;
+    let restored = sessions.restore(&key, &p.checkpoint_id).await.map_err(failed)?;
+    held.end(RunEnd::Answered).await;
     let answer = json!({
         "ok": true,
         "key": key.as_str(),

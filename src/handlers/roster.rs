@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::OwnedMutexGuard;
 
-use crate::agent::Deletion;
 use crate::agent::roster::{
     AgentChange, Created, Discarded, NewAgent, Removed, Roster, RosterError, WouldWork,
 };
+use crate::agent::{Deletion, RunEnd};
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::agents::{
     AgentsCreateParams, AgentsDeleteParams, AgentsUpdateParams,
@@ -18,7 +18,7 @@ use crate::sessions::{AgentId, SessionKey, SessionQuery};
 use crate::support::{json, without_nulls};
 
 use super::config;
-use super::session_changes::interrupt;
+use super::session_changes::clear;
 
 /// `agents.create`: adds an agent, with its workspace. Who names no workspace
 /// gets the usual one; the original's clients have to name it.
@@ -135,7 +135,8 @@ async fn end_sessions(cx: &Ctx, id: &AgentId) {
     };
     for row in rows {
         let key = SessionKey::from_canonical(&row.key);
-        if let Err(error) = interrupt(&cx.services.runs, &key, &row.key).await {
+        let held = clear(cx, &key, &row.key).await;
+        if let Err(error) = &held {
             tracing::warn!(session = %key, error = error.message, "a removed agent still runs");
         }
         match cx.services.sessions.delete(&key, true).await {
@@ -145,6 +146,9 @@ async fn end_sessions(cx: &Ctx, id: &AgentId) {
                 cx.after_answer(Deletion { runs, key, session_id });
             }
             Err(error) => tracing::warn!(session = %key, %error, "session not removed"),
+        }
+        if let Ok(held) = held {
+            held.end(RunEnd::Answered).await;
         }
     }
 }

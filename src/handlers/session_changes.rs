@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::chat;
 use super::sessions::unavailable;
-use crate::agent::{AbortReason, Change, Deletion, Family, Runs};
+use crate::agent::{AbortReason, Change, Deletion, Family, Hold, HoldError, RunEnd};
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::chat::ChatSendParams;
 use crate::protocol::methods::sessions::{
@@ -123,15 +123,13 @@ pub async fn abort(cx: Ctx, p: SessionsAbortParams) -> Reply<Value> {
 /// end.
 pub async fn reset(cx: Ctx, p: SessionsResetParams) -> Reply<Value> {
     let key = cx.enter_session(&p.key).await;
-    let (runs, parts) = (&cx.services.runs, cx.services.runs.parts());
-    interrupt(runs, &key, &p.key).await?;
-    if parts.remember_session(&key).await {
-        // What has begun meanwhile ends as well.
-        interrupt(runs, &key, &p.key).await?;
-    }
+    let held = clear(&cx, &key, &p.key).await?;
+    let parts = cx.services.runs.parts();
+    parts.remember_session(&key).await;
     let workspace = parts.agent_of(&key).workspace;
     let entry = cx.services.sessions.reset(&key, &workspace).await.map_err(unavailable)?;
     parts.processes.end_of_session(&key);
+    held.end(RunEnd::Answered).await;
     let mut answer = json!({"ok": true, "key": key.as_str(), "entry": entry});
     // Which model will answer, though none has yet.
     let model = cx.services.models.of_session(&key, Some(&entry)).name;
@@ -151,9 +149,14 @@ pub async fn delete(cx: Ctx, p: SessionsDeleteParams) -> Reply<Value> {
     if key == main {
         return Err(ErrorShape::invalid(format!("Cannot delete the main session ({main}).")));
     }
-    interrupt(&cx.services.runs, &key, &p.key).await?;
-    let deleted = cx.services.sessions.delete(&key, !p.delete_transcript).await;
-    let deleted = deleted.map_err(unavailable)?;
+    let held = clear(&cx, &key, &p.key).await?;
+    let sessions = &cx.services.sessions;
+    if !p.delete_transcript
+        && let Some(entry) = sessions.entry(&key).await.map_err(unavailable)?
+    {
+        sessions.lets_go(&key, &entry).await;
+    }
+    let deleted = sessions.delete(&key, !p.delete_transcript).await.map_err(unavailable)?;
     let session_id = deleted.as_ref().map(|deleted| deleted.entry.session_id.clone());
     let archived = deleted.map(|deleted| deleted.archived).unwrap_or_default();
     let is_deleted = session_id.is_some();
@@ -163,15 +166,22 @@ pub async fn delete(cx: Ctx, p: SessionsDeleteParams) -> Reply<Value> {
         cx.services.runs.parts().session_deleted(&key);
         cx.after_answer(Deletion { runs: Arc::clone(&cx.services.runs), key, session_id });
     }
+    held.end(RunEnd::Answered).await;
     Ok(answer)
 }
 
-pub(super) async fn interrupt(runs: &Arc<Runs>, key: &SessionKey, written: &str) -> Reply<()> {
-    let stopped = runs.interrupt(key, AbortReason::Interrupt).await;
-    stopped.map(|_| ()).map_err(|_| {
-        ErrorShape::unavailable(format!(
-            "Session {written} is still active; try again in a moment."
-        ))
+/// Takes a session that is to be another one: what runs there is stopped, and nothing begins
+/// before what is answered ends.
+pub(super) async fn clear(cx: &Ctx, key: &SessionKey, written: &str) -> Reply<Hold> {
+    let owner = cx.caller.principal.owner().clone();
+    let held = cx.services.runs.hold_cleared(key, written, owner).await;
+    held.map_err(|error| {
+        ErrorShape::unavailable(match error {
+            HoldError::Active => {
+                format!("Session {written} is still active; try again in a moment.")
+            }
+            HoldError::Stopping => error.to_string(),
+        })
     })
 }
 

@@ -43,7 +43,8 @@ impl Sessions {
         let agent = key.agent(&self.rules());
         let branch_key = format!("agent:{agent}:dashboard:{}", self.inner.ids.uuid());
         let branch_key = SessionKey::from_canonical(branch_key);
-        let mut entry = self.forked(&branch_key, &source, &checkpoint).await?;
+        let mut entry = source.clone();
+        self.forked(&branch_key, &checkpoint).await?.show_in(&mut entry);
         let label = match source.label.as_deref().map(str::trim) {
             Some(label) if !label.is_empty() => format!("{label} (checkpoint)"),
             _ => BRANCH_LABEL.to_owned(),
@@ -78,16 +79,14 @@ impl Sessions {
         checkpoint_id: &str,
     ) -> Result<ForkedSession, SessionError> {
         let (source, checkpoint) = self.checkpoint_of(key, checkpoint_id).await?;
-        let forked = self.forked(key, &source, &checkpoint).await?;
-        let new_id = forked.session_id.clone();
+        let forked = self.forked(key, &checkpoint).await?;
+        let new_id = forked.id.clone();
+        self.lets_go(key, &source).await;
+        // What has changed of the session since the copy began stays changed.
         let entry = self
             .update(key, move |entry| {
                 if entry.session_id == source.session_id {
-                    *entry = SessionEntry {
-                        label: entry.label.take(),
-                        compaction_checkpoints: std::mem::take(&mut entry.compaction_checkpoints),
-                        ..forked
-                    };
+                    forked.show_in(entry);
                 }
             })
             .await?;
@@ -97,7 +96,8 @@ impl Sessions {
         Ok(ForkedSession { key: key.clone(), checkpoint, entry })
     }
 
-    async fn checkpoint_of(
+    /// A compaction of a session, with the session.
+    pub async fn checkpoint_of(
         &self,
         key: &SessionKey,
         id: &str,
@@ -108,13 +108,12 @@ impl Sessions {
         Ok((entry, found))
     }
 
-    /// Writes the new transcript; answers the entry of a session that has it.
+    /// Writes the new transcript.
     async fn forked(
         &self,
         key: &SessionKey,
-        source: &SessionEntry,
         checkpoint: &CompactionCheckpoint,
-    ) -> Result<SessionEntry, SessionError> {
+    ) -> Result<Forked, SessionError> {
         let gone = || SessionError::CheckpointGone(checkpoint.checkpoint_id.clone());
         let from = self.file_before(key, checkpoint).ok_or_else(gone)?;
         let now = self.inner.clock.now_ms();
@@ -138,29 +137,7 @@ impl Sessions {
         let until = until.filter(|_| !is_copy);
         let forking = blocking(move || find_fork(&from, until.as_deref(), &target, &birth));
         let (facts, end) = forking.await?.ok_or_else(gone)?;
-        let mut entry = SessionEntry {
-            session_id: id,
-            session_file,
-            updated_at: now,
-            session_started_at: Some(now),
-            system_sent: Some(false),
-            aborted_last_run: Some(false),
-            status: None,
-            started_at: None,
-            ended_at: None,
-            runtime_ms: None,
-            input_tokens: None,
-            output_tokens: None,
-            cache_read: None,
-            cache_write: None,
-            estimated_cost_usd: None,
-            total_tokens: checkpoint.tokens_before,
-            total_tokens_fresh: Some(checkpoint.tokens_before.is_some()),
-            transcript: facts,
-            ..source.clone()
-        };
-        remember(&mut entry, end);
-        Ok(entry)
+        Ok(Forked { id, file: session_file, at: now, tokens: checkpoint.tokens_before, facts, end })
     }
 
     /// The file that has what came before; its folder is never trusted.
@@ -172,6 +149,46 @@ impl Sessions {
         let written = checkpoint.pre_compaction.session_file.as_deref()?;
         let name = Path::new(written).file_name()?;
         Some(self.folder(&key.agent(&self.rules())).join(name))
+    }
+}
+
+/// A new transcript, and what is known of it.
+struct Forked {
+    id: String,
+    file: Option<String>,
+    /// When it was begun.
+    at: u64,
+    /// How long the context was.
+    tokens: Option<u64>,
+    facts: TranscriptFacts,
+    end: Position,
+}
+
+impl Forked {
+    /// Shows it in a session, of which all else stays as it is.
+    fn show_in(self, entry: &mut SessionEntry) {
+        *entry = SessionEntry {
+            session_id: self.id,
+            session_file: self.file,
+            updated_at: entry.updated_at.max(self.at),
+            session_started_at: Some(self.at),
+            system_sent: Some(false),
+            aborted_last_run: Some(false),
+            status: None,
+            started_at: None,
+            ended_at: None,
+            runtime_ms: None,
+            input_tokens: None,
+            output_tokens: None,
+            cache_read: None,
+            cache_write: None,
+            estimated_cost_usd: None,
+            total_tokens: self.tokens,
+            total_tokens_fresh: Some(self.tokens.is_some()),
+            transcript: self.facts,
+            ..std::mem::take(entry)
+        };
+        remember(entry, self.end);
     }
 }
 

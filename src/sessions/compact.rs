@@ -24,13 +24,18 @@ const CHECKPOINTS_MAX: usize = 25;
 const TRIES_MAX: usize = 8;
 
 impl Sessions {
-    /// Appends a summary: the model reads it instead of what came before.
+    /// Appends a summary: the model reads it instead of what came before. It is one of the
+    /// conversation with this id, and no other gets it.
     pub async fn compact(
         &self,
         key: &SessionKey,
+        session_id: &str,
         compaction: Compaction,
     ) -> Result<CompactedSession, SessionError> {
         let entry = self.existing(key).await?;
+        if entry.session_id != session_id {
+            return Err(SessionError::Replaced(key.clone()));
+        }
         let id = self.inner.ids.entry_id();
         // The original's session manager expects an entry; a summary that
         // keeps nothing names itself.
@@ -62,7 +67,17 @@ impl Sessions {
             let surplus = entry.compaction_checkpoints.len().saturating_sub(CHECKPOINTS_MAX);
             entry.compaction_checkpoints.drain(..surplus);
         };
-        let entry = self.update(key, change).await?;
+        let entry = match self.update(key, change.clone()).await {
+            Err(SessionError::Store(error)) => {
+                // It is summed up. Who reads the transcript finds the summary; only the way
+                // back behind it is known to nobody but who is answered now.
+                tracing::error!(session = %key, %error, "index of a compaction not updated");
+                let mut entry = entry;
+                change(&mut entry);
+                entry
+            }
+            updated => updated?,
+        };
         if entry.session_id != checkpoint.session_id {
             return Err(SessionError::Replaced(key.clone()));
         }

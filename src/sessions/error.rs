@@ -19,9 +19,9 @@ pub enum SessionError {
     /// A change that this session does not take.
     #[error("{0}")]
     Refused(String),
-    /// It was reset or deleted while the message was on its way; the message is
+    /// It was reset or deleted while something was on its way; if that is written, it is
     /// in the transcript that was current before.
-    #[error("session {0} was reset while the message was written")]
+    #[error("session {0} was begun anew meanwhile")]
     Replaced(SessionKey),
     /// Its transcript id would leave the sessions folder.
     #[error("session {key} has an id that cannot name a file: {id:?}")]

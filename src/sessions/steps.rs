@@ -13,7 +13,7 @@ use super::display::{HEARTBEAT_KIND, JOB_KIND, is_of_heartbeat};
 use super::error::{At, SessionError, TranscriptError};
 use super::service::Sessions;
 use super::transcript::{Birth, NewEntry, NewKind, Place, Placed, Position, position};
-use super::{SessionId, SessionKey, TranscriptFacts, WEBCHAT, digest, paths, time};
+use super::{SessionId, SessionKey, WEBCHAT, digest, import, paths, time};
 use crate::protocol::message::{AgentMessage, UserMessage};
 use crate::store::{NewSession, SessionEntry};
 use crate::support::{self, json, trouble};
@@ -110,9 +110,9 @@ impl Sessions {
         reason: &str,
     ) -> Option<PathBuf> {
         match self.no_longer_needed(key, had).await {
-            Ok(from) => self.set_aside(key, from?, reason).await,
+            Ok(from) => self.set_aside(key, had, from?, reason).await,
             Err(error) => {
-                tell_left(key, &error);
+                self.tell_left(key, had, &error).await;
                 None
             }
         }
@@ -136,6 +136,7 @@ impl Sessions {
     pub(super) async fn set_aside(
         &self,
         key: &SessionKey,
+        had: &SessionEntry,
         from: PathBuf,
         reason: &str,
     ) -> Option<PathBuf> {
@@ -143,9 +144,27 @@ impl Sessions {
         match self.inner.writer.archive(from, to.clone()).await {
             Ok(is_archived) => is_archived.then_some(to),
             Err(error) => {
-                tell_left(key, &error.into());
+                self.tell_left(key, had, &error.into()).await;
                 None
             }
+        }
+    }
+
+    /// Nobody but the disk budget looks for such a file again: it may as well be one that was
+    /// to be kept.
+    async fn tell_left(&self, key: &SessionKey, had: &SessionEntry, error: &SessionError) {
+        let told = "a transcript that its session no longer has could not be put away; it stays \
+                    where it is until somebody removes it, or the disk budget does";
+        tracing::error!(session = %key, %error, "{told}");
+        self.lets_go(key, had).await;
+    }
+
+    /// Notes that the transcript of a session stays without it, so that no import takes it for
+    /// something new. Noted before it is so, it is no harm: what a session has comes anyway.
+    pub async fn lets_go(&self, key: &SessionKey, entry: &SessionEntry) {
+        let note = import::kept(self.state_dir(), &entry.session_id, self.inner.clock.now_ms());
+        if let Err(error) = self.inner.store.note_sources(vec![note]).await {
+            tracing::warn!(session = %key, %error, "an import may bring back what it had");
         }
     }
 
@@ -227,14 +246,6 @@ impl Sessions {
     }
 }
 
-/// Nobody but the disk budget looks for such a file again: it may as well be one that was to
-/// be kept.
-fn tell_left(key: &SessionKey, error: &SessionError) {
-    let told = "a transcript that its session no longer has could not be put away; it stays \
-                where it is until somebody removes it, or the disk budget does";
-    tracing::error!(session = %key, %error, "{told}");
-}
-
 /// Most bytes that the writer of all transcripts may have to count by itself:
 /// a millisecond or two.
 const UNCOUNTED_MAX: u64 = 1024 * 1024;
@@ -293,34 +304,20 @@ fn note_source(entry: &mut SessionEntry) {
 
 /// What stays of an entry over a reset is what a person has set.
 pub(super) fn renew(entry: &mut SessionEntry, id: String, file: Option<String>, now: u64) {
-    *entry = SessionEntry {
+    let fresh = SessionEntry {
         session_id: id,
         session_file: file,
-        updated_at: now,
         session_started_at: Some(now),
-        last_interaction_at: None,
         system_sent: Some(false),
         aborted_last_run: Some(false),
-        status: None,
-        started_at: None,
-        ended_at: None,
-        runtime_ms: None,
         input_tokens: Some(0),
         output_tokens: Some(0),
-        cache_read: None,
-        cache_write: None,
         total_tokens: Some(0),
         total_tokens_fresh: Some(true),
-        estimated_cost_usd: None,
-        compaction_count: None,
-        compaction_checkpoints: Vec::new(),
-        model_provider: None,
-        model: None,
-        context_tokens: None,
-        live_model_switch_pending: None,
-        transcript: TranscriptFacts::default(),
-        ..std::mem::take(entry)
+        ..SessionEntry::default()
     };
+    show(entry, fresh);
+    entry.updated_at = now;
 }
 
 /// Shows the transcript of another session, and what ran in it. What a person has set

@@ -4,21 +4,26 @@
 //! Promises: when a call returns `Ok`, the content and its name survive power
 //! loss. Must not: know what is in the files.
 
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::fd::AsFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use parking_lot::{Condvar, Mutex};
+use rustix::fs::{Gid, Mode, OFlags, Uid, fchown, open};
+use rustix::process::geteuid;
 use tempfile::NamedTempFile;
 
 use crate::support::millis;
 
 /// How the names of files begin that are not whole yet.
-const STAGED: &str = ".clawgate-";
-/// How many letters and digits follow, and nothing after them. `agent/reach` writes as many,
-/// and no word that somebody gives a file of his own is as long.
-const STAGED_LETTERS: usize = 16;
+pub(crate) const STAGED: &str = ".clawgate-";
+/// How many letters and digits follow, and nothing after them. No word that somebody gives a
+/// file of his own is as long.
+pub(crate) const STAGED_LETTERS: usize = 16;
 /// A file that is not whole after this will not be: no write takes as long.
 const STAGED_MAX_MS: u64 = 60 * 60 * 1000;
 /// How many folders deep the state directory is where files are replaced.
@@ -28,6 +33,11 @@ const DEPTH: usize = 4;
 const FILE_MODE: u32 = 0o600;
 /// Only the owner may look inside.
 const DIR_MODE: u32 = 0o700;
+
+/// The folders that are being made: one may be there that a power loss takes yet.
+static MAKING: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+/// Rung when one of them is made, or is not.
+static MADE: Condvar = Condvar::new();
 
 /// A file operation that failed, with the path it was about.
 #[derive(Debug, thiserror::Error)]
@@ -94,7 +104,7 @@ impl Disk for System {
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        File::open(dir).and_then(|dir| dir.sync_all())
+        sync_dir(dir)
     }
 }
 
@@ -103,25 +113,79 @@ impl Disk for System {
 pub(crate) fn staged_in(dir: &Path) -> io::Result<NamedTempFile> {
     let mut named = tempfile::Builder::new();
     let named = named.prefix(STAGED).rand_bytes(STAGED_LETTERS);
-    named.permissions(Permissions::from_mode(FILE_MODE)).tempfile_in(dir)
+    let file = named.permissions(Permissions::from_mode(FILE_MODE)).tempfile_in(dir)?;
+    keep_owner(file.as_file(), dir);
+    Ok(file)
+}
+
+/// Opens a private file as `options` say; one that is not there is made, and belongs to who has
+/// `like`.
+pub(crate) fn open_private(
+    options: &mut OpenOptions,
+    path: &Path,
+    like: &Path,
+) -> io::Result<File> {
+    let options = options.mode(FILE_MODE);
+    match options.create_new(true).open(path) {
+        Ok(file) => {
+            keep_owner(&file, like);
+            Ok(file)
+        }
+        Err(_) => options.create_new(false).create(true).truncate(false).open(path),
+    }
+}
+
+/// Makes the names in `dir` durable.
+pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
 }
 
 /// Creates the directory and its missing parents with mode 0700. Directories
 /// that exist keep their mode: they are the user's.
 pub fn create_private_dir(path: &Path) -> Result<(), FileError> {
-    if path.is_dir() {
+    if path.is_dir() && !MAKING.lock().contains(path) {
         return Ok(());
     }
     let parent = parent_of(path);
     if parent != path {
         create_private_dir(parent)?;
     }
+    let _making = Making::of(path);
     match DirBuilder::new().mode(DIR_MODE).create(path) {
         // A later call would take a folder that is there for one that stays.
-        Ok(()) => sync_dir(parent).inspect_err(|_| drop(fs::remove_dir(path))),
-        // Another process made it since we looked.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Ok(()) => {
+            // Somebody may have put a link in its place by now.
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            if let Ok(made) = open(path, flags, Mode::empty()) {
+                keep_owner(&made, parent);
+            }
+            keep_names(parent).inspect_err(|_| drop(fs::remove_dir(path)))
+        }
+        // Somebody else made it since we looked, and may not have synced it.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {
+            keep_names(parent)
+        }
         Err(error) => Err(error).on_path("create the directory", path),
+    }
+}
+
+/// A folder that is being made, by one thread at a time.
+struct Making<'a>(&'a Path);
+
+impl<'a> Making<'a> {
+    fn of(path: &'a Path) -> Self {
+        let mut making = MAKING.lock();
+        while !making.insert(path.to_owned()) {
+            MADE.wait(&mut making);
+        }
+        Self(path)
+    }
+}
+
+impl Drop for Making<'_> {
+    fn drop(&mut self) {
+        MAKING.lock().remove(self.0);
+        MADE.notify_all();
     }
 }
 
@@ -152,7 +216,7 @@ pub fn create_private(path: &Path, bytes: &[u8]) -> Result<bool, FileError> {
     let file = staged(&System, path, bytes)?;
     match file.persist_noclobber(path) {
         Ok(_) => {
-            let synced = sync_dir(parent_of(path));
+            let synced = keep_names(parent_of(path));
             synced.inspect_err(|_| drop(fs::remove_file(path))).map(|()| true)
         }
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
@@ -184,7 +248,7 @@ pub fn create_all_private<'a>(
             _ => {}
         }
     }
-    if is_any { sync_dir(dir) } else { Ok(()) }
+    if is_any { keep_names(dir) } else { Ok(()) }
 }
 
 /// Moves a private file to its place on the same file system. Returns whether
@@ -193,7 +257,7 @@ pub fn move_private(from: &Path, to: &Path) -> Result<bool, FileError> {
     let dir = parent_of(to);
     create_private_dir(dir)?;
     match fs::rename(from, to) {
-        Ok(()) => sync_dir(dir).map(|()| true),
+        Ok(()) => keep_names(dir).map(|()| true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error).on_path("move", from),
     }
@@ -277,13 +341,26 @@ fn unsynced(disk: &dyn Disk, target: &Path, bytes: &[u8]) -> Result<NamedTempFil
     let dir = parent_of(target);
     create_private_dir(dir)?;
     let mut file = disk.create(dir).on_path("create a file in", dir)?;
+    keep_owner(file.as_file(), target);
     disk.write(file.as_file_mut(), bytes).on_path("write", file.path())?;
     Ok(file)
 }
 
+/// Has what root has just made belong to the owner of the one that it stands for, or else of
+/// its folder: what `sudo` writes, the gateway's user can read.
+fn keep_owner(made: impl AsFd, target: &Path) {
+    if geteuid().is_root()
+        && let Ok(facts) = fs::metadata(target).or_else(|_| fs::metadata(parent_of(target)))
+    {
+        let (owner, group) = (Uid::from_raw(facts.uid()), Gid::from_raw(facts.gid()));
+        // A root that may give nothing away keeps it.
+        let _ = fchown(made, Some(owner), Some(group));
+    }
+}
+
 /// Makes a new name in `dir` durable.
-fn sync_dir(dir: &Path) -> Result<(), FileError> {
-    System.sync_dir(dir).on_path("sync the directory", dir)
+fn keep_names(dir: &Path) -> Result<(), FileError> {
+    sync_dir(dir).on_path("sync the directory", dir)
 }
 
 /// The directory `path` is in; the working directory for a bare name.
@@ -315,6 +392,26 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_is_there_for_nobody_until_it_stays() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a");
+        let making = Making::of(&path);
+        fs::create_dir(&path).unwrap();
+        let (told, answers) = std::sync::mpsc::channel();
+        let asked = path.clone();
+        let other = std::thread::spawn(move || {
+            create_private_dir(&asked).unwrap();
+            told.send(()).unwrap();
+        });
+        let early = answers.recv_timeout(std::time::Duration::from_millis(200));
+        assert!(early.is_err(), "told before it was synced");
+        drop(making);
+        answers.recv().unwrap();
+        other.join().unwrap();
+        assert!(!MAKING.lock().contains(&path));
+    }
+
+    #[test]
     fn a_rewrite_closes_a_file_that_was_open_to_others_and_leaves_nothing_behind() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("secret");
@@ -324,6 +421,39 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"new");
         assert_eq!(mode(&path), 0o600);
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_root_writes_belongs_to_the_owner_of_the_file_or_of_its_folder() {
+        if !geteuid().is_root() {
+            return;
+        }
+        let home = tempfile::tempdir().unwrap();
+        let give = |path: &Path| std::os::unix::fs::chown(path, Some(7), Some(8)).unwrap();
+        let owner = |path: &Path| {
+            let facts = fs::metadata(path).unwrap();
+            (facts.uid(), facts.gid())
+        };
+        let [theirs, new] = ["theirs", "new"].map(|name| home.path().join(name));
+        write_private(&theirs, b"1").unwrap();
+        assert_eq!(owner(&theirs), (0, 0));
+        give(&theirs);
+        write_private(&theirs, b"2").unwrap();
+        give(home.path());
+        assert!(create_private(&new, b"3").unwrap());
+        assert_eq!((owner(&theirs), owner(&new), mode(&new)), ((7, 8), (7, 8), 0o600));
+        let folder = home.path().join("made/inner");
+        create_private_dir(&folder).unwrap();
+        let staged = staged_in(&folder).unwrap();
+        let [lock, database] = ["lock", "x.sqlite"].map(|name| folder.join(name));
+        drop(crate::store::instance::InstanceLock::acquire(&lock).unwrap());
+        drop(crate::store::Database::open(&database).unwrap());
+        let made: [&Path; 5] = [folder.parent().unwrap(), &folder, staged.path(), &lock, &database];
+        assert_eq!(made.map(owner), [(7, 8); 5]);
+        // One that was there is left alone.
+        std::os::unix::fs::chown(&lock, Some(0), Some(0)).unwrap();
+        drop(crate::store::instance::InstanceLock::acquire(&lock).unwrap());
+        assert_eq!(owner(&lock), (0, 0));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Reading a database beside a gateway that may be using it.
 
+use std::fs;
 use std::path::Path;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::error::{Fault, StoreError};
 use super::{SessionRow, migrations, sessions};
@@ -15,12 +16,35 @@ pub(super) fn open_beside(
     path: &Path,
     operation: &'static str,
 ) -> Result<(Connection, impl Fn(Fault) -> StoreError), StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let failed = move |fault: Fault| fault.at(operation, path);
-    let connection = Connection::open_with_flags(path, flags);
-    let connection = connection.map_err(|error| failed(error.into()))?;
-    migrations::check(&connection, path)?;
-    Ok((connection, failed))
+    let open = |name: &Path| {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(name, flags | OpenFlags::SQLITE_OPEN_URI);
+        let connection = connection.map_err(|error| failed(error.into()))?;
+        migrations::check(&connection, path).map(|_| connection)
+    };
+    let mut opened = open(path);
+    if opened.as_ref().is_err_and(is_without_place)
+        && let Some(name) = as_it_lies(path)
+    {
+        opened = open(Path::new(&name));
+    }
+    Ok((opened?, failed))
+}
+
+/// Whether there is no place for what those share who use a database: the disk, or the
+/// folder, takes no files.
+fn is_without_place(error: &StoreError) -> bool {
+    let StoreError::Database { source, .. } = error else { return false };
+    matches!(source.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
+}
+
+/// The name of a database that nobody changes and all of whose writes are in it.
+fn as_it_lies(path: &Path) -> Option<String> {
+    let path = path.to_str()?;
+    let is_whole = fs::metadata(format!("{path}-wal")).map_or(true, |log| log.len() == 0);
+    let name = path.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    is_whole.then(|| format!("file:{name}?immutable=1"))
 }
 
 /// All sessions of the index, the last changed first; `None` when it is new, so that
@@ -61,5 +85,40 @@ mod tests {
         assert!(!path.exists());
         let _used = Database::open(&path).unwrap();
         assert_eq!(sessions_beside(&path).unwrap(), None);
+    }
+
+    #[test]
+    fn where_no_file_can_be_made_a_database_is_read_unless_its_last_writes_are_elsewhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x?y%20#z.sqlite");
+        let beside = |end: &str| dir.path().join(format!("x?y%20#z.sqlite{end}"));
+        drop(Database::open(&path).unwrap());
+        // Nobody opens a link in its place, as if nothing could be made.
+        std::os::unix::fs::symlink("nowhere", beside("-shm")).unwrap();
+        assert_eq!(sessions_beside(&path).unwrap(), None);
+        copy_beside(&path, &beside(".copy")).unwrap();
+        assert_eq!(sessions_beside(&beside(".copy")).unwrap(), None);
+        fs::write(beside("-wal"), "writes").unwrap();
+        let error = sessions_beside(&path).unwrap_err();
+        assert!(error.help().is_some_and(|help| help.contains("belongs to")), "{error}");
+    }
+
+    #[test]
+    fn who_owns_a_database_is_only_asked_where_it_cannot_be_opened() {
+        let path = Path::new("x.sqlite");
+        let json = serde_json::from_str::<u8>("{").unwrap_err();
+        let sqlite = |code| rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(code), None);
+        for (fault, asks) in [
+            (Fault::Json(json), false),
+            (Fault::Sql(rusqlite::Error::InvalidQuery), false),
+            (Fault::Sql(sqlite(rusqlite::ffi::SQLITE_CORRUPT)), false),
+            (Fault::Sql(sqlite(rusqlite::ffi::SQLITE_READONLY)), true),
+        ] {
+            let error = fault.at("look", path);
+            let help = error.help();
+            assert_eq!(help.is_some_and(|it| it.contains("gateway's user")), asks, "{error}");
+            assert_eq!(help.is_some(), asks, "{error}");
+        }
+        assert_eq!(StoreError::Stopped { operation: "look" }.help(), None);
     }
 }

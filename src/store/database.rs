@@ -6,7 +6,6 @@
 //! a thread that serves sockets.
 
 use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -15,6 +14,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::mpsc;
 
+use super::atomic::open_private;
 use super::error::{Fault, StoreError};
 use super::group::{self, Found, Job, Work};
 use super::migrations;
@@ -127,13 +127,9 @@ fn unboxed<T: 'static>(operation: &'static str, found: Found) -> Result<T, Store
     found.downcast().map(|found| *found).map_err(|_| StoreError::Stopped { operation })
 }
 
-/// SQLite gives the `-wal` and `-shm` files the mode of the database file.
+/// SQLite gives the `-wal` and `-shm` files the mode and the owner of the database file.
 fn create_private(path: &Path) -> Result<(), StoreError> {
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(path)
+    open_private(OpenOptions::new().append(true), path, path.parent().unwrap_or(path))
         .map(drop)
         .map_err(|source| file_error(path, source))
 }
@@ -240,7 +236,7 @@ pub(super) mod tests {
             Ok(())
         });
         let (lost, sabotage) = tokio::join!(note(&database, "lost"), sabotage);
-        assert!(sabotage.is_err());
+        assert!(sabotage.unwrap_err().to_string().ends_with("the transaction was rolled back"));
         // Either both were in one group, or the first was committed before.
         assert_eq!(noted(&database).await.len(), usize::from(lost.is_ok()));
         note(&database, "later").await.unwrap();

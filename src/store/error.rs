@@ -4,6 +4,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rusqlite::ErrorCode;
+
+/// What a database needs that is there and cannot be opened.
+const USABLE: &str = "see that it belongs to the gateway's user, and is on a disk that is there \
+    and can be written to";
+/// What to do with one of a later release.
+const OLDER: &str =
+    "start the release that wrote it, or restore the backup from before the upgrade";
+
 /// A failure of the store. It can be cloned, because all writes of a group
 /// share the fate of their commit.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -19,8 +28,8 @@ pub enum StoreError {
         #[source]
         source: Arc<rusqlite::Error>,
     },
-    /// The database file itself could not be made.
-    #[error("cannot create the database {}: {source}", .path.display())]
+    /// The database file itself could not be made or opened.
+    #[error("cannot open the database {}: {source}; {}", .path.display(), USABLE)]
     File {
         /// The database file.
         path: PathBuf,
@@ -31,8 +40,9 @@ pub enum StoreError {
     /// The file belongs to a later release.
     #[error(
         "the database {} has schema {found}, but this release knows only {known}; \
-         start the release that wrote it, or move the file away",
-        .path.display()
+         {}",
+        .path.display(),
+        OLDER
     )]
     TooNew {
         /// The database file.
@@ -59,6 +69,26 @@ pub enum StoreError {
         /// What was to be done.
         operation: &'static str,
     },
+}
+
+impl StoreError {
+    /// What to do so that the database can be used as it is; `None` when that is not known, as
+    /// of one that is damaged.
+    pub fn help(&self) -> Option<&'static str> {
+        let source = match self {
+            Self::Database { source, .. } => source,
+            Self::File { .. } => return Some(USABLE),
+            Self::TooNew { .. } => return Some(OLDER),
+            Self::Row { .. } | Self::Stopped { .. } => return None,
+        };
+        match source.sqlite_error_code()? {
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => None,
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
+                Some("another program holds it: find that with `lsof`, and end it")
+            }
+            _ => Some(USABLE),
+        }
+    }
 }
 
 /// A failure inside a piece of database work, before it knows its context.

@@ -1,7 +1,7 @@
 //! Group commit: what waits is committed together, with one sync.
 //!
 //! Promises: each job runs in its own savepoint; all are answered after the
-//! commit, with its error if it failed.
+//! commit, with its error if it failed, also those that did not get to run.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -63,8 +63,12 @@ impl Job {
 
     /// Tells the one who waits.
     fn answer(self, committed: Result<(), StoreError>) {
+        let result = match committed {
+            Err(error) if self.work.is_some() => Err(error),
+            committed => self.result.and_then(|value| committed.map(|()| value)),
+        };
         // Nobody may be waiting any more; the write counts all the same.
-        let _ = self.reply.send(self.result.and_then(|value| committed.map(|()| value)));
+        let _ = self.reply.send(result);
     }
 }
 
@@ -114,19 +118,81 @@ fn commit(connection: &mut Connection, group: &mut [Job]) -> rusqlite::Result<()
     let mut transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for job in group {
         let savepoint = transaction.savepoint()?;
-        if job.run(&savepoint) {
-            savepoint.commit()?;
-        } else {
-            savepoint.finish()?;
-        }
-        // Some failures (a full disk) end the whole transaction; going on would
-        // commit the following writes one by one, without the group.
-        if transaction.is_autocommit() {
+        let is_done = job.run(&savepoint);
+        // Some failures (a full disk) end the whole transaction, savepoints and all; going
+        // on would commit the following writes one by one, without the group.
+        if savepoint.is_autocommit() {
             return Err(rusqlite::Error::SqliteFailure(
                 rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_ABORT),
                 Some("the transaction was rolled back".into()),
             ));
         }
+        if is_done {
+            savepoint.commit()?;
+        } else {
+            savepoint.finish()?;
+        }
     }
     transaction.commit()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Writes for one group, and what is said of each in the end.
+    fn answered<const N: usize>(
+        connection: Connection,
+        path: &Path,
+        group: [Work; N],
+    ) -> Vec<String> {
+        let (jobs, queue) = mpsc::channel(N);
+        let answers = group.map(|work| {
+            let (job, answer) = Job::new("note", path.into(), work);
+            assert!(jobs.try_send(job).is_ok());
+            answer
+        });
+        drop(jobs);
+        serve(connection, queue, path);
+        let said = answers.map(|answer| answer.blocking_recv().unwrap());
+        said.map(|said| said.map_or_else(|error| error.to_string(), |_| "stored".into())).into()
+    }
+
+    fn nothing() -> Work {
+        Box::new(|_| Ok(Box::new(())))
+    }
+
+    #[test]
+    fn a_group_that_cannot_begin_is_told_why() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.sqlite");
+        let [other, writer, next] = [(); 3].map(|()| Connection::open(&path).unwrap());
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        writer.busy_timeout(Duration::ZERO).unwrap();
+        let locked =
+            format!("cannot commit in the database {}: database is locked", path.display());
+        assert_eq!(answered(writer, &path, [nothing(), nothing()]), [locked.clone(), locked]);
+        other.execute_batch("ROLLBACK").unwrap();
+        assert_eq!(answered(next, &path, [nothing(), nothing()]), ["stored", "stored"]);
+    }
+
+    #[test]
+    fn what_waits_behind_a_write_that_ends_the_transaction_is_told_so() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.sqlite");
+        let sabotage: Work = Box::new(|connection| {
+            connection.execute_batch("ROLLBACK")?;
+            Ok(Box::new(()))
+        });
+        let group = [nothing(), sabotage, nothing()];
+        let said = answered(Connection::open(&path).unwrap(), &path, group);
+        let place = path.display();
+        let lost =
+            format!("cannot commit in the database {place}: the transaction was rolled back");
+        assert_eq!(said, [lost.clone(), lost.clone(), lost]);
+        let next = answered(Connection::open(&path).unwrap(), &path, [nothing()]);
+        assert_eq!(next, ["stored"]);
+    }
 }

@@ -9,7 +9,6 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -18,7 +17,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use tokio::time::Instant;
 
-use super::atomic::{FileError, OnPath, create_private_dir};
+use super::atomic::{FileError, OnPath, create_private_dir, open_private};
 
 /// More than a pid, an address and a reason take.
 const TEXT_LIMIT: u64 = 4096;
@@ -77,14 +76,9 @@ impl InstanceLock {
     pub fn acquire(path: &Path) -> Result<Self, InstanceError> {
         let state_dir = path.parent().unwrap_or(path);
         create_private_dir(state_dir)?;
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false) // the holder's pid is in it
-            .mode(0o600)
-            .open(path)
-            .on_path("open", path)?;
+        // The holder's pid is in it, and stays.
+        let file = open_private(OpenOptions::new().read(true).write(true), path, state_dir);
+        let mut file = file.on_path("open", path)?;
         let began = Instant::now();
         let mut locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
         while locked == Err(Errno::WOULDBLOCK) && began.elapsed() < LAST_WRITE {

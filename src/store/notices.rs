@@ -3,7 +3,7 @@
 
 use rusqlite::{Connection, Error, params};
 
-use super::column::{signed, unsigned};
+use super::column::unsigned;
 use super::error::{Fault, StoreError};
 
 /// Most events that wait in one session: nothing that was acknowledged gives way, so
@@ -53,11 +53,14 @@ pub(super) fn add(connection: &Connection, key: &str, text: &str) -> Result<u64,
     Ok(unsigned(connection.last_insert_rowid()))
 }
 
-/// Forgets the events of a session up to one.
-pub(super) fn forget(connection: &Connection, key: &str, last: u64) -> Result<(), Fault> {
+/// Forgets these events of a session.
+pub(super) fn forget(connection: &Connection, key: &str, ids: &[u64]) -> Result<(), Fault> {
     connection
-        .prepare_cached("DELETE FROM notices WHERE session_key = ?1 AND id <= ?2")?
-        .execute(params![key, signed(last)])?;
+        .prepare_cached(
+            "DELETE FROM notices
+             WHERE session_key = ?1 AND id IN (SELECT value FROM json_each(?2))",
+        )?
+        .execute(params![key, serde_json::to_string(ids)?])?;
     Ok(())
 }
 
@@ -113,9 +116,10 @@ mod tests {
         add(&connection, "b", "other").unwrap();
         let all = list(&connection).unwrap();
         assert_eq!((all.len(), all[0].text.as_str()), (ids.len() + 1, "event 0"));
-        forget(&connection, "a", ids[ids.len() - 2]).unwrap();
+        forget(&connection, "b", &ids).unwrap();
+        forget(&connection, "a", &ids[1..ids.len() - 1]).unwrap();
         let left: Vec<_> = list(&connection).unwrap().into_iter().map(|row| row.text).collect();
-        assert_eq!(left, ["event 99", "other"]);
+        assert_eq!(left, ["event 0", "event 99", "other"]);
         add(&connection, "a", "one more").unwrap();
     }
 

@@ -304,9 +304,9 @@ impl Store for SqliteStore {
         Box::pin(self.database.write("add a system event", move |c| notices::add(c, &key, &text)))
     }
 
-    fn forget_notices<'a>(&'a self, key: &'a str, last: u64) -> StoreFuture<'a, ()> {
+    fn forget_notices<'a>(&'a self, key: &'a str, ids: Vec<u64>) -> StoreFuture<'a, ()> {
         let key = key.to_owned();
-        let forget = move |c: &_| notices::forget(c, &key, last);
+        let forget = move |c: &_| notices::forget(c, &key, &ids);
         Box::pin(self.database.write("forget system events", forget))
     }
 

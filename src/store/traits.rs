@@ -241,8 +241,8 @@ pub trait Store:
     /// Adds a system event that waits for a session's next turn; answers its id.
     fn add_notice<'a>(&'a self, key: &'a str, text: String) -> StoreFuture<'a, u64>;
 
-    /// Forgets the system events of a session up to one.
-    fn forget_notices<'a>(&'a self, key: &'a str, last: u64) -> StoreFuture<'a, ()>;
+    /// Forgets these system events of a session.
+    fn forget_notices<'a>(&'a self, key: &'a str, ids: Vec<u64>) -> StoreFuture<'a, ()>;
 
     /// All system events that wait, the oldest first.
     fn notices(&self) -> StoreFuture<'_, Vec<NoticeRow>>;

@@ -6,14 +6,13 @@
 //! the files.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::atomic::{FileError, OnPath, create_private_dir};
+use super::atomic::{FileError, OnPath, create_private_dir, open_private};
 
 /// What follows the name of the file in that of its lock. The `.lock` of the same name is
 /// OpenClaw's, which takes one that is there for a lock that somebody holds.
@@ -68,9 +67,8 @@ impl WriteLock {
             create_private_dir(dir)?;
         }
         let lock = beside(&target);
-        let mut options = OpenOptions::new();
-        let options = options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        let file = options.open(&lock).on_path("open", &lock)?;
+        let file = open_private(OpenOptions::new().read(true).write(true), &lock, &target);
+        let file = file.on_path("open", &lock)?;
         let began = Instant::now();
         let mut locked = file.try_lock();
         while matches!(locked, Err(TryLockError::WouldBlock)) && began.elapsed() < limit {

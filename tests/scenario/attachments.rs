@@ -316,6 +316,16 @@ async fn pictures_are_fitted_to_the_fallback_that_is_asked() {
     let first = mock.requests()[0].body.to_string();
     assert!(first.contains("[media attached: ") && !first.contains(&data));
     assert!(asked(&mock).contains(&data));
+
+    // It reads the conversation as it was, and not as it was fitted to the one before it.
+    let (gateway, mock) = with_fallback(&blind, &sees).await;
+    let mut client = admin(&gateway).await;
+    let picture = json!([{"type": "image", "content": DOT}]);
+    send_and_wait(&mut client, "run-1", "look", picture).await;
+    let first = mock.requests()[0].body.to_string();
+    assert!(first.contains("[media attached: ") && !first.contains(DOT), "{first}");
+    let then = asked(&mock);
+    assert!(then.contains(DOT) && !then.contains("[media attached: "), "{then}");
 }
 
 with_both_apis! {

@@ -7,12 +7,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::{Mode, OFlags};
 use serde_json::{Value, json};
 
 use crate::aimock::Aimock;
 use crate::stage::{
     Api, RUN_LIMIT, admin, ask, call, config, connect, end_of, history, lines, row, spent_by,
-    start, text_of, told,
+    start, text_of, told, until,
 };
 use crate::support::client::{ALL_SCOPES, standard_connect};
 use crate::support::mock::tokens;
@@ -305,7 +306,7 @@ async fn a_cut_leaves_a_run_its_question() {
     let args = json!({"command": command});
     let text = format!("@mock tool name=exec args={args} then=\"seen\"");
     start(&mut client, "s", &text, "run-2").await;
-    crate::stage::until("the call", async || {
+    until("the call", async || {
         let said = history(&mut client, "s").await;
         said.last()?["content"].to_string().contains("toolCall").then_some(())
     })
@@ -401,6 +402,55 @@ async fn one_can_go_back_behind_a_compaction_or_branch_off_there() {
         let method = format!("sessions.compaction.{method}");
         assert_eq!(error(&mut client, &method, nope.clone()).await, "checkpoint not found: nope");
     }
+}
+
+/// Waits until the gateway wants to read what a pipe has, and lets it go on: it has nothing.
+async fn pass(pipe: &Path) {
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK;
+    let open = async || rustix::fs::open(pipe, flags, Mode::empty()).ok();
+    until("reading", open).await;
+}
+
+#[tokio::test]
+async fn what_is_said_while_a_session_goes_back_behind_a_compaction_is_answered_there() {
+    let mock = MockProvider::start().await;
+    let mut config = default_config(mock.address());
+    config["agents"]["defaults"]["compaction"] = json!({"keepRecentTokens": 1});
+    config["tools"]["sessions"]["visibility"] = json!("agent");
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "s", "hello", "run-1").await;
+    ask(&mut client, "s", SUMMARY, "run-2").await;
+    let whole = told(&mut client, "s").await;
+    let done = call(&mut client, COMPACT, json!({"key": "s"})).await;
+    let id = row(&mut client, "agent:main:s").await["sessionId"].as_str().unwrap().to_owned();
+    let path = folder(&gateway).join(format!("{id}.jsonl"));
+    // Copies of it are looked at, the newest first.
+    let copy = |second: u32| format!("{}.bak.2026-11-22T03-46-{second}.004Z", path.display());
+    fs::rename(&path, copy(28)).unwrap();
+    let pipes = [copy(30), copy(29)].map(PathBuf::from);
+    for pipe in &pipes {
+        rustix::fs::mkfifoat(rustix::fs::CWD, pipe, Mode::RWXU).unwrap();
+    }
+    let params = json!({"key": "s", "checkpointId": done["result"]["checkpointId"]});
+    let asked = begin(&mut client, "sessions.compaction.restore", params).await;
+    pass(&pipes[0]).await;
+    let mut other = admin(&gateway).await;
+    let args = json!({"sessionKey": "s", "message": "are you there?", "timeoutSeconds": 0});
+    let text = format!("@mock tool name=sessions_send args={args} then=\"sent\"");
+    let end = ask(&mut other, "other", &text, "run-3").await;
+    assert_eq!(text_of(&end["message"]), "sent");
+    pass(&pipes[1]).await;
+    let answer = client.wait_for(RUN_LIMIT, |frame| frame["id"] == *asked).await;
+    let answer = answer.expect("an answer");
+    assert_eq!(answer["ok"], true, "{answer}");
+    let said = until("the answer", async || {
+        let said = told(&mut other, "s").await;
+        (said.len() == whole.len() + 2).then_some(said)
+    });
+    let said = said.await;
+    assert_eq!(said[..whole.len()], whole);
+    assert_eq!(said[whole.len() + 1], ("assistant".into(), "Echo: are you there?".into()));
 }
 
 #[tokio::test]

@@ -57,6 +57,27 @@ fn quiet() -> Value {
     default_config("127.0.0.1:9")
 }
 
+/// A gateway on this machine.
+async fn on(root: tempfile::TempDir, config: Value) -> Gateway {
+    Gateway::start_in(root, GatewayOptions::with_config(config)).await.unwrap()
+}
+
+/// What the health of a gateway says of OpenClaw, once it does.
+async fn news(gateway: &Gateway) -> String {
+    let mut client = admin(gateway).await;
+    until("the news of it", async || {
+        let health = call(&mut client, "health", json!({"probe": true})).await;
+        Some(health["services"]["openclaw"]["error"].as_str()?.to_owned())
+    })
+    .await
+}
+
+/// Whether doctor has something to say of it.
+async fn is_found_by_doctor(gateway: &Gateway) -> bool {
+    let report = clawgate(gateway, &["doctor", "--json"]).await.stdout;
+    String::from_utf8(report).unwrap().contains("state.openclaw")
+}
+
 /// The jobs of a gateway, once it has looked at those of OpenClaw.
 async fn adopted(gateway: &Gateway) -> Vec<Value> {
     until("the jobs of OpenClaw", async || {
@@ -90,7 +111,7 @@ async fn a_first_start_takes_over_what_the_config_keeps_elsewhere_and_no_later_o
     let store = place.join("{agentId}/sessions.json").display().to_string();
     config["session"] = json!({"store": store});
     config["cron"] = json!({"store": place.join("jobs.json")});
-    let mut gateway = Gateway::start_in(root, GatewayOptions::with_config(config)).await.unwrap();
+    let mut gateway = on(root, config).await;
     assert_eq!(keys(&gateway).await, ["agent:main:six", "agent:other:seven"]);
     let jobs = adopted(&gateway).await;
     assert_eq!(jobs.iter().map(|job| &job["id"]).collect::<Vec<_>>(), ["far"]);
@@ -115,20 +136,14 @@ async fn that_openclaw_has_run_here_since_is_told_until_its_files_are_imported()
     let (folder, list) = (state.join("agents/main/sessions"), state.join("cron/jobs.json"));
     sessions(&folder, &[("agent:main:one", "s-one")]);
     jobs(&list, &[daily("first")]);
-    let options = GatewayOptions::with_config(quiet());
-    let mut gateway = Gateway::start_in(root, options).await.unwrap();
+    let mut gateway = on(root, quiet()).await;
     adopted(&gateway).await;
     gateway.terminate().await;
     // OpenClaw goes on here: it renames a session, begins one, and makes a job.
     sessions(&folder, &[("agent:main:new-name", "s-one"), ("agent:main:two", "s-two")]);
     jobs(&list, &[daily("first"), daily("second")]);
     gateway.restart().await;
-    let mut client = admin(&gateway).await;
-    let told = until("the news of it", async || {
-        let health = call(&mut client, "health", json!({"probe": true})).await;
-        Some(health["services"]["openclaw"]["error"].as_str()?.to_owned())
-    })
-    .await;
+    let told = news(&gateway).await;
     let from = state.display().to_string();
     let help = format!("clawgate import --from {from}");
     for part in ["agents/main/sessions/sessions.json", "cron/jobs.json", help.as_str()] {
@@ -137,11 +152,7 @@ async fn that_openclaw_has_run_here_since_is_told_until_its_files_are_imported()
     assert!(gateway.stderr().contains("OpenClaw has run on this state directory"));
     assert_eq!(keys(&gateway).await, ["agent:main:one"], "nothing comes by itself");
     gateway.terminate().await;
-    let doctor = async || {
-        let report = clawgate(&gateway, &["doctor", "--json"]).await.stdout;
-        String::from_utf8(report).unwrap().contains("state.openclaw")
-    };
-    assert!(doctor().await);
+    assert!(is_found_by_doctor(&gateway).await);
     let output = clawgate(&gateway, &["import", "--json", "--from", &from]).await;
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -149,7 +160,7 @@ async fn that_openclaw_has_run_here_since_is_told_until_its_files_are_imported()
     assert_eq!((&main["sessions"], &report["cron"]["jobs"]), (&json!(1), &json!(1)), "{report}");
     let why = "its transcript is that of agent:main:one here, which stays the only one";
     assert_eq!(main["leftOut"], json!([{"what": "agent:main:new-name", "why": why}]));
-    assert!(!doctor().await);
+    assert!(!is_found_by_doctor(&gateway).await);
     gateway.restart().await;
     assert_eq!(keys(&gateway).await, ["agent:main:one", "agent:main:two"]);
 }
@@ -167,8 +178,7 @@ async fn a_job_that_was_cut_off_does_not_run_again_and_one_that_was_moved_does()
         "moved": {"state": {"lastRunAtMs": ran, "lastStatus": "ok", "nextRunAtMs": at}},
         "cut": {"state": {"runningAtMs": at, "nextRunAtMs": at}}}});
     write(&folder.join("jobs-state.json"), &states.to_string());
-    let options = GatewayOptions::with_config(quiet());
-    let gateway = Gateway::start_in(root, options).await.unwrap();
+    let gateway = on(root, quiet()).await;
     let jobs = adopted(&gateway).await;
     let of = |id: &str| jobs.iter().find(|job| job["id"] == id).unwrap();
     assert_eq!(of("cut")["enabled"], false);
@@ -208,8 +218,7 @@ async fn a_job_that_was_removed_here_does_not_come_back_by_an_import() {
     let at = (now_ms() + 86_400_000).to_string();
     let later = job("later", &json!({"kind": "at", "at": at}));
     jobs(&list, &[daily("goes"), daily("stays"), later.clone()]);
-    let options = GatewayOptions::with_config(quiet());
-    let mut gateway = Gateway::start_in(root, options).await.unwrap();
+    let mut gateway = on(root, quiet()).await;
     assert_eq!(adopted(&gateway).await.len(), 3);
     let mut client = admin(&gateway).await;
     for id in ["goes", "later"] {
@@ -246,7 +255,7 @@ async fn an_index_elsewhere_names_the_transcripts_of_the_usual_folder() {
     fs::rename(folder.join("sessions.json"), &index).unwrap();
     let mut config = quiet();
     config["session"] = json!({"store": index});
-    let gateway = Gateway::start_in(root, GatewayOptions::with_config(config)).await.unwrap();
+    let gateway = on(root, config).await;
     assert_eq!(keys(&gateway).await, ["agent:main:main"]);
     let mut client = admin(&gateway).await;
     let page = call(&mut client, "chat.history", json!({"sessionKey": "main"})).await;
@@ -264,8 +273,7 @@ async fn an_index_that_is_back_names_its_sessions_and_takes_nothing_from_them() 
     fs::remove_file(folder.join("sessions.json")).unwrap();
     let mut config = quiet();
     config["gateway"]["dialects"] = json!({"claude": {"share": true}});
-    let options = GatewayOptions::with_config(config);
-    let mut gateway = Gateway::start_in(root, options).await.unwrap();
+    let mut gateway = on(root, config).await;
     assert_eq!(keys(&gateway).await, ["agent:main:s-one"]);
     let mut client = admin(&gateway).await;
     let named = json!({"key": "agent:main:s-one", "label": "Here"});
@@ -302,8 +310,7 @@ async fn an_index_that_the_config_names_later_is_told_until_it_is_imported() {
     let place = root.path().join("elsewhere");
     let mut config = quiet();
     config["session"] = json!({"store": place.join("{agentId}/sessions.json")});
-    let options = GatewayOptions::with_config(config);
-    let mut gateway = Gateway::start_in(root, options).await.unwrap();
+    let mut gateway = on(root, config).await;
     let mut client = admin(&gateway).await;
     let health = call(&mut client, "health", json!({"probe": true})).await;
     assert!(health["services"]["openclaw"].is_null(), "{health}");
@@ -311,28 +318,19 @@ async fn an_index_that_the_config_names_later_is_told_until_it_is_imported() {
     // As if the disk that it is on had not been there.
     sessions(&place.join("main"), &[("agent:main:three", "s-three")]);
     gateway.restart().await;
-    let mut client = admin(&gateway).await;
-    let told = until("the news of it", async || {
-        let health = call(&mut client, "health", json!({"probe": true})).await;
-        Some(health["services"]["openclaw"]["error"].as_str()?.to_owned())
-    })
-    .await;
+    let told = news(&gateway).await;
     let index = place.join("main/sessions.json").display().to_string();
     let what = format!("session.store names what was not taken over: {index}; ");
     assert!(told.contains(&what) && told.contains("clawgate import --from"), "{told}");
     assert_eq!(keys(&gateway).await, [""; 0]);
     gateway.terminate().await;
-    let doctor = async || {
-        let report = clawgate(&gateway, &["doctor", "--json"]).await.stdout;
-        String::from_utf8(report).unwrap().contains("state.openclaw")
-    };
-    assert!(doctor().await);
+    assert!(is_found_by_doctor(&gateway).await);
     // Nothing was ever said here, so there may be no folder of agents.
     let agents = gateway.state_dir().join("agents");
     assert!(!agents.exists() || fs::remove_dir_all(&agents).is_ok());
     let (code, report) = imported(&gateway, &[]).await;
     assert_eq!((code, &report["agents"][0]["sessions"]), (Some(0), &json!(1)), "{report}");
-    assert!(!doctor().await);
+    assert!(!is_found_by_doctor(&gateway).await);
     gateway.restart().await;
     assert_eq!(keys(&gateway).await, ["agent:main:three"]);
 }
@@ -346,8 +344,7 @@ async fn of_one_index_for_all_agents_each_keeps_its_own_keys_when_the_database_i
     let mut config = quiet();
     config["agents"]["list"] = json!([{"id": "main"}, {"id": "ops"}]);
     config["session"] = json!({"store": place.join("sessions.json")});
-    let options = GatewayOptions::with_config(config);
-    let mut gateway = Gateway::start_in(root, options).await.unwrap();
+    let mut gateway = on(root, config).await;
     let expected = ["agent:main:main", "agent:main:one", "agent:ops:two"];
     assert_eq!(keys(&gateway).await, expected);
     let state = gateway.state_dir();
@@ -361,9 +358,7 @@ async fn of_one_index_for_all_agents_each_keeps_its_own_keys_when_the_database_i
     assert_eq!(listed("main"), ["agent:main:one", "main"]);
     assert_eq!(listed("ops"), ["agent:ops:two"]);
     gateway.terminate().await;
-    let report = clawgate(&gateway, &["doctor", "--json"]).await.stdout;
-    let report = String::from_utf8(report).unwrap();
-    assert!(!report.contains("state.openclaw"), "{report}");
+    assert!(!is_found_by_doctor(&gateway).await);
     let database = |it: &fs::DirEntry| {
         it.file_name().to_str().is_some_and(|name| name.starts_with("clawgate.sqlite"))
     };
@@ -389,8 +384,7 @@ async fn a_session_that_was_removed_here_comes_back_only_when_openclaw_has_gone_
     let folder = root.path().join("state/agents/main/sessions");
     let all = [("agent:main:one", "s-one"), ("agent:main:two", "s-two")];
     sessions(&folder, &all);
-    let options = GatewayOptions::with_config(quiet());
-    let mut gateway = Gateway::start_in(root, options).await.unwrap();
+    let mut gateway = on(root, quiet()).await;
     let mut client = admin(&gateway).await;
     call(&mut client, "sessions.delete", json!({"key": "agent:main:two"})).await;
     gateway.terminate().await;
@@ -415,8 +409,7 @@ async fn a_session_that_was_removed_here_comes_back_only_when_openclaw_has_gone_
 
 #[tokio::test]
 async fn a_session_that_came_from_elsewhere_and_was_removed_here_does_not_come_back() {
-    let options = GatewayOptions::with_config(quiet());
-    let mut gateway = Gateway::start_in(root(), options).await.unwrap();
+    let mut gateway = on(root(), quiet()).await;
     gateway.terminate().await;
     let there = gateway.root().join("elsewhere");
     let all = [("agent:main:one", "s-one"), ("agent:main:two", "s-two")];
@@ -449,8 +442,7 @@ async fn an_openclaw_elsewhere_gives_no_other_key_to_a_session_that_is_here() {
     }
     write(&there.join("openclaw.json"), "{}");
     fs::remove_file(root.path().join("state").join(place).join("sessions.json")).unwrap();
-    let options = GatewayOptions::with_config(quiet());
-    let mut gateway = Gateway::start_in(root, options).await.unwrap();
+    let mut gateway = on(root, quiet()).await;
     assert_eq!(keys(&gateway).await, ["agent:main:s-one"]);
     gateway.terminate().await;
     let from = there.display().to_string();
@@ -461,4 +453,168 @@ async fn an_openclaw_elsewhere_gives_no_other_key_to_a_session_that_is_here() {
     assert_eq!(report["agents"][0]["leftOut"], left_out, "{report}");
     gateway.restart().await;
     assert_eq!(keys(&gateway).await, ["agent:main:s-one"]);
+}
+
+/// The sessions that an import took over, and what it left out of the agents.
+fn come(report: &Value) -> (u64, Vec<(&str, &str)>) {
+    let agents = || report["agents"].as_array().unwrap().iter();
+    let left_out = agents().flat_map(|agent| agent["leftOut"].as_array().unwrap());
+    let left_out =
+        left_out.map(|one| (one["what"].as_str().unwrap(), one["why"].as_str().unwrap()));
+    let sessions = agents().map(|agent| agent["sessions"].as_u64().unwrap()).sum();
+    (sessions, left_out.collect())
+}
+
+const REMOVED: &str = "came before and was removed here, or began anew";
+
+#[tokio::test]
+async fn a_session_that_began_anew_here_comes_besides_when_openclaw_goes_on_with_it_elsewhere() {
+    let root = root();
+    let place = root.path().join("elsewhere");
+    let all = [("agent:main:work", "s-one")];
+    sessions(&place, &all);
+    let mut config = quiet();
+    config["session"] = json!({"store": place.join("sessions.json")});
+    let mut gateway = on(root, config).await;
+    let mut client = admin(&gateway).await;
+    call(&mut client, "sessions.reset", json!({"key": "agent:main:work"})).await;
+    gateway.terminate().await;
+    let (_, report) = imported(&gateway, &[]).await;
+    // Its key is that of the new one, in the folder where both are.
+    assert_eq!(come(&report), (0, vec![("agent:main:s-one", REMOVED)]), "{report}");
+    sessions(&place, &all);
+    let transcript = place.join("s-one.jsonl");
+    let before = fs::read_to_string(&transcript).unwrap();
+    let said = before.lines().last().unwrap().replace("00000001", "00000002");
+    write(&transcript, &format!("{before}{}\n", said.replace("s-one", "and more")));
+    let why = "is another conversation here; this one is now agent:main:s-one";
+    for more in [&["--dry-run"][..], &[]] {
+        let (_, report) = imported(&gateway, more).await;
+        assert_eq!(come(&report), (1, vec![("agent:main:work", why)]), "{more:?}: {report}");
+    }
+    let (code, report) = imported(&gateway, &[]).await;
+    assert_eq!((code, come(&report)), (Some(0), (0, Vec::new())), "{report}");
+    gateway.restart().await;
+    assert_eq!(keys(&gateway).await, ["agent:main:s-one", "agent:main:work"]);
+    let mut client = admin(&gateway).await;
+    let other = json!({"sessionKey": "agent:main:s-one"});
+    let page = call(&mut client, "chat.history", other).await;
+    let messages = page["messages"].as_array().unwrap().iter();
+    let texts: Vec<_> = messages.map(|it| it["content"][0]["text"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["s-one", "and more"]);
+    let page = call(&mut client, "chat.history", json!({"sessionKey": "agent:main:work"})).await;
+    assert_eq!(page["messages"], json!([]));
+}
+
+#[tokio::test]
+async fn a_session_that_was_removed_and_its_file_kept_comes_back_only_when_openclaw_goes_on() {
+    let root = root();
+    let folder = root.path().join("state/agents/main/sessions");
+    let all = [("agent:main:one", "s-one"), ("agent:main:two", "s-two")];
+    sessions(&folder, &all);
+    let mut gateway = on(root, quiet()).await;
+    let mut client = admin(&gateway).await;
+    // One that began here is listed nowhere but in the database.
+    let made = call(&mut client, "sessions.create", json!({"key": "agent:main:own"})).await;
+    let id = made["sessionId"].as_str().unwrap();
+    for key in ["agent:main:own", "agent:main:two"] {
+        let delete = json!({"key": key, "deleteTranscript": false});
+        call(&mut client, "sessions.delete", delete).await;
+    }
+    gateway.terminate().await;
+    for id in [id, "s-two"] {
+        assert!(folder.join(format!("{id}.jsonl")).exists(), "{id}");
+    }
+    let own = ("agent:main:own", REMOVED);
+    let both = (0, vec![own, ("agent:main:two", REMOVED)]);
+    for more in [&["--dry-run"][..], &[], &[]] {
+        let (code, report) = imported(&gateway, more).await;
+        assert_eq!((code, come(&report)), (Some(3), both.clone()), "{more:?}: {report}");
+    }
+    sessions(&folder, &all);
+    let (_, report) = imported(&gateway, &[]).await;
+    assert_eq!(come(&report), (1, vec![own]), "{report}");
+    gateway.restart().await;
+    assert_eq!(keys(&gateway).await, ["agent:main:one", "agent:main:two"]);
+}
+
+#[tokio::test]
+async fn what_was_removed_here_comes_from_another_directory_only_when_that_has_gone_on() {
+    let mut gateway = on(root(), quiet()).await;
+    gateway.terminate().await;
+    let there = gateway.root().join("elsewhere");
+    let folder = there.join("agents/main/sessions");
+    let all = [("agent:main:one", "s-one"), ("agent:main:two", "s-two")];
+    sessions(&folder, &all);
+    write(&there.join("openclaw.json"), "{}");
+    let from = there.display().to_string();
+    let import = async |gateway: &Gateway| {
+        let output = clawgate(gateway, &["import", "--json", "--from", &from]).await;
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    assert_eq!(come(&import(&gateway).await), (2, Vec::new()));
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    call(&mut client, "sessions.reset", json!({"key": "agent:main:one"})).await;
+    call(&mut client, "sessions.delete", json!({"key": "agent:main:two"})).await;
+    gateway.terminate().await;
+    let both = vec![("agent:main:one", REMOVED), ("agent:main:two", REMOVED)];
+    assert_eq!(come(&import(&gateway).await), (0, both));
+    sessions(&folder, &all);
+    let why = "is another conversation here; this one is now agent:main:s-one";
+    assert_eq!(come(&import(&gateway).await), (2, vec![("agent:main:one", why)]));
+    gateway.restart().await;
+    let expected = ["agent:main:one", "agent:main:s-one", "agent:main:two"];
+    assert_eq!(keys(&gateway).await, expected);
+}
+
+#[tokio::test]
+async fn an_import_that_was_cut_off_before_a_start_is_gone_on_with_under_the_same_keys() {
+    let root = root();
+    let (there, here) = (root.path().join("elsewhere"), root.path().join("state"));
+    let all = [("main", "agent:main:one", "s-one"), ("ops", "agent:ops:two", "s-two")];
+    for (agent, key, id) in all {
+        let folder = Path::new("agents").join(agent).join("sessions");
+        sessions(&there.join(&folder), &[(key, id)]);
+        fs::create_dir_all(here.join(&folder)).unwrap();
+        let index = folder.join("sessions.json");
+        fs::copy(there.join(&index), here.join(&index)).unwrap();
+    }
+    // As a kill leaves it between the transcripts of the two agents.
+    let first = "agents/main/sessions/s-one.jsonl";
+    fs::copy(there.join(first), here.join(first)).unwrap();
+    write(&there.join("openclaw.json"), "{}");
+    let mut config = quiet();
+    config["agents"]["list"] = json!([{"id": "main"}, {"id": "ops"}]);
+    let mut gateway = on(root, config).await;
+    assert_eq!(keys(&gateway).await, ["agent:main:one", "agent:ops:two"]);
+    gateway.terminate().await;
+    let from = there.display().to_string();
+    let output = clawgate(&gateway, &["import", "--json", "--from", &from]).await;
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), come(&report)), (Some(0), (0, Vec::new())), "{report}");
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    let list = call(&mut client, "sessions.list", json!({"includeDerivedTitles": true})).await;
+    let rows = list["sessions"].as_array().unwrap().iter();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut found: Vec<_> =
+        rows.map(|row| (text(&row["key"]), text(&row["derivedTitle"]))).collect();
+    found.sort_unstable();
+    assert_eq!(found, all.map(|(_, key, id)| (key.to_owned(), id.to_owned())));
+}
+
+#[tokio::test]
+async fn sessions_of_an_agent_that_was_removed_and_its_files_kept_come_with_them() {
+    let root = root();
+    let mut config = quiet();
+    config["agents"]["list"] = json!([{"id": "main"}, {"id": "ops"}]);
+    let mut gateway = on(root, config).await;
+    let mut client = admin(&gateway).await;
+    call(&mut client, "sessions.create", json!({"key": "agent:ops:own"})).await;
+    let delete = json!({"agentId": "ops", "deleteFiles": false});
+    call(&mut client, "agents.delete", delete).await;
+    gateway.terminate().await;
+    let (_, report) = imported(&gateway, &[]).await;
+    assert_eq!(come(&report), (1, Vec::new()), "{report}");
 }

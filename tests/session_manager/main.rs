@@ -180,7 +180,9 @@ async fn our_transcript_loads_there_and_stays_as_it_is() {
     assert_eq!(theirs["header"]["cwd"], "/w");
 
     let compaction = compaction("They said hello.", Some(kept));
-    let entry = stage.sessions.compact(&stage.key, compaction).await.unwrap().entry_id;
+    let session_id = stage.sessions.entry(&stage.key).await.unwrap().unwrap().session_id;
+    let done = stage.sessions.compact(&stage.key, &session_id, compaction).await;
+    let entry = done.unwrap().entry_id;
     stage.append(said("After it.")).await;
     let theirs = stage.reads_the_same().await;
     assert_eq!(theirs["messages"][0]["role"], "compactionSummary");
@@ -202,10 +204,11 @@ async fn branches_and_cut_transcripts_load_there() {
     let entries = stage.sessions.context_entries(&stage.key).await.unwrap();
     let whole = fs::read(stage.path().await).unwrap();
     let kept = compaction("They counted.", id(&entries, 6));
-    let first = stage.sessions.compact(&stage.key, kept).await.unwrap();
+    let session = stage.sessions.entry(&stage.key).await.unwrap().unwrap().session_id;
+    let first = stage.sessions.compact(&stage.key, &session, kept).await.unwrap();
     stage.append(user("five")).await;
     let nothing_kept = compaction("They counted on.", None);
-    let second = stage.sessions.compact(&stage.key, nothing_kept).await.unwrap();
+    let second = stage.sessions.compact(&stage.key, &session, nothing_kept).await.unwrap();
     assert_eq!(second.entry.compaction_count, Some(2));
     stage.append(said("six")).await;
     assert_eq!(stage.reads_the_same().await["messages"].as_array().unwrap().len(), 2);

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 
 use super::super::transcript::{Body, Line};
-use crate::store::atomic::{create_private_dir, staged_in};
+use crate::store::atomic::{create_private_dir, staged_in, sync_dir};
 
 /// Read at once.
 const CHUNK: usize = 256 * 1024;
@@ -57,7 +57,7 @@ pub(super) fn bring(
     file.as_file().set_modified(source.metadata()?.modified()?)?;
     file.as_file().sync_all()?;
     file.persist_noclobber(to).map_err(|error| error.error)?;
-    File::open(folder)?.sync_all()?;
+    sync_dir(folder)?;
     Ok(Outcome::Copied(content))
 }
 

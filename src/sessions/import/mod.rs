@@ -4,7 +4,9 @@
 //! only read; nothing here is overwritten; the same import again adds nothing.
 //! Must not: print, or know whether a gateway runs.
 
+mod admission;
 mod copy;
+mod keep;
 mod plan;
 mod report;
 mod service;
@@ -12,4 +14,5 @@ mod sources;
 
 pub use report::{AgentImport, ImportReport, LeftOut};
 pub use service::{Import, Progress};
+pub(super) use sources::kept;
 pub use sources::{Indexes, changed_sources};

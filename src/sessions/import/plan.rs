@@ -1,13 +1,14 @@
 //! What there is to take over, as far as files tell.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::super::rebuild::{self, Files, Problem};
 use super::super::{AgentId, KeyRules, SessionId, SessionKey, paths};
-use super::report::AgentImport;
+use super::report::{AgentImport, LeftOut};
 use crate::store::{NewSession, SessionEntry};
 
 /// A file and where it goes.
@@ -34,6 +35,8 @@ pub(super) struct Plan {
     pub sessions: Vec<Arrival>,
     /// Transcripts that stay behind, and their sessions with them.
     pub unusable: HashSet<PathBuf>,
+    /// What was put away beside its index, which others share, and is not listed there.
+    pub unlisted: Vec<PathBuf>,
     /// OpenClaw's index, and where it goes if there is none.
     pub index: Option<(PathBuf, PathBuf)>,
     pub report: AgentImport,
@@ -91,7 +94,13 @@ pub(super) fn of_agent(
         if path == index && !is_broken {
             plan.index = Some((path.clone(), paths::index(to, agent)));
         }
-        if !is_wanted(name) || !reach.has(name, &ids) {
+        if !is_wanted(name) {
+            continue;
+        }
+        if !reach.has(name, &ids) {
+            if paths::archive(name).is_some() {
+                plan.unlisted.push(path);
+            }
             continue;
         }
         let why = match size(&path) {
@@ -108,6 +117,36 @@ pub(super) fn of_agent(
     }
     plan.files.sort_by(|a, b| a.from.cmp(&b.from));
     plan
+}
+
+/// Tells of what was put away in folders that several agents share, and that none of their
+/// indexes lists: a session that began anew has another id. What is here by now is not told.
+pub(super) fn unclaimed(plans: &[Plan], to: &Path) -> Vec<LeftOut> {
+    let files = plans.iter().flat_map(|plan| &plan.files).map(|file| &file.from);
+    let claimed: HashSet<_> = files.chain(plans.iter().flat_map(|plan| &plan.unusable)).collect();
+    let agents = plans.iter().map(|plan| AgentId::normalize(&plan.report.agent_id));
+    let folders: Vec<_> = agents.map(|agent| paths::folder(to, &agent)).collect();
+    let is_here = |name: &OsStr| folders.iter().any(|folder| folder.join(name).exists());
+    let mut found: BTreeMap<&Path, BTreeSet<&OsStr>> = BTreeMap::new();
+    for path in plans.iter().flat_map(|plan| &plan.unlisted) {
+        if let (Some(folder), Some(name)) = (path.parent(), path.file_name())
+            && !claimed.contains(path)
+            && !is_here(name)
+        {
+            found.entry(folder).or_default().insert(name);
+        }
+    }
+    let told = |(folder, names): (&Path, BTreeSet<&OsStr>)| {
+        let first = names.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+        let why = format!(
+            "several agents share it, and no index tells whose these are that were put away: \
+             {first} ({} in all); copy what is wanted into agents/<agent>/sessions of {}",
+            names.len(),
+            to.display()
+        );
+        LeftOut { what: folder.display().to_string(), why }
+    };
+    found.into_iter().map(told).collect()
 }
 
 impl Reach {

@@ -58,6 +58,9 @@ pub struct ImportReport {
     /// The indexes that were written here, which are no work of an OpenClaw.
     #[serde(skip)]
     pub brought: Vec<SourceNote>,
+    /// Ids of transcripts whose sessions are here now, and when each had changed last there.
+    #[serde(skip)]
+    pub seen: Vec<(String, u64)>,
 }
 
 impl ImportReport {

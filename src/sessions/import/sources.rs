@@ -1,10 +1,14 @@
 //! Which indexes there are to take over, and whether they are still as they were.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::super::{AgentId, paths};
-use crate::store::{SessionQuery, SourceNote, Store, StoreError};
+use super::super::error::{At, SessionError};
+use super::super::rebuild::{Files, of_agent};
+use super::super::{AgentId, KeyRules, SessionKey, paths};
+use crate::store::{
+    SessionEntry, SessionQuery, SourceNote, Store, StoreError, sessions_beside, sources_beside,
+};
 
 /// What stands for an agent in the place of an index.
 const AGENT: &str = "{agentId}";
@@ -67,34 +71,115 @@ impl Indexes {
     }
 
     /// The look, with the ids of the transcripts that are here now, and of those that were
-    /// when it was noted before.
+    /// when it was noted before: each with when its session had changed last, as it was
+    /// `seen` where it came from, or else here.
     ///
     /// # Errors
     /// When our own index fails.
-    pub async fn note_of_sessions(&self, store: &dyn Store) -> Result<SourceNote, StoreError> {
-        let mut ids: BTreeSet<_> = self.came(store.sources().await?).collect();
-        ids.extend(ids_here(store).await?);
-        let path = mark(&self.state_dir).display().to_string();
-        Ok(SourceNote { path, print: String::new(), ids: ids.into_iter().collect() })
-    }
-
-    /// The ids of transcripts that were noted, and are no more those of sessions here.
-    ///
-    /// # Errors
-    /// When our own index fails.
-    pub async fn removed(&self, store: &dyn Store) -> Result<HashSet<String>, StoreError> {
-        let mut ids: HashSet<_> = self.came(store.sources().await?).collect();
-        for id in ids_here(store).await? {
-            ids.remove(&id);
+    pub async fn note_of_sessions(
+        &self,
+        store: &dyn Store,
+        seen: Vec<(String, u64)>,
+    ) -> Result<SourceNote, StoreError> {
+        let mut came = self.came(store.sources().await?);
+        for (id, at) in sessions_here(store).await? {
+            let last = came.entry(id).or_default();
+            *last = last.or(Some(at));
         }
-        Ok(ids)
+        for (id, at) in seen {
+            let last = came.entry(id).or_default();
+            *last = (*last).max(Some(at));
+        }
+        let text = |(id, at): (String, Option<u64>)| match at {
+            Some(at) => timed(&id, at),
+            None => id,
+        };
+        let path = mark(&self.state_dir).display().to_string();
+        let ids = came.into_iter().map(text).collect();
+        Ok(SourceNote { path, print: String::new(), ids })
     }
 
-    fn came(&self, notes: Vec<SourceNote>) -> impl Iterator<Item = String> {
-        let mark = mark(&self.state_dir);
-        let looks = notes.into_iter().filter(move |note| Path::new(&note.path) == mark);
-        looks.flat_map(|note| note.ids)
+    /// The ids of transcripts that were noted, and are no more those of sessions here; with
+    /// when the session had changed last, if that was noted.
+    ///
+    /// # Errors
+    /// When our own index fails.
+    pub async fn removed(
+        &self,
+        store: &dyn Store,
+    ) -> Result<BTreeMap<String, Option<u64>>, StoreError> {
+        let mut came = self.came(store.sources().await?);
+        for (id, _) in sessions_here(store).await? {
+            came.remove(&id);
+        }
+        Ok(came)
     }
+
+    /// Transcripts here of which no session of our index knows, and that nobody has left over
+    /// on purpose: those of sessions that the index has lost. Blocks.
+    ///
+    /// # Errors
+    /// When our own index, or a folder of transcripts, cannot be read.
+    pub fn unlisted(
+        &self,
+        rules: &KeyRules,
+        database: &Path,
+    ) -> Result<Vec<PathBuf>, SessionError> {
+        let mut found = Vec::new();
+        for agent in &self.agents {
+            let index = paths::index(&self.state_dir, agent);
+            let folder = paths::folder(&self.state_dir, agent);
+            let sessions = of_agent(&index, (agent, rules), Files::Move, &mut Vec::new());
+            for new in sessions.at("look into", &folder)? {
+                let key = SessionKey::from_canonical(new.key.as_str());
+                let path = paths::transcript(&folder, &key, &new.entry);
+                found.extend(path.ok().filter(|path| path.is_file()).map(|path| (path, new.entry)));
+            }
+        }
+        // Read after that: a session that has begun meanwhile is in it. A new one is filled
+        // at the next start.
+        let Some(rows) = sessions_beside(database)? else { return Ok(Vec::new()) };
+        let stem = |path: &str| Some(paths::stem(path)?.as_str().to_owned());
+        let files = rows.iter().filter_map(|row| stem(row.entry.session_file.as_deref()?));
+        let mut known: HashSet<_> = files.collect();
+        known.extend(rows.iter().map(|row| row.entry.session_id.clone()));
+        known.extend(self.came(sources_beside(database)?).into_keys());
+        let is_known = |path: &Path, entry: &SessionEntry| {
+            let file = path.to_str().and_then(stem);
+            known.contains(&entry.session_id) || file.is_some_and(|id| known.contains(&id))
+        };
+        found.retain(|(path, entry)| !is_known(path, entry));
+        Ok(found.into_iter().map(|(path, _)| path).collect())
+    }
+
+    /// What the looks have noted, and each removal of a session whose transcript stayed.
+    fn came(&self, notes: Vec<SourceNote>) -> BTreeMap<String, Option<u64>> {
+        let mark = mark(&self.state_dir);
+        let is_ours = |path: &Path| path == mark || path.parent() == Some(mark.as_path());
+        let notes = notes.into_iter().filter(|note| is_ours(Path::new(&note.path)));
+        let mut came: BTreeMap<String, Option<u64>> = BTreeMap::new();
+        for text in notes.flat_map(|note| note.ids) {
+            let (id, at) = match text.split_once(' ') {
+                Some((id, at)) => (id, at.parse::<u64>().ok()),
+                None => (text.as_str(), None),
+            };
+            let last = came.entry(id.to_owned()).or_default();
+            *last = (*last).max(at);
+        }
+        came
+    }
+}
+
+/// What notes that a session was removed while its transcript stays: no import takes that
+/// for something new, unless an OpenClaw goes on with it.
+pub(in crate::sessions) fn kept(state_dir: &Path, id: &str, now_ms: u64) -> SourceNote {
+    // No file has this name, so none is found to be another one.
+    let path = mark(state_dir).join(id).display().to_string();
+    SourceNote { path, print: String::new(), ids: vec![timed(id, now_ms)] }
+}
+
+fn timed(id: &str, at: u64) -> String {
+    format!("{id} {at}")
 }
 
 /// The files of another program that are others than those that were taken over, those
@@ -114,11 +199,12 @@ fn mark(state_dir: &Path) -> PathBuf {
     state_dir.join("agents")
 }
 
-async fn ids_here(store: &dyn Store) -> Result<Vec<String>, StoreError> {
+/// The ids of transcripts here, and when their sessions changed last.
+async fn sessions_here(store: &dyn Store) -> Result<Vec<(String, u64)>, StoreError> {
     let all =
         SessionQuery { include_global: true, include_unknown: true, ..SessionQuery::default() };
-    let page = store.list_sessions(all).await?;
-    Ok(page.entries.into_iter().map(|row| row.entry.session_id).collect())
+    let rows = store.list_sessions(all).await?.entries.into_iter();
+    Ok(rows.map(|row| (row.entry.session_id, row.entry.updated_at)).collect())
 }
 
 fn is_noted(notes: &[SourceNote], path: &Path) -> bool {
@@ -206,6 +292,21 @@ mod tests {
         assert_eq!(changed_sources(root.path(), &notes), std::slice::from_ref(&second));
         write("main", "{ }");
         assert_eq!(changed_sources(root.path(), &notes), [first, second]);
+    }
+
+    #[test]
+    fn what_the_index_of_an_agent_notes_has_not_come() {
+        let state_dir = PathBuf::from("/s");
+        let note = |path: PathBuf, id: &str| SourceNote {
+            path: path.display().to_string(),
+            print: String::new(),
+            ids: vec![id.to_owned()],
+        };
+        let index = paths::index(&state_dir, &AgentId::normalize("main"));
+        let notes = vec![note(mark(&state_dir), "a"), kept(&state_dir, "b", 7), note(index, "c")];
+        let indexes = Indexes { state_dir, named: None, agents: Vec::new() };
+        let came: Vec<_> = indexes.came(notes).into_iter().collect();
+        assert_eq!(came, [("a".to_owned(), None), ("b".to_owned(), Some(7))]);
     }
 
     #[test]

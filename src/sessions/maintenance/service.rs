@@ -163,7 +163,7 @@ impl Sessions {
         needs.remove(&self.needed_by(row));
         if wish.applies {
             if needs.count(&from) == 0 {
-                self.set_aside(&key, from, "deleted").await;
+                self.set_aside(&key, &row.entry, from, "deleted").await;
             }
             tracing::info!(session = %key, "old session removed");
         }

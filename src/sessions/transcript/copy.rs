@@ -19,7 +19,7 @@ use super::file::{COPIED, header};
 use super::line::{Kept as FirstKept, mend};
 use super::writer::Birth;
 use super::{Backward, Body, Entry, Forward, Line, Parent, TranscriptFormat, head};
-use crate::store::atomic::staged_in;
+use crate::store::atomic::{staged_in, sync_dir};
 
 /// Makes a transcript of what comes before the entry `until` in another one, or
 /// of all of it. Answers whether that entry was there.
@@ -51,7 +51,7 @@ pub(crate) fn fork(
     staged.as_file().sync_all()?;
     staged.persist_noclobber(target)?;
     if let Some(folder) = target.parent() {
-        File::open(folder)?.sync_all()?;
+        sync_dir(folder)?;
     }
     Ok(true)
 }

@@ -7,14 +7,14 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
 use super::writer::{Birth, NewEntry, NewKind, Place, Placed};
 use super::{Backward, Body, Line, Position, TranscriptFormat, head, position};
-use crate::store::atomic::create_private_dir;
+use crate::store::atomic::{create_private_dir, open_private, sync_dir};
 use crate::support::json;
 
 /// How far back an append looks for a line with its idempotency key. A retry
@@ -52,7 +52,7 @@ impl OpenTranscript {
         if length == 0 {
             // Its entry in the folder has to be there after a power cut, also when the
             // one who made it could not see to that.
-            File::open(folder_of(path))?.sync_all()?;
+            sync_dir(folder_of(path))?;
         }
         let found = head(&file)?;
         let format = found.as_ref().map_or(place.birth.format, |(format, _)| *format);
@@ -60,6 +60,16 @@ impl OpenTranscript {
         let position = position(&file, length, &place.known)?;
         let path = path.clone();
         Ok(Self { path, file, format, wants_header, position, length, synced: length })
+    }
+
+    /// Goes on where another handle of the file has failed: what that wrote is not synced yet,
+    /// and is taken back with what comes now.
+    pub(super) fn go_on_from(&mut self, failed: &Self) {
+        if let (Ok(ours), Ok(theirs)) = (self.file.metadata(), failed.file.metadata())
+            && is_same(&ours, &theirs)
+        {
+            self.synced = self.synced.min(failed.synced);
+        }
     }
 
     /// Makes sure that the file is there and has its header.
@@ -142,8 +152,7 @@ impl OpenTranscript {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             found => Some(found?),
         };
-        let same = |there: fs::Metadata| (there.dev(), there.ino()) == (ours.dev(), ours.ino());
-        if !there.is_some_and(same) {
+        if !there.is_some_and(|there| is_same(&there, &ours)) {
             *self = Self::open(place)?;
         } else if ours.len() != self.length {
             let is_ahead = place.known.bytes > self.position.bytes;
@@ -275,8 +284,13 @@ fn open_existing(path: &Path) -> io::Result<File> {
 
 /// Creates the file and its folders; those are there after a power cut.
 fn create(path: &Path) -> io::Result<File> {
-    create_private_dir(folder_of(path)).map_err(io::Error::other)?;
-    OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(path)
+    let folder = folder_of(path);
+    create_private_dir(folder).map_err(io::Error::other)?;
+    open_private(OpenOptions::new().read(true).append(true), path, folder)
+}
+
+fn is_same(one: &fs::Metadata, other: &fs::Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
 fn folder_of(path: &Path) -> &Path {

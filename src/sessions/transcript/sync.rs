@@ -4,8 +4,6 @@
 //! lines on disk; one that fails fails alone.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -28,7 +26,7 @@ const SLOW: Duration = Duration::from_millis(2);
 const SLOW_THREADS: usize = 16;
 
 /// A file, and the handle that wrote it.
-pub(super) type Written<'a> = (&'a Path, Option<&'a OpenTranscript>);
+pub(super) type Written<'a> = (&'a Path, &'a OpenTranscript);
 
 /// Syncs files.
 #[derive(Default)]
@@ -83,22 +81,16 @@ fn threads(files: usize, each: Duration) -> usize {
 
 fn sync_share(share: &[Written<'_>]) -> Vec<(PathBuf, TranscriptError)> {
     let failure = |(path, file): &Written<'_>| {
-        let error = sync_one(path, *file).at("sync", path).err()?;
+        let error = file.sync().at("sync", path).err()?;
         Some((path.to_path_buf(), error))
     };
     share.iter().filter_map(failure).collect()
 }
 
-/// Without a handle, an append after ours failed and closed it.
-fn sync_one(path: &Path, file: Option<&OpenTranscript>) -> io::Result<()> {
-    match file {
-        Some(file) => file.sync(),
-        None => File::open(path)?.sync_data(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::testing::place;
+    use super::super::{Position, TranscriptFormat};
     use super::*;
 
     #[test]
@@ -112,18 +104,21 @@ mod tests {
     fn of_many_files_only_those_fail_that_do() {
         let folder = tempfile::tempdir().unwrap();
         let paths: Vec<_> = (0..100).map(|index| folder.path().join(index.to_string())).collect();
-        let gone = [0, 26, 57, 99];
-        for (index, path) in paths.iter().enumerate() {
-            if !gone.contains(&index) {
-                File::create(path).unwrap();
-            }
+        let broken = [0, 26, 57, 99];
+        for index in broken {
+            // What cannot be synced.
+            std::os::unix::fs::symlink("/dev/null", &paths[index]).unwrap();
         }
-        let files: Vec<Written<'_>> = paths.iter().map(|path| (path.as_path(), None)).collect();
+        let open = |path: &PathBuf| {
+            OpenTranscript::open(&place(path, TranscriptFormat::OpenClaw, Position::default()))
+        };
+        let opened: Vec<_> = paths.iter().map(|path| open(path).unwrap()).collect();
+        let files: Vec<Written<'_>> = paths.iter().map(PathBuf::as_path).zip(&opened).collect();
         for took in [Duration::ZERO, SLOW] {
             let failed = Syncs { took }.all(&files);
             let mut failed: Vec<_> = failed.keys().collect();
             failed.sort();
-            let mut expected = gone.map(|index| &paths[index]);
+            let mut expected = broken.map(|index| &paths[index]);
             expected.sort();
             assert_eq!(failed, expected);
         }

@@ -19,6 +19,7 @@ use super::health::{PART, WriterHealth};
 use super::sync::Syncs;
 use super::{Position, TranscriptFormat};
 use crate::sessions::error::{At, TranscriptError};
+use crate::store::atomic::sync_dir;
 use crate::support::trouble;
 
 /// Most requests that share a sync.
@@ -193,6 +194,8 @@ type Settle = Box<dyn FnOnce(Result<(), TranscriptError>)>;
 #[derive(Default)]
 struct Files {
     open: HashMap<PathBuf, (OpenTranscript, u64)>,
+    /// Those that failed since the last sync: what they wrote before is to be synced, too.
+    failed: HashMap<PathBuf, OpenTranscript>,
     /// Counts uses, to tell which file was idle longest.
     clock: u64,
     syncs: Syncs,
@@ -253,14 +256,26 @@ impl Files {
         work: impl FnOnce(&mut OpenTranscript) -> io::Result<T>,
     ) -> Result<T, TranscriptError> {
         self.clock = self.clock.saturating_add(1);
-        let (mut file, _) = match self.open.remove(&place.path) {
-            Some(open) => open,
-            None => (OpenTranscript::open(place).at("open", &place.path)?, 0),
+        let mut file = match self.open.remove(&place.path) {
+            Some((file, _)) => file,
+            None => self.opened(place).at("open", &place.path)?,
         };
-        // A file that failed is not put back: what it holds is looked at anew.
-        let result = work(&mut file).at("append to", &place.path)?;
-        self.open.insert(place.path.clone(), (file, self.clock));
-        Ok(result)
+        let result = work(&mut file).at("append to", &place.path);
+        if result.is_ok() {
+            self.open.insert(place.path.clone(), (file, self.clock));
+        } else {
+            // Not put back: what it holds is looked at anew.
+            self.failed.insert(place.path.clone(), file);
+        }
+        result
+    }
+
+    fn opened(&self, place: &Place) -> io::Result<OpenTranscript> {
+        let mut file = OpenTranscript::open(place)?;
+        if let Some(failed) = self.failed.get(&place.path) {
+            file.go_on_from(failed);
+        }
+        Ok(file)
     }
 
     /// Syncs each file once and tells all who wait.
@@ -268,11 +283,12 @@ impl Files {
         let touched: BTreeSet<&Path> = waiting.iter().map(|(path, _)| path.as_path()).collect();
         let files: Vec<_> = touched
             .into_iter()
-            .map(|path| (path, self.open.get(path).map(|(file, _)| file)))
+            // What could not be opened has no handle, as all were told who wait for it.
+            .filter_map(|path| Some((path, written(&self.open, &self.failed, path)?)))
             .collect();
         let failed = self.syncs.all(&files);
-        let touched: BTreeSet<PathBuf> = waiting.iter().map(|(path, _)| path.clone()).collect();
-        for path in touched {
+        let synced: Vec<_> = files.iter().map(|(path, _)| path.to_path_buf()).collect();
+        for path in synced {
             match failed.get(&path) {
                 None => {
                     self.health.note_synced();
@@ -280,12 +296,14 @@ impl Files {
                 }
                 Some(error) => {
                     self.health.note(Some(error));
-                    if let Some((file, _)) = self.open.remove(&path) {
+                    if let Some(file) = written(&self.open, &self.failed, &path) {
                         file.take_back();
                     }
+                    self.open.remove(&path);
                 }
             }
         }
+        self.failed.clear();
         for (path, settle) in waiting.drain(..) {
             settle(failed.get(&path).map_or(Ok(()), |error| Err(error.clone())));
         }
@@ -298,6 +316,15 @@ impl Files {
             self.open.remove(&path);
         }
     }
+}
+
+/// The handle that was the last to write to a file since that was synced.
+fn written<'f>(
+    open: &'f HashMap<PathBuf, (OpenTranscript, u64)>,
+    failed: &'f HashMap<PathBuf, OpenTranscript>,
+    path: &Path,
+) -> Option<&'f OpenTranscript> {
+    open.get(path).map(|(file, _)| file).or_else(|| failed.get(path))
 }
 
 fn settle<T: 'static>(result: Result<T, TranscriptError>, reply: Reply<T>) -> Settle {
@@ -318,7 +345,7 @@ fn replace(path: &Path, length: u64, by: TempPath, backup: &Path) -> io::Result<
     }
     by.persist(path)?;
     if let Some(folder) = path.parent() {
-        File::open(folder)?.sync_all()?;
+        sync_dir(folder)?;
     }
     Ok(true)
 }
@@ -329,7 +356,48 @@ fn archive(from: &Path, to: &Path) -> io::Result<bool> {
         renamed => renamed?,
     }
     if let Some(folder) = from.parent() {
-        File::open(folder)?.sync_all()?;
+        sync_dir(folder)?;
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{entry, place, said};
+    use super::*;
+
+    fn append(files: &mut Files, place: &Place, text: &str) -> Result<Placed, TranscriptError> {
+        let entry = entry(1, said(text));
+        files.with(place, |file| file.append(place, &entry))
+    }
+
+    #[test]
+    fn what_was_written_before_another_line_failed_is_synced_or_taken_back() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("sessions");
+        let path = folder.join("s.jsonl");
+        let place = place(&path, TranscriptFormat::OpenClaw, Position::default());
+        let mut files = Files::default();
+        append(&mut files, &place, "first").unwrap();
+        // A file is where the folder was.
+        let aside = home.path().join("aside");
+        fs::rename(&folder, &aside).unwrap();
+        fs::write(&folder, "").unwrap();
+        append(&mut files, &place, "second").unwrap_err();
+        fs::remove_file(&folder).unwrap();
+        fs::rename(&aside, &folder).unwrap();
+        append(&mut files, &place, "third").unwrap();
+        files.open[&path].0.take_back();
+        assert_eq!(fs::metadata(&path).unwrap().len(), 0, "none of them was synced");
+
+        append(&mut files, &place, "fourth").unwrap();
+        fs::rename(&folder, &aside).unwrap();
+        fs::write(&folder, "").unwrap();
+        append(&mut files, &place, "fifth").unwrap_err();
+        let (told, answer) = std::sync::mpsc::channel();
+        let settle: Settle = Box::new(move |synced| told.send(synced.is_ok()).unwrap());
+        files.sync(&mut vec![(path, settle)]);
+        let kept = fs::read_to_string(aside.join("s.jsonl")).unwrap();
+        assert!(answer.recv().unwrap() && kept.contains("fourth"), "{kept}");
+    }
 }

@@ -49,6 +49,7 @@ pub(super) fn admit(
     connection: &Connection,
     node_id: &str,
     facts: &NodeFacts,
+    may_begin: bool,
     request_id: String,
     live: &[String],
     now_ms: u64,
@@ -62,7 +63,8 @@ pub(super) fn admit(
     let granted: Vec<String> = match (&pair, before) {
         (Some(pair), _) => pair.facts.commands().to_vec(),
         (None, Some(granted)) => serde_json::from_str(&granted)?,
-        (None, None) => facts.commands().to_vec(),
+        (None, None) if may_begin => facts.commands().to_vec(),
+        (None, None) => Vec::new(),
     };
     connection
         .prepare_cached(
@@ -137,18 +139,31 @@ pub(super) fn file(
     Ok(Some((request, !is_same)))
 }
 
-/// Takes approved nodes over, once for this mark.
+/// Takes approved nodes over, once for this mark. Those that were left out begin with
+/// nothing.
 pub(super) fn import(
     connection: &Connection,
     rows: &[(NodePair, String)],
+    left_out: &[String],
     mark: &str,
 ) -> Result<usize, Fault> {
     let is_first = connection
         .prepare_cached("INSERT INTO marks (name) VALUES (?1) ON CONFLICT DO NOTHING")?
         .execute([mark])?
         > 0;
+    if !is_first {
+        return Ok(0);
+    }
+    for node_id in left_out {
+        connection
+            .prepare_cached(
+                "INSERT INTO nodes (node_id, granted) VALUES (?1, '[]')
+                 ON CONFLICT (node_id) DO UPDATE SET granted = excluded.granted",
+            )?
+            .execute([node_id])?;
+    }
     let mut taken = 0;
-    for (pair, token_hash) in rows.iter().filter(|_| is_first) {
+    for (pair, token_hash) in rows {
         taken += connection
             .prepare_cached(
                 "INSERT INTO node_pairs (node_id, facts, token_hash, created_at, approved_at,
@@ -395,7 +410,9 @@ fn delete_request(connection: &Connection, request_id: &str) -> Result<(), Fault
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::NodeWork;
     use crate::store::migrations::database;
+    use crate::store::nodes::work;
 
     fn facts(commands: &[&str]) -> NodeFacts {
         let commands = commands.iter().map(|it| (*it).to_owned()).collect();
@@ -403,7 +420,7 @@ mod tests {
     }
 
     fn connects(database: &Connection, commands: &[&str], now_ms: u64) -> NodeAdmitted {
-        admit(database, "n", &facts(commands), format!("r{now_ms}"), &[], now_ms).unwrap()
+        admit(database, "n", &facts(commands), true, format!("r{now_ms}"), &[], now_ms).unwrap()
     }
 
     fn approves(database: &Connection, id: &str) -> NodeApproval {
@@ -450,17 +467,39 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_may_have_been_limited_elsewhere_begins_with_nothing() {
+        let database = database();
+        let queue = |node: &str, expires_at_ms: Option<u64>, now_ms: u64| {
+            let (id, kind) = (format!("w{now_ms}"), "status.request".to_owned());
+            let priority = "normal".to_owned();
+            let item = NodeWork { id, kind, priority, created_at_ms: now_ms, expires_at_ms };
+            work::enqueue(&database, node, item, now_ms).unwrap().unwrap();
+        };
+        assert_eq!(import(&database, &[], &["n".into()], "mark").unwrap(), 0);
+        queue("n", Some(2), 1);
+        // What is too old goes, and a node that was only named by it.
+        queue("m", None, 3);
+        assert_eq!(connects(&database, &["a"], 4).granted, Vec::<String>::new());
+        let granted = |may_begin| {
+            let facts = facts(&["a"]);
+            admit(&database, "m", &facts, may_begin, "r".into(), &[], 5).unwrap().granted
+        };
+        assert_eq!(granted(false), Vec::<String>::new(), "nobody knows yet");
+        assert_eq!(granted(true), Vec::<String>::new(), "it stays so until it is approved");
+    }
+
+    #[test]
     fn the_name_that_a_person_gave_outlasts_the_next_approval() {
         let database = database();
         let named = || pair(&database, "n").unwrap().unwrap().0.facts.display_name;
         let calls_itself = NodeFacts { display_name: Some("Phone".into()), ..facts(&["a"]) };
-        admit(&database, "n", &calls_itself, "r1".into(), &[], 1).unwrap();
+        admit(&database, "n", &calls_itself, true, "r1".into(), &[], 1).unwrap();
         assert!(!rename(&database, "n", "Mine").unwrap(), "it is not approved");
         approves(&database, "r1");
         assert_eq!(named().as_deref(), Some("Phone"));
         assert!(rename(&database, "n", "Mine").unwrap());
         let wider = NodeFacts { display_name: Some("Phone".into()), ..facts(&["a", "b"]) };
-        admit(&database, "n", &wider, "r2".into(), &[], 2).unwrap();
+        admit(&database, "n", &wider, true, "r2".into(), &[], 2).unwrap();
         approves(&database, "r2");
         assert_eq!(named().as_deref(), Some("Mine"));
     }

@@ -17,12 +17,14 @@ pub type NodeDone = fn(&str, &NodeAction) -> KeptAnswer;
 /// Nodes, their pairing and what waits for them.
 pub trait NodeStore: Send + Sync + 'static {
     /// Notes that a node has connected and what it declares; answers what it
-    /// may use. A request for an approval is filed under `request_id` when it
+    /// may use: where nobody knows it, all of that if it `may_begin`, and nothing
+    /// otherwise. A request for an approval is filed under `request_id` when it
     /// needs one; `live` are the nodes whose requests do not expire.
     fn admit_node(
         &self,
         node_id: String,
         facts: NodeFacts,
+        may_begin: bool,
         request_id: String,
         live: Vec<String>,
         now_ms: u64,
@@ -43,11 +45,12 @@ pub trait NodeStore: Send + Sync + 'static {
     ) -> StoreFuture<'_, Option<(NodePairRequest, bool)>>;
 
     /// Takes approved nodes over from another program, with the hashes of their
-    /// tokens, those that are known excepted; answers how many. It happens once
-    /// for this mark.
+    /// tokens, those that are known excepted; answers how many. Those that were left
+    /// out may use nothing until they are approved. It happens once for this mark.
     fn import_nodes(
         &self,
         rows: Vec<(NodePair, String)>,
+        left_out: Vec<String>,
         mark: &'static str,
     ) -> StoreFuture<'_, usize>;
 
@@ -168,11 +171,13 @@ impl NodeStore for SqliteStore {
         &self,
         node_id: String,
         facts: NodeFacts,
+        may_begin: bool,
         request_id: String,
         live: Vec<String>,
         now_ms: u64,
     ) -> StoreFuture<'_, NodeAdmitted> {
-        let admit = move |c: &_| pairing::admit(c, &node_id, &facts, request_id, &live, now_ms);
+        let admit =
+            move |c: &_| pairing::admit(c, &node_id, &facts, may_begin, request_id, &live, now_ms);
         Box::pin(self.database.write("admit a node", admit))
     }
 
@@ -197,9 +202,10 @@ impl NodeStore for SqliteStore {
     fn import_nodes(
         &self,
         rows: Vec<(NodePair, String)>,
+        left_out: Vec<String>,
         mark: &'static str,
     ) -> StoreFuture<'_, usize> {
-        let import = move |c: &_| pairing::import(c, &rows, mark);
+        let import = move |c: &_| pairing::import(c, &rows, &left_out, mark);
         Box::pin(self.database.write("take nodes over", import))
     }
 

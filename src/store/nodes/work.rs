@@ -292,7 +292,7 @@ fn expire(connection: &Connection, now_ms: u64) -> Result<(), Fault> {
         .execute([signed(now_ms)])?;
     if expired > 0 {
         connection.execute(
-            "DELETE FROM nodes WHERE facts IS NULL
+            "DELETE FROM nodes WHERE facts IS NULL AND granted IS NULL
              AND node_id NOT IN (SELECT node_id FROM node_work)",
             [],
         )?;
