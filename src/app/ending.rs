@@ -13,7 +13,7 @@ use crate::support::{json, millis, stability};
 
 /// How long runs may go on after the gateway was told to stop.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
-/// How long connections may take to be closed.
+/// How long connections may take to be closed, and ends of jobs to be written.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 /// How long what is being sent to channels may take to its end.
 const CHANNELS_LIMIT: Duration = Duration::from_secs(3);
@@ -148,7 +148,7 @@ async fn stop(services: &Services, hub: &Hub, restarts: bool) {
     tokio::join!(parts.processes.end_all(), parts.tools.mcp().stop());
     hub.close_all(&Closing { code: 1012, reason: "service restart".into(), drains: true });
     let all_gone = async {
-        while !hub.is_empty() {
+        while !hub.is_empty() || parts.cron.running() > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };

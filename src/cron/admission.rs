@@ -240,7 +240,7 @@ impl Worker {
         let (of_ticket, id) = (ticket.clone(), &ticket.job.id);
         let edited = self.cron.edit(id, move |row| claim::moved(row, &of_ticket)).await?;
         if edited.is_some() {
-            self.cron.tell_no_run(id).await;
+            self.cron.tell_now(id, "updated", None).await;
             // At last: whoever is not waited for to here gives it up once more.
             self.cron.release(id);
         }

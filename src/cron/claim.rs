@@ -100,7 +100,8 @@ impl Claim {
         Some(Self { change, ticket, job, entry })
     }
 
-    /// A job that cannot be read is due no more, and stays as it is.
+    /// A job that cannot be read is due no more, and stays as it is: what it says of its next
+    /// instant has it be due again once it can be read.
     fn unreadable(row: &CronJobRow) -> Self {
         tracing::error!(job = %row.id, "cron job not readable; it does not run");
         let put = CronJobRow { due_at: None, ..row.clone() };

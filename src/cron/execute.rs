@@ -42,7 +42,8 @@ impl Worker {
     async fn perform(self: &Arc<Self>, begun: Begun<'_>) -> Outcome {
         let Begun { ticket, hold, place: _place } = begun;
         let job = &ticket.job;
-        self.cron.tell("started", job, &json!({"runAtMs": ticket.started_at}));
+        let since = json!({"runAtMs": ticket.started_at});
+        self.cron.tell_now(&job.id, "started", Some(since)).await;
         // It may have been removed since the job was made.
         let agent = self.cron.check_agent(job.agent_id.as_deref());
         match (agent, &job.payload) {
@@ -74,6 +75,7 @@ impl Worker {
     /// Writes down how a run ended, and tells of it.
     pub(super) async fn finish(&self, ticket: &Ticket, outcome: &Outcome) {
         NUMBERS.cron.count(outcome.status);
+        let turn = self.cron.telling.lock().await;
         let now = self.cron.now_ms();
         let (sender, mut told) = tokio::sync::oneshot::channel();
         let (of_end, of_ticket) = (outcome.clone(), ticket.clone());
@@ -86,20 +88,21 @@ impl Worker {
             Some(change)
         });
         let store = &self.cron.parts.store;
-        let edited = edited.await;
-        // Whoever hears of the end may run it again, and it may be due.
-        self.cron.release(&ticket.job.id);
-        self.cron.changed.notify_one();
-        let written = match edited {
+        let written = match edited.await {
             Ok(Some(_)) => Ok(()),
             Ok(None) => {
-                // Somebody has removed it meanwhile.
+                // Somebody has removed it meanwhile: it neither runs nor will.
                 let entry = outcome.entry(ticket, now, None);
-                self.cron.tell_finished(&ticket.job, &entry);
-                store.end_cron_run(outcome.row(ticket, &entry, now)).await.map(drop)
+                let mut job = ticket.job.clone();
+                (job.state.running_at_ms, job.state.next_run_at_ms) = (None, None);
+                let ended = store.end_cron_run(outcome.row(ticket, &entry, now)).await;
+                ended.map(|_| self.cron.tell_finished(&job, &entry))
             }
             Err(error) => Err(error),
         };
+        // Whoever hears of the end may run it again, and it may be due. A stop waits no longer.
+        self.cron.release(&ticket.job.id);
+        self.cron.changed.notify_one();
         if let Err(error) = written {
             tracing::error!(job = %ticket.job.id, %error,
                 "end of a run not written; the next start tells that it was interrupted");
@@ -110,6 +113,7 @@ impl Worker {
             if ended.goes {
                 self.cron.tell("removed", &ended.job, &Value::Null);
             }
+            drop(turn);
             if let Some(error) = outcome.error.as_ref().filter(|_| outcome.status == "error") {
                 let (job, origin) = (&ended.job, ticket.origin.as_ref());
                 self.alert(Failure { job, origin, error, row_id: &ticket.row_id }).await;

@@ -184,7 +184,7 @@ impl Job {
         Ok(job)
     }
 
-    /// Changes what a patch says; answers whether it is due at other times now.
+    /// Changes what a patch says, and when it is due next with its times.
     ///
     /// # Errors
     /// When it asks for what there is not.
@@ -224,12 +224,17 @@ impl Job {
             self.failure_alert = Some(alert.over(self.failure_alert.take()));
         }
         self.check("cron.update")?;
+        if self.enabled && !before.1 && self.schedule == before.0 && self.is_over(now) {
+            let text = "invalid cron.update params: at /enabled: it has run, or was missed; give \
+                it another schedule.at as well";
+            return Err(CronError::Invalid(text.into()));
+        }
         self.updated_at_ms = now;
         if before != (self.schedule.clone(), self.enabled) {
             self.state.next_run_at_ms = self.due_after(now);
-            // Tries are counted for an instant, and this is another one.
+            // Both are counted for an instant, and this is another one.
             if matches!(self.schedule, Schedule::At { .. }) {
-                self.state.consecutive_errors = None;
+                (self.state.consecutive_errors, self.state.consecutive_skipped) = (None, None);
             }
         }
         Ok(())
@@ -318,8 +323,16 @@ impl Job {
         Timing::of(&self.schedule, &self.id).map_err(|error| CronError::Invalid(error.to_string()))
     }
 
-    /// When it is due next after a moment; never while it is turned off. A
-    /// single instant of the last minute still counts.
+    /// Whether it has a single instant that does not come again: it has run since that came,
+    /// or nobody could run it then.
+    fn is_over(&self, now: u64) -> bool {
+        let Ok(Timing::At(at)) = self.timing() else { return false };
+        let was_skipped = self.state.consecutive_skipped.is_some_and(|count| count > 0);
+        self.state.last_run_at_ms.is_some_and(|ran| ran >= at) || at <= now && was_skipped
+    }
+
+    /// When it is due next after a moment; never while it is turned off. A single instant
+    /// counts though it has passed: `missed` says what becomes of it.
     pub fn due_after(&self, moment: u64) -> Option<u64> {
         let timing = self.timing().ok().filter(|_| self.enabled)?;
         match timing {

@@ -1,7 +1,8 @@
 //! The list of jobs: made, changed, removed, shown.
 //!
 //! Promises: a change is on disk before it is answered; one that is on disk is told, and
-//! the scheduler hears of it, though who asked for it has gone.
+//! the scheduler hears of it, though who asked for it has gone. Changes are told in their
+//! order.
 
 use std::sync::Arc;
 
@@ -73,6 +74,7 @@ impl Cron {
     async fn write_down(&self, job: Job, origin: Option<Origin>) -> Result<Job, CronError> {
         let origin = origin.and_then(|origin| serde_json::to_string(&origin).ok());
         let row = job.to_row(job.state.next_run_at_ms, origin);
+        let _turn = self.telling.lock().await;
         if !self.parts.store.add_cron_job(row, Vec::new(), JOBS_MAX).await? {
             return Err(CronError::TooMany(JOBS_MAX));
         }
@@ -95,6 +97,7 @@ impl Cron {
     }
 
     async fn change(&self, id: &str, patch: JobPatch) -> Result<Job, CronError> {
+        let _turn = self.telling.lock().await;
         let now = self.now_ms();
         let (sender, mut changed) = tokio::sync::oneshot::channel();
         let edited = self.edit(id, move |row| {
@@ -134,6 +137,7 @@ impl Cron {
     }
 
     async fn strike(&self, id: &str) -> Result<bool, CronError> {
+        let _turn = self.telling.lock().await;
         let remove = |_: &_| Some(CronChange::of_job(CronJobChange::Remove));
         let Some(edited) = self.edit(id, remove).await? else { return Ok(false) };
         let job = Job::of_row(&edited.before).unwrap_or_else(|_| Job::nameless(id));
@@ -143,10 +147,17 @@ impl Cron {
         Ok(true)
     }
 
-    /// Tells that a run of a job does not begin after all, which counted as running.
-    pub(super) async fn tell_no_run(&self, id: &str) {
-        if let Ok((job, _)) = self.job(id).await {
-            self.tell("updated", &job, &next(&job));
+    /// Tells of a job as it is by now, if it still is: when it runs next, unless there is
+    /// something else to say. Where nobody listens it is not read.
+    pub(super) async fn tell_now(&self, id: &str, action: &str, more: Option<Value>) {
+        if !self.is_heard() {
+            return;
+        }
+        let _turn = self.telling.lock().await;
+        match self.job(id).await {
+            Ok((job, _)) => self.tell(action, &job, &more.unwrap_or_else(|| next(&job))),
+            Err(CronError::Unknown(_)) => {}
+            Err(error) => tracing::warn!(job = %id, %error, action, "job not told of"),
         }
     }
 

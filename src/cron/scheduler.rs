@@ -2,7 +2,8 @@
 //!
 //! Promises: it sleeps until the next one; without jobs, until there are some.
 //! A run begins after its row is committed. Instants of a job that runs already are
-//! skipped together, and delay no other job.
+//! skipped together, and delay no other job. What cannot be taken over from OpenClaw now
+//! is tried again beside that. It ends with the last run that was claimed before the stop.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -42,29 +43,37 @@ impl Cron {
     pub async fn schedule(self: Arc<Self>, runs: Arc<Runs>) {
         let worker = Arc::new(Worker { cron: self, runs });
         let cron = &worker.cron;
-        if let Err(error) = cron.adopt().await {
-            tracing::error!(%error, "jobs of OpenClaw not taken over");
-        }
-        while let Err(error) = worker.recover().await {
+        while !cron.is_stopped()
+            && let Err(error) = worker.recover().await
+        {
             tracing::error!(%error, "runs of jobs of the last process not ended");
-            tokio::time::sleep(REST).await;
+            cron.rest().await;
         }
-        while let Err(error) = worker.recover_hooks().await {
+        while !cron.is_stopped()
+            && let Err(error) = worker.recover_hooks().await
+        {
             tracing::error!(%error, "hooks of the last process not looked at");
-            tokio::time::sleep(REST).await;
+            cron.rest().await;
         }
+        let mut is_adopted = false;
         // Of the last process nobody knows how its clock was.
         let mut looked_at = u64::MAX;
         let mut skipped_at = 0;
         while !cron.is_stopped() {
+            if !is_adopted {
+                let adopted = cron.adopt().await.inspect_err(|error| {
+                    tracing::error!(%error, "jobs of OpenClaw not taken over");
+                });
+                is_adopted = adopted.is_ok();
+            }
             let now = cron.now_ms();
-            if now < looked_at {
+            if now < std::mem::replace(&mut looked_at, now) {
                 skipped_at = 0;
                 if let Err(error) = cron.bring_forward(now).await {
                     tracing::error!(%error, "jobs may be put off by a clock that was ahead");
+                    looked_at = u64::MAX;
                 }
             }
-            looked_at = now;
             let pause = match worker.start_due(now, &mut skipped_at).await {
                 Ok(()) => cron.pause(skipped_at).await,
                 Err(error) => Err(error),
@@ -73,11 +82,28 @@ impl Cron {
                 tracing::error!(%error, "jobs not looked at");
                 Some(REST)
             });
+            // What has failed above is tried again, though nothing is due.
+            let is_done = is_adopted && looked_at != u64::MAX;
+            let pause = if is_done { pause } else { Some(pause.unwrap_or(REST).min(REST)) };
             tokio::select! {
                 () = cron.changed.notified() => {}
                 () = sleep(pause) => {}
             }
         }
+        // Who asked for a run before the stop may be answered after it. It does not begin:
+        // it is put back, or its row says why.
+        loop {
+            worker.start_waiting();
+            if cron.running() == 0 {
+                return;
+            }
+            cron.changed.notified().await;
+        }
+    }
+
+    /// Waits after a fault, until the gateway stops at the longest.
+    async fn rest(&self) {
+        let _ = self.stopped.run_until_cancelled(tokio::time::sleep(REST)).await;
     }
 
     /// How long nothing is to begin or to be skipped; `None` when nothing ever is.
@@ -96,7 +122,8 @@ impl Cron {
     }
 }
 
-async fn sleep(pause: Option<Duration>) {
+/// Waits so long, or for ever.
+pub(super) async fn sleep(pause: Option<Duration>) {
     match pause {
         Some(pause) => tokio::time::sleep(pause).await,
         None => std::future::pending().await,
@@ -104,14 +131,19 @@ async fn sleep(pause: Option<Duration>) {
 }
 
 impl Worker {
+    /// Starts what somebody has asked for.
+    fn start_waiting(self: &Arc<Self>) {
+        loop {
+            let ticket = self.cron.state.lock().waiting.pop_front();
+            let Some(ticket) = ticket else { return };
+            self.start(ticket);
+        }
+    }
+
     /// Starts what somebody has asked for, and what is due. `skipped_at` is when instants
     /// were last skipped.
     async fn start_due(self: &Arc<Self>, now: u64, skipped_at: &mut u64) -> Result<(), StoreError> {
-        loop {
-            let ticket = self.cron.state.lock().waiting.pop_front();
-            let Some(ticket) = ticket else { break };
-            self.start(ticket);
-        }
+        self.start_waiting();
         if !self.cron.parts.settings.now().cron.enabled {
             return Ok(());
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Mutex as AsyncMutex, Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::web::{GuardedClient, Tls};
@@ -60,6 +60,9 @@ pub struct Cron {
     pub(super) changed: Notify,
     // Never held across an await; see docs/locks.md.
     pub(super) state: Mutex<State>,
+    /// Held from before a change of a job is written until it is told, so that clients hear
+    /// of changes in their order.
+    pub(super) telling: AsyncMutex<()>,
     /// How many runs may be under way.
     pub(super) permits: Permits,
     /// Rung when a job is changed or removed, for its runs that wait.
@@ -166,6 +169,7 @@ impl Cron {
             heartbeats: Heartbeats::default(),
             changed: Notify::new(),
             state: Mutex::default(),
+            telling: AsyncMutex::default(),
             permits,
             edits: watch::Sender::default(),
             env: env.clone(),
@@ -224,6 +228,10 @@ impl Cron {
     /// The job does not run any more.
     pub(super) fn release(&self, id: &str) {
         self.state.lock().running.remove(id);
+        // Once it is stopped the scheduler waits for the last one.
+        if self.is_stopped() {
+            self.changed.notify_one();
+        }
     }
 
     /// Changes a job; `None` when there is no such job, or nothing is wanted.
@@ -238,6 +246,7 @@ impl Cron {
     /// Claims the instants of a job that are due, with one commit. The last of
     /// them begins unless it is too old or the job still runs.
     pub(super) async fn claim_due(&self, id: &str) -> Result<Claimed, StoreError> {
+        let turn = self.telling.lock().await;
         let now = self.now_ms();
         let is_free = self.begin(id, now);
         let usual = Usual::of(&self.parts.settings.now().cron);
@@ -256,8 +265,10 @@ impl Cron {
             }
         })?;
         let claim = edited.zip(wanted.try_recv().ok());
+        let is_passed = claim.as_ref().is_some_and(|(edited, _)| !edited.is_new.is_empty());
         let begins = claim.as_ref().is_some_and(|(_, claim)| claim.ticket.is_some());
         let claimed = claim.map_or(Claimed::Nothing, |(edited, claim)| self.take(&edited, claim));
+        drop(turn);
         if matches!(claimed, Claimed::Begins(_)) {
             return Ok(claimed);
         }
@@ -266,7 +277,13 @@ impl Cron {
         if is_free {
             self.release(id);
         }
-        settled.map(|_| claimed)
+        settled?;
+        // Clients that were told when it runs next hear that it does not. A job that cannot
+        // be read would still say that it does.
+        if is_passed && matches!(claimed, Claimed::Nothing) {
+            self.tell_now(id, "updated", None).await;
+        }
+        Ok(claimed)
     }
 
     /// Tells of what does not run; answers what became of it.
@@ -318,9 +335,6 @@ impl Cron {
     }
 
     async fn claim_asked(self: &Arc<Self>, id: &str, only_due: bool) -> Result<Asked, CronError> {
-        if self.is_stopped() {
-            return Err(CronError::Refused("the gateway is stopping; ask again after that".into()));
-        }
         let row = self.parts.store.cron_job(id).await?;
         let row = row.ok_or_else(|| CronError::Unknown(id.to_owned()))?;
         Job::of_row(&row)?;
@@ -330,6 +344,11 @@ impl Cron {
         }
         if !self.begin(id, now) {
             return Ok(Asked::Running);
+        }
+        // Not before: what counts as running by now is begun or put back at a stop.
+        if self.is_stopped() {
+            self.release(id);
+            return Err(CronError::Refused("the gateway is stopping; ask again after that".into()));
         }
         let run_id = {
             let mut state = self.state.lock();
@@ -353,9 +372,14 @@ impl Cron {
         Ok(Asked::NotDue)
     }
 
+    /// Whether anybody listens to what happens to jobs.
+    pub(super) fn is_heard(&self) -> bool {
+        self.parts.bus.wants(EventKind::Cron, &Audience::Everyone)
+    }
+
     /// Tells everybody what happened to a job.
     pub(super) fn tell(&self, action: &str, job: &Job, more: &Value) {
-        if !self.parts.bus.wants(EventKind::Cron, &Audience::Everyone) {
+        if !self.is_heard() {
             return;
         }
         let mut payload = json!({"jobId": job.id, "action": action, "job": job});

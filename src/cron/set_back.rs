@@ -1,7 +1,9 @@
-//! A clock that was ahead and has been set back.
+//! Jobs that are not due when their schedules say: a clock was ahead and has been set back,
+//! or they could not be read for a while.
 //!
 //! Promises: a job is due no later than its schedule says, and has missed nothing that is
 //! still to come. What ran while the clock was ahead has its row, and does not run again.
+//! A job that can be read again is due at the instant at which it could not.
 
 use crate::store::{CronChange, CronJobChange, CronJobRow, StoreError};
 
@@ -9,11 +11,14 @@ use super::job::Job;
 use super::service::Cron;
 
 impl Cron {
-    /// Has jobs be due by their schedules again that a clock that was ahead put off.
+    /// Has jobs be due by their schedules again.
     pub(super) async fn bring_forward(&self, now: u64) -> Result<(), StoreError> {
         for row in self.parts.store.cron_jobs().await? {
             if on_time(&row, now).is_some() {
-                tracing::warn!(job = %row.id, "the clock was ahead; its next instant is nearer");
+                tracing::warn!(
+                    job = %row.id,
+                    "the clock was ahead, or it could not be read; it is due by its schedule again"
+                );
                 self.parts.store.forget_cron_misses(&row.id, now).await?;
                 self.edit(&row.id, move |row| on_time(row, now)).await?;
             }
@@ -25,11 +30,90 @@ impl Cron {
 /// The job with its next instant; `None` when it has that already. A single instant is
 /// where it is wanted, or where it is tried again.
 fn on_time(row: &CronJobRow, now: u64) -> Option<CronChange> {
-    let mut job = Job::of_row(row).ok()?;
-    let next = job.timing().ok().filter(|timing| !timing.is_once())?.next_after(now);
-    if row.due_at? <= next? {
+    let mut job = Job::of_row(row).ok().filter(|job| job.enabled)?;
+    let timing = job.timing().ok()?;
+    // What a job shows of a single instant that has begun stays until its run ends.
+    let shown = job.state.next_run_at_ms.filter(|_| job.state.running_at_ms.is_none());
+    let own = if timing.is_once() { None } else { timing.next_after(now) };
+    let next = row.due_at.or(shown).into_iter().chain(own).min()?;
+    if row.due_at == Some(next) {
         return None;
     }
-    job.state.next_run_at_ms = next;
-    Some(CronChange::of_job(CronJobChange::Put(job.to_row(next, row.origin.clone()))))
+    job.state.next_run_at_ms = Some(next);
+    Some(CronChange::of_job(CronJobChange::Put(job.to_row(Some(next), row.origin.clone()))))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cron::claim::Claim;
+    use crate::cron::missed::{MissedPolicy, Usual};
+    use crate::protocol::methods::cron::Schedule;
+
+    use super::*;
+
+    const NOON: u64 = 1_795_348_800_000;
+    const HOUR: u64 = 3_600_000;
+
+    fn daily(zone: &str) -> Job {
+        let schedule = Schedule::Cron {
+            expr: "0 13 * * *".into(),
+            tz: Some(zone.into()),
+            stagger_ms: Some(0),
+        };
+        Job { schedule, enabled: true, ..Job::nameless("daily") }
+    }
+
+    /// The row as it is after its instant has been looked at.
+    fn claimed(row: &CronJobRow, now: u64) -> CronJobRow {
+        let usual = Usual { once: MissedPolicy::Run, again: MissedPolicy::Run };
+        put(Claim::of(row, now, usual, true, 100).map(|claim| claim.change)).unwrap()
+    }
+
+    fn put(change: Option<CronChange>) -> Option<CronJobRow> {
+        match change?.job {
+            CronJobChange::Put(row) => Some(row),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_job_that_could_not_be_read_is_due_again_once_it_can() {
+        let due_at = NOON + HOUR;
+        let mut known = daily("UTC");
+        known.state.next_run_at_ms = Some(due_at);
+        let known = known.to_row(Some(due_at), None);
+        let unknown = known.job.replace("\"UTC\"", "\"Mars/Olympus\"");
+        for text in [unknown, "no job".to_owned()] {
+            let left = claimed(&CronJobRow { job: text, ..known.clone() }, due_at);
+            assert_eq!(left.due_at, None);
+            assert!(on_time(&left, due_at + HOUR).is_none(), "it still cannot be read");
+            let readable = CronJobRow { job: known.job.clone(), ..left };
+            let again = put(on_time(&readable, due_at + HOUR)).unwrap();
+            assert_eq!(again, known, "nothing has become of that instant");
+            assert!(on_time(&again, due_at + HOUR).is_none());
+        }
+    }
+
+    #[test]
+    fn a_single_instant_is_due_again_unless_it_has_begun_or_nobody_wants_it() {
+        let schedule = Schedule::At { at: NOON.to_string() };
+        let mut once = Job { schedule, enabled: true, ..Job::nameless("once") };
+        once.state.next_run_at_ms = Some(NOON);
+        let due_at = |job: &Job| put(on_time(&job.to_row(None, None), NOON + HOUR))?.due_at;
+        assert_eq!(due_at(&once), Some(NOON));
+        let off = Job { enabled: false, ..once.clone() };
+        assert_eq!(due_at(&off), None);
+        once.state.running_at_ms = Some(NOON);
+        assert_eq!(due_at(&once), None);
+    }
+
+    #[test]
+    fn what_a_clock_that_was_ahead_put_off_is_due_by_its_schedule() {
+        let row = |due_at: u64| daily("UTC").to_row(Some(due_at), None);
+        let late = put(on_time(&row(NOON + 500 * HOUR), NOON)).unwrap();
+        assert_eq!(late.due_at, Some(NOON + HOUR));
+        assert_eq!(Job::of_row(&late).unwrap().state.next_run_at_ms, Some(NOON + HOUR));
+        assert!(on_time(&row(NOON + HOUR), NOON).is_none());
+        assert!(on_time(&row(NOON - HOUR), NOON).is_none(), "it is due already");
+    }
 }

@@ -7,14 +7,19 @@ use std::time::Duration;
 
 use clawgate::agent::{AbortReason, RunEnd};
 use clawgate::auth::Owner;
-use clawgate::cron::Cron;
+use clawgate::bus::EventKind;
+use clawgate::cron::{Asked, Cron, CronError, Job};
 use clawgate::protocol::decode::{Unknown, decode};
 use clawgate::protocol::methods::cron::{CronRunsParams, CronUpdateParams, NewJob};
 use clawgate::sessions::{KeyRules, SessionKey};
 use clawgate::store::{CronChange, CronJobChange, CronJobRow};
 use clawgate::support::Clock;
+use rusqlite::Connection;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep, timeout};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
 use super::held::Hold;
 use super::{LIMIT, Place, place_at};
@@ -42,12 +47,22 @@ struct Scene {
 
 impl Scene {
     async fn new() -> Self {
+        let scene = Self::still().await;
+        scene.schedule();
+        scene
+    }
+
+    /// One that does not look at its jobs yet.
+    async fn still() -> Self {
         let hands = Arc::new(Hands(AtomicU64::new(NOON)));
         let place = place_at(Arc::clone(&hands) as Arc<dyn Clock>).await;
         let cron = Arc::clone(&place.runs.parts().cron);
-        let runs = Arc::clone(&place.runs);
-        place.tasks.spawn("cron", Arc::clone(&cron).schedule(runs));
         Self { place, hands, cron }
+    }
+
+    fn schedule(&self) {
+        let runs = Arc::clone(&self.place.runs);
+        self.place.tasks.spawn("cron", Arc::clone(&self.cron).schedule(runs));
     }
 
     async fn add(&self, schedule: Value, more: Value) -> String {
@@ -56,6 +71,12 @@ impl Scene {
         job.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let job: NewJob = decode("cron.add", job, Unknown::Refuse).unwrap();
         self.cron.add(job, None).await.unwrap().id
+    }
+
+    async fn update(&self, id: &str, patch: Value) -> Result<Job, CronError> {
+        let update = json!({"id": id, "patch": patch});
+        let update: CronUpdateParams = decode("cron.update", update, Unknown::Refuse).unwrap();
+        self.cron.update(id, update.patch).await
     }
 
     /// Sets the clock, and lets the scheduler look at it.
@@ -98,6 +119,24 @@ impl Scene {
 
     async fn job(&self, id: &str) -> Value {
         serde_json::to_value(self.cron.job(id).await.unwrap().0).unwrap()
+    }
+
+    /// Writes this down as a job; what was there before.
+    async fn write(&self, id: &str, text: String) -> String {
+        let edit = move |row: &CronJobRow| {
+            let row = CronJobRow { job: text, ..row.clone() };
+            Some(CronChange::of_job(CronJobChange::Put(row)))
+        };
+        self.place.store.edit_cron_job(id, Box::new(edit)).await.unwrap().unwrap().before.job
+    }
+
+    /// Waits until it runs, or is about to.
+    async fn wait_for_claim(&self, id: &str) {
+        let deadline = Instant::now() + LIMIT;
+        while self.job(id).await["state"]["runningAtMs"].is_null() {
+            assert!(Instant::now() < deadline, "it is not claimed");
+            sleep(Duration::from_millis(5)).await;
+        }
     }
 
     /// Waits until the instants before this one have been dealt with.
@@ -222,18 +261,116 @@ async fn a_single_instant_runs_once_and_a_change_of_its_job_does_not_bring_it_ba
     scene.wait_for(&id, 1).await;
     let job = scene.job(&id).await;
     assert_eq!((&job["enabled"], &job["state"]["nextRunAtMs"]), (&json!(false), &Value::Null));
-    for patch in [json!({"enabled": true}), json!({"name": "again"}), json!({"enabled": true})] {
-        let update = json!({"id": id, "patch": patch});
-        let update: CronUpdateParams = decode("cron.update", update, Unknown::Refuse).unwrap();
-        scene.cron.update(&id, update.patch).await.unwrap();
+    for patch in [json!({"enabled": true}), json!({"enabled": true, "schedule": job["schedule"]})] {
+        let refusal = scene.update(&id, patch).await.unwrap_err().to_string();
+        assert!(refusal.ends_with("give it another schedule.at as well"), "{refusal}");
+        scene.update(&id, json!({"name": "again"})).await.unwrap();
         scene.set(NOON + 12 * SECOND).await;
-    }
-    let deadline = Instant::now() + LIMIT;
-    while scene.job(&id).await["enabled"] == true {
-        assert!(Instant::now() < deadline, "it stays turned on");
-        sleep(Duration::from_millis(5)).await;
+        assert_eq!(scene.job(&id).await["enabled"], false);
     }
     assert_eq!(scene.rows(&id).await.len(), 1);
+    let at = json!({"kind": "at", "at": (NOON + 20 * SECOND).to_string()});
+    scene.update(&id, json!({"enabled": true, "schedule": at})).await.unwrap();
+    scene.set(NOON + 20 * SECOND).await;
+    scene.wait_for(&id, 2).await;
+}
+
+#[tokio::test]
+async fn a_single_instant_that_was_missed_comes_back_only_as_another_one() {
+    let scene = Scene::new().await;
+    let at = |hours: u64| json!({"kind": "at", "at": (NOON + hours * HOUR).to_string()});
+    let id = scene.add(at(1), json!({"missed": "skip"})).await;
+    scene.set(NOON + 2 * HOUR).await;
+    assert_eq!(scene.wait_for(&id, 1).await[0]["missed"], true);
+    for patch in [json!({"enabled": true}), json!({"enabled": true, "missed": "run"})] {
+        let refusal = scene.update(&id, patch).await.unwrap_err().to_string();
+        assert!(refusal.ends_with("give it another schedule.at as well"), "{refusal}");
+    }
+    assert_eq!(scene.job(&id).await["enabled"], false);
+    // The new one is as if there had been no other, also when it is given first.
+    scene.update(&id, json!({"schedule": at(3), "deleteAfterRun": false})).await.unwrap();
+    scene.update(&id, json!({"enabled": true})).await.unwrap();
+    scene.set(NOON + 3 * HOUR).await;
+    let rows = scene.wait_for(&id, 2).await;
+    assert_eq!(rows[1]["status"], "ok", "{rows:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_hear_when_a_job_runs_next_whose_instant_has_had_its_run() {
+    let scene = Scene::new().await;
+    let id = scene.add(json!({"kind": "every", "everyMs": 10 * SECOND}), json!({})).await;
+    scene.set(NOON + 10 * SECOND).await;
+    scene.wait_for(&id, 1).await;
+    scene.set(NOON).await;
+    scene.wait_for_next(&id, NOON + 10 * SECOND).await;
+    let mut told = Hold::of(&scene.place, |event| {
+        event["action"] == "updated" && event["nextRunAtMs"] == NOON + 20 * SECOND
+    });
+    tokio::join!(scene.set(NOON + 10 * SECOND), async move {
+        told.came().await;
+        told.let_go();
+    });
+    assert_eq!(scene.rows(&id).await.len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_cannot_be_read_when_it_is_due_is_not_told_as_one_that_runs() {
+    let scene = Scene::new().await;
+    let daily = json!({"kind": "cron", "expr": "0 13 * * *", "tz": "UTC", "staggerMs": 0});
+    let id = scene.add(daily.clone(), json!({})).await;
+    let later = scene.add(daily, json!({})).await;
+    let unknown = scene.job(&id).await.to_string().replace("\"UTC\"", "\"Mars/Olympus\"");
+    scene.write(&id, unknown).await;
+    // Held back it would keep the other one from its run.
+    let _told = Hold::of(&scene.place, |event| event["action"] == "updated");
+    timeout(LIMIT, scene.set(NOON + HOUR)).await.expect("something is told");
+    assert_eq!(scene.wait_for(&later, 1).await[0]["status"], "ok");
+    let due = scene.place.store.due_cron_jobs(NOON + HOUR).await.unwrap();
+    assert_eq!(due, Vec::<String>::new(), "it is due no more");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_whose_job_is_removed_counts_until_its_end_is_written() {
+    let scene = Scene::new().await;
+    let id = scene.add(json!({"kind": "every", "everyMs": 10 * SECOND}), slow()).await;
+    scene.set(NOON + 10 * SECOND).await;
+    scene.wait_for_claim(&id).await;
+    let mut told = Hold::of(&scene.place, |event| event["action"] == "finished");
+    scene.cron.remove(&id).await.unwrap();
+    told.came().await;
+    assert_eq!((scene.cron.running(), scene.rows(&id).await.len()), (1, 1));
+    told.let_go();
+    scene.cron.stop();
+    scene.place.idle().await;
+    assert_eq!(scene.cron.running(), 0);
+}
+
+/// A log that rings for each error on this thread.
+struct Faults(Arc<Notify>);
+
+impl<S: Subscriber> Layer<S> for Faults {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        if *event.metadata().level() == Level::ERROR {
+            self.0.notify_one();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_scheduler_that_the_database_fails_ends_with_the_gateway() {
+    let scene = Scene::still().await;
+    let state_dir = scene.place.runs.parts().settings.now().paths.state_dir.clone();
+    let database = Connection::open(state_dir.with_file_name("clawgate.sqlite")).unwrap();
+    database.execute_batch("ALTER TABLE cron_runs RENAME TO away").unwrap();
+    let faults = Arc::new(Notify::new());
+    let log = tracing_subscriber::registry().with(Faults(Arc::clone(&faults)));
+    let _log = tracing::subscriber::set_default(log);
+    scene.schedule();
+    timeout(LIMIT, faults.notified()).await.expect("the database does not fail");
+    scene.cron.stop();
+    // It rests for longer after a fault.
+    let ending = timeout(Duration::from_secs(4), scene.place.idle());
+    ending.await.expect("it rests though the gateway stops");
 }
 
 #[tokio::test]
@@ -316,9 +453,7 @@ async fn a_change_of_a_job_is_told_though_who_asked_has_gone() {
     told.let_go();
 
     let mut told = Hold::of(&scene.place, |event| event["action"] == "updated");
-    let update = json!({"id": id, "patch": {"name": "another"}});
-    let update: CronUpdateParams = decode("cron.update", update, Unknown::Refuse).unwrap();
-    go_away(scene.cron.update(&id, update.patch)).await;
+    go_away(scene.update(&id, json!({"name": "another"}))).await;
     told.came().await;
     told.let_go();
 
@@ -326,6 +461,26 @@ async fn a_change_of_a_job_is_told_though_who_asked_has_gone() {
     go_away(scene.cron.remove(&id)).await;
     told.came().await;
     told.let_go();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_nobody_hears_of_begins_without_its_turn_to_be_told() {
+    let scene = Scene::new().await;
+    let hour = json!({"kind": "every", "everyMs": HOUR});
+    let id = scene.add(hour.clone(), slow()).await;
+    let other = scene.add(hour, json!({})).await;
+    let mut told = Hold::of(&scene.place, |event| event["action"] == "updated");
+    go_away(scene.update(&other, json!({"name": "another"}))).await;
+    told.came().await;
+    *scene.place.ear.deaf_to.lock() = Some(EventKind::Cron);
+    drop(scene.cron.ask(&id, false).await.unwrap());
+    let deadline = Instant::now() + LIMIT;
+    while scene.place.runs.counts().0 == 0 {
+        assert!(Instant::now() < deadline, "it waits until the change is told");
+        sleep(Duration::from_millis(5)).await;
+    }
+    told.let_go();
+    assert_eq!(scene.wait_for(&id, 1).await[0]["status"], "ok");
 }
 
 #[tokio::test]
@@ -337,13 +492,10 @@ async fn a_job_that_waits_for_its_place_at_a_stop_is_due_again() {
         jobs.push(scene.add(at(10), slow()).await);
     }
     scene.set(NOON + 10 * SECOND).await;
-    let deadline = Instant::now() + LIMIT;
     for id in &jobs {
-        while scene.job(id).await["state"]["runningAtMs"].is_null() {
-            assert!(Instant::now() < deadline, "a job is not claimed");
-            sleep(Duration::from_millis(5)).await;
-        }
+        scene.wait_for_claim(id).await;
     }
+    let deadline = Instant::now() + LIMIT;
     scene.cron.stop();
     let due = async || scene.place.store.due_cron_jobs(NOON + 10 * SECOND).await.unwrap();
     while due().await.is_empty() {
@@ -361,6 +513,38 @@ async fn a_job_that_waits_for_its_place_at_a_stop_is_due_again() {
     assert_eq!(scene.place.store.open_cron_runs().await.unwrap(), []);
 }
 
+#[tokio::test]
+async fn what_somebody_asked_for_before_a_stop_and_hears_of_after_it_is_put_back_or_told() {
+    let scene = Scene::new().await;
+    let at = json!({"kind": "at", "at": (NOON + HOUR).to_string()});
+    let once = scene.add(at, json!({})).await;
+    let daily = scene.add(json!({"kind": "every", "everyMs": DAY}), json!({})).await;
+    // The schedule itself begins nothing.
+    let settings = &scene.place.runs.parts().settings;
+    let mut without = (*settings.now()).clone();
+    without.cron.enabled = false;
+    settings.set(without);
+    scene.hands.0.store(NOON + HOUR, Ordering::SeqCst);
+    let asked =
+        [scene.cron.ask(&once, true).await.unwrap(), scene.cron.ask(&daily, false).await.unwrap()];
+    assert!(asked.iter().all(|asked| matches!(asked, Asked::Enqueued(..))));
+    scene.cron.stop();
+    drop(asked);
+    scene.place.idle().await;
+    assert_eq!(scene.place.store.open_cron_runs().await.unwrap(), []);
+    assert_eq!(scene.place.store.due_cron_jobs(NOON + HOUR).await.unwrap(), [once.as_str()]);
+    let job = scene.job(&once).await;
+    assert_eq!((&job["enabled"], &job["state"]["runningAtMs"]), (&json!(true), &Value::Null));
+    assert_eq!(scene.rows(&once).await, Vec::<Value>::new());
+    let rows = scene.rows(&daily).await;
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert_eq!(rows[0]["error"], "skipped: the gateway stopped before it began");
+    // Who comes after that is not told that it begins.
+    let refusal = scene.cron.ask(&daily, false).await.err().unwrap().to_string();
+    assert!(refusal.contains("the gateway is stopping"), "{refusal}");
+    assert_eq!(scene.cron.running(), 0);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_single_instant_that_is_moved_while_its_run_waits_runs_once_and_at_the_new_one() {
     let scene = Scene::new().await;
@@ -372,17 +556,12 @@ async fn a_single_instant_that_is_moved_while_its_run_waits_runs_once_and_at_the
     let row = SessionKey::from_canonical(format!("agent:main:cron:{id}"));
     let held = scene.place.runs.hold_behind(&row, Owner::gateway()).await.unwrap();
     scene.set(NOON + 10 * SECOND).await;
+    scene.wait_for_claim(&id).await;
     let deadline = Instant::now() + LIMIT;
-    while scene.job(&id).await["state"]["runningAtMs"].is_null() {
-        assert!(Instant::now() < deadline, "it is not claimed");
-        sleep(Duration::from_millis(5)).await;
-    }
-    let update = json!({"id": id, "patch": {"schedule": at(60)}});
-    let update: CronUpdateParams = decode("cron.update", update, Unknown::Refuse).unwrap();
     let mut told = Hold::of(&scene.place, |event| {
         event["action"] == "updated" && event["job"]["state"]["runningAtMs"].is_null()
     });
-    scene.cron.update(&id, update.patch).await.unwrap();
+    scene.update(&id, json!({"schedule": at(60)})).await.unwrap();
     // Its session is not waited for, and clients hear that it does not run.
     told.came().await;
     told.let_go();
@@ -463,20 +642,11 @@ async fn a_job_that_cannot_be_read_while_its_run_waits_is_run_once_it_can() {
     let scene = Scene::new().await;
     scene.fill().await;
     let (id, other) = (scene.wait_in("diary").await, scene.wait_in("letters").await);
-    let write = async |id: &str, text: String| {
-        let edit = move |row: &CronJobRow| {
-            let row = CronJobRow { job: text, ..row.clone() };
-            Some(CronChange::of_job(CronJobChange::Put(row)))
-        };
-        scene.place.store.edit_cron_job(id, Box::new(edit)).await.unwrap().unwrap().before.job
-    };
-    let readable = write(&id, "no job".into()).await;
-    let update = json!({"id": other, "patch": {"enabled": false}});
-    let update: CronUpdateParams = decode("cron.update", update, Unknown::Refuse).unwrap();
-    scene.cron.update(&other, update.patch).await.unwrap();
+    let readable = scene.write(&id, "no job".into()).await;
+    scene.update(&other, json!({"enabled": false})).await.unwrap();
     // All that wait have looked at their jobs by then.
     assert_eq!(scene.wait_for(&other, 1).await[0]["status"], "skipped");
-    write(&id, readable).await;
+    scene.write(&id, readable).await;
     scene.place.runs.interrupt(&named("full-0"), AbortReason::Interrupt).await.unwrap();
     let rows = scene.wait_for(&id, 1).await;
     assert_eq!(rows[0]["status"], "ok", "{rows:?}");

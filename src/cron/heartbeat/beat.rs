@@ -77,9 +77,7 @@ impl Beat {
         if !self.cron.heartbeats.wait(&agent, &key, is_reminder) {
             return false;
         }
-        while let Some(run) = self.runs.active(&key) {
-            self.runs.leaves_lane(&run).await;
-        }
+        self.runs.lane_is_free(&key).await;
         if self.cron.heartbeats.wait_no_more(&agent, &key) {
             self.cause = Cause::Reminder(key);
         }

@@ -12,6 +12,7 @@ use crate::sessions::{AgentId, SessionKey};
 
 use super::beat::{Beat, Cause};
 use crate::cron::Cron;
+use crate::cron::scheduler::sleep;
 
 /// While agents have heartbeats the clock is looked at this often: a machine
 /// that slept has not counted the time.
@@ -111,13 +112,6 @@ fn settings_of(all: &[HeartbeatSettings], agent: &str) -> HeartbeatSettings {
     let mut settings = own.or(all.first()).cloned().unwrap_or_else(HeartbeatSettings::usual);
     agent.clone_into(&mut settings.agent_id);
     settings
-}
-
-async fn sleep(wait: Option<Duration>) {
-    match wait {
-        Some(wait) => tokio::time::sleep(wait).await,
-        None => std::future::pending().await,
-    }
 }
 
 #[cfg(test)]

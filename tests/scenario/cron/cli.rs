@@ -1,10 +1,12 @@
 //! `clawgate cron` and the import of jobs.
 
+use std::path::Path;
 use std::process::{Command, Output};
 
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use super::{add, asking, job, log};
+use super::{add, asking, job, log, run};
 use crate::stage::{Api, admin, call, config, scripted, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, program};
 
@@ -141,16 +143,45 @@ async fn a_job_is_found_by_its_id_or_by_a_name_that_no_other_has() {
     assert!(refused(&["runs", "tea"]).contains("there is no job"));
 }
 
-#[tokio::test]
-async fn jobs_of_openclaw_in_the_state_directory_are_taken_over_once() {
-    let root = tempfile::TempDir::with_prefix("clawgate-test-").unwrap();
-    let folder = root.path().join("state/cron");
+/// Leaves the list of an OpenClaw in a state directory; its text.
+fn leave_jobs(state: &Path) -> String {
+    let folder = state.join("cron");
     std::fs::create_dir_all(&folder).unwrap();
     let jobs = json!({"version": 1, "jobs": [{"id": "daily", "name": "Daily", "enabled": true,
         "createdAtMs": 1, "schedule": {"kind": "cron", "expr": "0 9 * * *", "tz": "UTC"},
         "sessionTarget": "isolated", "wakeMode": "now",
         "payload": {"kind": "agentTurn", "message": "hello"}, "state": {}}]});
     std::fs::write(folder.join("jobs.json"), jobs.to_string()).unwrap();
+    jobs.to_string()
+}
+
+#[tokio::test]
+async fn jobs_of_openclaw_are_taken_over_once_the_database_takes_them_and_others_run() {
+    let (mut gateway, _mock) = scripted(Api::OpenAi).await;
+    let own = add(&mut admin(&gateway).await, asking("own", "@mock text text=\"x\"")).await;
+    gateway.terminate().await;
+    leave_jobs(&gateway.state_dir());
+    let database = Connection::open(gateway.state_dir().join("clawgate.sqlite")).unwrap();
+    let trigger = "CREATE TRIGGER no_room BEFORE INSERT ON cron_jobs
+        BEGIN SELECT RAISE(ABORT, 'no room'); END";
+    database.execute_batch(trigger).unwrap();
+    gateway.restart().await;
+    until("the fault", async || {
+        gateway.stderr().contains("jobs of OpenClaw not taken over").then_some(())
+    })
+    .await;
+    let mut client = admin(&gateway).await;
+    assert_eq!(run(&mut client, &own).await["status"], "ok", "nothing waits for them");
+    assert_eq!(job(&mut client, "daily").await, Value::Null);
+    database.execute_batch("DROP TRIGGER no_room").unwrap();
+    until("the job", async || Some(job(&mut client, "daily").await).filter(|job| !job.is_null()))
+        .await;
+}
+
+#[tokio::test]
+async fn jobs_of_openclaw_in_the_state_directory_are_taken_over_once() {
+    let root = tempfile::TempDir::with_prefix("clawgate-test-").unwrap();
+    let jobs = leave_jobs(&root.path().join("state"));
     let mock = MockProvider::start().await;
     let options = GatewayOptions::with_config(config(mock.address(), Api::OpenAi));
     let mut gateway = Gateway::start_in(root, options).await.unwrap();
@@ -165,5 +196,5 @@ async fn jobs_of_openclaw_in_the_state_directory_are_taken_over_once() {
     call(&mut client, "cron.status", json!({})).await;
     assert_eq!(job(&mut client, "daily").await, Value::Null);
     let file = std::fs::read_to_string(gateway.state_dir().join("cron/jobs.json")).unwrap();
-    assert_eq!(file, jobs.to_string());
+    assert_eq!(file, jobs);
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clawgate::store::{SessionEntry, SqliteStore, Store};
+use rusqlite::Connection;
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -86,6 +87,28 @@ async fn what_came_due_while_it_was_down_is_told_and_only_the_last_runs() {
     assert_eq!((skipped.len(), &skipped[0]["missed"]), (1, &json!(true)), "{skipped:?}");
     assert_eq!(asked(&mock, "skips-mark"), 0);
     assert_eq!(job(&mut client, &skips).await["enabled"], false);
+}
+
+#[tokio::test]
+async fn jobs_that_cannot_be_listed_at_a_start_are_due_again_once_they_can() {
+    let (mut gateway, _mock) = scripted(Api::OpenAi).await;
+    add(&mut admin(&gateway).await, asking("hourly", "m")).await;
+    gateway.terminate().await;
+    let database = Connection::open(gateway.state_dir().join("clawgate.sqlite")).unwrap();
+    let job: String =
+        database.query_row("SELECT job FROM cron_jobs", [], |row| row.get(0)).unwrap();
+    // It is no text, and nothing is due.
+    let spoil = "UPDATE cron_jobs SET job = CAST(x'ff' AS TEXT), due_at = NULL";
+    database.execute_batch(spoil).unwrap();
+    gateway.restart().await;
+    until("the fault", async || gateway.stderr().contains("jobs may be put off").then_some(()))
+        .await;
+    database.execute("UPDATE cron_jobs SET job = ?1", [job]).unwrap();
+    let mut client = admin(&gateway).await;
+    until("its next run", async || {
+        call(&mut client, "cron.status", json!({})).await["nextWakeAtMs"].as_u64()
+    })
+    .await;
 }
 
 #[tokio::test]

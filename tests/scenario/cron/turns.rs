@@ -139,11 +139,9 @@ async fn a_job_that_runs_is_not_run_again_and_one_that_is_removed_ends_in_the_lo
     client.wait_for(RUN_LIMIT, is_start).await.expect("a start");
     let removed = call(&mut client, "cron.remove", json!({"jobId": id})).await;
     assert_eq!(removed, json!({"ok": true, "removed": true}));
-    end_of_job(&client, &id, Duration::from_secs(20)).await;
-    let log = crate::stage::until("the row", async || {
-        Some(log(&mut client, &id).await).filter(|log| !log.is_empty())
-    });
-    let log = log.await;
+    let end = end_of_job(&client, &id, Duration::from_secs(20)).await;
+    assert_eq!(end["job"]["state"], json!({}), "it neither runs nor will: {end}");
+    let log = log(&mut client, &id).await;
     assert_eq!((log.len(), &log[0]["status"]), (1, &json!("ok")), "{log:?}");
 }
 

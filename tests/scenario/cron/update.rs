@@ -3,12 +3,51 @@
 use serde_json::{Value, json};
 
 use super::{add, asking, job};
-use crate::stage::{Api, admin, call, refusal, scripted};
+use crate::stage::{Api, RUN_LIMIT, admin, call, refusal, scripted};
 use crate::support::WsClient;
 
 /// Changes a job; the job as it is then.
 async fn change(client: &mut WsClient, id: &str, patch: Value) -> Value {
     call(client, "cron.update", json!({"id": id, "patch": patch})).await
+}
+
+/// The last event of a job, once there are so many.
+async fn told_last(client: &WsClient, id: &str, count: usize) -> Value {
+    let told = client.wait_until(RUN_LIMIT, |all| {
+        let frames = all.iter().filter_map(|received| received.what.frame());
+        let is_of_job = |payload: &&Value| payload["jobId"] == id && payload["action"].is_string();
+        frames.map(|frame| &frame["payload"]).filter(is_of_job).nth(count - 1).cloned()
+    });
+    told.await.unwrap_or_else(|| panic!("{id} has no {count} events: {:?}", client.frames()))
+}
+
+#[tokio::test]
+async fn what_is_told_last_of_a_job_is_its_last_change() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut one = admin(&gateway).await;
+    let mut two = admin(&gateway).await;
+    let mut three = admin(&gateway).await;
+    for _ in 0..20 {
+        let id = add(&mut one, asking("new", "m")).await;
+        let named = |name: &str| json!({"id": id, "patch": {"name": name}});
+        let update = "cron.update";
+        tokio::join!(
+            call(&mut one, update, named("one")),
+            call(&mut two, update, named("two")),
+            call(&mut three, update, named("three")),
+        );
+        let last = told_last(&one, &id, 4).await;
+        assert_eq!(last["job"], job(&mut one, &id).await);
+        let (first, second, _) = tokio::join!(
+            one.request(update, named("four")),
+            two.request(update, named("five")),
+            call(&mut three, "cron.remove", json!({"id": id})),
+        );
+        // Once it is gone there is nothing to change.
+        let changes = [first, second].iter().filter(|answer| answer["ok"] == true).count();
+        let last = told_last(&one, &id, 5 + changes).await;
+        assert_eq!(last["action"], "removed", "{last}");
+    }
 }
 
 #[tokio::test]
