@@ -68,7 +68,7 @@ impl Briefing for AsideBrief<'_> {
     ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
             request.system = Some(self.prompt.render(model, ThinkingLevel::Off, &[]));
-            request.messages = self.conversation.fitted_to(model).await;
+            self.conversation.fit(model, request).await;
         })
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! Promises: the same key again does nothing again; a command is done to its
 //! end though its sender goes away; everybody is told after the sender has his
-//! answer, clients of its end only when the sender has taken that in, and before a
-//! stop of the gateway. The line of a command is in no transcript, only in the record of its
-//! run until that ends: cut off by a crash, it is put into the transcript like
-//! any message.
+//! answer, clients of its end only when the sender has taken that in, before a
+//! stop of the gateway, and whatever writing it down came to. The line of a command is
+//! in no transcript, only in the record of its run until that ends: cut off by a crash,
+//! it is put into the transcript like any message.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -299,7 +299,7 @@ impl Runs {
         }
         // Before the records tell that it is over.
         self.lanes.begin_to_tell(run, &end);
-        self.parts().record_end(run, &end).await;
+        unbroken(run, self.parts().record_end(run, &end)).await;
         end
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Promises: nothing else runs in the session meanwhile, and whoever waits is
 //! started afterwards, however it ends. It is stopped as runs are, with the run that it
-//! is held for; so is who waits for it in line for a run.
+//! is held for; so is who waits for it in line for a run. Clients stop none that clears a
+//! session.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::protocol::message::UserMessage;
 use crate::sessions::SessionKey;
 use crate::support::sync::Notify;
 
-use super::abort::ABORT_WAIT;
+use super::abort::{ABORT_WAIT, StillActive};
 use super::queue::QueueRules;
 use super::report::Family;
 use super::request::SendRequest;
@@ -91,7 +92,7 @@ impl Runs {
     ) -> Result<Hold, HoldError> {
         let line = self.line_up(key, owner, None)?;
         line.turn().await;
-        if self.is_stopping() { Err(HoldError::Stopping) } else { Ok(line.hold().await) }
+        self.hold_now(line).await
     }
 
     /// Takes the lane of a session. What runs there is stopped first; who waits in line for it
@@ -106,11 +107,75 @@ impl Runs {
         owner: Owner,
     ) -> Result<Hold, HoldError> {
         let line = self.enter_line(self.holder(key, written_key, owner), true)?;
-        if !line.take() {
-            self.interrupt_runs(key, AbortReason::Rpc).await.map_err(|_| HoldError::Active)?;
-            timeout(ABORT_WAIT, line.turn()).await.map_err(|_| HoldError::Active)?;
+        match timeout(ABORT_WAIT, self.comes_first(&line)).await {
+            Ok(Ok(())) => self.hold_now(line).await,
+            Ok(Err(StillActive)) | Err(_) => Err(HoldError::Active),
         }
+    }
+
+    /// Stops what has the lane of a session until somebody has it who goes before all. Who
+    /// may still go back into line is let be until he keeps it.
+    async fn comes_first(self: &Arc<Self>, line: &InLine) -> Result<(), StillActive> {
+        loop {
+            // Listening before looking, so nothing that happens between is missed.
+            let mut decided = std::pin::pin!(self.decided.notified());
+            decided.as_mut().enable();
+            if line.take() {
+                return Ok(());
+            }
+            self.interrupt_runs(&line.run.key, AbortReason::Rpc).await?;
+            tokio::select! {
+                biased;
+                () = line.turn() => return Ok(()),
+                () = decided => {}
+            }
+        }
+    }
+
+    /// Takes the lane of a session of which nothing goes on: what runs there is stopped, with
+    /// its sub-agents, and who waits in line for a run. Messages that come from now on wait
+    /// for the end of this.
+    ///
+    /// # Errors
+    /// When that does not end, or the gateway stops.
+    pub async fn hold_cleared(
+        self: &Arc<Self>,
+        key: &SessionKey,
+        written_key: &str,
+        owner: Owner,
+    ) -> Result<Hold, HoldError> {
+        let holder = self.holder(key, written_key, owner);
+        // Clients know of nothing that runs here, and stop nothing.
+        holder.set_over();
+        let line = self.enter_line(holder, true)?;
+        // Wanted before it is looked who there is: nobody begins in between.
+        line.take();
+        let mut others = self.lanes.table().everyone(key);
+        loop {
+            others.retain(|run| !Arc::ptr_eq(run, &line.run));
+            let cleared = self.quiet(key, &others, AbortReason::Interrupt).await;
+            cleared.map_err(|_| HoldError::Active)?;
+            if line.take() {
+                return self.hold_now(line).await;
+            }
+            // Who went before it has the lane now, and is stopped, too. Who waits by now
+            // came later.
+            others = self.lanes.table().active(key).into_iter().collect();
+        }
+    }
+
+    /// Keeps the lane that somebody in line has.
+    async fn hold_now(&self, line: InLine) -> Result<Hold, HoldError> {
         if self.is_stopping() { Err(HoldError::Stopping) } else { Ok(line.hold().await) }
+    }
+
+    /// Waits until nothing has the lane of a session, nor holds it.
+    pub async fn lane_is_free(&self, key: &SessionKey) {
+        loop {
+            let active = self.lanes.table().active(key);
+            let Some(run) = active else { return };
+            self.leaves_lane(&run).await;
+        }
     }
 
     /// Waits until a run does not have its lane any more: it has ended, or waits in line for
@@ -118,15 +183,15 @@ impl Runs {
     pub async fn leaves_lane(&self, run: &ActiveRun) {
         loop {
             // Listening before looking, so nothing that happens between is missed.
-            let mut stepped_back = std::pin::pin!(self.stepped_back.notified());
-            stepped_back.as_mut().enable();
+            let mut decided = std::pin::pin!(self.decided.notified());
+            decided.as_mut().enable();
             if self.lanes.table().is_in_line(run) {
                 return;
             }
             tokio::select! {
                 biased;
                 _ = run.ended() => return,
-                () = stepped_back => {}
+                () = decided => {}
             }
         }
     }
@@ -175,7 +240,7 @@ impl InLine {
     /// Lets the others have the lane, and keeps its place.
     pub fn step_back(&self) {
         let next = self.runs.lanes.table().step_back(&self.run);
-        self.runs.stepped_back.notify_waiters();
+        self.runs.decided.notify_waiters();
         if let Some(next) = next {
             self.runs.drive_waiting(next);
         }
@@ -184,6 +249,8 @@ impl InLine {
     /// The lane that it has.
     pub async fn hold(mut self) -> Hold {
         self.is_held = true;
+        self.run.set_keeps();
+        self.runs.decided.notify_waiters();
         let (runs, run) = (Arc::clone(&self.runs), Arc::clone(&self.run));
         let hold = Hold { runs, run, is_ended: false };
         self.runs.lanes.settle(hold.key()).await;

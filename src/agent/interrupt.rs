@@ -9,7 +9,7 @@ use crate::sessions::SessionKey;
 
 impl Runs {
     /// Stops all runs of a session and its sub-agents, whoever began them, and who waits in
-    /// line for it, and waits for their ends; answers whether something ran or waited there.
+    /// line for it, and waits for their ends.
     ///
     /// # Errors
     /// When they do not end in time.
@@ -17,11 +17,20 @@ impl Runs {
         self: &Arc<Self>,
         key: &SessionKey,
         reason: AbortReason,
-    ) -> Result<bool, StillActive> {
+    ) -> Result<(), StillActive> {
         let all = self.lanes.table().everyone(key);
-        let was_active = self.stop_to_end(&all, reason).await?;
-        self.interrupt_subagents(key, reason).await?;
-        Ok(was_active)
+        self.quiet(key, &all, reason).await
+    }
+
+    /// The same for these of a session alone, with all its sub-agents.
+    pub(super) async fn quiet(
+        self: &Arc<Self>,
+        key: &SessionKey,
+        runs: &[Arc<ActiveRun>],
+        reason: AbortReason,
+    ) -> Result<(), StillActive> {
+        self.stop_to_end(runs, reason).await?;
+        self.interrupt_subagents(key, reason).await
     }
 
     /// Stops all runs of a session and its sub-agents, whoever began them, and waits for their
@@ -56,7 +65,7 @@ impl Runs {
     /// Stops all runs of a session, whoever began them, and waits for their
     /// ends, and for those of runs that somebody else has stopped: their messages
     /// go into the session as it is now. Answers whether there were any.
-    /// Who waits in line has his turn afterwards.
+    /// Who waits in line, or has the lane from there and has not begun, has his turn afterwards.
     ///
     /// # Errors
     /// When they do not end in time.
@@ -65,7 +74,7 @@ impl Runs {
         key: &SessionKey,
         reason: AbortReason,
     ) -> Result<bool, StillActive> {
-        let runs = self.lanes.table().unfinished(key);
+        let runs = self.lanes.table().in_the_way(key);
         self.stop_to_end(&runs, reason).await
     }
 

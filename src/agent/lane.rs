@@ -13,6 +13,7 @@ mod line;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use crate::auth::Owner;
 use crate::config::{DropPolicy, QueueMode};
 use crate::sessions::SessionKey;
 
@@ -66,9 +67,16 @@ struct Lane {
     active: Arc<ActiveRun>,
     waiting: VecDeque<Arc<ActiveRun>>,
     joined: Vec<Arc<ActiveRun>>,
+    /// Who waited when the run came that the lane was held for, and has let it pass.
+    passed: Vec<Arc<ActiveRun>>,
 }
 
 impl Lane {
+    /// With nothing in it but what has it.
+    const fn of(active: Arc<ActiveRun>) -> Self {
+        Self { active, waiting: VecDeque::new(), joined: Vec::new(), passed: Vec::new() }
+    }
+
     fn is_active(&self, run: &ActiveRun) -> bool {
         is_same(&self.active, run)
     }
@@ -138,9 +146,7 @@ impl LaneTable {
         }
         let placed = match self.lanes.get_mut(&run.key) {
             None => {
-                let active = Arc::clone(run);
-                let lane = Lane { active, waiting: VecDeque::new(), joined: Vec::new() };
-                self.lanes.insert(run.key.clone(), lane);
+                self.lanes.insert(run.key.clone(), Lane::of(Arc::clone(run)));
                 Placed::First
             }
             Some(lane) if lane.waiting.len() >= MAX_WAITING => return Placed::Refused,
@@ -148,6 +154,7 @@ impl LaneTable {
                 let Some(dropped) = lane.make_room(run) else { return Placed::Refused };
                 // Whoever has held the lane for it has waited in its place.
                 if lane.active.stands_for() == Some(&run.id) {
+                    lane.passed = lane.waiting.iter().cloned().collect();
                     lane.waiting.push_front(Arc::clone(run));
                 } else {
                     lane.waiting.push_back(Arc::clone(run));
@@ -165,13 +172,16 @@ impl LaneTable {
     }
 
     /// The active run is about to ask the model: the messages that steer it
-    /// now, in order. Those that only steer are its own from here on.
+    /// now, in order. Those that only steer are its own from here on. What waited before it
+    /// came, and let it pass since the lane was held for it, has its turn later.
     pub fn steer(&mut self, run: &ActiveRun) -> Vec<Arc<ActiveRun>> {
         let mut has_one = false;
+        let passed = self.lanes.get(&run.key).map_or_else(Vec::new, |lane| lane.passed.clone());
         self.take(run, |waiting| {
             let mode = waiting.queue.mode;
             let is_next = mode != QueueMode::Queue || !has_one;
-            let steers = mode.is_steering() && is_next && !waiting.has_steered();
+            let is_meant = !waiting.has_steered() && !passed.iter().any(|it| is_same(it, waiting));
+            let steers = mode.is_steering() && is_next && is_meant;
             has_one |= steers;
             steers
         })
@@ -219,6 +229,7 @@ impl LaneTable {
         let first = lane.waiting.front().cloned();
         // What the lane was held for is the next in it.
         let is_own = first.as_ref().is_some_and(|first| run.stands_for() == Some(&first.id));
+        lane.passed.retain(|_| is_own);
         let held = if is_own { None } else { self.call(&run.key, first.map(|it| it.entered)) };
         let mut next = None;
         if let Some(lane) = self.lanes.get_mut(&run.key) {
@@ -325,6 +336,11 @@ impl LaneTable {
         family.is_none_or(|family| family == run.family).then(|| Arc::clone(run))
     }
 
+    /// Such runs of one owner.
+    pub fn telling_of(&self, owner: &Owner) -> Vec<Arc<ActiveRun>> {
+        self.telling.values().filter(|run| *run.owner == *owner).cloned().collect()
+    }
+
     /// Its key may have been used again already, for another run.
     fn forget(&mut self, run: &ActiveRun) {
         if self.by_id.get(&run.id).is_some_and(|found| is_same(found, run)) {
@@ -423,7 +439,10 @@ fn is_same(one: &Arc<ActiveRun>, other: &ActiveRun) -> bool {
     std::ptr::eq(&raw const **one, other)
 }
 
-// Named: `tests/models` takes this file by its path.
+// Named: `tests/models` takes these files by their paths.
+#[cfg(test)]
+#[path = "lane/properties.rs"]
+mod properties;
 #[cfg(test)]
 #[path = "lane/tests.rs"]
 mod tests;

@@ -13,6 +13,7 @@ use futures_util::FutureExt;
 use tokio::time::Instant;
 use tracing::Instrument;
 
+use crate::auth::Owner;
 use crate::sessions::SessionKey;
 use crate::support::Clock;
 use crate::support::sync::{Mutex, MutexGuard};
@@ -177,6 +178,14 @@ impl Lanes {
         self.tell_ended(run, end);
     }
 
+    /// Waits until the ends of such runs of one owner are told.
+    pub async fn told(&self, owner: &Owner) {
+        let telling = self.table().telling_of(owner);
+        for run in telling {
+            run.ended().await;
+        }
+    }
+
     /// Tells those who wait for this run, and those who wait for its id.
     pub fn tell_ended(&self, run: &ActiveRun, end: RunEnd) {
         run.set_ended(end);
@@ -248,9 +257,9 @@ async fn to_end(duty: &impl Duty, run: &Arc<ActiveRun>, has_begun: bool) -> RunE
     duty.mend(run).await
 }
 
-/// What a run's end depends on goes on when telling of it panics.
+/// What a run's end depends on goes on when telling of it, or recording it, panics.
 pub async fn unbroken(run: &ActiveRun, telling: impl Future<Output = ()>) {
     if AssertUnwindSafe(telling).catch_unwind().await.is_err() {
-        tracing::error!(run = %run.id, "the end of a run was not told");
+        tracing::error!(run = %run.id, "a panic while the end of a run was told or recorded");
     }
 }

@@ -35,10 +35,11 @@ struct Notice {
 }
 
 /// Where an event is from, as far as its place here is bounded by that.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 enum Origin {
-    /// The database has it, too, under this id.
-    Stored(u64),
+    /// The database has it, too, under these ids: more than one when the same was said
+    /// again.
+    Stored(Vec<u64>),
     /// It is in memory alone.
     Passing,
     /// The same, and it is from a beacon: however many there are, nothing else gives way.
@@ -46,10 +47,10 @@ enum Origin {
 }
 
 impl Origin {
-    const fn id(self) -> Option<u64> {
+    fn ids(&self) -> &[u64] {
         match self {
-            Self::Stored(id) => Some(id),
-            Self::Passing | Self::Beacon => None,
+            Self::Stored(ids) => ids,
+            Self::Passing | Self::Beacon => &[],
         }
     }
 }
@@ -62,11 +63,11 @@ impl Waiting {
     /// Another event; the same text twice in a row is one.
     fn push(&mut self, text: String, origin: Origin) {
         match self.0.last_mut() {
-            Some(last) if last.text == text => {
-                if origin.id() > last.origin.id() {
-                    last.origin = origin;
-                }
-            }
+            Some(last) if last.text == text => match (&mut last.origin, origin) {
+                (Origin::Stored(ids), Origin::Stored(more)) => ids.extend(more),
+                (passing, Origin::Stored(ids)) => *passing = Origin::Stored(ids),
+                _ => {}
+            },
             _ => self.0.push(Notice { text, origin }),
         }
         self.bound();
@@ -100,9 +101,9 @@ impl Waiting {
         self.0.iter().map(|notice| notice.text.clone()).collect()
     }
 
-    /// The last of them that the database has.
-    fn stored(&self) -> Option<u64> {
-        self.0.iter().filter_map(|notice| notice.origin.id()).max()
+    /// What the database has of them.
+    fn stored(&self) -> Vec<u64> {
+        self.0.iter().flat_map(|notice| notice.origin.ids()).copied().collect()
     }
 }
 
@@ -119,19 +120,18 @@ impl Notices {
 
     /// The same for one that the database has under this id.
     pub(super) fn add_stored(&self, key: &SessionKey, text: &str, id: u64) {
-        self.put(key, text, Origin::Stored(id));
+        self.put(key, text, Origin::Stored(vec![id]));
     }
 
     fn put(&self, key: &SessionKey, text: &str, origin: Origin) {
         let mut all = self.0.lock();
-        if origin.id().is_none() && all.len() >= MAX_SESSIONS && !all.contains_key(key) {
+        let is_stored = !origin.ids().is_empty();
+        if !is_stored && all.len() >= MAX_SESSIONS && !all.contains_key(key) {
             tracing::warn!(session = %key, "system event not kept: they wait in {MAX_SESSIONS} sessions");
             return;
         }
-        let text = match origin {
-            Origin::Stored(_) => text.to_owned(),
-            Origin::Passing | Origin::Beacon => text.chars().take(PASSING_CHARS).collect(),
-        };
+        let most = if is_stored { usize::MAX } else { PASSING_CHARS };
+        let text = text.chars().take(most).collect();
         all.entry(key.clone()).or_default().push(text, origin);
     }
 
@@ -203,12 +203,16 @@ impl<'a> Untold<'a> {
         texts
     }
 
-    /// Somebody has heard them: the database forgets them, too.
+    /// Somebody has heard them: the database forgets them, too, and no other, which may
+    /// have come before them and wait all the same.
     pub fn set_heard(&mut self) {
-        let Some(last) = std::mem::take(&mut self.waiting).stored() else { return };
+        let heard = std::mem::take(&mut self.waiting).stored();
+        if heard.is_empty() {
+            return;
+        }
         let (store, key) = (Arc::clone(&self.parts.store), self.key.clone());
         self.parts.tasks.spawn("notices", async move {
-            if let Err(error) = store.forget_notices(key.as_str(), last).await {
+            if let Err(error) = store.forget_notices(key.as_str(), heard).await {
                 tracing::warn!(session = %key, %error, "system events are told again");
             }
         });
@@ -248,7 +252,7 @@ mod tests {
         }
         let taken = notices.take(&key, TOLD_CHARS);
         let texts = taken.texts();
-        assert_eq!((texts.len(), taken.stored()), (45 + MAX_PASSING, Some(29)));
+        assert_eq!((texts.len(), taken.stored().len()), (45 + MAX_PASSING, 45));
         let of = |word: &str| texts.iter().filter(|text| text.starts_with(word)).count();
         assert_eq!((of("kept"), of("event 2"), texts[0].as_str()), (30, 6 + 5, "event 0"));
         assert_eq!(texts.last().map(String::as_str), Some("passing 29"));
@@ -290,9 +294,9 @@ mod tests {
             notices.add_stored(&key, &format!("{id:04}{}", "\u{e4}".repeat(7996)), id);
         }
         let mut heard = 0;
-        for (count, last) in [(5, Some(4)), (5, Some(9)), (2, Some(11)), (0, None)] {
+        for (count, ids) in [(5, 0..5), (5, 5..10), (2, 10..12), (0, 12..12)] {
             let taken = notices.take(&key, TOLD_CHARS);
-            assert_eq!((taken.0.len(), taken.stored()), (count, last));
+            assert_eq!((taken.0.len(), taken.stored()), (count, ids.collect::<Vec<_>>()));
             for text in taken.texts() {
                 assert!(text.starts_with(&format!("{heard:04}")));
                 heard += 1;
@@ -317,6 +321,19 @@ mod tests {
     }
 
     #[test]
+    fn the_same_that_was_said_again_is_one_event_and_nothing_of_it_stays_behind() {
+        let notices = Notices::default();
+        let key = SessionKey::from_canonical("agent:main:main");
+        notices.add(&key, "again");
+        for id in [6, 5] {
+            notices.add_stored(&key, "again", id);
+        }
+        notices.add(&key, "again");
+        let taken = notices.take(&key, TOLD_CHARS);
+        assert_eq!((taken.texts(), taken.stored()), (vec!["again".to_owned()], vec![6, 5]));
+    }
+
+    #[test]
     fn events_that_were_put_back_come_first_and_are_bounded_too() {
         let notices = Notices::default();
         let key = SessionKey::from_canonical("agent:main:main");
@@ -327,7 +344,7 @@ mod tests {
         let taken = notices.take(&key, TOLD_CHARS);
         assert_eq!(
             (taken.texts(), taken.stored()),
-            (vec!["first".to_owned(), "second".to_owned()], Some(7))
+            (vec!["first".to_owned(), "second".to_owned()], vec![7])
         );
         for index in 0..MAX_PASSING {
             notices.add(&key, &index.to_string());

@@ -115,9 +115,11 @@ pub struct ActiveRun {
     stored: AtomicBool,
     /// Whether its message went into another run, and it still has a turn.
     steered: AtomicBool,
+    /// Whether it keeps the lane that it has waited for in line.
+    keeps: AtomicBool,
     /// How it ends, from the moment that this is written down.
     decided: OnceLock<RunEnd>,
-    /// Whether its end is being told.
+    /// Whether its end is being told, or clients know nothing of it.
     over: AtomicBool,
     /// For how many other runs it waits at the moment.
     pub(super) waits: AtomicUsize,
@@ -160,6 +162,7 @@ impl ActiveRun {
             abort_reason: Mutex::new(None),
             stored: AtomicBool::new(false),
             steered: AtomicBool::new(false),
+            keeps: AtomicBool::new(false),
             decided: OnceLock::new(),
             over: AtomicBool::new(false),
             waits: AtomicUsize::new(0),
@@ -210,6 +213,16 @@ impl ActiveRun {
     /// Whether its message went into another run.
     pub fn has_steered(&self) -> bool {
         self.steered.load(Ordering::Relaxed)
+    }
+
+    /// The lane that it has waited for in line is its own until it ends.
+    pub fn set_keeps(&self) {
+        self.keeps.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it does not go back to its place in line any more.
+    pub fn keeps_lane(&self) -> bool {
+        self.keeps.load(Ordering::Relaxed)
     }
 
     /// Decides how it ends; `false` when that was decided before.

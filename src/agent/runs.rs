@@ -83,8 +83,8 @@ pub struct Runs {
     pub(super) subagents: Subagents,
     /// Commands that are being done.
     pub(super) commands: TaskTracker,
-    /// Rings when somebody who had a lane goes back to his place in line.
-    pub(super) stepped_back: Notify,
+    /// Rings when somebody who has a lane from the line keeps it, or goes back to his place.
+    pub(super) decided: Notify,
 }
 
 impl Runs {
@@ -96,17 +96,8 @@ impl Runs {
         let asides = Semaphore::new(aside::AT_A_TIME);
         let started_at = parts.clock.now_ms();
         let commands = TaskTracker::new();
-        let stepped_back = Notify::new();
-        Arc::new(Self {
-            parts,
-            lanes,
-            permits,
-            asides,
-            started_at,
-            subagents,
-            commands,
-            stepped_back,
-        })
+        let decided = Notify::new();
+        Arc::new(Self { parts, lanes, permits, asides, started_at, subagents, commands, decided })
     }
 
     /// Does what `run` waits for, whose place another run may have meanwhile.

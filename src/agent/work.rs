@@ -2,14 +2,16 @@
 
 use std::time::Duration;
 
+use crate::auth::Owner;
+
 use super::abort::ABORT_WAIT;
 use super::run::AbortReason;
 use super::runs::Runs;
 
 /// How often it is looked whether work has ended, while something waits for it.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How long whoever leaves waits for what slash commands have answered. Others may have some
-/// that take their time.
+/// How long whoever leaves waits for the ends of slash commands, which come soon after their
+/// answers.
 const TOLD_LIMIT: Duration = Duration::from_secs(1);
 
 /// How much there is to do.
@@ -55,15 +57,11 @@ impl Runs {
         }
     }
 
-    /// Waits for a moment until the ends of slash commands are told.
-    pub async fn commands_told(&self) {
-        let all_told = async {
-            while !self.commands.is_empty() {
-                tokio::time::sleep(LOOK_EVERY).await;
-            }
-        };
+    /// Waits for a moment until the ends of this owner's slash commands are told that are
+    /// done.
+    pub async fn commands_told(&self, owner: &Owner) {
         // Whoever waits goes either way.
-        let _ = tokio::time::timeout(TOLD_LIMIT, all_told).await;
+        let _ = tokio::time::timeout(TOLD_LIMIT, self.lanes.told(owner)).await;
     }
 
     /// Takes no more messages, and waits for runs and slash commands for at most

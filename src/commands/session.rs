@@ -1,7 +1,7 @@
 //! `/new`, `/reset`, `/steer`: a session begins anew, or its run is told more.
 
 use super::{Message, Work, refusal};
-use crate::agent::CommandAnswer;
+use crate::agent::{CommandAnswer, Family};
 use crate::config::QueueMode;
 use crate::registry::Ctx;
 use crate::sessions::SessionKey;
@@ -75,7 +75,9 @@ pub fn steer(text: String, cx: &Ctx, key: SessionKey) -> Work {
     let runs = std::sync::Arc::clone(&cx.services.runs);
     let first = async move {
         let nothing = || "⚠️ No active run to steer in this session.".to_owned();
-        runs.active(&key).map(|_| ()).ok_or_else(nothing)
+        // A session that is only held has none yet, and its lane lets the next one pass.
+        let active = runs.active(&key).filter(|run| run.family != Family::Hold);
+        active.map(|_| ()).ok_or_else(nothing)
     };
     Work::Message(Message { text, mode: Some(QueueMode::Steer), first: Box::pin(first) })
 }

@@ -10,7 +10,7 @@ use tokio::sync::OwnedMutexGuard;
 use crate::agent::RestartNote;
 use crate::agent::roster::WouldWork;
 use crate::agent::tools::misnamed;
-use crate::bus::{Closing, Subscriber};
+use crate::bus::Closing;
 use crate::config::document::{
     self, ConfigBase, ConfigIssue, ConfigSnapshot, ConfigWrite, ConfigWriteError,
 };
@@ -23,7 +23,7 @@ use crate::protocol::methods::config::{
     RestartWishes, config_in, not_a_text,
 };
 use crate::registry::{
-    Ctx, Promised, RenewError, Renewed, Reply, Services, TakenUp, Writing, is_of_stop,
+    Caller, Ctx, Promised, RenewError, Renewed, Reply, Services, TakenUp, Writing, is_of_stop,
 };
 use crate::support::{Unfinished, blocking, json};
 
@@ -338,8 +338,8 @@ pub(super) async fn renew_secrets(cx: &Ctx) -> Result<Renewed, RenewError> {
 /// What comes after the answer, where this was taken up; the restart, if that is one.
 fn follow(cx: &Ctx, taken: &TakenUp, delay: Duration) -> Option<Promised> {
     if taken.is_over {
-        let subscriber = Arc::clone(&cx.caller.subscriber);
-        cx.after_answer(Farewell { subscriber, services: Arc::clone(&cx.services) });
+        let (caller, services) = (Arc::clone(&cx.caller), Arc::clone(&cx.services));
+        cx.after_answer(Farewell { caller, services });
     }
     taken.restarts.then(|| {
         let (restarting, promised) = Restarting::after(&cx.services, delay);
@@ -348,19 +348,19 @@ fn follow(cx: &Ctx, taken: &TakenUp, delay: Duration) -> Option<Promised> {
     })
 }
 
-/// Closes a connection that is let in no more, when dropped: a slash command has its end
-/// told before.
+/// Closes a connection that is let in no more, when dropped: a slash command of its own that
+/// is done has its end told before.
 struct Farewell {
-    subscriber: Arc<Subscriber>,
+    caller: Arc<Caller>,
     services: Arc<Services>,
 }
 
 impl Drop for Farewell {
     fn drop(&mut self) {
-        let (subscriber, runs) = (Arc::clone(&self.subscriber), Arc::clone(&self.services.runs));
+        let (caller, runs) = (Arc::clone(&self.caller), Arc::clone(&self.services.runs));
         self.services.tasks.spawn("farewell", async move {
-            runs.commands_told().await;
-            subscriber.outbox.close(Closing { drains: true, ..Closing::auth_changed() });
+            runs.commands_told(caller.principal.owner()).await;
+            caller.subscriber.outbox.close(Closing { drains: true, ..Closing::auth_changed() });
         });
     }
 }

@@ -4,15 +4,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use shuttle::future::{JoinHandle, block_on, spawn};
+use shuttle::future::{JoinHandle, block_on, spawn, yield_now};
 use shuttle::rand::{Rng, thread_rng};
 
-use crate::agent::lane::Placed;
-use crate::agent::queue::QueueRules;
-use crate::agent::run::tests::run_with;
 use crate::agent::run::{AbortReason, ActiveRun, RunEnd};
-use crate::config::{QueueMode, QueueSettings};
-use crate::office::{Office, dropped, run};
+use crate::config::QueueMode;
+use crate::office::{InLine, Office, dropped, run, run_of_hook};
 
 const MODES: [QueueMode; 5] = [
     QueueMode::Steer,
@@ -119,38 +116,107 @@ pub fn after_a_stop_nothing_runs_and_everybody_was_told() {
     });
 }
 
-/// A compaction holds a lane without a message. Who comes meanwhile waits for it and is
-/// started by its end.
+/// What a hook does: waits in line, goes back there so often since it has no place, and has
+/// its run; whether it had. Only who may be stopped is, before he has begun.
+async fn hook(line: InLine, goes_back: usize, may_be_stopped: bool) -> bool {
+    let waiting = async {
+        for _ in 0..goes_back {
+            line.turn().await;
+            line.step_back();
+            yield_now().await;
+        }
+        line.turn().await;
+    };
+    let is_stopped = tokio::select! {
+        biased;
+        _ = line.run.aborted() => true,
+        () = waiting => false,
+    };
+    if is_stopped {
+        assert!(may_be_stopped, "{} is stopped while it waits", line.run.id);
+        line.leave().await;
+        return false;
+    }
+    let own = run_of_hook(line.run.known_as());
+    let was_sent = line.hold(Some(&own)).await;
+    if was_sent {
+        let end = own.ended().await;
+        assert!(end == RunEnd::Answered || own.abort_reason().is_some(), "{}: {end:?}", own.id);
+    }
+    was_sent
+}
+
+/// Hooks wait in line for a session in which people talk. They, and who wants nothing but
+/// the lane, have it one after the other, hooks in the order in which they came, also when
+/// they go back into line; one that is stopped meanwhile has left. Nobody is forgotten.
+pub fn who_waits_in_line_has_the_lane_in_his_turn() {
+    block_on(async {
+        let office = Office::new(None);
+        let early = ["answers-1", "quick-2"].map(|id| run(id, some_mode()));
+        let mut sent = send_all(&office, &early);
+        let ids = ["answers-first", "quick-second", "answers-third"];
+        let lines = ids.map(|id| office.line_up(Some(id), false));
+        let stopped = thread_rng().gen_range(0..lines.len());
+        let (of_stopper, victim) = (Arc::clone(&office), Arc::clone(&lines[stopped].run));
+        let hooks = lines.into_iter().enumerate().map(|(index, line)| {
+            let goes_back = thread_rng().gen_range(0..2);
+            spawn(hook(line, goes_back, index == stopped))
+        });
+        let hooks: Vec<_> = hooks.collect();
+        let stopper = spawn(async move { of_stopper.stop(&victim).await });
+        let late = [run("answers-late", some_mode())];
+        sent.extend(send_all(&office, &late));
+        let cut = office.line_up(None, false);
+        let cutting = spawn(async move {
+            cut.turn().await;
+            cut.hold(None).await
+        });
+        for sent in sent {
+            assert!(sent.await.unwrap());
+        }
+        for (index, hook) in hooks.into_iter().enumerate() {
+            assert!(hook.await.unwrap() || index == stopped, "{} never ran", ids[index]);
+        }
+        stopper.await.unwrap();
+        cutting.await.unwrap();
+        for run in early.iter().chain(&late) {
+            run.ended().await;
+        }
+        office.close_up().await;
+    });
+}
+
+/// A compaction stops what runs and has the lane before all that wait, who cuts a session
+/// waits for his turn; each has it without a message. Who comes meanwhile waits, and is
+/// started by the end. A hook in line is not stopped before it has begun, also when it has
+/// the lane and goes back for want of a place.
 pub fn who_waits_for_a_lane_that_is_held_gets_it() {
     block_on(async {
         let office = Office::new(None);
         let runs = ["answers-1", "answers-2"].map(|id| run(id, QueueMode::Followup));
         let (sent, waiting) = (send_all(&office, &runs), wait_for_all(&office, &runs));
+        let hooked = spawn(hook(office.line_up(Some("answers-hook"), false), 1, false));
+        let stops: bool = thread_rng().r#gen();
         let of_holder = Arc::clone(&office);
         let holder = spawn(async move {
-            let rules = QueueRules::of(&QueueSettings::default(), None);
-            let hold = run_with("hold", "main", rules);
-            let has_it = {
-                let mut table = of_holder.lanes.table();
-                table.active(&hold.key).is_none() && matches!(table.enter(&hold), Placed::First)
-            };
-            if has_it {
-                shuttle::future::yield_now().await;
-                assert_eq!(of_holder.lanes.table().active(&hold.key).unwrap().id, hold.id);
-                let next = of_holder.lanes.end(&of_holder, &hold, RunEnd::Answered).await;
-                if let Some(next) = next {
-                    of_holder.drive(next, false);
-                }
+            let line = of_holder.line_up(None, stops);
+            if stops && !line.take() {
+                of_holder.make_room(&line.run.key).await;
             }
+            line.turn().await;
+            line.hold(None).await
         });
         for sent in sent {
             assert!(sent.await.unwrap());
         }
         holder.await.unwrap();
-        for waiting in waiting {
-            assert_eq!(waiting.await.unwrap(), RunEnd::Answered);
+        assert!(hooked.await.unwrap() || stops);
+        for (run, waiting) in runs.iter().zip(waiting) {
+            let end = waiting.await.unwrap();
+            let is_stopped = stops && end == RunEnd::Aborted(AbortReason::Rpc);
+            assert!(end == RunEnd::Answered || is_stopped, "{}: {end:?}", run.id);
         }
         office.close_up().await;
-        assert_eq!(office.book.lock().done.len(), runs.len());
+        assert!(stops || office.book.lock().done.len() == runs.len() + 1);
     });
 }

@@ -42,7 +42,7 @@ mod support {
 }
 
 fn main() {
-    let models: [(&str, fn()); 9] = [
+    let models: [(&str, fn()); 10] = [
         ("bus: each sees a prefix without a hole", bus_models::each_sees_a_prefix_without_a_hole),
         ("bus: what was taken is sent", bus_models::what_was_taken_is_sent_before_the_close),
         ("bus: the last delta and the end", bus_models::the_last_delta_and_the_end_arrive),
@@ -50,6 +50,7 @@ fn main() {
         ("lane: one comes as another ends", lane_models::who_comes_as_another_ends_gets_his_turn),
         ("lane: however a run ends", lane_models::however_a_run_ends_the_next_one_starts),
         ("lane: a stop", lane_models::after_a_stop_nothing_runs_and_everybody_was_told),
+        ("lane: a line", lane_models::who_waits_in_line_has_the_lane_in_his_turn),
         ("lane: a compaction", lane_models::who_waits_for_a_lane_that_is_held_gets_it),
         ("keys: one key is one run", keys::one_key_is_one_run_and_all_its_senders_hear_of_its_end),
     ];

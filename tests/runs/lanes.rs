@@ -98,3 +98,120 @@ async fn who_waits_until_a_lane_is_left_goes_on_as_who_had_it_steps_back_into_li
     line.hold().await.end(RunEnd::Answered).await;
     timeout(LIMIT, leaving).await.expect("it has ended");
 }
+
+#[tokio::test]
+async fn who_has_the_lane_and_has_not_begun_is_not_stopped_by_who_steers_or_compacts() {
+    let place = place().await;
+    let session = key(0);
+    place.sessions.ensure(&session, std::path::Path::new("/")).await.unwrap();
+    let line = place.runs.line_up(&session, Owner::gateway(), Some("own")).unwrap();
+    assert!(line.take());
+    let steering = Box::pin(place.runs.make_room(&session, AbortReason::Rpc));
+    assert!(!timeout(LIMIT, steering).await.expect("nothing is in the way").unwrap());
+    let mut compacting = Box::pin(place.runs.compact(&session, "s0", Owner::gateway(), None));
+    assert!(futures_util::poll!(&mut compacting).is_pending());
+    assert!(futures_util::poll!(Box::pin(line.stopped())).is_pending());
+    line.step_back();
+    let compacted = timeout(LIMIT, compacting).await.expect("it has the lane");
+    let nothing = compacted.unwrap_err().to_string();
+    assert!(!nothing.contains("still active"), "{nothing}");
+
+    // Once it has begun it is stopped as runs are.
+    timeout(LIMIT, line.turn()).await.expect("the lane is its");
+    let held = line.hold().await;
+    assert_eq!(held.stop_reason(), None);
+    let mut steering = Box::pin(place.runs.make_room(&session, AbortReason::Rpc));
+    assert!(futures_util::poll!(&mut steering).is_pending());
+    assert_eq!(held.stop_reason(), Some(AbortReason::Rpc));
+    let (stopped, ()) = tokio::join!(steering, held.hand_over());
+    assert!(stopped.unwrap());
+    timeout(LIMIT, place.runs.idle()).await.expect("it is not idle");
+}
+
+#[tokio::test]
+async fn what_comes_while_a_session_becomes_another_one_is_said_in_that_one() {
+    let place = place().await;
+    let (session, folder) = (key(0), std::path::Path::new("/"));
+    place.sessions.ensure(&session, folder).await.unwrap();
+    let clear = || place.runs.hold_cleared(&session, "s0", Owner::gateway());
+    let busy = place.runs.hold_behind(&session, Owner::gateway()).await.unwrap();
+    let mut given_up = Box::pin(clear());
+    assert!(futures_util::poll!(&mut given_up).is_pending());
+    drop(given_up);
+    let mut clearing = Box::pin(clear());
+    assert!(futures_util::poll!(&mut clearing).is_pending());
+    assert_eq!(busy.stop_reason(), Some(AbortReason::Interrupt));
+    assert!(place.send(0, "meanwhile", "hi", Family::Agent).await);
+    busy.end(RunEnd::Answered).await;
+    let held = timeout(LIMIT, clearing).await.expect("the lane is its").unwrap();
+    let begun = place.sessions.reset(&session, folder).await.unwrap();
+    assert_eq!((place.runs.counts(), begun.transcript.message_count), ((0, 1), 0));
+    held.end(RunEnd::Answered).await;
+    assert_eq!(place.end_of("meanwhile").await, RunEnd::Answered);
+    let after = place.sessions.entry(&session).await.unwrap().unwrap();
+    assert_eq!((after.session_id, after.transcript.message_count), (begun.session_id, 2));
+
+    // Whoever has it and is gone keeps nobody waiting.
+    let held = timeout(LIMIT, Box::pin(clear())).await.expect("nothing is there").unwrap();
+    // To clients nothing runs there, and they stop nothing; within the gateway it counts.
+    let admin = Principal::of_this_machine();
+    let stopped = Box::pin(place.runs.abort(&session, None, &admin, AbortReason::Rpc)).await;
+    assert_eq!(stopped.unwrap(), Vec::<String>::new());
+    assert_eq!(held.stop_reason(), None);
+    assert!(place.runs.active(&session).is_none());
+    let mut free = Box::pin(place.runs.lane_is_free(&session));
+    assert!(futures_util::poll!(&mut free).is_pending());
+    assert!(place.send(0, "next", "hi", Family::Agent).await);
+    drop(held);
+    assert_eq!(place.end_of("next").await, RunEnd::Answered);
+    timeout(LIMIT, free).await.expect("nothing has the lane");
+    timeout(LIMIT, place.runs.idle()).await.expect("it is not idle");
+}
+
+#[tokio::test]
+async fn who_clears_a_session_stops_who_gets_the_lane_before_it_too() {
+    let (place, session) = (place().await, key(0));
+    place.sessions.ensure(&session, std::path::Path::new("/")).await.unwrap();
+    let clear = || Box::pin(place.runs.hold_cleared(&session, "s0", Owner::gateway()));
+    let busy = place.runs.hold_behind(&session, Owner::gateway()).await.unwrap();
+    let (mut first, mut second) = (clear(), clear());
+    assert!(futures_util::poll!(&mut first).is_pending());
+    assert!(futures_util::poll!(&mut second).is_pending());
+    assert!(place.send(0, "later", "hi", Family::Agent).await);
+    busy.end(RunEnd::Answered).await;
+    let before = timeout(LIMIT, first).await.expect("the lane is its").unwrap();
+    assert_eq!(before.stop_reason(), None, "the second has looked already");
+    let ending = async {
+        assert_eq!(before.stopped().await, AbortReason::Interrupt);
+        before.end(RunEnd::Answered).await;
+    };
+    let both = async { tokio::join!(second, ending) };
+    let (after, ()) = timeout(LIMIT, both).await.expect("it looks again");
+    after.unwrap().end(RunEnd::Answered).await;
+    assert_eq!(place.end_of("later").await, RunEnd::Answered, "it came after both had looked");
+    timeout(LIMIT, place.runs.idle()).await.expect("it is not idle");
+}
+
+#[tokio::test]
+async fn a_compaction_stops_who_keeps_the_lane_after_it_has_looked() {
+    let (place, session) = (place().await, key(0));
+    place.sessions.ensure(&session, std::path::Path::new("/")).await.unwrap();
+    let busy = place.runs.hold_behind(&session, Owner::gateway()).await.unwrap();
+    let mut cutting = Box::pin(place.runs.hold_behind(&session, Owner::gateway()));
+    assert!(futures_util::poll!(&mut cutting).is_pending());
+    // The lane is that one's, who has not heard of it.
+    busy.end(RunEnd::Answered).await;
+    let mut compacting = Box::pin(place.runs.compact(&session, "s0", Owner::gateway(), None));
+    assert!(futures_util::poll!(&mut compacting).is_pending());
+    let cut = timeout(LIMIT, cutting).await.expect("the lane is its").unwrap();
+    assert_eq!(cut.stop_reason(), None, "the compaction has looked already");
+    let ending = async {
+        assert_eq!(cut.stopped().await, AbortReason::Rpc);
+        cut.end(RunEnd::Answered).await;
+    };
+    let both = async { tokio::join!(compacting, ending) };
+    let (compacted, ()) = timeout(LIMIT, both).await.expect("it looks again");
+    let nothing = compacted.unwrap_err().to_string();
+    assert!(!nothing.contains("still active"), "{nothing}");
+    timeout(LIMIT, place.runs.idle()).await.expect("it is not idle");
+}

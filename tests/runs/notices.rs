@@ -37,3 +37,17 @@ async fn an_event_that_is_written_down_waits_also_when_who_added_it_has_gone_awa
     assert_eq!(kept(&place).await, ["the job is done"]);
     assert_eq!(parts.notices.of_all(), ["the job is done"]);
 }
+
+#[tokio::test]
+async fn an_event_that_somebody_else_has_taken_is_not_forgotten_with_a_later_one() {
+    let place = place().await;
+    let parts = place.runs.parts();
+    parts.notice(&key(0), "the job is done").await.unwrap();
+    let earlier = parts.take_notices(&key(0));
+    parts.notice(&key(0), "the tea is cold").await.unwrap();
+    parts.take_notices(&key(0)).set_heard();
+    place.idle().await;
+    assert_eq!(kept(&place).await, ["the job is done"]);
+    drop(earlier);
+    assert_eq!(parts.notices.of_all(), ["the job is done"]);
+}

@@ -556,6 +556,7 @@ async fn a_stop_word_ends_a_compaction_that_a_command_began() {
     start(&mut client, "main", "/compact", "stopped").await;
     let begun = |frame: &Value| frame["payload"]["stream"] == "compaction";
     client.wait_for(RUN_LIMIT, begun).await.expect("the compaction begins");
+    assert_eq!(order(&mut client, "/steer hi").await, "⚠️ No active run to steer in this session.");
     let answer = send(&mut client, "main", "stop", "stop").await;
     assert_eq!(answer["aborted"], true);
     let end = tokio::time::timeout(Duration::from_secs(5), end_of(&client, "stopped")).await;

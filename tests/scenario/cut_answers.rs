@@ -7,7 +7,7 @@ use crate::played::{Played, Said, begins, block, block_ends, ends, more, says};
 use crate::stage::{
     Api, admin, ask, call, config, deltas, end_of, history, settles, spent_by, start, text_of,
 };
-use crate::support::{Gateway, GatewayOptions};
+use crate::support::{Gateway, GatewayOptions, WsClient};
 
 async fn gateway(provider: &Played) -> Gateway {
     let config = config(&provider.address(), Api::Anthropic);
@@ -25,6 +25,24 @@ fn half() -> Said {
         block(1, &json!({"type": "text", "text": ""})),
         more(1, "text", "Half of"),
     ])
+}
+
+/// A session of a gateway with this provider, with a Claude in it.
+struct Talk {
+    gateway: Gateway,
+    main: WsClient,
+    key: String,
+    id: String,
+    claude: Claude,
+}
+
+async fn talk(provider: &Played) -> Talk {
+    let gateway = gateway(provider).await;
+    let mut main = admin(&gateway).await;
+    let made = call(&mut main, "sessions.create", json!({"label": "claude"})).await;
+    let [key, id] = ["key", "sessionId"].map(|name| made[name].as_str().unwrap().to_owned());
+    let claude = Claude::open(&gateway, &id, "").await;
+    Talk { gateway, main, key, id, claude }
 }
 
 /// The blocks of answers and the uuids that they are told by.
@@ -56,11 +74,7 @@ async fn told_later(gateway: &Gateway, id: &str) -> Vec<(Value, Value)> {
 #[tokio::test]
 async fn the_blocks_of_an_answer_that_is_stopped_stay_where_they_were_told() {
     let provider = Played::new(vec![half(), says("fine", 5)]).await;
-    let gateway = gateway(&provider).await;
-    let mut main = admin(&gateway).await;
-    let made = call(&mut main, "sessions.create", json!({"label": "claude"})).await;
-    let (key, id) = (made["key"].as_str().unwrap(), made["sessionId"].as_str().unwrap());
-    let mut claude = Claude::open(&gateway, id, "").await;
+    let Talk { gateway, mut main, key, id, mut claude } = talk(&provider).await;
     stop_in_text(&mut claude).await;
     let told = blocks(&claude.frames());
     let contents: Vec<_> = told.iter().map(|(_, block)| block.clone()).collect();
@@ -68,10 +82,10 @@ async fn the_blocks_of_an_answer_that_is_stopped_stay_where_they_were_told() {
         json!({"type": "thinking", "thinking": "a thought of mine", "signature": "signed"});
     assert_eq!(contents, [thought, json!({"type": "text", "text": "Half of"})]);
 
-    assert_eq!(told_later(&gateway, id).await, told);
+    assert_eq!(told_later(&gateway, &id).await, told);
 
     // An answer that did not end is none to the provider.
-    let end = ask(&mut main, key, "and now?", "run-2").await;
+    let end = ask(&mut main, &key, "and now?", "run-2").await;
     assert_eq!(text_of(&end["message"]), "fine");
     let asked = provider.asked().pop().unwrap();
     assert!(asked.contains("and now?") && !asked.contains("a thought of mine"), "{asked}");
@@ -87,16 +101,12 @@ async fn a_hidden_thought_keeps_the_place_of_what_is_behind_it_and_is_not_shown(
         more(1, "text", "Half of"),
     ]);
     let provider = Played::new(vec![begun]).await;
-    let gateway = gateway(&provider).await;
-    let mut main = admin(&gateway).await;
-    let made = call(&mut main, "sessions.create", json!({"label": "claude"})).await;
-    let (key, id) = (made["key"].as_str().unwrap(), made["sessionId"].as_str().unwrap());
-    let mut claude = Claude::open(&gateway, id, "").await;
+    let Talk { gateway, mut main, key, id, mut claude } = talk(&provider).await;
     stop_in_text(&mut claude).await;
     let told = blocks(&claude.frames());
     assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told_later(&gateway, id).await, told);
-    let messages = history(&mut main, key).await;
+    assert_eq!(told_later(&gateway, &id).await, told);
+    let messages = history(&mut main, &key).await;
     let stopped = messages.iter().find(|it| it["stopReason"] == "aborted").unwrap();
     assert_eq!(stopped["content"], json!([{"type": "text", "text": "Half of"}]));
 }
@@ -124,18 +134,15 @@ async fn an_answer_that_is_stopped_is_paid_for_as_far_as_it_was_counted() {
 async fn a_stop_while_the_model_still_thinks_leaves_no_answer() {
     let thought = block(0, &json!({"type": "thinking", "thinking": "hm", "signature": ""}));
     let provider = Played::new(vec![Said::Hangs(vec![begins(30), thought])]).await;
-    let gateway = gateway(&provider).await;
-    let mut main = admin(&gateway).await;
-    let made = call(&mut main, "sessions.create", json!({"label": "claude"})).await;
-    let (key, id) = (made["key"].as_str().unwrap(), made["sessionId"].as_str().unwrap());
-    let mut claude = Claude::open(&gateway, id, "").await;
+    let Talk { mut main, key, mut claude, gateway: _gateway, .. } = talk(&provider).await;
     claude.say("hello").await;
     claude.find("thought", |it| it["event"]["delta"]["thinking"].is_string()).await;
     call(&mut main, "chat.abort", json!({"sessionKey": key})).await;
-    settles(&mut main, key, "killed").await;
-    let roles: Vec<_> = history(&mut main, key).await.iter().map(|it| it["role"].clone()).collect();
+    settles(&mut main, &key, "killed").await;
+    let roles: Vec<_> =
+        history(&mut main, &key).await.iter().map(|it| it["role"].clone()).collect();
     assert_eq!(roles, ["user"]);
-    assert!(spent_by(&mut main, key).await > 0.0);
+    assert!(spent_by(&mut main, &key).await > 0.0);
 }
 
 /// What comes of a call without arguments whose block does not end, in an answer that ends
@@ -180,11 +187,8 @@ async fn a_call_that_was_cut_with_its_answer_is_told_to_nobody() {
         block(1, &json!({"type": "tool_use", "id": "t1", "name": "session_status", "input": {}})),
     ]);
     let provider = Played::new(vec![begun]).await;
-    let gateway = gateway(&provider).await;
-    let mut main = admin(&gateway).await;
-    let made = call(&mut main, "sessions.create", json!({"label": "claude"})).await;
-    let mut claude = Claude::open(&gateway, made["sessionId"].as_str().unwrap(), "").await;
-    let told = blocks(&claude.ask("hello").await);
+    let mut talk = talk(&provider).await;
+    let told = blocks(&talk.claude.ask("hello").await);
     let kinds: Vec<_> = told.iter().map(|(_, block)| block["type"].clone()).collect();
     assert_eq!(kinds, ["text", "text"], "what was said, and the failure: {told:?}");
     assert_eq!(told[0].1["text"], "Let me look.");

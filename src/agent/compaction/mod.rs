@@ -117,8 +117,9 @@ async fn compact_as(
     used: &mut Usage,
 ) -> Result<Compacted, CompactError> {
     let key = &run.key;
-    let mut context = parts.sessions.context_entries(key).await?;
+    // First: the summary of a conversation that is begun anew meanwhile is one of no other.
     let entry = parts.sessions.entry(key).await?.unwrap_or_default();
+    let mut context = parts.sessions.context_entries(key).await?;
     let window = route.model().context_window;
     // Long results count as what the model gets to see of them.
     Share::Usual.fit(context.iter_mut().map(|entry| &mut entry.message), window);
@@ -143,7 +144,7 @@ async fn compact_as(
     charge(parts, key, &taken).await;
     *used = add(used, &taken);
     let done = match summed {
-        Ok(summary) => note(parts, key, reason, summary, &plan, &context).await,
+        Ok(summary) => note(parts, key, &entry.session_id, reason, summary, &plan, &context).await,
         Err(error) => Err(error),
     };
     let is_retry =
@@ -157,6 +158,7 @@ async fn compact_as(
 async fn note(
     parts: &RunsParts,
     key: &SessionKey,
+    session_id: &str,
     reason: CompactionReason,
     summary: String,
     plan: &Plan<'_>,
@@ -170,6 +172,6 @@ async fn note(
         first_kept_entry_id: plan.kept.first().map(|entry| entry.id.clone()),
         files: summary::files(plan.summed),
     };
-    let done = parts.sessions.compact(key, compaction.clone()).await?;
+    let done = parts.sessions.compact(key, session_id, compaction.clone()).await?;
     Ok(Compacted { entry_id: done.entry_id, compaction, entry: done.entry })
 }

@@ -12,6 +12,9 @@ use crate::protocol::message::{StopReason, Usage};
 use crate::providers::text_for_people;
 use crate::support::{json, without_nulls};
 
+/// The state of a run that somebody stopped; that end names the session as the sender wrote it.
+const ABORTED: &str = "aborted";
+
 impl Emitter {
     /// The run ends with its answer.
     pub fn finish(&mut self, usage: &Usage, stop_reason: StopReason) {
@@ -20,20 +23,11 @@ impl Emitter {
         let data = json!({"phase": "end", "livenessState": liveness,
             "replayInvalid": self.has_changed.then_some(true), "endedAt": self.clock.now_ms()});
         self.agent("lifecycle", without_nulls(data));
-        let text = self.whole_text();
-        self.show(&text);
         self.flush();
-        let message = (!text.is_empty()).then(|| self.message(&text));
-        self.chat_end(json!({
-            "runId": *self.run.id,
-            "sessionKey": self.run.key.as_str(),
-            "spawnedBy": self.run.spawned_by,
-            "seq": self.seq,
-            "state": "final",
-            "message": message,
-            "usage": usage,
-            "stopReason": stop_reason.as_str(),
-        }));
+        let message = self.last_words();
+        let more = json!({"message": message, "usage": usage,
+            "stopReason": stop_reason.as_str()});
+        self.chat_end("final", more);
         self.tell(|| {
             let (usage, stop_reason) = (usage.clone(), stop_reason.as_str().to_owned());
             RunNews::Ends(Ending::Answered { usage, stop_reason })
@@ -52,17 +46,10 @@ impl Emitter {
         let data = json!({"phase": "error", "error": told, "livenessState": "blocked",
             "endedAt": self.clock.now_ms()});
         self.agent("lifecycle", data);
-        self.chat_end(json!({
-            "runId": *self.run.id,
-            "sessionKey": self.run.key.as_str(),
-            "spawnedBy": self.run.spawned_by,
-            "seq": self.seq,
-            "state": "error",
-            "errorMessage": told,
-            "errorKind": kind,
-            // What dashboards read, in the words of the provider.
-            "error": {"code": kind, "message": message},
-        }));
+        // The last is what dashboards read, in the words of the provider.
+        let more = json!({"errorMessage": told, "errorKind": kind,
+            "error": {"code": kind, "message": message}});
+        self.chat_end("error", more);
         self.tell(|| {
             let (message, kind) = (message.to_owned(), kind.to_owned());
             RunNews::Ends(Ending::Failed { message, told: told.to_owned(), kind })
@@ -72,14 +59,7 @@ impl Emitter {
     /// The message went into another run, which tells the rest. Names that run.
     pub fn taken_into(&mut self, run_id: &str) {
         self.seq += 1;
-        self.chat_end(json!({
-            "runId": *self.run.id,
-            "sessionKey": self.run.key.as_str(),
-            "spawnedBy": self.run.spawned_by,
-            "seq": self.seq,
-            "state": "final",
-            "takenInto": run_id,
-        }));
+        self.chat_end("final", json!({"takenInto": run_id}));
         self.tell(|| RunNews::Ends(Ending::TakenInto(run_id.to_owned())));
     }
 
@@ -90,18 +70,7 @@ impl Emitter {
             "endedAt": self.clock.now_ms()});
         self.agent("lifecycle", data);
         self.flush();
-        let text = self.whole_text();
-        self.show(&text);
-        let message = (!text.is_empty()).then(|| self.message(&text));
-        self.chat_end(json!({
-            "runId": *self.run.id,
-            "sessionKey": self.run.key.as_str(),
-            "spawnedBy": self.run.spawned_by,
-            "seq": self.seq,
-            "state": "final",
-            "stopReason": AbortReason::Interrupt.as_str(),
-            "message": message,
-        }));
+        self.chat_stop("final", AbortReason::Interrupt);
         self.tell(|| RunNews::Ends(Ending::Aborted(AbortReason::Interrupt)));
     }
 
@@ -109,18 +78,7 @@ impl Emitter {
     pub fn abort(&mut self, reason: AbortReason) {
         self.show_rest();
         self.seq += 1;
-        let text = self.whole_text();
-        self.show(&text);
-        let message = (!text.is_empty()).then(|| self.message(&text));
-        self.chat_end(json!({
-            "runId": *self.run.id,
-            "sessionKey": self.run.written_key,
-            "spawnedBy": self.run.spawned_by,
-            "seq": self.seq,
-            "state": "aborted",
-            "stopReason": reason.as_str(),
-            "message": message,
-        }));
+        self.chat_stop(ABORTED, reason);
         self.seq -= 1;
         let data = json!({"phase": "end", "status": "cancelled", "aborted": true,
             "stopReason": reason.as_str(), "startedAt": self.started_at,
@@ -129,12 +87,32 @@ impl Emitter {
         self.tell(|| RunNews::Ends(Ending::Aborted(reason)));
     }
 
-    fn chat_end(&self, payload: Value) {
+    fn chat_stop(&self, state: &str, reason: AbortReason) {
+        let message = self.last_words();
+        self.chat_end(state, json!({"stopReason": reason.as_str(), "message": message}));
+    }
+
+    /// Shows all that was said; it as a message, if it is anything.
+    fn last_words(&self) -> Option<Value> {
+        let text = self.whole_text();
+        self.show(&text);
+        (!text.is_empty()).then(|| self.message(&text))
+    }
+
+    /// `more` are the members that not all ends have.
+    fn chat_end(&self, state: &str, more: Value) {
         self.run.set_over();
         // Of a heartbeat only an answer is told that says something.
         let is_heartbeat = self.run.terms.is_heartbeat;
-        if is_heartbeat && (payload["state"] != "final" || self.says_nothing()) {
+        if is_heartbeat && (state != "final" || self.says_nothing()) {
             return;
+        }
+        let run = &self.run;
+        let key = if state == ABORTED { run.written_key.as_str() } else { run.key.as_str() };
+        let mut payload = json!({"runId": *run.id, "sessionKey": key,
+            "spawnedBy": run.spawned_by, "seq": self.seq, "state": state});
+        if let (Value::Object(members), Value::Object(more)) = (&mut payload, more) {
+            members.extend(more);
         }
         let payload = without_nulls(payload);
         let mark = ChatMark { run_id: Arc::clone(&self.run.id), text: None, begins: false };

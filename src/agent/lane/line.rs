@@ -3,12 +3,11 @@
 //! Owns: their order. Promises: who came first is first; of those that wait for more than
 //! the lane none overtakes another. Plain data, as the lanes are.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::{ActiveRun, Lane, LaneTable, is_same};
+use super::{ActiveRun, Family, Lane, LaneTable, is_same};
 use crate::sessions::SessionKey;
 use crate::support::sync::Notify;
 
@@ -26,9 +25,10 @@ struct InLine {
 }
 
 impl Line {
-    /// One who goes before all.
+    /// One who goes before all but those who came before to do so.
     pub fn add_first(&mut self, run: &Arc<ActiveRun>) {
-        self.0.insert(0, InLine { run: Arc::clone(run), bell: None, is_first: true });
+        let place = self.0.partition_point(|other| other.is_first);
+        self.0.insert(place, InLine { run: Arc::clone(run), bell: None, is_first: true });
     }
 
     /// One more, who does not want the lane yet. Who came before is before.
@@ -131,6 +131,14 @@ impl LaneTable {
         self.lines.get(&run.key).is_some_and(|line| line.has(run))
     }
 
+    /// What has to end before a session is somebody's own: its runs, and those that leave it.
+    /// Who has the lane from the line, and may still go back there, is none of them.
+    pub fn in_the_way(&self, key: &SessionKey) -> Vec<Arc<ActiveRun>> {
+        let mut all = self.unfinished(key);
+        all.retain(|run| run.family != Family::Hold || run.keeps_lane());
+        all
+    }
+
     /// Whoever was in line is there no more; whether he was.
     pub fn leave_line(&mut self, run: &ActiveRun) -> bool {
         let Some(line) = self.lines.get_mut(&run.key) else { return false };
@@ -148,8 +156,7 @@ impl LaneTable {
         if !self.lanes.contains_key(key)
             && let Some(active) = self.call(key, None)
         {
-            let lane = Lane { active, waiting: VecDeque::new(), joined: Vec::new() };
-            self.lanes.insert(key.clone(), lane);
+            self.lanes.insert(key.clone(), Lane::of(active));
         }
     }
 

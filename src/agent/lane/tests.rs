@@ -1,10 +1,12 @@
+use std::time::Duration;
+
 use super::*;
 use crate::agent::queue::QueueRules;
 use crate::agent::run::tests::{run, run_with};
 use crate::config::QueueSettings;
 use crate::support::sync::Notify;
 
-fn rules(mode: QueueMode, cap: usize, drop: DropPolicy) -> QueueRules {
+pub(super) fn rules(mode: QueueMode, cap: usize, drop: DropPolicy) -> QueueRules {
     QueueRules { mode, cap, drop, ..QueueRules::of(&QueueSettings::default(), None) }
 }
 
@@ -136,195 +138,6 @@ fn over_the_cap_the_oldest_gives_way_or_the_new_one_is_refused() {
     assert!(matches!(table.enter(&steering), Placed::Waiting(dropped) if dropped.is_empty()));
 }
 
-/// How a message ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
-    Answered,
-    Aborted,
-    Failed,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Step {
-    Send {
-        session: u8,
-        mode: QueueMode,
-        cap: usize,
-        drop: DropPolicy,
-        agent: bool,
-    },
-    /// The active run of a session comes to a model call.
-    Steer(u8),
-    /// It collects what waits.
-    Collect(u8),
-    /// It ends: with an answer, an error or a panic.
-    Finish(u8, End),
-    /// Somebody stops the n-th run there is.
-    Stop(usize),
-}
-
-fn step() -> impl proptest::strategy::Strategy<Value = Step> {
-    use proptest::prelude::*;
-    let mode = prop_oneof![
-        Just(QueueMode::Steer),
-        Just(QueueMode::Queue),
-        Just(QueueMode::Followup),
-        Just(QueueMode::Collect),
-        Just(QueueMode::SteerBacklog),
-        Just(QueueMode::Interrupt)
-    ];
-    let drop =
-        prop_oneof![Just(DropPolicy::Old), Just(DropPolicy::New), Just(DropPolicy::Summarize)];
-    let end = prop_oneof![Just(End::Answered), Just(End::Failed), Just(End::Aborted)];
-    let session = 0..3_u8;
-    prop_oneof![
-        6 => (session.clone(), mode, 1..4_usize, drop, prop::bool::weighted(0.2)).prop_map(
-            |(session, mode, cap, drop, agent)| Step::Send { session, mode, cap, drop, agent }),
-        3 => session.clone().prop_map(Step::Steer),
-        1 => session.clone().prop_map(Step::Collect),
-        4 => (session, end).prop_map(|(session, end)| Step::Finish(session, end)),
-        2 => any::<usize>().prop_map(Step::Stop),
-    ]
-}
-
-/// Does to the table what `Runs` does, and books every message.
-#[derive(Default)]
-struct Model {
-    table: LaneTable,
-    accepted: Vec<Arc<ActiveRun>>,
-    ends: HashMap<Arc<str>, Vec<End>>,
-    /// Which run was started in each session and has not ended.
-    running: HashMap<SessionKey, Arc<ActiveRun>>,
-}
-
-impl Model {
-    fn end(&mut self, run: &ActiveRun, end: End) {
-        self.ends.entry(Arc::clone(&run.id)).or_default().push(end);
-    }
-
-    fn begin(&mut self, run: Arc<ActiveRun>) {
-        let before = self.running.insert(run.key.clone(), run);
-        assert!(before.is_none(), "two runs at a time: {before:?}");
-    }
-
-    fn stop(&mut self, run: &Arc<ActiveRun>) {
-        if self.table.stop(run, AbortReason::Rpc) == Stopped::Waiter {
-            self.end(run, End::Aborted);
-        }
-    }
-
-    fn finish(&mut self, run: &ActiveRun, end: End) {
-        // A run that was stopped never ends otherwise.
-        let end = if run.abort_reason().is_some() { End::Aborted } else { end };
-        let finished = self.table.finish(run);
-        self.running.remove(&run.key);
-        self.end(run, end);
-        for joined in finished.joined {
-            self.end(&joined, end);
-        }
-        if let Some(next) = finished.next {
-            self.begin(next);
-        }
-    }
-
-    fn send(&mut self, run: &Arc<ActiveRun>) {
-        match self.table.enter(run) {
-            Placed::First => self.begin(Arc::clone(run)),
-            Placed::Waiting(dropped) => {
-                for old in dropped {
-                    self.end(&old, End::Failed);
-                }
-                if run.queue.mode == QueueMode::Interrupt {
-                    let all = self.table.of_session(&run.key);
-                    for other in all.iter().take_while(|other| !is_same(other, run)) {
-                        self.stop(other);
-                    }
-                }
-            }
-            Placed::Refused | Placed::IdTaken | Placed::Closed => return,
-        }
-        self.accepted.push(Arc::clone(run));
-    }
-
-    fn apply(&mut self, index: usize, step: Step) {
-        let key = |session: u8| run("k", &session.to_string()).key.clone();
-        match step {
-            Step::Send { session, mode, cap, drop, agent } => {
-                let mut rules = rules(mode, cap, drop);
-                if agent {
-                    rules = rules.of_family(Family::Agent);
-                }
-                self.send(&run_with(&index.to_string(), &session.to_string(), rules));
-            }
-            Step::Steer(session) => {
-                if let Some(run) = self.running.get(&key(session)).cloned() {
-                    self.table.steer(&run);
-                }
-            }
-            Step::Collect(session) => {
-                if let Some(run) = self.running.get(&key(session)).cloned() {
-                    self.table.collect(&run);
-                }
-            }
-            Step::Finish(session, end) => {
-                if let Some(run) = self.running.get(&key(session)).cloned() {
-                    self.finish(&run, end);
-                }
-            }
-            Step::Stop(which) => {
-                if !self.accepted.is_empty() {
-                    let run = Arc::clone(&self.accepted[which % self.accepted.len()]);
-                    self.stop(&run);
-                }
-            }
-        }
-    }
-
-    /// Nobody waits where nothing runs, and nobody is lost.
-    fn check(&self) {
-        for session in 0..3_u8 {
-            let key = run("k", &session.to_string()).key.clone();
-            let there = self.table.of_session(&key);
-            let active = self.table.active(&key);
-            assert_eq!(active.is_some(), !there.is_empty(), "a queue without a run");
-            let running = self.running.get(&key).map(|run| &run.id);
-            assert_eq!(active.as_ref().map(|run| &run.id), running);
-        }
-        for run in &self.accepted {
-            let is_there = self.table.of_session(&run.key).iter().any(|there| is_same(there, run));
-            let ends = self.ends.get(&run.id).map_or(0, Vec::len);
-            assert_eq!(ends, usize::from(!is_there), "{} has ended {ends} times", run.id);
-            assert_eq!(self.table.get(&run.id).is_some(), is_there);
-        }
-    }
-}
-
-proptest::proptest! {
-    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(500))]
-    #[test]
-    fn every_accepted_message_ends_once_and_nobody_waits_where_nothing_runs(
-        steps in proptest::collection::vec(step(), 0..120)
-    ) {
-        let mut model = Model::default();
-        for (index, step) in steps.into_iter().enumerate() {
-            model.apply(index, step);
-            model.check();
-        }
-        for session in 0..3_u8 {
-            let key = run("k", &session.to_string()).key.clone();
-            while let Some(run) = model.running.get(&key).cloned() {
-                model.finish(&run, End::Answered);
-                model.check();
-            }
-        }
-        assert_eq!(model.table.counts(), (0, 0));
-        assert!(model.table.by_id.is_empty());
-        for run in &model.accepted {
-            assert_eq!(model.ends.get(&run.id).map(Vec::len), Some(1));
-        }
-    }
-}
-
 /// What holds a lane without a message.
 fn hold(session: &str) -> Arc<ActiveRun> {
     let mut hold = run("hold", session);
@@ -360,6 +173,64 @@ fn the_run_that_a_lane_was_held_for_is_the_next_in_it() {
     let own = table.finish(&hold).next.unwrap();
     assert_eq!(&*own.id, "own");
     assert_eq!(&*table.finish(&own).next.unwrap().id, "came-meanwhile");
+}
+
+#[test]
+fn what_waited_when_the_run_came_that_a_lane_was_held_for_does_not_steer_it() {
+    let mut table = LaneTable::default();
+    let hold = hold("main");
+    hold.stand_for("own");
+    table.enter(&hold);
+    let before = [made_at("before", 1), made_at("behind-it", 1)];
+    for run in &before {
+        table.enter(run);
+    }
+    let own = made_at("own", 2);
+    table.enter(&own);
+    assert_eq!(&*table.finish(&hold).next.unwrap().id, "own");
+    table.enter(&made_at("meanwhile", 0));
+    assert_eq!(ids(&table.steer(&own)), ["meanwhile"]);
+    assert_eq!(&*table.finish(&own).next.unwrap().id, "before");
+    assert_eq!(ids(&table.steer(&before[0])), ["behind-it"], "it has let only that one pass");
+    assert_eq!(table.counts(), (1, 0));
+}
+
+/// A steering message that was made so long after others, which is not when it enters.
+fn made_at(id: &str, seconds: u64) -> Arc<ActiveRun> {
+    let mut run = with(id, QueueMode::Steer);
+    Arc::get_mut(&mut run).unwrap().entered += Duration::from_secs(seconds);
+    run
+}
+
+#[test]
+fn messages_steer_a_run_also_when_they_were_made_before_it_and_come_later() {
+    let mut table = LaneTable::default();
+    let active = made_at("active", 1);
+    table.enter(&active);
+    table.enter(&made_at("late", 0));
+    assert_eq!(ids(&table.steer(&active)), ["late"]);
+}
+
+#[test]
+fn of_those_who_go_before_all_the_first_who_came_is_first() {
+    let mut table = LaneTable::default();
+    let active = run("active", "main");
+    table.enter(&active);
+    let (usual, bell) = in_line(&mut table, "usual", None);
+    table.want(&usual, &bell);
+    let firsts = ["one", "two"].map(|id| {
+        let mut first = run(id, "main");
+        Arc::get_mut(&mut first).unwrap().family = Family::Hold;
+        assert!(table.line_up(&first, true));
+        table.want(&first, &Arc::default());
+        first
+    });
+    assert!(table.finish(&active).next.is_none());
+    for run in firsts.iter().chain([&usual]) {
+        assert!(table.is_active(run), "{}", run.id);
+        assert!(table.finish(run).next.is_none());
+    }
+    assert!(table.is_idle());
 }
 
 /// Waits in line, for a run when there is an id.
@@ -413,6 +284,18 @@ fn who_steps_back_lets_messages_pass_and_nobody_of_its_kind() {
     // Once that waits no more it is the turn of the other.
     assert!(table.leave_line(&first));
     assert!(table.is_active(&second));
+}
+
+#[test]
+fn who_has_the_lane_and_may_go_back_into_line_is_in_nobodys_way() {
+    let mut table = LaneTable::default();
+    let (first, bell) = in_line(&mut table, "first", Some("own"));
+    table.want(&first, &bell);
+    table.enter(&run("message", "main"));
+    assert_eq!(ids(&table.unfinished(&first.key)), ["first", "message"]);
+    assert_eq!(ids(&table.in_the_way(&first.key)), ["message"]);
+    first.set_keeps();
+    assert_eq!(ids(&table.in_the_way(&first.key)), ["first", "message"]);
 }
 
 #[test]

@@ -32,15 +32,14 @@ enum KeepError {
 }
 
 impl RunsParts {
-    /// Keeps what a session was about, which is to begin anew; whether that is wanted.
-    pub async fn remember_session(&self, key: &SessionKey) -> bool {
-        let Some(count) = self.settings.now().hooks.session_memory else { return false };
+    /// Keeps what a session was about, which is to begin anew, where that is wanted.
+    pub async fn remember_session(&self, key: &SessionKey) {
+        let Some(count) = self.settings.now().hooks.session_memory else { return };
         match self.keep_session(key, count).await {
             Ok(Some(path)) => tracing::info!(session = %key, path, "a session is remembered"),
             Ok(None) => {}
             Err(error) => tracing::warn!(session = %key, %error, "a session is not remembered"),
         }
-        true
     }
 
     /// The path in the workspace; `None` where no person has said anything, or nobody has

@@ -78,7 +78,7 @@ impl Brief<'_> {
     pub async fn fill(&mut self, model: &ModelInfo, system: String, request: &mut ModelRequest) {
         request.system = Some(system);
         request.tools = self.toolbox.specs();
-        request.messages = self.conversation.fitted_to(model).await;
+        self.conversation.fit(model, request).await;
     }
 
     /// What a model is told of itself; nothing in a bare run.
