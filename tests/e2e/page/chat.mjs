@@ -438,4 +438,87 @@ export default steps({
     await settled(page, 151);
     return frames.calls("chat.history").map((params) => params.limit);
   },
+
+  // The provider breaks off in the middle of an answer.
+  async breaks_off({ page, args }) {
+    await login(page, args);
+    await say(page, "@mock err status=500 after=25");
+    await settled(page, 1);
+    for (const when of ["at once", "after a reload"]) {
+      const said = answers(page).last();
+      await said.locator(".notice.bad").waitFor();
+      check((await texts(answers(page)))[0].startsWith("w1 w2 w3"), `what was said stays, ${when}`, await said.textContent());
+      check((await said.getByRole("button", { name: "Copy message" }).count()) === 1, `it can be copied, ${when}`);
+      await page.reload();
+    }
+  },
+
+  // Stopped by keyboard: by its button, after a decision, and not where Escape closes
+  // something or empties a field.
+  async escapes({ page, args }) {
+    const frames = record(page);
+    const stops = () => frames.calls("chat.abort").length;
+    await login(page, args);
+    await say(page, LONG);
+    await until("text comes", async () => (await liveText(page)).includes("w3"));
+    await page.getByRole("button", { name: "Stop" }).press("Enter");
+    await settled(page, 1);
+    check(await field(page).evaluate((one) => one === document.activeElement), "one goes on in the field");
+
+    await say(page, LONG);
+    await until("text comes", async () => (await liveText(page)).includes("w3"));
+    await page.getByRole("button", { name: "Session menu" }).press("Enter");
+    const dialog = page.getByRole("dialog");
+    await dialog.waitFor();
+    await page.keyboard.down("Escape");
+    await dialog.waitFor({ state: "detached" });
+    // It is held down.
+    await page.keyboard.down("Escape");
+    await page.keyboard.up("Escape");
+    await page.getByRole("searchbox", { name: "Search sessions" }).fill("trip");
+    await page.keyboard.press("Escape");
+    await field(page).pressSequentially("/stat");
+    await page.getByRole("option", { name: "/status" }).waitFor();
+    await page.keyboard.press("Escape");
+    check(stops() === 1, "it is not stopped");
+    await field(page).press("Escape");
+    await settled(page, 2);
+    check(stops() === 2, "and then it is");
+
+    await field(page).fill("");
+    await say(page, `@mock tool name=exec args=${JSON.stringify({ command: "uname -s && sleep 600" })} then="Over."`);
+    await page.getByRole("button", { name: "Allow once" }).press("Enter");
+    await until("it runs", async () => (await page.locator("details.tool").getAttribute("data-state")) === "running");
+    await until("the view has the focus", () => page.evaluate(() => document.activeElement.id === "main"));
+    await page.keyboard.press("Escape");
+    await until("it is stopped", async () => (await page.locator(".live").count()) === 0);
+  },
+
+  // Older messages are asked for, and come when somebody has gone on reading.
+  async reads_on({ page, args }) {
+    const held = [];
+    await page.routeWebSocket(/.*/, (socket) => {
+      const server = socket.connectToServer();
+      const ids = new Set();
+      socket.onMessage((data) => {
+        const { id, method, params } = JSON.parse(data);
+        if (method === "chat.history" && params.limit > 60) ids.add(id);
+        server.send(data);
+      });
+      server.onMessage((data) => (ids.has(JSON.parse(data).id) ? held.push(() => socket.send(data)) : socket.send(data)));
+    });
+    await login(page, args);
+    const note = (number) => page.locator(".messages").getByText(`note ${number}.`, { exact: true });
+    await note(150).waitFor();
+    const scroller = page.locator(".scroller");
+    const scroll = (y) => scroller.evaluate((one, y) => one.scrollTo(0, y), y);
+    const place = () => note(115).evaluate((one) => one.getBoundingClientRect().top);
+    await scroll(200);
+    await until("older ones are asked for", () => held.length === 1);
+    await scroll(1500);
+    const before = await place();
+    held[0]();
+    await note(40).waitFor({ state: "attached" });
+    check(Math.abs((await place()) - before) < 3, "what is read stays where it is", before, await place());
+  },
 });

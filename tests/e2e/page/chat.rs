@@ -147,8 +147,8 @@ async fn on_a_phone_nothing_is_cut_off_and_a_long_conversation_keeps_its_place()
     run(&place, "phone").await;
 }
 
-#[tokio::test]
-async fn older_messages_come_when_somebody_scrolls_up() {
+/// 150 notes are in the main session.
+async fn noted() -> Place {
     let place = Place::new().await;
     let mut client = admin(&place.gateway).await;
     call(&mut client, "sessions.create", json!({"key": "main"})).await;
@@ -156,7 +156,29 @@ async fn older_messages_come_when_somebody_scrolls_up() {
         let note = json!({"sessionKey": "main", "message": format!("note {number}.")});
         call(&mut client, "chat.inject", note).await;
     }
+    place
+}
+
+#[tokio::test]
+async fn older_messages_come_when_somebody_scrolls_up() {
+    let place = noted().await;
     let limits = run(&place, "scrolls_up").await;
     assert_eq!(limits[0], 60, "{limits}");
     assert!(limits.as_array().unwrap().contains(&json!(240)), "{limits}");
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_stays_with_the_reason_below_it() {
+    run(&Place::new().await, "breaks_off").await;
+}
+
+#[tokio::test]
+async fn escape_stops_the_answer_wherever_the_focus_is_but_where_it_has_another_use() {
+    run(&asking().await, "escapes").await;
+}
+
+#[tokio::test]
+async fn what_is_read_stays_in_sight_while_older_messages_come() {
+    let place = noted().await;
+    run(&place, "reads_on").await;
 }

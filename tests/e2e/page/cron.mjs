@@ -155,6 +155,38 @@ export default steps({
     await copy("Once", "Again", () => form.getByText("Again and again").click());
   },
 
+  // A job is removed elsewhere while it runs, then another is added there.
+  async loses({ page, args }) {
+    await login(page, args, "#/cron");
+    const job = (name) => page.getByRole("heading", { name, exact: true });
+    await job("Long").waitFor();
+    await ask(args, "shown");
+    await job("Later").waitFor();
+    check((await job("Long").count()) === 0, "the removed job stays away");
+  },
+
+  // A job that was not there when the list was asked for is changed.
+  async hears({ page, args }) {
+    await page.routeWebSocket(/.*/, (socket) => {
+      const server = socket.connectToServer();
+      const lists = new Set();
+      socket.onMessage((data) => {
+        const { id, method } = JSON.parse(data);
+        if (method === "cron.list") lists.add(id);
+        server.send(data);
+      });
+      server.onMessage((data) => {
+        const frame = JSON.parse(data);
+        if (lists.has(frame.id)) frame.payload.jobs = [];
+        socket.send(JSON.stringify(frame));
+      });
+    });
+    await login(page, args, "#/cron");
+    await page.getByText("0 jobs, 0 enabled").waitFor();
+    await ask(args, "shown");
+    await page.getByRole("heading", { name: "Adopted", exact: true }).waitFor();
+  },
+
   // Escape asks before it takes away what was typed.
   async asks_first({ page, args }) {
     const form = await open(page, args);

@@ -1,9 +1,12 @@
 //! Jobs on our page.
 
+use std::fs;
+
 use serde_json::{Value, json};
 
 use super::Place;
-use crate::stage::{admin, call};
+use crate::stage::{RUN_LIMIT, admin, call};
+use crate::support::WsClient;
 
 /// What the job asks the agent.
 const SAID: &str = "@mock text text=\"Good morning\"";
@@ -68,6 +71,53 @@ async fn a_job_is_planned_run_changed_and_deleted_on_the_page() {
     assert_eq!(told["next"], next, "{told}");
     let session = told["session"].as_str().unwrap();
     assert!(session.starts_with("#/chat/agent%3Amain%3Acron%3A"), "{told}");
+}
+
+/// Waits until this is told of a job.
+async fn happens(client: &WsClient, id: &Value, action: &str) {
+    let is_told = |frame: &Value| {
+        let payload = &frame["payload"];
+        payload["jobId"] == *id && payload["action"] == action
+    };
+    client.wait_for(RUN_LIMIT, is_told).await.expect(action);
+}
+
+#[tokio::test]
+async fn a_job_that_is_removed_while_it_runs_does_not_come_back() {
+    let mut place = Place::new().await;
+    let mut client = admin(&place.gateway).await;
+    let command = json!({"command": "until test -e go; do sleep 0.05; done; echo gone"});
+    let message = format!("@mock tool name=exec args={command} then=\"done\"");
+    let job = |name: &str| {
+        json!({"name": name, "schedule": {"kind": "every", "everyMs": 3_600_000},
+            "sessionTarget": "isolated", "payload": {"kind": "agentTurn", "message": message},
+            "delivery": {"mode": "none"}})
+    };
+    let id = call(&mut client, "cron.add", job("Long")).await["id"].clone();
+    let mut steps = place.begin("cron", "loses", json!({}));
+    let asked = place.asked_for("shown", &mut steps).await;
+    call(&mut client, "cron.run", json!({"id": id})).await;
+    happens(&client, &id, "started").await;
+    call(&mut client, "cron.remove", json!({"id": id})).await;
+    fs::write(place.gateway.workspace().join("go"), "").unwrap();
+    happens(&client, &id, "finished").await;
+    call(&mut client, "cron.add", job("Later")).await;
+    asked.done();
+    steps.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_job_that_came_without_a_word_is_shown_at_its_first_change() {
+    let mut place = Place::new().await;
+    let mut client = admin(&place.gateway).await;
+    let job = json!({"name": "Daily", "schedule": {"kind": "every", "everyMs": 3_600_000},
+        "sessionTarget": "main", "payload": {"kind": "systemEvent", "text": "tick"}});
+    let id = call(&mut client, "cron.add", job).await["id"].clone();
+    let mut steps = place.begin("cron", "hears", json!({}));
+    let asked = place.asked_for("shown", &mut steps).await;
+    call(&mut client, "cron.update", json!({"id": id, "patch": {"name": "Adopted"}})).await;
+    asked.done();
+    steps.await.unwrap();
 }
 
 #[tokio::test]

@@ -82,4 +82,35 @@ export default steps({
     await page.getByRole("dialog").waitFor();
     for (const box of ["main", "dialog"]) check((await wide(box)) <= 1, `the ${box} of jobs`, await wide(box));
   },
+
+  // Files that are refused, more than there is room for, and again.
+  async told({ page, args }) {
+    await login(page, args);
+    const names = [1, 2, 3, 4, 5].map((number) => `empty-${number}.txt`);
+    const toasts = page.locator(".toast");
+    for (const size of [PHONE, { width: 1280, height: 800 }]) {
+      await page.setViewportSize(size);
+      const refuse = () => page.locator("input[type=file]").setInputFiles(names.map((name) => ({ name, mimeType: "text/plain", buffer: Buffer.alloc(0) })));
+      await refuse();
+      await refuse();
+      await until("the newest are shown", async () => (await toasts.allTextContents()).join() === names.slice(2).map((name) => `${name} is empty.`).join());
+      const box = (selector) => page.locator(selector).boundingBox();
+      const [told, head, composer] = [await box(".toasts"), await box(".chat-head"), await box(".composer")];
+      check(told.y >= head.y + head.height && told.y + told.height <= composer.y, "nothing is covered", told, head, composer);
+    }
+  },
+
+  async forced_colours({ page, args }) {
+    await page.emulateMedia({ forcedColors: "active" });
+    await login(page, args, "#/usage");
+    const colour = (one) => one.evaluate((one) => getComputedStyle(one).backgroundColor);
+    const views = page.getByRole("navigation", { name: "Views" });
+    const range = (name) => page.getByRole("button", { name, exact: true });
+    await range("30 days").waitFor();
+    for (const [chosen, other] of [[views.getByRole("link", { name: "Usage" }), views.getByRole("link", { name: "Logs" })], [range("30 days"), range("90 days")]]) {
+      check((await colour(chosen)) !== (await colour(other)), "it is told apart", await colour(chosen));
+    }
+    const dot = page.locator(".link-state .dot.good");
+    check((await colour(dot)) !== (await colour(page.locator("body"))), "the state of the connection is seen");
+  },
 });

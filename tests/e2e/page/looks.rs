@@ -31,3 +31,13 @@ async fn views_and_dialogs_are_as_wide_as_a_phone_whatever_names_are_in_them() {
     call(&mut client, "cron.add", job).await;
     place.run("looks", "on_a_phone", json!({})).await;
 }
+
+#[tokio::test]
+async fn what_is_told_covers_nothing_that_sends_or_stops_and_is_told_once() {
+    Place::new().await.run("looks", "told", json!({})).await;
+}
+
+#[tokio::test]
+async fn what_is_chosen_is_seen_in_the_colours_of_the_browser() {
+    Place::new().await.run("looks", "forced_colours", json!({})).await;
+}

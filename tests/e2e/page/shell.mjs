@@ -1,5 +1,5 @@
 // Steps of shell.rs.
-import { check, login, steps, until } from "../../node/page.mjs";
+import { check, login, record, steps, until } from "../../node/page.mjs";
 
 const nav = (page) => page.getByRole("navigation", { name: "Views" });
 const field = (page) => page.getByRole("textbox", { name: "Message" });
@@ -12,6 +12,27 @@ async function enterPassword(page, password) {
   await page.getByRole("button", { name: "Connect" }).click();
   await nav(page).waitFor();
 }
+
+// The browser refuses its storages from now on, and what is between its tabs.
+const refuse = (page) => page.addInitScript(() => {
+  const get = () => {
+    throw new DOMException("not here", "SecurityError");
+  };
+  for (const name of ["localStorage", "sessionStorage", "BroadcastChannel"]) Object.defineProperty(globalThis, name, { get });
+});
+
+// And so they are full.
+const fill = (page) => page.evaluate(() => {
+  for (const storage of [localStorage, sessionStorage]) {
+    for (let size = 1 << 20; size >= 1; size >>= 1) {
+      try {
+        for (let at = 0; ; at++) storage.setItem(`${size} ${at}`, "x".repeat(size));
+      } catch {
+        // Smaller ones may still fit.
+      }
+    }
+  }
+});
 
 export default steps({
   // With a password, in two tabs and a third one that was never in. Returns what is
@@ -128,5 +149,80 @@ export default steps({
     await page.goBack();
     await field(page).waitFor();
     await until("no dialog stays above it", async () => (await page.getByRole("dialog").count()) === 0);
+  },
+
+  // Storages are "full" or "refused". Returns what was sent, and to which session.
+  async forgetful({ page, args }) {
+    if (args.kind === "refused") await refuse(page);
+    const frames = record(page);
+    await login(page, args);
+    await field(page).waitFor();
+    if (args.kind === "full") {
+      await fill(page);
+      await page.reload();
+      await nav(page).waitFor();
+    }
+    await page.evaluate(() => (location.hash = "#/chat/agent%3Amain%3Awriting-desk"));
+    await page.getByRole("heading", { name: "writing-desk" }).waitFor();
+    await field(page).fill("for the desk");
+    await field(page).press("Enter");
+    await page.locator(".message.assistant:not(.live)").waitFor();
+    await field(page).fill("a draft");
+    await page.evaluate(() => (location.hash = "#/logs"));
+    await page.getByRole("heading", { name: "Logs" }).waitFor();
+    await page.getByRole("button", { name: "Theme" }).click();
+    await page.locator(":root[data-theme=light]").waitFor({ state: "attached" });
+    await page.getByRole("button", { name: "Theme" }).click();
+    await page.locator(":root[data-theme=dark]").waitFor({ state: "attached" });
+    await page.evaluate(() => (location.hash = "#/chat"));
+    await until("the draft is there", async () => (await field(page).inputValue()) === "a draft");
+    await signOut(page);
+    await page.getByLabel("Gateway token").fill(args.token);
+    await page.getByRole("button", { name: "Connect" }).click();
+    await page.evaluate(() => (location.hash = "#/chat/agent%3Amain%3Awriting-desk"));
+    await page.locator(".message.assistant:not(.live)").waitFor();
+    check((await field(page).inputValue()) === "", "the draft is gone");
+    return frames.calls("chat.send").map(({ sessionKey, message }) => [sessionKey, message]);
+  },
+
+  // What is stored as it is: the theme and the last session.
+  async remembers({ page, args }) {
+    await page.goto(args.url);
+    await page.evaluate(() => {
+      localStorage.setItem("clawgate.theme", "dark");
+      localStorage.setItem("clawgate.session", "agent:main:desk");
+    });
+    const dark = page.locator(":root[data-theme=dark]");
+    await page.goto(`${args.url}login`);
+    await dark.waitFor({ state: "attached" });
+    await login(page, args);
+    await dark.waitFor({ state: "attached" });
+    await page.getByRole("heading", { name: "desk" }).waitFor();
+    await page.getByRole("button", { name: "Theme" }).click();
+    const stored = () => page.evaluate(() => ["theme", "session"].map((name) => localStorage.getItem(`clawgate.${name}`)));
+    await until("it is written like that", async () => (await stored()).join(" ") === "auto agent:main:desk");
+  },
+
+  // The Control UI has its key in a storage; the link is not used up by that.
+  async enters({ page, args }) {
+    await refuse(page);
+    await page.goto(`${args.link}&ui=control`);
+    await page.getByRole("heading", { name: "This browser keeps no keys for pages" }).waitFor();
+    await page.getByText("it still works").waitFor();
+    await page.goto("about:blank");
+    await page.goto(args.link);
+    await nav(page).waitFor();
+  },
+
+  // By keyboard alone, from the first wrong token on.
+  async types_again({ page, args }) {
+    await page.goto(args.url);
+    await page.getByLabel("Gateway token").fill("not this one");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "That token is not right" }).waitFor();
+    check((await card(page).getAttribute("role")) === "status", "it is said");
+    await page.keyboard.type(args.token);
+    await page.keyboard.press("Enter");
+    await nav(page).waitFor();
   },
 });

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::Place;
 use crate::support::SECRET;
+use crate::support::guest::said;
 
 #[tokio::test]
 async fn signing_out_is_for_all_tabs_and_forgets_what_was_written() {
@@ -47,4 +48,31 @@ async fn on_a_phone_every_view_and_signing_out_can_be_reached() {
 async fn an_address_that_is_none_is_no_end_and_no_dialog_stays_above_another_view() {
     let place = Place::new().await;
     place.run("shell", "goes", json!({})).await;
+}
+
+/// Storages of the browser that are full, and that it refuses.
+#[tokio::test]
+async fn a_browser_that_keeps_nothing_says_things_where_they_belong() {
+    for kind in ["full", "refused"] {
+        let place = Place::new().await;
+        let sent = place.run("shell", "forgetful", json!({"kind": kind})).await;
+        assert_eq!(sent, json!([["agent:main:writing-desk", "for the desk"]]), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn the_theme_and_the_last_session_are_stored_as_text() {
+    Place::new().await.run("shell", "remembers", json!({})).await;
+}
+
+#[tokio::test]
+async fn a_login_link_works_where_the_browser_refuses_its_storages() {
+    let place = Place::new().await;
+    let link = said(&place.gateway, &["dashboard", "--no-open"]).await;
+    place.run("shell", "enters", json!({"link": link.trim()})).await;
+}
+
+#[tokio::test]
+async fn a_token_that_is_not_right_can_be_typed_again_at_once() {
+    Place::new().await.run("shell", "types_again", json!({})).await;
 }

@@ -1,5 +1,7 @@
 // Steps of uploads.rs.
-import { check, login, record, steps, until } from "../../node/page.mjs";
+import { rm } from "node:fs/promises";
+
+import { ask, check, login, record, steps, until } from "../../node/page.mjs";
 
 const field = (page) => page.getByRole("textbox", { name: "Message" });
 const list = (page) => page.getByRole("list", { name: "Attachments" });
@@ -15,11 +17,13 @@ function picture(size) {
   return bytes;
 }
 
-// From now on so many bytes leave the browser in a second.
+// From now on so many bytes leave the browser in a second, until what this returns is
+// called.
 async function throttle(context, page, bytes) {
   const devtools = await context.newCDPSession(page);
   await devtools.send("Network.enable");
   await devtools.send("Network.emulateNetworkConditions", { offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: bytes });
+  return () => devtools.detach();
 }
 
 const attach = (page, name, mimeType, buffer) => page.locator("input[type=file]").setInputFiles({ name, mimeType, buffer });
@@ -106,5 +110,53 @@ export default steps({
     check((await list(page).textContent()).includes("note.txt"), "it is the file");
     check(await send(page).isEnabled(), "it can be sent");
     return told.textContent();
+  },
+
+  // The connection is lost in the middle of an upload, and a file is attached while
+  // there is none. Returns what was sent.
+  async waits_for_the_connection({ page, context, args }) {
+    const frames = record(page);
+    await login(page, args);
+    await field(page).fill("here are the files");
+    const hurry = await throttle(context, page, 1_000_000);
+    await attach(page, "film.mp4", "video/mp4", Buffer.alloc(8_000_000, "film"));
+    await until("some of it was sent", async () => (await bar(page).count()) > 0 && (await bar(page).evaluate((one) => one.position)) > 0.05);
+    await ask(args, "kill");
+    await page.locator(".offline").waitFor();
+    await attach(page, "later.mp4", "video/mp4", Buffer.alloc(5_000_000, "film"));
+    await until("both wait", async () => (await list(page).getByText("Waits for the connection").count()) === 2);
+    check(await send(page).isDisabled(), "and so does their message");
+    check((await page.locator(".toast").count()) === 0, "nothing is refused");
+    await hurry();
+    await ask(args, "start");
+    await page.evaluate(() => dispatchEvent(new Event("online")));
+    await until("they are uploaded", () => send(page).isEnabled());
+    await field(page).press("Enter");
+    await page.locator(".message.assistant:not(.live)").waitFor();
+    return frames.calls("chat.send").map(({ attachments }) => attachments.map(({ fileName }) => fileName));
+  },
+
+  // Nothing lets an upload through; one is of a file that is no more by then. Returns the
+  // names of those that were begun, and what is told.
+  async gives_up({ page, args }) {
+    const held = [];
+    const begun = [];
+    await page.route(/api\/chat\/uploads/, (route) => {
+      if (route.request().method() === "GET") return held.push(() => route.continue());
+      begun.push(new URL(route.request().url()).searchParams.get("fileName"));
+      return route.abort();
+    });
+    await login(page, args);
+    await field(page).waitFor();
+    await page.locator("input[type=file]").setInputFiles(args.file);
+    await until("it is asked what may be uploaded", () => held.length === 1);
+    await rm(args.file);
+    held[0]();
+    const told = page.locator(".toast.bad");
+    await told.waitFor();
+    await attach(page, "film.mp4", "video/mp4", Buffer.alloc(5_000_000, "film"));
+    await until("both are told", async () => (await told.count()) === 2);
+    check(await send(page).isEnabled(), "nothing is waited for");
+    return [begun, await told.allTextContents()];
   },
 });

@@ -59,3 +59,25 @@ async fn a_folder_that_is_dropped_is_told_of_and_the_files_beside_it_are_taken()
     let told = place.run("uploads", "drops", json!({"folder": folder, "file": file})).await;
     assert!(told.as_str().unwrap().contains("photos cannot be read"), "{told}");
 }
+
+#[tokio::test]
+async fn a_large_file_waits_for_the_connection_and_is_uploaded_then() {
+    let mut place = Place::new().await;
+    let mut steps = place.begin("uploads", "waits_for_the_connection", json!({}));
+    place.killed_and_started(&mut steps).await;
+    let sent = steps.await.unwrap();
+    assert_eq!(sent, json!([["film.mp4", "later.mp4"]]));
+}
+
+#[tokio::test]
+async fn an_upload_that_nothing_lets_through_is_given_up_and_so_is_a_file_that_is_gone() {
+    let place = Place::new().await;
+    let file = place.gateway.home().join("gone.mp4");
+    fs::write(&file, vec![b'f'; 5_000_000]).unwrap();
+    let told = place.run("uploads", "gives_up", json!({"file": file})).await;
+    assert_eq!(told[0], json!(["gone.mp4", "film.mp4", "film.mp4", "film.mp4"]));
+    let told = told[1].to_string();
+    for why in ["gone.mp4 cannot be read any more", "film.mp4 was not uploaded: it was cut off"] {
+        assert!(told.contains(why), "{told}");
+    }
+}

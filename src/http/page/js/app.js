@@ -6,6 +6,7 @@ import { Device } from "./device.js";
 import { button, h, icon, openDialog, replace } from "./dom.js";
 import { Link } from "./link.js";
 import { login } from "./login.js";
+import { local, recallText, rememberText } from "./store.js";
 import { toast } from "./toast.js";
 import { view as chat } from "./views/chat.js";
 import { view as config } from "./views/config.js";
@@ -23,12 +24,12 @@ const VIEWS = [chat, sessions, cron, devices, usage, overview, logs, config];
 const ON_PHONES = 4;
 
 const STATES = { connecting: "Connecting…", open: "Connected", lost: "Reconnecting…", refused: "Signed out" };
+const THEME = "clawgate.theme";
 const THEMES = ["auto", "light", "dark"];
 
 function applyTheme(theme) {
   if (theme === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = theme;
-  localStorage.setItem("clawgate.theme", theme);
 }
 
 // Somebody may have typed it.
@@ -109,6 +110,8 @@ class Shell {
     for (const end of this.#watches.splice(0)) end();
     this.#leave = this.#shown = this.#approvals = null;
     replace(this.#root, instead);
+    // `autofocus` is for the first one of a document.
+    this.#root.querySelector("input")?.focus();
   }
 
   #open() {
@@ -141,9 +144,10 @@ class Shell {
   }
 
   #nextTheme() {
-    const now = localStorage.getItem("clawgate.theme") ?? "auto";
+    const now = document.documentElement.dataset.theme ?? "auto";
     const next = THEMES[(THEMES.indexOf(now) + 1) % THEMES.length];
     applyTheme(next);
+    rememberText(local, THEME, next);
     toast(`Theme: ${next}`);
   }
 
@@ -169,7 +173,7 @@ class Shell {
   }
 }
 
-applyTheme(localStorage.getItem("clawgate.theme") ?? "auto");
+applyTheme(recallText(local, THEME) ?? "auto");
 const link = new Link(await Device.load());
 new Shell(document.getElementById("app"), link);
 link.start();

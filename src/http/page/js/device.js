@@ -45,8 +45,8 @@ export class Device {
   // The device of this page, made when there is none yet; null where the browser
   // keeps no keys: a page that is neither https nor localhost.
   static async load() {
-    if (!globalThis.crypto?.subtle || !globalThis.indexedDB) return null;
     try {
+      if (!globalThis.crypto?.subtle || !globalThis.indexedDB) return null;
       let key = await get("key");
       if (!key) {
         key = await makeKey();

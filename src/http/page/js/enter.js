@@ -12,6 +12,7 @@ const { ControlDevice, pointAt } = await import("./control_device.js");
 const { button, h, replace } = await import("./dom.js");
 const { Link } = await import("./link.js");
 const { login } = await import("./login.js");
+const { local, recallText } = await import("./store.js");
 
 const root = document.getElementById("app");
 const code = given.get("code");
@@ -19,7 +20,7 @@ const isControl = given.get("ui") === "control";
 const target = new URL(isControl ? "../" : "./", location.href).href;
 const NEW_LINK = "clawgate dashboard";
 
-const theme = localStorage.getItem("clawgate.theme");
+const theme = recallText(local, "clawgate.theme");
 if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
 
 function card(name, title, ...rest) {
@@ -58,10 +59,9 @@ async function refused(link, device) {
 
 async function enter() {
   const device = await (isControl ? ControlDevice : Device).load({ makes: true });
-  if (!device && !isSecureContext) return replace(root, login({ refusal: { code: "CONTROL_UI_DEVICE_IDENTITY_REQUIRED" } }));
   if (!device) {
-    return card("no-key", "This browser keeps no keys for pages",
-      h("p", {}, "Signing in needs a key of the browser (Ed25519) that lasts: Chrome or Edge 137, Firefox 130 or Safari 17 and newer have it. Private windows of some browsers do not keep it. The link still works; open it in another window or browser."));
+    replace(root, login({ refusal: { code: "CONTROL_UI_DEVICE_IDENTITY_REQUIRED" } }));
+    return root.querySelector(".card").append(h("p", {}, "The code of the link was not used: it still works."));
   }
   const link = new Link(device, { bootstrapToken: code });
   link.on("state", (state) => {

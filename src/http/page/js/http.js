@@ -15,15 +15,26 @@ export function failure(status, body) {
   try {
     told = JSON.parse(body).error ?? {};
   } catch {
-    // A proxy says it in its own words.
+    // A proxy says it in its own words, also that there is no gateway behind it.
+    if (status === 502 || status === 503) return lost();
   }
-  const message = told.message ?? (status === 0 ? "the connection was lost" : `the gateway answered ${status}`);
-  return new CallError({ code: told.code ?? "HTTP_FAILED", message, details: told });
+  return new CallError({ code: told.code ?? "HTTP_FAILED", message: told.message ?? `the gateway answered ${status}`, details: told });
 }
+
+// That there was no answer.
+export const lost = () => new CallError({ code: "DISCONNECTED", message: "the connection to the gateway was lost" });
 
 // What is at a path; rejects with a `CallError`.
 export async function get(link, path) {
-  const answer = await fetch(place(path), { headers: await headers(link), cache: "no-store" });
-  if (!answer.ok) throw failure(answer.status, await answer.text());
-  return answer.json();
+  const asked = { headers: await headers(link), cache: "no-store" };
+  let answer;
+  let body;
+  try {
+    answer = await fetch(place(path), asked);
+    body = await answer.text();
+  } catch {
+    throw lost();
+  }
+  if (!answer.ok) throw failure(answer.status, body);
+  return JSON.parse(body);
 }

@@ -40,6 +40,15 @@ export function address() {
   return url.href;
 }
 
+// A browser that keeps nothing for pages may have nothing between its tabs either.
+function channel(name) {
+  try {
+    return new BroadcastChannel(name);
+  } catch {
+    return { postMessage() {} };
+  }
+}
+
 export class Link {
   state = "connecting";
   hello = null;
@@ -60,7 +69,7 @@ export class Link {
   // The token of the last handshake, on its way into the browser's memory.
   #keeping = null;
   // Tabs of a browser sign out together. Gateways behind other paths are other ones.
-  #others = new BroadcastChannel(`clawgate.signed-out ${new URL("..", import.meta.url).pathname}`);
+  #others = channel(`clawgate.signed-out ${new URL("..", import.meta.url).pathname}`);
 
   // device: a `Device` or null. credential: the member `auth` of `connect`; without
   // one the token that the device has is used.

@@ -26,6 +26,8 @@ function signedOut(link, { mode }) {
   return (mode === "password" ? withPassword : withToken)("Signed out")(link);
 }
 
+const noKeys = () => ["This browser keeps no keys for pages", h("p", {}, "Signing in needs a key of the browser (Ed25519) that lasts: Chrome or Edge 137, Firefox 130 or Safari 17 and newer have it, but not in a window that keeps nothing. Use another window or browser.")];
+
 // For each refusal: a title, and what the user can do.
 const REFUSALS = {
   SIGNED_OUT: signedOut,
@@ -50,11 +52,11 @@ const REFUSALS = {
     command(`clawgate config set gateway.controlUi.allowedOrigins '["${location.origin}"]'`),
     again(link),
   ],
-  CONTROL_UI_DEVICE_IDENTITY_REQUIRED: () => [
+  CONTROL_UI_DEVICE_IDENTITY_REQUIRED: () => (isSecureContext ? noKeys() : [
     "This page needs a safe connection",
     h("p", {}, "The browser keeps no key for a page that comes by plain http from another machine. Open it by https, or through a tunnel as localhost:"),
     command(`ssh -L 18789:127.0.0.1:${location.port || 80} ${location.hostname}`),
-  ],
+  ]),
 };
 
 // The login as it has to be now.
@@ -63,5 +65,5 @@ export function login(link) {
   const known = REFUSALS[refusal.code];
   const [title, ...rest] = known ? known(link, refusal) : ["The gateway does not let this page in", h("p.notice.bad", {}, `${refusal.message} (${refusal.code})`), again(link)];
   const brand = h("div.brand", {}, h("img", { src: "icon.svg", alt: "", width: "28", height: "28" }), "clawgate");
-  return h("main.login", {}, h("div.card", { "data-refusal": refusal.code }, brand, h("h1", {}, title), rest));
+  return h("main.login", {}, h("div.card", { "data-refusal": refusal.code, role: "status" }, brand, h("h1", {}, title), rest));
 }

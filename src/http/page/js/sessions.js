@@ -1,6 +1,6 @@
 // The list of sessions, shared by all that shows it and kept up to date.
 
-import { recall, remember } from "./store.js";
+import { local, recall, remember } from "./store.js";
 import { failed } from "./toast.js";
 
 // So many are listed; as many more each time when somebody wants them.
@@ -46,7 +46,7 @@ export class Sessions {
   #sought = "";
   #found = [];
   #seek = null;
-  #seen = recall(localStorage, SEEN, null);
+  #seen = recall(local, SEEN, null);
 
   constructor(link) {
     this.#link = link;
@@ -99,7 +99,7 @@ export class Sessions {
     this.#seen[key] = row.updatedAt;
     const newest = Object.entries(this.#seen).sort(([, a], [, b]) => b - a);
     this.#seen = Object.fromEntries(newest.filter(([name], index) => name === "*" || index < SEEN_MAX));
-    remember(localStorage, SEEN, this.#seen);
+    remember(local, SEEN, this.#seen);
     this.#tell();
   }
 

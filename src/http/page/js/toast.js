@@ -3,6 +3,7 @@
 import { button, h } from "./dom.js";
 
 const LIFE_MS = 6000;
+const SHOWN_MAX = 3;
 
 let stack;
 
@@ -14,7 +15,10 @@ export function toast(text, kind = "info") {
   }
   const item = h("div.toast", { class: kind }, h("span.grow", {}, text));
   item.append(button("Dismiss", { icon: "close", iconOnly: true, class: "plain icon", onclick: () => item.remove() }));
+  // The newest ones, each text once.
+  for (const other of [...stack.children]) if (other.textContent === item.textContent) other.remove();
   stack.append(item);
+  if (stack.childElementCount > SHOWN_MAX) stack.firstElementChild.remove();
   if (kind !== "bad") setTimeout(() => item.remove(), LIFE_MS);
 }
 

@@ -13,6 +13,10 @@ const FRAME_MAX = 20 * 1024 * 1024;
 // Larger ones are uploaded: it can be seen how far they are.
 const INLINE_MAX = 4 * 1024 * 1024;
 const FILES_MAX = 32;
+// An upload that nobody has answered begins anew after this long.
+const AGAIN_MS = 3000;
+// So many times over one connection: what lets that through may stop the upload.
+const TRIES_MAX = 3;
 
 function read(file) {
   return new Promise((resolve, reject) => {
@@ -23,13 +27,17 @@ function read(file) {
   });
 }
 
+// Whether it still is as it was when it was chosen.
+const isReadable = (file) => file.slice(0, 1).arrayBuffer().then(() => true, () => false);
+
 // Says why a file is not taken.
 const refused = (text) => toast(text, "bad");
 
 export class Attachments {
   element = h("ul.attachments", { "aria-label": "Attachments", hidden: true });
   // {type, mimeType, fileName, size, url, isLarge, owner} and `content` or `uploadId`; none
-  // of both while it is on its way: `upload` is {abort, sent, show} once it is uploaded.
+  // of both while it is on its way: `upload` is {abort, sent, show} while it is uploaded,
+  // `waits` is true until it can be; `tried` is {hello, times}, over which connection.
   // owner: the attachments that it is one of, which may be others when it is there.
   items = [];
   // Called when something is different.
@@ -110,40 +118,67 @@ export class Attachments {
   }
 
   async #tooLarge({ size, type }) {
-    try {
-      this.#limits ??= await limits(this.#link);
-    } catch (error) {
-      return `cannot be uploaded: ${error.message}.`;
-    }
+    this.#limits ??= await limits(this.#link);
     const most = type === "image" ? this.#limits.maxImageBytes : this.#limits.maxBytes;
     return size > most ? `is too large: ${bytes(size)} of ${bytes(most)}.` : null;
   }
 
   async #upload(item, file) {
-    const stop = new AbortController();
-    const why = await this.#tooLarge(item);
-    // It may have been removed meanwhile.
-    if (!item.owner.items.includes(item)) return;
+    // It may be removed meanwhile.
+    const isGone = () => !item.owner.items.includes(item);
+    const { hello, state } = this.#link;
+    if (state === "open") item.tried = { hello, times: item.tried?.hello === hello ? item.tried.times + 1 : 1 };
+    let why = null;
+    try {
+      why = await this.#tooLarge(item);
+      if (!why && !isGone()) item.uploadId = await this.#send(item, file);
+    } catch (error) {
+      why = await this.#failure(error, item, file);
+      if (!why && !isGone()) this.#wait(item, file);
+    }
+    if (isGone()) return;
     if (why) {
       item.owner.#drop(item);
-      return refused(`${item.fileName} ${why}`);
+      refused(`${item.fileName} ${why}`);
     }
-    item.upload = { abort: () => stop.abort(), sent: 0, show: () => {} };
     item.owner.#draw();
+  }
+
+  // Why it is given up; null when it is to be tried again.
+  async #failure({ code, message }, { tried }, file) {
+    if (code !== "DISCONNECTED") return `was not uploaded: ${message}.`;
+    if (!(await isReadable(file))) return "cannot be read any more.";
+    return tried?.times >= TRIES_MAX ? `was not uploaded: it was cut off ${TRIES_MAX} times, perhaps by a proxy that limits uploads.` : null;
+  }
+
+  // Resolves to the id of the upload.
+  async #send(item, file) {
+    const stop = new AbortController();
     const told = (sent) => {
       item.upload.sent = Math.min(sent, item.size);
       item.upload.show();
     };
+    item.upload = { abort: () => stop.abort(), sent: 0, show: () => {} };
+    item.owner.#draw();
     try {
-      const { uploadId } = await upload(this.#link, this.#key, new File([file], item.fileName, { type: file.type }), { told, signal: stop.signal });
-      item.uploadId = uploadId;
-    } catch (error) {
-      item.owner.#drop(item);
-      if (error.name !== "AbortError") refused(`${item.fileName} was not uploaded: ${error.message}.`);
+      return (await upload(this.#link, this.#key, new File([file], item.fileName, { type: file.type }), { told, signal: stop.signal })).uploadId;
     } finally {
       delete item.upload;
     }
-    item.owner.#draw();
+  }
+
+  // Begins anew when the connection is back; soon, where it was not lost, or is back
+  // already.
+  #wait(item, file) {
+    const again = () => {
+      end();
+      clearTimeout(soon);
+      item.waits = false;
+      this.#upload(item, file);
+    };
+    const end = this.#link.on("ready", again);
+    const soon = this.#link.state === "open" ? setTimeout(again, AGAIN_MS) : undefined;
+    item.waits = true;
   }
 
   #drop(item) {
@@ -163,7 +198,7 @@ export class Attachments {
     const picture = item.url ? h("img", { src: item.url, alt: "" }) : null;
     const what = item.upload ? `Cancel the upload of ${item.fileName}` : `Remove ${item.fileName}`;
     const away = button(what, { icon: "close", iconOnly: true, class: "plain", onclick: () => this.#drop(item) });
-    return h("li", {}, picture, h("span.ellipsis", {}, item.fileName), item.upload ? this.#progress(item) : h("span.muted", {}, bytes(item.size)), away);
+    return h("li", {}, picture, h("span.ellipsis", {}, item.fileName), item.upload ? this.#progress(item) : h("span.muted", {}, item.waits ? "Waits for the connection" : bytes(item.size)), away);
   }
 
   #progress(item) {

@@ -29,7 +29,7 @@ export class Composer {
     this.#files.changed = () => this.#tell();
     writing.restored = () => {
       this.#set(writing.draft);
-      this.focus();
+      this.#focus();
     };
     this.#field = h("textarea", { rows: "1", dir: "auto", "aria-label": "Message", placeholder: "Message…", enterkeyhint: "send", "aria-autocomplete": "list", "aria-controls": "commands" });
     this.#menu = new CommandMenu(link, this.#field, (text) => this.#set(text));
@@ -44,7 +44,9 @@ export class Composer {
 
   // state: {isBusy, isOffline, said}; said: what was said before, the newest last.
   update({ isBusy, isOffline, said }) {
+    const hasFocus = document.activeElement === this.#stop;
     this.#stop.hidden = !isBusy;
+    if (hasFocus && !isBusy) this.focus();
     this.#send.textContent = isBusy ? "Queue" : "Send";
     this.#isOffline = isOffline;
     this.#tell();
@@ -52,6 +54,11 @@ export class Composer {
   }
 
   focus() {
+    // On a phone the keyboard would cover what is read.
+    if (matchMedia("(hover: hover)").matches) this.#focus();
+  }
+
+  #focus() {
     this.#field.focus({ preventScroll: true });
   }
 

@@ -109,12 +109,15 @@ export class Messages {
 
   #assistant(message) {
     const content = typeof message.content === "string" ? [{ type: "text", text: message.content }] : (message.content ?? []);
-    const parts = content.map((block) => this.#block(block));
-    const text = textOf(message);
     const isError = message.stopReason === "error";
-    if (isError) parts.splice(0, parts.length, h("div.notice.bad", {}, message.errorMessage ?? text));
+    const why = isError ? (message.errorMessage ?? textOf(message)) : null;
+    // What was said before it failed stays; why it did is said once.
+    const said = isError ? content.filter((block) => block.type !== "text" || (message.errorMessage && block.text !== why)) : content;
+    const parts = said.map((block) => this.#block(block));
+    const text = textOf({ content: said });
+    if (isError) parts.push(h("div.notice.bad", {}, why));
     else if (message.stopReason === "aborted") parts.push(h("p.small.muted", {}, "Stopped."));
-    const isAnswer = text && !isError && message.stopReason !== "toolUse";
+    const isAnswer = text && message.stopReason !== "toolUse";
     const foot = isAnswer || isError ? h("div.foot", {}, shortTime(message.timestamp), usageLine(message), isAnswer ? this.#copy(message, (whole) => whole) : null) : null;
     return h("article.message.assistant", { "aria-label": "Assistant" }, parts, this.#imagesOf(message), this.#more(message), foot);
   }

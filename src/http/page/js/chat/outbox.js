@@ -5,7 +5,7 @@
 // It sends whether anybody looks at its session or not, one message at a time: they
 // arrive in the order in which they were written.
 
-import { recall, remember } from "../store.js";
+import { recall, remember, session } from "../store.js";
 
 const WAITING_MAX = 50;
 // A gateway that does not answer is asked again after this long.
@@ -34,7 +34,7 @@ export class Outbox {
     this.#link = link;
     this.#key = key;
     this.#refused = refused;
-    this.items = recall(sessionStorage, STORED + key, []).map((item) => ({ ...item, state: "waiting", attachments: [] }));
+    this.items = recall(session, STORED + key, []).map((item) => ({ ...item, state: "waiting", attachments: [] }));
   }
 
   // Sends a message, now or when the connection is back.
@@ -127,7 +127,7 @@ export class Outbox {
   // What waits survives a reload of the page, without its files.
   #changed() {
     const kept = this.items.filter((item) => item.state !== "sent" && item.attachments.length === 0);
-    remember(sessionStorage, STORED + this.#key, kept.length > 0 ? kept.map(({ id, text, at }) => ({ id, text, at })) : undefined);
+    remember(session, STORED + this.#key, kept.length > 0 ? kept.map(({ id, text, at }) => ({ id, text, at })) : undefined);
     this.told?.changed();
   }
 }

@@ -90,15 +90,22 @@ export class Transcript {
   async #loadOlder() {
     if (this.#isLoading) return;
     this.#isLoading = true;
-    const { scrollHeight, scrollTop } = this.#scroller;
     await this.#conversation.loadOlder();
     this.#draw();
-    if (!this.#isAtEnd) this.#scroller.scrollTop = scrollTop + this.#scroller.scrollHeight - scrollHeight;
     this.#isLoading = false;
   }
 
+  // The first message that is seen.
+  #read() {
+    const { top } = this.#scroller.getBoundingClientRect();
+    return [...this.#list.querySelectorAll(":scope > :is(article, .note)")].find((one) => one.getBoundingClientRect().bottom > top);
+  }
+
+  // What is read stays where it is, whatever comes above it.
   #draw() {
     const conversation = this.#conversation;
+    const read = this.#isAtEnd ? null : this.#read();
+    const before = read?.getBoundingClientRect().top;
     this.#messages.update();
     const wanted = [...this.#history(), ...this.#ofRun(), ...this.#ofOutbox()];
     if (conversation.failure) wanted.push(this.#failure(conversation.failure));
@@ -107,7 +114,9 @@ export class Transcript {
     if (conversation.hasOlder) wanted.unshift(this.#older);
     this.#place(wanted);
     this.#scroller.setAttribute("aria-busy", String(!conversation.isLoaded));
-    if (this.#isAtEnd) this.#stick();
+    if (this.#isAtEnd) return this.#stick();
+    const moved = read?.isConnected ? read.getBoundingClientRect().top - before : 0;
+    if (moved !== 0) this.#scroller.scrollTop += moved;
   }
 
   // Moves only what is at another place than before.

@@ -1,6 +1,6 @@
 // Files that are too large for a message, sent to the gateway on their own.
 
-import { failure, get, headers, place } from "../http.js";
+import { failure, get, headers, lost, place } from "../http.js";
 
 const PATH = "api/chat/uploads";
 
@@ -8,8 +8,9 @@ const PATH = "api/chat/uploads";
 export const limits = (link) => get(link, PATH);
 
 // Sends a file for messages of a session; `told(bytes)` says how far it is. Resolves
-// to the gateway's answer; rejects with an "AbortError" when `signal` stops it. (No
-// `fetch`: that tells nothing of what was sent.)
+// to the gateway's answer; rejects with an "AbortError" when `signal` stops it, with
+// "DISCONNECTED" when there is no answer. (No `fetch`: that tells nothing of what was
+// sent.)
 export async function upload(link, key, file, { told, signal }) {
   const to = place(PATH);
   to.searchParams.set("sessionKey", key);
@@ -22,7 +23,7 @@ export async function upload(link, key, file, { told, signal }) {
     request.setRequestHeader("content-type", file.type || "application/octet-stream");
     request.upload.onprogress = ({ loaded }) => told(loaded);
     request.onload = () => (request.status === 201 ? resolve(JSON.parse(request.responseText)) : reject(failure(request.status, request.responseText)));
-    request.onerror = () => reject(failure(0, ""));
+    request.onerror = () => reject(lost());
     request.onabort = () => reject(signal.reason);
     signal.addEventListener("abort", () => request.abort());
     if (signal.aborted) reject(signal.reason);

@@ -1,7 +1,7 @@
 // What is written in a session and not in its conversation yet: the draft, its
 // files, and what waits to be sent. It outlasts the view that shows it.
 
-import { recall, remember } from "../store.js";
+import { local, names, recall, remember, session } from "../store.js";
 import { toast } from "../toast.js";
 import { Attachments } from "./attachments.js";
 import { Outbox, STORED } from "./outbox.js";
@@ -34,7 +34,7 @@ class Writing {
   constructor(link, key) {
     this.#key = key;
     // That of this tab; a new tab goes on with what was typed last in another one.
-    this.#draft = drafts(sessionStorage)[key] ?? drafts(localStorage)[key] ?? "";
+    this.#draft = drafts(session)[key] ?? drafts(local)[key] ?? "";
     this.files = new Attachments(link, key);
     this.outbox = new Outbox(link, key, (error, item) => this.#refused(error, item));
   }
@@ -45,8 +45,8 @@ class Writing {
 
   set draft(text) {
     // What another tab has typed meanwhile is not ours to delete.
-    if (text || drafts(localStorage)[this.#key] === this.#draft) keep(localStorage, this.#key, text);
-    keep(sessionStorage, this.#key, text);
+    if (text || drafts(local)[this.#key] === this.#draft) keep(local, this.#key, text);
+    keep(session, this.#key, text);
     this.#draft = text;
   }
 
@@ -97,7 +97,7 @@ export function writingIn(link, key) {
 }
 
 function begin(link) {
-  const stored = Object.keys(sessionStorage).filter((name) => name.startsWith(STORED)).map((name) => name.slice(STORED.length));
+  const stored = names(session).filter((name) => name.startsWith(STORED)).map((name) => name.slice(STORED.length));
   const writings = new Map(stored.map((key) => [key, new Writing(link, key)]));
   const flush = () => writings.forEach(({ outbox }) => outbox.flush());
   link.on("ready", flush);
@@ -112,7 +112,7 @@ export function forgetWritings(link) {
     outbox.items = [];
   }
   writingsOf(link).clear();
-  for (const storage of [localStorage, sessionStorage]) {
-    for (const name of Object.keys(storage)) if (name === DRAFTS || name.startsWith(STORED)) storage.removeItem(name);
+  for (const storage of [local, session]) {
+    for (const name of names(storage)) if (name === DRAFTS || name.startsWith(STORED)) remember(storage, name, undefined);
   }
 }

@@ -10,6 +10,7 @@ import { Pickers } from "../chat/pickers.js";
 import { Transcript } from "../chat/transcript.js";
 import { forgetWritings, writingIn } from "../chat/writing.js";
 import { agentOf, sessionsOf, title } from "../sessions.js";
+import { local, recallText, rememberText } from "../store.js";
 import { failed, toast } from "../toast.js";
 
 const LAST = "clawgate.session";
@@ -45,13 +46,14 @@ class Room {
     this.#composer = new Composer(link, writing, { abort: () => this.#abort(), send: (text, files) => this.#send(text, files), written: (said) => this.#written(said) });
     this.#pickers = new Pickers(link, sessions, key);
     const look = () => this.#update();
+    const press = (event) => this.#press(event);
     document.addEventListener("visibilitychange", look);
-    this.#ends = [sessions.on(look), link.on("state", look), () => document.removeEventListener("visibilitychange", look)];
+    document.addEventListener("keydown", press);
+    this.#ends = [sessions.on(look), link.on("state", look), () => document.removeEventListener("visibilitychange", look), () => document.removeEventListener("keydown", press)];
     const list = button("Sessions", { icon: "sessions", iconOnly: true, class: "plain sheet-button", onclick: openList });
     const menu = button("Session menu", { icon: "more", iconOnly: true, class: "plain", onclick: () => this.#menu() });
     const head = h("header.chat-head", {}, list, h("div.title", {}, this.#name, this.#agent), this.#pickers.element, menu);
     this.element = h("section.room", { "aria-label": "Chat" }, head, this.#transcript.element, this.#composer.element);
-    this.element.addEventListener("keydown", (event) => event.key === "Escape" && !isComposing(event) && !event.defaultPrevented && this.#isBusy() && this.#abort());
     this.#acceptDrops();
     this.#update();
   }
@@ -64,13 +66,19 @@ class Room {
   }
 
   focus() {
-    // On a phone the keyboard would cover what was just opened.
-    if (matchMedia("(hover: hover)").matches) this.#composer.focus();
+    this.#composer.focus();
   }
 
   #isBusy() {
     const { run } = this.#conversation;
     return run !== null && !run.isOver;
+  }
+
+  // Escape stops the answer wherever the focus is, but where it has another use: in a
+  // dialog, also one that it has just closed, and in a field that it empties.
+  #press(event) {
+    if (event.key !== "Escape" || event.repeat || isComposing(event) || event.defaultPrevented) return;
+    if (this.#isBusy() && !event.target.closest("input") && !document.querySelector("dialog[open]")) this.#abort();
   }
 
   #abort() {
@@ -182,7 +190,7 @@ export const view = {
     const open = (key) => {
       sheet?.close();
       room?.end();
-      localStorage.setItem(LAST, key);
+      rememberText(local, LAST, key);
       list.show(key);
       room = new Room(app, sessions, key, { openList: openSheet, named });
       replace(place, room.element);
@@ -205,7 +213,7 @@ export const view = {
       sheet.showModal();
     };
     replace(root, h("div.chat", {}, h("aside.side", { "aria-label": "Sessions" }, list.element), place));
-    open(rest || localStorage.getItem(LAST) || main());
+    open(rest || recallText(local, LAST) || main());
     const leave = () => {
       sheet?.close();
       room.end();

@@ -83,7 +83,8 @@ class Jobs {
 
   #hear({ jobId, action, job }) {
     if (action === "removed") this.#drop(jobId);
-    else if (job) this.#put(job);
+    // The end of a run does not bring back a job that was removed while it ran.
+    else if (job && (action !== "finished" || this.#rows.has(jobId))) this.#put(job);
     if (action === "finished") this.#rows.get(jobId)?.reload();
     this.#arrange();
     clearTimeout(this.#soon);
