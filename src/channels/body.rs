@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::buttons::Button;
+
 /// A file or an address that is sent.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -52,6 +54,9 @@ pub struct Body {
     /// A question instead of a text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub poll: Option<Poll>,
+    /// What may be pressed under it, by block.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub buttons: Vec<Vec<Button>>,
     /// The message that it answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reply_to: Option<String>,

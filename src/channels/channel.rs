@@ -91,6 +91,11 @@ pub trait Channel: Send + Sync {
         None
     }
 
+    /// A message has come: where a service waits to hear that, it is told. Nobody waits for it.
+    fn acknowledge<'a>(&'a self, _message_id: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Gets a file that is still with the service.
     fn fetch<'a>(&'a self, _file: &'a RemoteFile) -> BoxFuture<'a, Result<Vec<u8>, String>> {
         Box::pin(std::future::ready(Err("this channel keeps no files".into())))
@@ -141,6 +146,9 @@ pub trait Channel: Send + Sync {
 
 /// Where a channel that listens puts what it hears.
 pub trait Ear: Send + Sync {
+    /// A message is there that will be heard, maybe more than once until it is taken.
+    fn notice(&self, _inbound: &Inbound) {}
+
     /// A message came. When this answers, it is accepted durably, or will never
     /// be; an error asks to come with it again.
     fn hear(&self, inbound: Inbound) -> BoxFuture<'_, Result<Received, String>>;

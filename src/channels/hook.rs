@@ -111,6 +111,7 @@ impl Channels {
                 Ok(None) => return HookAnswer::known(200, json!({"ok": true})),
                 Err(refusal) => return refusal.into(),
             };
+            self.acknowledge(account, &inbound);
             match self.take_in(account, inbound).await {
                 Some(Ok(received)) => HookAnswer::known(200, told(&received)),
                 Some(Err(why)) => HookAnswer::failed(503, &why),

@@ -99,6 +99,15 @@ pub enum Received {
 }
 
 impl Channels {
+    /// Tells the service that a message is there, where it waits to hear that. The message
+    /// does not wait until it has heard.
+    pub(super) fn acknowledge(&self, account: &Account, inbound: &Inbound) {
+        let Some(channel) = account.channel() else { return };
+        let id = inbound.message_id.clone();
+        let telling = async move { channel.acknowledge(&id).await };
+        self.0.parts.tasks.spawn("acknowledge", telling);
+    }
+
     /// Takes a message in a task of its own: whoever brings it may go away in
     /// between, and a reply that is expected must not be left alone. `None` when
     /// that broke.

@@ -11,6 +11,7 @@ mod access;
 mod announce;
 mod attach;
 mod body;
+mod buttons;
 mod channel;
 mod chunk;
 mod hook;
@@ -33,6 +34,7 @@ pub mod webhook;
 
 pub use attach::{last_name, read_named};
 pub use body::{Body, MediaItem, Poll};
+pub use buttons::{presented_buttons, presented_words};
 pub use channel::{
     Action, Channel, Ear, Inlet, InletError, Refused, Said, SendFailure, Sent, Taken,
 };

@@ -57,6 +57,8 @@ impl Default for Outbox {
 /// What became of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivered {
+    /// The service's id of the first message, where it tells one.
+    pub first_id: Option<String>,
     /// The service's id of the last message, where it tells one.
     pub message_id: Option<String>,
     /// Whether all of it is with the service; what is not yet will be sent.
@@ -79,7 +81,7 @@ pub enum DeliveryError {
 
 impl Delivered {
     /// Not all of it is with the service yet.
-    const UNDER_WAY: Self = Self { message_id: None, is_complete: false };
+    const UNDER_WAY: Self = Self { first_id: None, message_id: None, is_complete: false };
 }
 
 impl Channels {
@@ -357,8 +359,9 @@ fn outcome(parts: &[OutboxPart]) -> Result<Delivered, DeliveryError> {
     if let Some(uncertain) = of(OutboxState::Uncertain) {
         return Err(DeliveryError::Uncertain(error(uncertain)));
     }
+    let first_id = parts.iter().find_map(|part| part.message_id.clone());
     let message_id = parts.iter().rev().find_map(|part| part.message_id.clone());
-    Ok(Delivered { message_id, is_complete: true })
+    Ok(Delivered { first_id, message_id, is_complete: true })
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub(super) struct Message<'a> {
 
 /// The messages that a text and files become, in order. A text that is short
 /// enough goes with the first file, unless it takes the place of a message that
-/// is there.
+/// is there. Buttons are under the last message.
 pub(super) fn message_parts(
     account: &Account,
     delivery: &str,
@@ -43,6 +43,9 @@ pub(super) fn message_parts(
             is_silent: first.is_silent,
             ..Body::default()
         });
+    }
+    if let Some(last) = bodies.last_mut() {
+        last.buttons.clone_from(&first.buttons);
     }
     let numbered = (0_u32..).zip(&bodies);
     numbered.map(|(part, body)| new_part(delivery, address, part, body)).collect()

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::body::{Body, MediaItem, Poll};
+use super::buttons::Button;
 use super::channel::{Action, Refused};
 use super::outbox::{Delivered, DeliveryError};
 use super::parts::{Message, message_parts, new_part};
@@ -25,6 +26,8 @@ pub struct Outgoing {
     pub media: Vec<MediaItem>,
     /// A question instead.
     pub poll: Option<Poll>,
+    /// What may be pressed under it, by block.
+    pub buttons: Vec<Vec<Button>>,
     /// The message that it answers.
     pub reply_to: Option<String>,
     /// Whether nobody is woken by it.
@@ -75,6 +78,7 @@ impl Channels {
         let account = self.account(&address.channel, &address.account);
         let account = account.ok_or_else(|| refused("there is no such account"))?;
         let base = Body {
+            buttons: message.buttons.clone(),
             reply_to: message.reply_to.clone(),
             is_silent: message.is_silent,
             ..Body::default()

@@ -233,6 +233,10 @@ impl AccountEar {
 }
 
 impl Ear for AccountEar {
+    fn notice(&self, inbound: &Inbound) {
+        self.channels.acknowledge(&self.account, inbound);
+    }
+
     fn hear(&self, inbound: Inbound) -> BoxFuture<'_, Result<Received, String>> {
         Box::pin(async move {
             let taken = self.channels.take_in(&self.account, inbound).await;

@@ -55,6 +55,13 @@ pub struct Target {
     pub address: OutboxAddress,
 }
 
+impl Target {
+    /// Whether buttons may be under a message there.
+    pub fn takes_buttons(&self) -> bool {
+        self.kind == ChannelKind::Telegram
+    }
+}
+
 /// A place in a caller's words.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Wanted<'a> {

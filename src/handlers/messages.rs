@@ -9,7 +9,7 @@ use super::session_settings::refuse_malformed;
 use crate::agent::RunsParts;
 use crate::channels::{
     Channels, Delivered, DeliveryError, MediaItem, Outgoing, Poll, Refused, Target, TargetError,
-    Wanted,
+    Wanted, presented_buttons, presented_words,
 };
 use crate::protocol::ErrorShape;
 use crate::protocol::decode::{self, Unknown};
@@ -41,9 +41,27 @@ pub async fn send(cx: Ctx, p: SendParams) -> Reply<Value> {
         return Err(ErrorShape::invalid("message or mediaUrl is required"));
     }
     let media = p.media.iter().map(|url| media(url, p.is_voice)).collect::<Reply<Vec<_>>>()?;
-    let mirror = mirror(&cx, &p)?;
+    let after = After { mirror: mirror(&cx, &p)?, pin: None };
     let message = Outgoing { text, media, reply_to: p.reply_to.clone(), ..Outgoing::default() };
-    deliver(&cx, "send", p.idempotency_key, target, message, mirror).await
+    deliver(&cx, "send", p.idempotency_key, target, message, after).await
+}
+
+/// What is done with a message that was sent.
+#[derive(Default)]
+struct After {
+    /// Who gets to know it.
+    mirror: Option<Mirror>,
+    /// How it is pinned, if it is to be.
+    pin: Option<Pin>,
+}
+
+/// How a message is pinned.
+#[derive(Clone, Copy)]
+struct Pin {
+    /// Whether people are told of it.
+    notifies: bool,
+    /// Whether it is an error when it is not.
+    is_required: bool,
 }
 
 /// A session that gets to know what was sent to people, and in which words.
@@ -120,7 +138,7 @@ pub async fn poll(cx: Ctx, p: PollParams) -> Reply<Value> {
         is_anonymous: p.is_anonymous.unwrap_or(true),
     };
     let message = Outgoing { poll: Some(poll), is_silent: p.silent, ..Outgoing::default() };
-    deliver(&cx, "poll", p.idempotency_key, target, message, None).await
+    deliver(&cx, "poll", p.idempotency_key, target, message, After::default()).await
 }
 
 async fn deliver(
@@ -129,7 +147,7 @@ async fn deliver(
     key: String,
     target: Target,
     message: Outgoing,
-    mirror: Option<Mirror>,
+    after: After,
 ) -> Reply<Value> {
     let (services, run_id) = (Arc::clone(&cx.services), key.clone());
     // The key is the caller's own: two callers may have the same one.
@@ -137,12 +155,43 @@ async fn deliver(
     let work = async move {
         let parts = services.runs.parts();
         let sent = parts.channels.send(&delivery, &target, &message).await.map_err(undelivered)?;
-        if let Some(mirror) = mirror {
+        if let Some(mirror) = after.mirror {
             mirror.write(parts).await;
+        }
+        if let Some(wanted) = after.pin {
+            pin(&parts.channels, &target, &sent, wanted).await?;
         }
         Ok(told(&run_id, &target, &sent))
     };
     cx.once(method, Some(key), work).await
+}
+
+/// Pins what was sent, by the first of its messages. Where it fails the message is sent all the
+/// same.
+async fn pin(channels: &Channels, target: &Target, sent: &Delivered, wanted: Pin) -> Reply<()> {
+    let pinned = match &sent.first_id {
+        Some(id) if sent.is_complete => {
+            let params = json!({"messageId": id, "notify": wanted.notifies});
+            channels.act(target, "pin", &params).await
+        }
+        _ if sent.is_complete => Err(Refused::Failed("the service told no id of it".into())),
+        _ => Err(Refused::Failed("the service has not taken it yet".into())),
+    };
+    let Err(error) = pinned else { return Ok(()) };
+    let (channel, to) = (target.kind.as_str(), &target.address.target);
+    tracing::warn!(channel, to, %error, "a message is not pinned");
+    if wanted.is_required {
+        return Err(ErrorShape::unavailable(format!("Error: the message is not pinned: {error}")));
+    }
+    Ok(())
+}
+
+/// The pin of an action (`pin`, or `delivery.pin` as a flag or as options).
+fn wanted_pin(params: &Value) -> Option<Pin> {
+    let delivery = &params["delivery"];
+    let pin = if delivery.is_object() { &delivery["pin"] } else { &params["pin"] };
+    let is_wanted = *pin == true || pin["enabled"] == true;
+    is_wanted.then(|| Pin { notifies: pin["notify"] == true, is_required: pin["required"] == true })
 }
 
 fn told(run_id: &str, target: &Target, sent: &Delivered) -> Value {
@@ -183,7 +232,21 @@ pub async fn action(cx: Ctx, p: MessageActionParams) -> Reply<Value> {
     let target = channels.target(&wanted).map_err(misdirected)?;
     if is_send {
         let message = outgoing(&p.params, &name)?;
-        return deliver(&cx, "message.action", p.idempotency_key, target, message, None).await;
+        let pin = wanted_pin(&p.params);
+        let unsupported = |what: &str| {
+            let channel = kind.as_str();
+            let text = format!("{name} with {what} is not supported for channel {channel}");
+            Err(ErrorShape::invalid(text))
+        };
+        if !message.buttons.is_empty() && !target.takes_buttons() {
+            return unsupported("buttons");
+        }
+        let can_pin = channels.actions(kind, p.account_id.as_deref()).contains(&"pin");
+        if pin.is_some_and(|pin| pin.is_required) && !can_pin {
+            return unsupported("a required pin");
+        }
+        let after = After { mirror: None, pin };
+        return deliver(&cx, "message.action", p.idempotency_key, target, message, after).await;
     }
     let mut params = p.params.clone();
     if name == "react" && params["messageId"].is_null() {
@@ -203,6 +266,12 @@ pub async fn action(cx: Ctx, p: MessageActionParams) -> Reply<Value> {
 fn as_poll(p: &MessageActionParams) -> Reply<PollParams> {
     let given = |name: &str| p.params.get(name).filter(|value| !value.is_null()).cloned();
     let is = |name: &str| given(name).is_some_and(|value| value == true);
+    // The command sends numbers as they were typed.
+    let number = |name: &str| {
+        let value = given(name)?;
+        let typed = value.as_str().and_then(|text| text.trim().parse::<u64>().ok());
+        Some(typed.map_or(value, Value::from))
+    };
     let options = given("pollOption");
     let count = options.as_ref().and_then(Value::as_array).map_or(1, Vec::len);
     let wanted = without_nulls(json!({
@@ -210,8 +279,8 @@ fn as_poll(p: &MessageActionParams) -> Reply<PollParams> {
         "question": given("pollQuestion"),
         "options": options,
         "maxSelections": is("pollMulti").then_some(count),
-        "durationSeconds": given("pollDurationSeconds"),
-        "durationHours": given("pollDurationHours"),
+        "durationSeconds": number("pollDurationSeconds"),
+        "durationHours": number("pollDurationHours"),
         "silent": given("silent"),
         "isAnonymous": is("pollPublic").then_some(false),
         "threadId": given("threadId"),
@@ -224,16 +293,21 @@ fn as_poll(p: &MessageActionParams) -> Reply<PollParams> {
 
 fn outgoing(params: &Value, action: &str) -> Reply<Outgoing> {
     let text = |name: &str| params[name].as_str().map(str::to_owned);
-    let words = text("message").or_else(|| text("text")).unwrap_or_default();
+    let presentation = &params["presentation"];
+    let buttons = presented_buttons(presentation)
+        .map_err(|why| ErrorShape::invalid(format!("invalid message.action params: {why}")))?;
+    let words = text("message").or_else(|| text("text"));
+    let words = words.filter(|words| !words.trim().is_empty());
+    let words = words.or_else(|| presented_words(presentation)).unwrap_or_default();
     let media = text("mediaUrl").or_else(|| text("media"));
-    if words.trim().is_empty() && media.is_none() {
+    if words.is_empty() && media.is_none() {
         return Err(ErrorShape::invalid(format!("{action} needs message")));
     }
     let is_voice = params["asVoice"] == true;
     let media = media.iter().map(|url| self::media(url, is_voice)).collect::<Reply<Vec<_>>>()?;
     let reply_to = text("replyTo").or_else(|| text("messageId").filter(|_| action == "reply"));
     let is_silent = params["silent"].as_bool().unwrap_or_default();
-    Ok(Outgoing { text: words, media, poll: None, reply_to, is_silent })
+    Ok(Outgoing { text: words, media, poll: None, buttons, reply_to, is_silent })
 }
 
 /// A file that the service fetches by itself. We fetch nothing for callers, and
@@ -242,7 +316,11 @@ fn media(url: &str, is_voice: bool) -> Reply<MediaItem> {
     let parsed = reqwest::Url::parse(url.trim());
     let fits = parsed.as_ref().is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
     if !fits {
-        return Err(ErrorShape::invalid("mediaUrl must be an http or https address"));
+        return Err(ErrorShape::invalid(
+            "mediaUrl must be an http or https address: no files of the gateway's machine are \
+            sent for callers. Put the file where the service can fetch it, or ask an agent to \
+            send it",
+        ));
     }
     Ok(MediaItem { url: Some(url.trim().to_owned()), is_voice, ..MediaItem::default() })
 }

@@ -167,9 +167,9 @@ async fn send(
     let message = Outgoing {
         text: words,
         media,
-        poll: None,
         reply_to,
         is_silent: arguments["silent"].as_bool().unwrap_or_default(),
+        ..Outgoing::default()
     };
     // A run that is played again after a crash has other calls: the id is new.
     let run = cx.run.as_ref().map_or("client", |run| &*run.id);

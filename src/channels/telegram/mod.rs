@@ -31,7 +31,7 @@ use update::Bot;
 /// The header that proves that Telegram called.
 const SECRET_HEADER: &str = "x-telegram-bot-api-secret-token";
 /// What can be done with a message that is there.
-const ACTIONS: &[&str] = &["react", "edit", "delete"];
+const ACTIONS: &[&str] = &["react", "edit", "delete", "pin"];
 
 /// What a bot needs beside its settings.
 pub struct TelegramParts {
@@ -132,6 +132,18 @@ impl Channel for Telegram {
         let unknown = || HookRefusal::Later("the Bot API has not told yet who we are".into());
         let bot = self.bot.lock().clone().ok_or_else(unknown)?;
         Ok(update::read(&update, &bot))
+    }
+
+    fn acknowledge<'a>(&'a self, message_id: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let Some(press) = update::press_of(message_id).filter(|_| !self.api.is_quiet()) else {
+                return;
+            };
+            let params = json!({"callback_query_id": press});
+            if let Err(error) = self.api.call("answerCallbackQuery", &params).await {
+                tracing::debug!(%error, "a button is shown as waiting after it was pressed");
+            }
+        })
     }
 
     fn fetch<'a>(&'a self, file: &'a RemoteFile) -> BoxFuture<'a, Result<Vec<u8>, String>> {

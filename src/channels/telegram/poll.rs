@@ -37,7 +37,7 @@ const ALBUM_PAUSE: Duration = Duration::from_millis(500);
 /// How many chats are passed on at a time: files of each may be in memory.
 const CHATS: usize = 8;
 /// The updates that we want.
-const WANTED: [&str; 1] = ["message"];
+const WANTED: [&str; 2] = ["message", "callback_query"];
 
 /// Asks for updates until that fails; answers why.
 pub(super) async fn poll(bot: Arc<Telegram>, ear: Arc<dyn Ear>) -> String {
@@ -115,7 +115,7 @@ fn by_chat<'a>(
 ) -> BTreeMap<Option<i64>, Vec<&'a Value>> {
     let mut chats = BTreeMap::<_, Vec<_>>::new();
     for update in updates {
-        chats.entry(update["message"]["chat"]["id"].as_i64()).or_default().push(update);
+        chats.entry(update::message_of(update)["chat"]["id"].as_i64()).or_default().push(update);
     }
     chats
 }
@@ -138,6 +138,7 @@ fn ends_in_album(updates: &Value) -> bool {
 async fn pass_on(inbound: Inbound, ear: &dyn Ear) {
     let (chat, id) = (inbound.chat.id.clone(), inbound.message_id.clone());
     let mut pause = PAUSE;
+    ear.notice(&inbound);
     for tried in 1..=TRIES {
         match ear.hear(inbound.clone()).await {
             Ok(_) => return,
@@ -182,6 +183,12 @@ mod tests {
     struct Picky(Mutex<Vec<String>>);
 
     impl Ear for Picky {
+        fn notice(&self, inbound: &Inbound) {
+            if inbound.text == "bad" {
+                self.0.lock().push("bad is there".into());
+            }
+        }
+
         fn hear(&self, inbound: Inbound) -> BoxFuture<'_, Result<Received, String>> {
             let heard = if inbound.text == "bad" {
                 Err("it is bad".to_owned())
@@ -225,7 +232,7 @@ mod tests {
         let ear = Picky::default();
         pass_all_on(&updates, &bot, &ear).await;
         let heard = ear.0.lock().clone();
-        assert_eq!(heard, ["one", "two", "bad: it is bad", "after it"]);
+        assert_eq!(heard, ["bad is there", "one", "two", "bad: it is bad", "after it"]);
     }
 
     #[test]

@@ -8,11 +8,14 @@ use super::api::{ApiError, Upload};
 use super::{Telegram, format};
 use crate::channels::attach::last_name;
 use crate::channels::body::{Body, MediaItem, Poll};
+use crate::channels::buttons::Button;
 use crate::channels::channel::{Action, Refused, SendFailure, Sent};
 use crate::channels::media::read_kept;
 use crate::store::OutboxAddress;
 use crate::support::json;
 
+/// How many buttons are beside each other, as in the original.
+const ROW: usize = 3;
 /// How often a place may have changed: once its chat, and once its thread.
 const FOLLOWED: usize = 2;
 /// The parameter for a thread.
@@ -311,7 +314,17 @@ fn base(address: &OutboxAddress, body: &Body) -> Value {
     if body.is_silent {
         params["disable_notification"] = json!(true);
     }
+    if !body.buttons.is_empty() {
+        params["reply_markup"] = keyboard(&body.buttons);
+    }
     params
+}
+
+fn keyboard(blocks: &[Vec<Button>]) -> Value {
+    let key = |button: &Button| json!({"text": button.label, "callback_data": button.value});
+    let rows = blocks.iter().flat_map(|block| block.chunks(ROW));
+    let rows: Vec<Vec<_>> = rows.map(|row| row.iter().map(key).collect()).collect();
+    json!({"inline_keyboard": rows})
 }
 
 pub(super) fn add_thread(params: &mut Value, thread: &str) {
@@ -371,6 +384,12 @@ pub(super) async fn act(bot: &Telegram, action: Action<'_>) -> Result<Value, Ref
         "delete" => {
             let params = json!({"chat_id": action.to, "message_id": id});
             bot.api.call("deleteMessage", &params).await.map(drop)
+        }
+        "pin" => {
+            let is_silent = action.params["notify"] != true;
+            let params = json!({"chat_id": action.to, "message_id": id,
+                "disable_notification": is_silent});
+            bot.api.call("pinChatMessage", &params).await.map(drop)
         }
         _ => return Err(Refused::Unsupported),
     };

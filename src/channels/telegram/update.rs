@@ -1,10 +1,14 @@
 //! What an update of the Bot API says.
-//! Source: core.telegram.org/bots/api, Update, Message, `MessageEntity`.
+//! Source: core.telegram.org/bots/api, Update, Message, `MessageEntity`, `CallbackQuery`.
 
 use serde_json::Value;
 
 use crate::channels::inbound::{Chat, Inbound, RemoteFile, Sender};
 use crate::sessions::PeerKind;
+
+/// How the id begins of what somebody says by a button. It is no number: there is no
+/// message that could be quoted by it.
+const PRESS: &str = "press-";
 
 /// Who we are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,22 +84,68 @@ fn read_move(message: &Value, (former, now): (i64, i64), bot: &Bot) -> Option<In
     })
 }
 
-/// The message of an update; `None` when it is none that is for us.
-pub fn read(update: &Value, bot: &Bot) -> Option<Inbound> {
-    let message = &update["message"];
-    if let Some(ids) = moved(message) {
-        return read_move(message, ids, bot);
-    }
-    let (chat, from) = (&message["chat"], &message["from"]);
-    if from["is_bot"] == true {
-        return None;
-    }
-    let (chat_id, from_id) = (chat["id"].as_i64()?, from["id"].as_i64()?);
+/// The message that an update is about: a new one, or that with the button that was pressed.
+pub fn message_of(update: &Value) -> &Value {
+    let press = &update["callback_query"];
+    if press.is_object() { &press["message"] } else { &update["message"] }
+}
+
+/// The id by which the API hears that a button's press has come, where a message is one.
+pub fn press_of(message_id: &str) -> Option<&str> {
+    message_id.strip_prefix(PRESS)
+}
+
+/// Who presses a button of ours says what it stands for.
+fn read_press(press: &Value, bot: &Bot) -> Option<Inbound> {
+    let said = press["data"].as_str().filter(|said| !said.trim().is_empty())?;
+    Some(Inbound {
+        message_id: format!("{PRESS}{}", press["id"].as_str()?),
+        source: Some(bot.id.to_string()),
+        chat: chat(&press["message"])?,
+        sender: sender(&press["from"])?,
+        text: said.to_owned(),
+        attachments: Vec::new(),
+        files: Vec::new(),
+        is_mention: true,
+        quoted: None,
+    })
+}
+
+fn chat(message: &Value) -> Option<Chat> {
+    let chat = &message["chat"];
     let kind = match chat["type"].as_str()? {
         "private" => PeerKind::Direct,
         "group" | "supergroup" => PeerKind::Group,
         _ => return None,
     };
+    let is_topic = kind == PeerKind::Group && message["is_topic_message"] == true;
+    let thread = message["message_thread_id"].as_i64();
+    Some(Chat {
+        kind,
+        id: chat["id"].as_i64()?.to_string(),
+        title: chat["title"].as_str().map(str::to_owned),
+        thread: thread.filter(|_| is_topic).map(|id| id.to_string()),
+        former: None,
+    })
+}
+
+/// Other bots are nobody.
+fn sender(from: &Value) -> Option<Sender> {
+    let id = from["id"].as_i64().filter(|_| from["is_bot"] != true)?;
+    Some(Sender { id: id.to_string(), name: name(from) })
+}
+
+/// The message of an update; `None` when it is none that is for us.
+pub fn read(update: &Value, bot: &Bot) -> Option<Inbound> {
+    let press = &update["callback_query"];
+    if press.is_object() {
+        return read_press(press, bot);
+    }
+    let message = &update["message"];
+    if let Some(ids) = moved(message) {
+        return read_move(message, ids, bot);
+    }
+    let (chat, sender) = (chat(message)?, sender(&message["from"])?);
     let (text, entities) = match message["text"].as_str() {
         Some(text) => (text, &message["entities"]),
         None => (message["caption"].as_str().unwrap_or_default(), &message["caption_entities"]),
@@ -112,19 +162,11 @@ pub fn read(update: &Value, bot: &Bot) -> Option<Inbound> {
     let is_topic_start = !answered["forum_topic_created"].is_null();
     let answers_us = answered["from"]["id"] == bot.id && !is_topic_start;
     let quoted = answered["text"].as_str().or_else(|| answered["caption"].as_str());
-    let thread = message["message_thread_id"].as_i64();
-    let is_topic = kind == PeerKind::Group && message["is_topic_message"] == true;
     Some(Inbound {
         message_id: message["message_id"].as_i64()?.to_string(),
         source: Some(bot.id.to_string()),
-        chat: Chat {
-            kind,
-            id: chat_id.to_string(),
-            title: chat["title"].as_str().map(str::to_owned),
-            thread: thread.filter(|_| is_topic).map(|id| id.to_string()),
-            former: None,
-        },
-        sender: Sender { id: from_id.to_string(), name: name(from) },
+        chat,
+        sender,
         text: said,
         attachments: Vec::new(),
         files,
@@ -236,6 +278,28 @@ mod tests {
         assert_eq!(read_message(&written), None);
         let edited = json!({"update_id": 1, "edited_message": message("x")});
         assert_eq!(super::read(&edited, &bot()), None);
+    }
+
+    #[test]
+    fn a_button_says_its_value_for_who_presses_it_where_it_is() {
+        let pressed = |from: Value, data: &str| {
+            let mut shown = message("sure?");
+            shown["from"] = json!({"id": 99, "is_bot": true});
+            shown["is_topic_message"] = json!(true);
+            shown["message_thread_id"] = json!(3);
+            json!({"update_id": 1, "callback_query": {"id": "4001", "from": from,
+                "message": shown, "data": data}})
+        };
+        let update = pressed(json!({"id": 7, "first_name": "Ann"}), "yes");
+        assert_eq!(message_of(&update)["chat"]["id"], -100);
+        let said = super::read(&update, &bot()).unwrap();
+        assert_eq!((said.text.as_str(), said.sender.id.as_str()), ("yes", "7"));
+        assert_eq!((said.chat.id.as_str(), said.chat.thread.as_deref()), ("-100", Some("3")));
+        assert_eq!((press_of(&said.message_id), press_of("4001")), (Some("4001"), None));
+        assert!(said.is_mention && said.quoted.is_none());
+        for (from, data) in [(json!({"id": 8, "is_bot": true}), "yes"), (json!({"id": 7}), " ")] {
+            assert_eq!(super::read(&pressed(from, data), &bot()), None);
+        }
     }
 
     #[test]

@@ -25,6 +25,7 @@ use queue::Queue;
 
 pub const TOKEN: &str = "123456:test-token-of-the-bot";
 pub const OTHER_TOKEN: &str = "654321:test-token-of-the-other-bot";
+const PRESSED: &str = "answerCallbackQuery";
 /// Longest text, in UTF-16 units after entities are parsed.
 const TEXT_MAX: usize = 4096;
 const CAPTION_MAX: usize = 1024;
@@ -156,7 +157,20 @@ impl BotApi {
 
     /// Somebody writes; the update's id.
     pub fn say(&self, message: Value) -> i64 {
-        let id = self.inner.queue.lock().put(message);
+        self.tell("message", message)
+    }
+
+    /// Somebody presses a button with this value under a message of a chat.
+    pub fn press(&self, id: &str, from: i64, chat: Value, value: &str) -> i64 {
+        let message = json!({"message_id": 1, "date": 1, "text": "sure?", "chat": chat,
+            "from": {"id": self.inner.bot.id, "is_bot": true, "first_name": "Claw"}});
+        let who = json!({"id": from, "is_bot": false, "first_name": "Ann"});
+        let press = json!({"id": id, "from": who, "message": message, "data": value});
+        self.tell("callback_query", press)
+    }
+
+    fn tell(&self, kind: &str, what: Value) -> i64 {
+        let id = self.inner.queue.lock().put(kind, what);
         self.inner.bell.notify_waiters();
         id
     }
@@ -185,6 +199,11 @@ impl BotApi {
     /// Nobody is given this file until files are let go.
     pub fn hold_file(&self, id: &str) {
         self.inner.held.lock().push(id.to_owned());
+    }
+
+    /// No press of a button is taken note of until files are let go.
+    pub fn hold_presses(&self) {
+        self.hold_file(PRESSED);
     }
 
     pub fn let_files_go(&self) {
@@ -362,7 +381,13 @@ async fn call(inner: &Inner, method: &str, params: &Value) -> Answer {
                 None => bad("invalid file_id"),
             }
         }
-        "sendChatAction" | "setMessageReaction" | "deleteMessage" => Ok(json!(true)),
+        "sendChatAction" | "setMessageReaction" | "deleteMessage" | "pinChatMessage" => {
+            Ok(json!(true))
+        }
+        PRESSED => {
+            inner.lets_go(PRESSED).await;
+            Ok(json!(true))
+        }
         "sendMessage" => send(inner, params, "text", TEXT_MAX),
         "sendPhoto" | "sendDocument" | "sendVoice" => send(inner, params, "caption", CAPTION_MAX),
         "sendPoll" => {

@@ -2,6 +2,7 @@
 
 mod accounts;
 pub mod bot_api;
+mod buttons;
 mod groups;
 mod jobs;
 mod media;

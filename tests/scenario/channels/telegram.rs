@@ -330,7 +330,7 @@ async fn a_poll_is_an_action_too() {
         .await;
     let action = |name: &str, key: &str, params: Value| json!({"channel": "telegram", "action": name, "idempotencyKey": key, "params": params});
     let poll = json!({"to": "telegram:7", "pollQuestion": "tea?", "pollOption": ["yes", "no"],
-        "pollMulti": true, "pollPublic": true});
+        "pollMulti": true, "pollPublic": true, "pollDurationSeconds": "60"});
     call(&mut client, "message.action", action("poll", "p1", poll.clone())).await;
     call(&mut client, "message.action", action("poll", "p1", poll)).await;
     let sent = place.api.calls("sendPoll");
@@ -340,7 +340,13 @@ async fn a_poll_is_an_action_too() {
         (&sent[0]["allows_multiple_answers"], &sent[0]["is_anonymous"]),
         (&json!(true), &json!(false))
     );
+    assert_eq!(sent[0]["open_period"], 60, "the command sends numbers as they were typed");
     for (params, text) in [
+        (
+            json!({"to": "7", "pollQuestion": "q", "pollOption": ["a", "b"],
+                "pollDurationHours": "soon"}),
+            "invalid poll params: at /durationHours: must be integer",
+        ),
         (
             json!({"to": "7", "pollOption": ["a", "b"]}),
             "invalid poll params: must have required property 'question'",

@@ -23,11 +23,13 @@ impl Queue {
         *self = Self { given, ..Self::starting_at(first) };
     }
 
-    /// Adds one; its number.
-    pub fn put(&mut self, message: Value) -> i64 {
+    /// Adds one of a kind; its number.
+    pub fn put(&mut self, kind: &str, what: Value) -> i64 {
         let id = self.next;
         self.next += 1;
-        self.updates.push(json!({"update_id": id, "message": message}));
+        let mut update = json!({"update_id": id});
+        update[kind] = what;
+        self.updates.push(update);
         id
     }
 
