@@ -3,8 +3,9 @@
 //! Owns: the growing message and the events that report it, in the same order
 //! for every API. Promises: each block that starts also ends; arguments of a
 //! tool call are an object, `{}` when the model's JSON is broken, and then the call
-//! says so; whoever reads can tell that an answer is longer than any model's. Must not:
-//! know how an API writes its stream.
+//! says so; whoever reads can tell that an answer is longer than any model's; halves of a
+//! character in two pieces of a block are one there. Must not: know how an API writes its
+//! stream.
 
 mod calls;
 
@@ -12,6 +13,7 @@ use serde_json::Map;
 
 use calls::Arguments;
 
+use super::halves::{append, whole};
 use super::scrub::scrub;
 use super::{EventSink, ModelInfo, ProviderError, ProviderErrorKind, StreamEvent};
 use crate::protocol::message::{AssistantMessage, ContentBlock, Cost, StopReason, Usage};
@@ -58,7 +60,7 @@ impl<'a> Answer<'a> {
     /// The provider's own id of this answer. The first one counts.
     pub fn set_response_id(&mut self, id: &str) {
         if !id.is_empty() && self.message.response_id.is_none() {
-            self.message.response_id = Some(id.to_owned());
+            self.message.response_id = Some(whole(id.to_owned()));
         }
     }
 
@@ -123,11 +125,11 @@ impl<'a> Answer<'a> {
     /// More of the text in this block, open or not.
     pub fn text_in(&mut self, index: usize, delta: &str) {
         self.bytes += delta.len();
-        if let Some(ContentBlock::Text(block)) = self.message.content.get_mut(index)
-            && !delta.is_empty()
-        {
-            block.text.push_str(delta);
-            (self.events)(StreamEvent::TextDelta { index, delta: delta.to_owned() });
+        if let Some(ContentBlock::Text(block)) = self.message.content.get_mut(index) {
+            let delta = append(&mut block.text, delta);
+            if !delta.is_empty() {
+                (self.events)(StreamEvent::TextDelta { index, delta });
+            }
         }
     }
 
@@ -150,11 +152,11 @@ impl<'a> Answer<'a> {
     /// More of the thought in this block, open or not.
     pub fn thinking_in(&mut self, index: usize, delta: &str) {
         self.bytes += delta.len();
-        if let Some(ContentBlock::Thinking(block)) = self.message.content.get_mut(index)
-            && !delta.is_empty()
-        {
-            block.thinking.push_str(delta);
-            (self.events)(StreamEvent::ThinkingDelta { index, delta: delta.to_owned() });
+        if let Some(ContentBlock::Thinking(block)) = self.message.content.get_mut(index) {
+            let delta = append(&mut block.thinking, delta);
+            if !delta.is_empty() {
+                (self.events)(StreamEvent::ThinkingDelta { index, delta });
+            }
         }
     }
 
@@ -162,7 +164,8 @@ impl<'a> Answer<'a> {
     pub fn sign_thinking(&mut self, more: &str) {
         self.bytes += more.len();
         if let Some((_, ContentBlock::Thinking(block))) = self.open_block() {
-            block.thinking_signature.get_or_insert_default().push_str(more);
+            let signature = block.thinking_signature.get_or_insert_default();
+            signature.push_str(&whole(more.to_owned()));
         }
     }
 
@@ -185,6 +188,7 @@ impl<'a> Answer<'a> {
         if signature.is_empty() {
             return;
         }
+        let signature = whole(signature);
         match self.message.content.get_mut(index) {
             Some(ContentBlock::Text(block)) => block.text_signature = Some(signature),
             Some(ContentBlock::Thinking(block)) => block.thinking_signature = Some(signature),
@@ -195,10 +199,8 @@ impl<'a> Answer<'a> {
     /// What the text or thought in this block is as a whole, now that the provider
     /// has said so; no event.
     pub fn settle(&mut self, index: usize, whole: String) {
-        match self.message.content.get_mut(index) {
-            Some(ContentBlock::Text(block)) => block.text = whole,
-            Some(ContentBlock::Thinking(block)) => block.thinking = whole,
-            _ => {}
+        if let Some(said) = self.message.content.get_mut(index).and_then(said) {
+            *said = whole;
         }
     }
 
@@ -209,7 +211,7 @@ impl<'a> Answer<'a> {
         if let Some((_, ContentBlock::Thinking(block))) = self.open_block() {
             block.thinking = REDACTED.into();
             block.redacted = Some(true);
-            block.thinking_signature = Some(payload);
+            block.thinking_signature = Some(whole(payload));
         }
         self.end_block();
     }
@@ -256,7 +258,7 @@ impl<'a> Answer<'a> {
     /// The answer ends with an error; what has arrived stays with it.
     pub fn fail(mut self, mut error: ProviderError) -> ProviderError {
         self.close();
-        error.message = scrub(&error.message, self.model);
+        error.message = scrub(&whole(error.message), self.model);
         error.with_partial(self.message)
     }
 
@@ -267,6 +269,9 @@ impl<'a> Answer<'a> {
         self.end_open();
         for index in 0..self.message.content.len() {
             self.parse_arguments(index);
+        }
+        for said in self.message.content.iter_mut().filter_map(said) {
+            *said = whole(std::mem::take(said));
         }
     }
 
@@ -281,6 +286,15 @@ impl<'a> Answer<'a> {
     fn open_block(&mut self) -> Option<(usize, &mut ContentBlock)> {
         let index = self.open?;
         Some((index, self.message.content.get_mut(index)?))
+    }
+}
+
+/// What a text or a thought says.
+fn said(block: &mut ContentBlock) -> Option<&mut String> {
+    match block {
+        ContentBlock::Text(block) => Some(&mut block.text),
+        ContentBlock::Thinking(block) => Some(&mut block.thinking),
+        _ => None,
     }
 }
 

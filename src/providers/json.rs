@@ -1,21 +1,22 @@
 //! JSON as providers write it.
 //!
 //! Owns: reading what JavaScript accepts and we do not. Promises: half a
-//! character, which some servers send when they cut text by UTF-16 units, is
-//! left out and breaks nothing else.
+//! character, which some servers send when they cut text by UTF-16 units,
+//! breaks nothing else; `halves` makes characters of what stands for it.
 
 use std::borrow::Cow;
 
 use serde::de::DeserializeOwned;
 
 use super::error::{ProviderError, ProviderErrorKind};
+use super::halves::MARK;
 
 /// Reads one document of a stream.
 ///
 /// # Errors
 /// When it is no JSON, or not of this shape.
 pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
-    serde_json::from_str(text).or_else(|error| match whole_characters(text) {
+    serde_json::from_str(text).or_else(|error| match marked(text) {
         Cow::Owned(text) => serde_json::from_str(&text),
         Cow::Borrowed(_) => Err(error),
     })
@@ -32,30 +33,34 @@ pub fn piece<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, ProviderE
     })
 }
 
-/// `text` without escapes of surrogates that have no partner.
-fn whole_characters(text: &str) -> Cow<'_, str> {
-    let mut kept = String::new();
+/// `text` with marks for the escapes of surrogates that have no partner in it.
+fn marked(text: &str) -> Cow<'_, str> {
+    let mut read = String::new();
     let mut rest = text;
     let mut changed = false;
     while let Some(at) = rest.find('\\') {
         let (before, escape) = rest.split_at(at);
-        kept.push_str(before);
-        let (length, keep) = escape_at(escape);
+        read.push_str(before);
+        let (length, is_whole) = escape_at(escape);
         let (escape, tail) = escape.split_at_checked(length).unwrap_or((escape, ""));
-        if keep {
-            kept.push_str(escape);
+        match escape.strip_prefix("\\u").filter(|_| !is_whole) {
+            Some(digits) => {
+                read.push(MARK);
+                read.push_str(digits);
+            }
+            None => read.push_str(escape),
         }
-        changed |= !keep;
+        changed |= !is_whole;
         rest = tail;
     }
     if !changed {
         return Cow::Borrowed(text);
     }
-    kept.push_str(rest);
-    Cow::Owned(kept)
+    read.push_str(rest);
+    Cow::Owned(read)
 }
 
-/// How long the escape at the start of `text` is, and whether to keep it.
+/// How long the escape at the start of `text` is, and whether it is more than half a character.
 fn escape_at(text: &str) -> (usize, bool) {
     const ONE: usize = "\\u0000".len();
     match (unit(text, 0), unit(text, ONE)) {
@@ -76,6 +81,7 @@ fn unit(text: &str, at: usize) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::providers::halves::whole;
 
     #[test]
     fn half_a_character_is_left_out_and_a_whole_one_stays() {
@@ -87,7 +93,7 @@ mod tests {
             (r#""\\ud83d \ud83d\n""#, "\\ud83d \n"),
             (r#""\u00e9\ud83d""#, "é"),
         ] {
-            assert_eq!(parse::<String>(text).unwrap(), expected, "{text}");
+            assert_eq!(whole(parse(text).unwrap()), expected, "{text}");
         }
     }
 

@@ -20,6 +20,7 @@ mod embeddings;
 mod error;
 mod failover;
 mod google;
+mod halves;
 mod http;
 mod json;
 mod offline;

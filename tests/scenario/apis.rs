@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::aimock::Aimock;
-use crate::stage::{Stage, admin, ask, call, lines, text_of, told};
+use crate::stage::{Stage, admin, ask, call, events, history, lines, text_of, told};
 use crate::support::{Gateway, GatewayOptions, MockProvider, default_config};
 
 const ANSWER: &str = "Good morning. This answer comes in many small pieces, one after the other.";
@@ -107,6 +107,33 @@ async fn a_thought_is_kept_apart_from_the_answer_by_each_api() {
         let page = call(&mut client, "chat.history", json!({"sessionKey": "main"})).await;
         let content = &page["messages"][1]["content"];
         assert_eq!(content[0]["thinking"], "Hm, one two three.", "{api}: {content}");
+    }
+}
+
+#[tokio::test]
+async fn a_character_that_is_cut_between_two_pieces_stays_whole_by_each_api() {
+    const PARTY: &str = "Great 🎉🎉🎉 party 😀😀😀 and 🍕🍕🍕🍕 done.";
+    for (api, base, _) in APIS {
+        let stage = stage(api, base).await;
+        let mut client = admin(&stage.gateway).await;
+        let end = ask(&mut client, "main", "plan the party", "run-1").await;
+        assert_eq!(text_of(&end["message"]), PARTY, "{api}: {end}");
+        let steps = events(&client, "agent", "run-1");
+        let said = steps.iter().filter(|step| step["stream"] == "assistant");
+        let deltas: Vec<_> = said.filter_map(|step| step["data"]["delta"].as_str()).collect();
+        assert_eq!(deltas.concat(), PARTY, "{api}: {deltas:?}");
+        for delta in events(&client, "chat", "run-1") {
+            assert!(PARTY.starts_with(&text_of(&delta["message"])), "{api}: {delta}");
+        }
+        let file = std::fs::read_to_string(stage.gateway.workspace().join("party.md"));
+        assert_eq!(file.unwrap(), "At 8 😀😀😀 bring 🍕🍕🍕🍕 ok", "{api}");
+        let messages = history(&mut client, "main").await;
+        let last = messages.last().unwrap();
+        assert_eq!(text_of(last), PARTY, "{api}: {last}");
+        // See above for Ollama's thoughts.
+        if api != "ollama" {
+            assert_eq!(last["content"][0]["thinking"], "Hm 🤔🤔🤔 yes.", "{api}: {last}");
+        }
     }
 }
 

@@ -474,6 +474,34 @@ async fn a_credential_that_rests_goes_on_resting_after_a_stop_and_after_a_kill()
 }
 
 #[tokio::test]
+async fn a_rest_that_the_database_did_not_take_is_stored_once_it_does() {
+    let mock = MockProvider::start().await;
+    let gateway = gateway(&mock).await;
+    let mut client = admin(&gateway).await;
+    let database = rusqlite::Connection::open(gateway.state_dir().join("clawgate.sqlite")).unwrap();
+    let refuses = "CREATE TRIGGER full BEFORE INSERT ON cooldowns
+        BEGIN SELECT RAISE(ABORT, 'no room'); END";
+    database.execute_batch(refuses).unwrap();
+    // It rests for hours: no later failure of its own is stored.
+    mock.fail("mock-1", 402, "payment required");
+    ask(&mut client, "main", "hello", "r0").await;
+    until("a rest that is not stored", async || {
+        gateway.stderr().contains("rests of credentials are not kept").then_some(())
+    })
+    .await;
+    database.execute_batch("DROP TRIGGER full").unwrap();
+    let mut asked = 0;
+    until("the rest to be stored", async || {
+        asked += 1;
+        ask(&mut client, "main", "again", &format!("r{asked}")).await;
+        let rests = "SELECT count(*) FROM cooldowns";
+        let rests: i64 = database.query_row(rests, [], |row| row.get(0)).unwrap();
+        (rests == 1).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn conversations_that_fail_at_the_same_time_make_a_model_rest_once() {
     let mock = MockProvider::start().await;
     let mut gateway = gateway(&mock).await;

@@ -487,7 +487,8 @@ async fn what_servers_tell_on_the_way_is_not_logged() {
 
 /// A server in Python that listens: its sessions end with it, or when it is to forget them,
 /// and its tools are other ones with another name. It can stop to listen for a while. In its
-/// folder it looks for what it waits for.
+/// folder it looks for what it waits for, and for what it says of a session that it does not
+/// know: the kind of content, and that.
 const LISTENING: &str = r#"
 import http.server, json, os, sys, threading, time, uuid
 port, name, here, session = int(sys.argv[1]), sys.argv[2], sys.argv[3], str(uuid.uuid4())
@@ -501,14 +502,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = b""
         if result is not None:
             body = json.dumps({"jsonrpc": "2.0", "id": id, "result": result}).encode()
+        self.say(status, body, "application/json", headers)
+    def say(self, status, body, kind, headers={}):
         self.send_response(status)
         for key, value in headers.items(): self.send_header(key, value)
-        if body: self.send_header("content-type", "application/json")
+        if body: self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))
         # Each call comes over a connection of its own.
         self.send_header("connection", "close")
         self.end_headers()
         self.wfile.write(body)
+    def lose(self, id):
+        if not os.path.exists(place("lost")): return self.answer(404)
+        with open(place("lost")) as f: kind, body = f.read().split("\n", 1)
+        self.say(400, body.replace("ID", json.dumps(id)).encode(), kind)
     def do_GET(self): self.answer(405)
     def do_DELETE(self): self.answer(200)
     def do_POST(self):
@@ -519,7 +526,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer(200, {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
                 "serverInfo": {"name": "listening", "version": "1"}}, id,
                 {"mcp-session-id": session})
-        elif self.headers.get("mcp-session-id") != session: self.answer(404)
+        elif self.headers.get("mcp-session-id") != session: self.lose(id)
         elif id is None: self.answer(202)
         elif method == "tools/list":
             schema = {"type": "object", "properties": {}}
@@ -531,6 +538,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 open(place("begun"), "w").close()
                 wait_for("go on")
             if how == "forget": session = str(uuid.uuid4())
+            if how == "forget always":
+                with open(place("calls"), "a") as f: f.write("1")
+                return self.lose(id)
             if how == "deaf":
                 server.shutdown()
                 server.server_close()
@@ -616,21 +626,57 @@ async fn a_connection_that_is_refused_ends_no_other_call() {
     assert_eq!(servers(&mut client).await[0]["starts"], 1);
 }
 
+/// A server that listens and says this of sessions that it does not know, for a gateway.
+async fn forgetful(lost: &str) -> (TempDir, Listening, Gateway, MockProvider) {
+    let (port, dir) = (free_port(), TempDir::new().unwrap());
+    if !lost.is_empty() {
+        fs::write(dir.path().join("lost"), lost).unwrap();
+    }
+    let server = listening(port, "docs", &dir).await;
+    let config = json!({"url": format!("http://127.0.0.1:{port}/mcp")});
+    let (gateway, mock) = gateway(json!({ "docs": config })).await;
+    (dir, server, gateway, mock)
+}
+
+/// An error of the protocol that comes with status 400; `ID` is that of the request.
+fn refusal(id: &str, text: &str) -> String {
+    let error = json!({"code": -32000, "message": text});
+    format!("application/json\n{{\"jsonrpc\": \"2.0\", \"error\": {error}, \"id\": {id}}}")
+}
+
+const NO_SESSION: &str = "Bad Request: No valid session provided";
+
 #[tokio::test]
 async fn a_session_that_a_server_forgets_is_begun_anew_and_ends_no_call() {
-    let (port, dir) = (free_port(), TempDir::new().unwrap());
-    let _server = listening(port, "docs", &dir).await;
-    let config = json!({"url": format!("http://127.0.0.1:{port}/mcp")});
-    let (gateway, _mock) = gateway(json!({ "docs": config })).await;
+    for lost in [
+        String::new(),
+        refusal("null", NO_SESSION),
+        refusal("\"server-error\"", NO_SESSION),
+        refusal("ID", NO_SESSION),
+        refusal("null", "Bad Request: Server not initialized"),
+        "text/plain\nInvalid or missing session".into(),
+        "application/json\n{\"error\": \"Bad Request: No valid session\"}".into(),
+    ] {
+        let (dir, _server, gateway, _mock) = forgetful(&lost).await;
+        let mut client = admin(&gateway).await;
+        slow(&gateway, &dir, async {
+            for how in ["forget", "no way"] {
+                let answer = invoke(&mut client, "docs__same", json!({ "how": how })).await;
+                assert_eq!(answer["ok"], true, "{how}: {answer} for {lost:?}");
+            }
+        })
+        .await;
+        assert_eq!(servers(&mut client).await[0]["starts"], 2, "{lost:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_forgets_each_session_is_asked_once_more_and_not_again() {
+    let (dir, _server, gateway, _mock) = forgetful(&refusal("null", NO_SESSION)).await;
     let mut client = admin(&gateway).await;
-    slow(&gateway, &dir, async {
-        for how in ["forget", "no way"] {
-            let answer = invoke(&mut client, "docs__same", json!({ "how": how })).await;
-            assert_eq!(answer["ok"], true, "{how}: {answer}");
-        }
-    })
-    .await;
-    assert_eq!(servers(&mut client).await[0]["starts"], 2);
+    let answer = invoke(&mut client, "docs__same", json!({"how": "forget always"})).await;
+    assert_eq!(answer["ok"], false, "{answer}");
+    assert_eq!(fs::read_to_string(dir.path().join("calls")).unwrap(), "11");
 }
 
 /// MCP redirects forwarded credentials to another origin (CVE-2026-53840).

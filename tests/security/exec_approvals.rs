@@ -446,6 +446,31 @@ async fn a_start_that_is_given_up_takes_no_place_among_the_commands() {
 }
 
 #[tokio::test]
+async fn a_command_that_is_removed_counts_until_it_is_gone_and_is_found_no_more() {
+    let place = Place::new(&json!({}), true).await;
+    let processes = processes(&place, program().into());
+    let request = place.request("trap '' TERM; echo ready; /bin/sleep 600; /bin/sleep 600");
+    let permit = place.decide(&request).await.unwrap();
+    let how = How { time_limit: None, sandbox: ExecSandbox::Off };
+    let process = processes.start(permit, &request, how).await.unwrap();
+    assert_eq!(process.put_to_background().await, None);
+    let mut news = process.follow();
+    while !process.look(|state| state.output.text().contains("ready")) {
+        timeout(SOON, news.changed()).await.expect("it begins").unwrap();
+    }
+    processes.remove(&process);
+    assert!(processes.find(&request.session, &process.id).is_none());
+    assert_eq!(processes.count(), 1, "it takes a second to be ended");
+    timeout(SOON, process.gone()).await.expect("it is ended");
+    let forgotten = async {
+        while !processes.of_session(&request.session).is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    timeout(SOON, forgotten).await.expect("it is forgotten");
+}
+
+#[tokio::test]
 async fn a_command_that_is_too_long_to_be_shown_whole_is_refused() {
     let place = Place::new(&json!({"tools": {"exec": {"ask": "always"}}}), true).await;
     let longest = format!("echo {}", "x".repeat(SHOWN_MAX - 5));

@@ -114,17 +114,33 @@ impl Process {
         self.state.lock().output.take_unread()
     }
 
-    /// From now on nobody waits for it; whether it is still there for that. Of
-    /// what is gone already, whoever has waited knows the end.
-    pub fn put_to_background(&self) -> bool {
-        let mut state = self.state.lock();
-        state.is_background |= !state.is_gone;
-        state.is_background
+    /// From now on nobody waits for it. One that is gone already or was told to end nobody
+    /// could find again, so that its end is waited for here.
+    pub async fn put_to_background(&self) -> Option<Ending> {
+        let is_background = {
+            let mut state = self.state.lock();
+            state.is_background |= !state.is_gone && !self.end.is_cancelled();
+            state.is_background
+        };
+        if is_background { None } else { Some(self.ended().await) }
     }
 
     /// Has it ended, with all that came from it.
     pub fn end(&self) {
         self.end.cancel();
+    }
+
+    /// The same where nobody asks for it any more; whether it is gone already.
+    pub(super) fn abandon(&self) -> bool {
+        self.end();
+        let mut state = self.state.lock();
+        state.is_background = false;
+        state.is_gone
+    }
+
+    /// Whether it is only on the list because it is not gone yet.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.end.is_cancelled() && !self.look(|state| state.is_background)
     }
 
     /// Writes to its terminal, at most [`MAX_INPUT`] bytes; whether there is one.
@@ -183,5 +199,23 @@ impl Drop for Foreground {
         if !self.0.look(|state| state.is_background) {
             self.0.end();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_that_was_told_to_end_is_waited_for_and_does_not_go_on() {
+        let key = SessionKey::from_canonical("agent:main:main");
+        let process = Process::new("calm-reef".into(), "x".into(), "/".into(), key, 0, None);
+        process.end();
+        let mut end = Box::pin(process.put_to_background());
+        assert!(futures_util::poll!(&mut end).is_pending(), "it has not ended yet");
+        let ending = Ending { cause: Cause::Killed, code: None, signal: Some(9), at: 1 };
+        process.change(|state| state.ending = Some(ending.clone()));
+        assert_eq!(end.await, Some(ending));
+        assert!(!process.look(|state| state.is_background));
     }
 }

@@ -132,7 +132,7 @@ impl Processes {
         self.tasks.spawn("exec", async move {
             let process = Arc::clone(&supervisor.process);
             supervisor.run(socket).await;
-            // Nobody looks for it again when somebody has waited for it.
+            // Nobody looks for it again when somebody has waited for it, or had it removed.
             if !process.look(|state| state.is_background)
                 && let Some(all) = all.upgrade()
             {
@@ -151,9 +151,10 @@ impl Processes {
         own
     }
 
-    /// A command of this session.
+    /// A command of this session that was not removed.
     pub fn find(&self, session: &SessionKey, id: &str) -> Option<Arc<Process>> {
-        self.list.lock().get(id).filter(|process| process.session == *session).cloned()
+        let found = self.list.lock().get(id).cloned();
+        found.filter(|process| process.session == *session && !process.is_abandoned())
     }
 
     /// Takes a command from the list.
@@ -161,23 +162,19 @@ impl Processes {
         self.list.lock().remove(id);
     }
 
-    /// Ends the commands of a session that is no more, and forgets them.
-    pub fn end_of_session(self: &Arc<Self>, session: &SessionKey) {
-        let own = self.of_session(session);
-        if own.is_empty() {
-            return;
+    /// Ends a command that nobody will ask for any more. It counts as running until it is
+    /// gone, and is forgotten then.
+    pub fn remove(&self, process: &Process) {
+        if process.abandon() {
+            self.forget(&process.id);
         }
-        for process in &own {
-            process.end();
+    }
+
+    /// Does so with those of a session that is no more.
+    pub fn end_of_session(&self, session: &SessionKey) {
+        for process in self.of_session(session) {
+            self.remove(&process);
         }
-        // They count as running until they are gone.
-        let all = Arc::clone(self);
-        self.tasks.spawn("exec-end", async move {
-            for process in own {
-                process.gone().await;
-                all.forget(&process.id);
-            }
-        });
     }
 
     /// How many commands run.

@@ -243,8 +243,8 @@ impl Supervisor {
         self.process.change(|state| {
             state.ending = Some(ending);
             state.leaves_behind = leaves_behind;
-            // Somebody may want to end what goes on.
-            state.is_background |= leaves_behind;
+            // Somebody may want to end what goes on, unless he has done so.
+            state.is_background |= leaves_behind && !self.process.end.is_cancelled();
         });
     }
 

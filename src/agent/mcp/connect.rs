@@ -25,6 +25,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::client::Client;
 use super::lines::Lines;
 use super::process::Process;
 use super::{Surroundings, naming, schema, trouble};
@@ -180,7 +181,7 @@ impl Connection {
             .max_sse_event_size(MAX_MESSAGE)
             // Who is another one after a restart may have other tools.
             .reinit_on_expired_session(false);
-        let transport = StreamableHttpClientTransport::with_client(client, config);
+        let transport = StreamableHttpClientTransport::with_client(Client(client), config);
         let service = serve_client(handler, transport).await;
         let service =
             service.map_err(|error| format!("no connection: {}", trouble::of_beginning(&error)))?;

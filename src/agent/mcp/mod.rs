@@ -6,6 +6,7 @@
 //! in `status`; programs end with the gateway, with all that they started.
 //! Must not: decide who may use a tool.
 
+mod client;
 mod connect;
 mod lines;
 mod naming;

@@ -7,15 +7,14 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
 use crate::config::mcp::McpProgram;
-use crate::support::{Secret, Tasks};
+use crate::support::{ProcessGroup, Program, Secret, Tasks};
 
 /// How long it may take to end when its input ends, and then when it is told to.
 const END_LIMIT: Duration = Duration::from_secs(2);
@@ -25,7 +24,7 @@ const MAX_LINE: u64 = 2000;
 /// A process that is ours until this is dropped.
 pub struct Process {
     // Dropped before the child, whose id is free once it is reaped.
-    group: Group,
+    group: ProcessGroup,
     child: Child,
 }
 
@@ -41,64 +40,34 @@ impl Process {
         directory: &Path,
         tasks: &Tasks,
     ) -> io::Result<(Self, ChildStdout, ChildStdin)> {
-        let mut child = Command::new(&program.command)
-            .args(&program.args)
-            .env_clear()
-            .envs(env.iter().map(|(name, value)| (name, value.expose())))
-            .current_dir(program.cwd.as_deref().unwrap_or(directory))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .kill_on_drop(true)
-            .spawn()?;
-        let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        let group = Group(id);
-        let piped = || io::Error::other("it has no pipes");
-        let stdin = child.stdin.take().ok_or_else(piped)?;
-        let stdout = child.stdout.take().ok_or_else(piped)?;
-        let stderr = child.stderr.take().ok_or_else(piped)?;
+        let mut command = Command::new(&program.command);
+        command.args(&program.args).current_dir(program.cwd.as_deref().unwrap_or(directory));
+        let Program { group, child, stdin, stdout, stderr } = Program::start(&mut command, env)?;
         tasks.spawn("mcp stderr", log(name.to_owned(), stderr));
         Ok((Self { group, child }, stdout, stdin))
     }
 
-    /// Waits until it has ended.
+    /// Waits until it has ended. What it started goes with it.
     pub async fn ended(&mut self) -> String {
-        match self.child.wait().await {
+        let ended = self.child.wait().await;
+        self.group.end();
+        match ended {
             Ok(status) => format!("it ended with {status}"),
             Err(error) => format!("it cannot be waited for: {error}"),
         }
     }
 
     /// Waits for its end, since its input has ended; then it is told to, then
-    /// killed, and what it started in any case.
+    /// killed with what it started.
     pub async fn end(mut self) {
         for signal in [None, Some(Signal::TERM)] {
             if let Some(signal) = signal {
                 self.group.signal(signal);
             }
-            if tokio::time::timeout(END_LIMIT, self.child.wait()).await.is_ok() {
+            if tokio::time::timeout(END_LIMIT, self.ended()).await.is_ok() {
                 break;
             }
         }
-    }
-}
-
-/// The process and what it started.
-struct Group(Option<Pid>);
-
-impl Group {
-    fn signal(&self, signal: Signal) {
-        if let Some(id) = self.0 {
-            // An error says that nobody is left.
-            let _ = kill_process_group(id, signal);
-        }
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.signal(Signal::KILL);
     }
 }
 
@@ -113,5 +82,26 @@ async fn log(server: String, stderr: ChildStderr) {
             return;
         }
         tracing::debug!(server, "{}", String::from_utf8_lossy(&line).trim_end());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_it_has_started_ends_as_soon_as_it_has_ended() {
+        let args = ["-c", "sleep 600 & exit 3"].map(str::to_owned).into();
+        let program =
+            McpProgram { command: "/bin/sh".into(), args, env: BTreeMap::new(), cwd: None };
+        let (env, tasks) = (BTreeMap::new(), Tasks::default());
+        let started = Process::start("own", &program, &env, Path::new("/"), &tasks);
+        let (mut process, mut stdout, _stdin) = started.unwrap();
+        assert_eq!(process.ended().await, "it ended with exit status: 3");
+        // Its id may be another's from now on.
+        assert!(!process.group.is_there());
+        let mut said = Vec::new();
+        let end = tokio::time::timeout(Duration::from_secs(30), stdout.read_to_end(&mut said));
+        assert_eq!(end.await.unwrap().unwrap(), 0);
     }
 }

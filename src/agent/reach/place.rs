@@ -17,9 +17,8 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::{Guard, ReachError};
+use crate::store::atomic::{STAGED, STAGED_LETTERS};
 
-/// Beginning of the names of files that are not finished.
-const TEMP_PREFIX: &str = ".clawgate-";
 /// Rights of a new file, less what the umask takes.
 const NEW_MODE: RawMode = 0o666;
 
@@ -212,9 +211,9 @@ impl Place {
     fn temporary(&self, mode: Mode) -> io::Result<(String, OwnedFd)> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut random = [0; 8];
+        let mut random = [0; STAGED_LETTERS / 2];
         getrandom::fill(&mut random).map_err(io::Error::other)?;
-        let name = format!("{TEMP_PREFIX}{}", crate::support::hex(random));
+        let name = format!("{STAGED}{}", crate::support::hex(random));
         let file = openat(&self.folder, &name, flags, mode)?;
         Ok((name, file))
     }

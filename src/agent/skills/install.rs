@@ -210,7 +210,7 @@ fn folder_name(name: &str) -> Result<String, InstallError> {
 }
 
 fn sync_dir(dir: &Path) -> Result<(), InstallError> {
-    File::open(dir).and_then(|dir| dir.sync_all()).map_err(on(dir))
+    atomic::sync_dir(dir).map_err(on(dir))
 }
 
 fn on(path: &Path) -> impl FnOnce(io::Error) -> InstallError + '_ {

@@ -9,11 +9,12 @@ use std::sync::Arc;
 use crate::agent::inter_session::{self, Source};
 use crate::agent::report::Family;
 use crate::agent::request::SendRequest;
-use crate::agent::runs::{Accepted, Runs, SendError, Start};
+use crate::agent::runs::{Runs, SendError};
 use crate::agent::terms::RunTerms;
 use crate::auth::Owner;
+use crate::protocol::message::UserMessage;
 use crate::sessions::{SessionKey, directives};
-use crate::store::{SubagentRow, SubagentState};
+use crate::store::{StoreError, SubagentRow, SubagentState};
 
 use super::Outcome;
 
@@ -21,6 +22,24 @@ use super::Outcome;
 const TOOL: &str = "subagent_announce";
 /// How ids of its runs begin.
 pub(super) const ID_PREFIX: &str = "announce:v1:";
+
+/// What one session says in another.
+pub(super) struct Word<'a> {
+    /// The session that says it.
+    pub from: &'a SessionKey,
+    /// The session that hears it.
+    pub to: &'a SessionKey,
+    /// The id of the run that it hears it by, which begins with [`ID_PREFIX`].
+    pub run_id: String,
+    /// Who may stop that.
+    pub owner: Owner,
+    /// What it comes by, as clients see it.
+    pub tool: &'a str,
+    /// What is said.
+    pub text: &'a str,
+    /// Who may read it.
+    pub mark: fn(Source<'_>, &str, u64) -> UserMessage,
+}
 
 impl Runs {
     /// Tells the parent of an end, then clears up.
@@ -56,21 +75,42 @@ impl Runs {
         outcome: &Outcome,
         parent: &SessionKey,
     ) -> Result<bool, SendError> {
-        let owner = Owner::from_text(&row.owner);
-        let held = self.hold_row(parent, owner.clone()).await?;
-        // Without a session there is nobody to say it to.
-        let Some(entry) = self.parts.sessions.entry(parent).await? else { return Ok(true) };
         let child = SessionKey::from_canonical(row.child_key.as_str());
-        let of_child = self.parts.sessions.entry(&child).await.ok().flatten();
-        let channel = of_child.and_then(|entry| entry.last_channel);
-        let source = Source { key: &child, channel: channel.as_deref(), tool: TOOL };
-        let now = self.parts.clock.now_ms();
+        let word = Word {
+            from: &child,
+            to: parent,
+            run_id: format!("{ID_PREFIX}{}:{}", row.child_key, row.run_id),
+            owner: Owner::from_text(&row.owner),
+            tool: TOOL,
+            text: &outcome.told(row),
+            mark: inter_session::internal,
+        };
+        let is_wanted = async {
+            let now = self.subagent_now(&row.run_id).await?;
+            Ok::<_, StoreError>(now.is_some_and(|now| now.state == SubagentState::Ended))
+        };
+        self.bring(word, is_wanted).await
+    }
+
+    /// Says a word in a session, unless it is not wanted there any more; false then.
+    pub(super) async fn bring(
+        self: &Arc<Self>,
+        word: Word<'_>,
+        is_wanted: impl Future<Output = Result<bool, StoreError>> + Send,
+    ) -> Result<bool, SendError> {
+        let Word { from, to, run_id, owner, tool, text, mark } = word;
+        let held = self.hold_row(to, owner.clone()).await?;
+        // Without a session there is nobody to say it to.
+        let Some(entry) = self.parts.sessions.entry(to).await? else { return Ok(true) };
+        let of_source = self.parts.sessions.entry(from).await.ok().flatten();
+        let channel = of_source.and_then(|entry| entry.last_channel);
+        let source = Source { key: from, channel: channel.as_deref(), tool };
         let request = SendRequest {
             family: Family::Agent,
-            key: parent.clone(),
-            written_key: parent.to_string(),
-            idempotency_key: format!("{ID_PREFIX}{}:{}", row.child_key, row.run_id),
-            message: inter_session::internal(source, &outcome.told(row), now),
+            key: to.clone(),
+            written_key: to.to_string(),
+            idempotency_key: run_id.clone(),
+            message: mark(source, text, self.parts.clock.now_ms()),
             media: None,
             thinking: None,
             owner,
@@ -78,37 +118,26 @@ impl Runs {
             limit: None,
             terms: RunTerms::default(),
         };
-        let run_id = request.idempotency_key.clone();
         if let Some(held) = &held {
             held.stand_for(&run_id);
         }
-        let Some((_, start)) = self.send_result(&row.run_id, request).await? else {
-            return Ok(false);
+        let (_, start) = {
+            let _turn = self.subagents.turning.lock().await;
+            // Whoever has stopped it looks for its result in the lane only after that, and
+            // the session may have ended with it.
+            if !is_wanted.await? {
+                return Ok(false);
+            }
+            self.send(request).await?
         };
-        let is_busy = self.active(parent).is_some();
-        self.parts.events.reason(parent, Some(&entry), "send", is_busy);
+        let is_busy = self.active(to).is_some();
+        self.parts.events.reason(to, Some(&entry), "send", is_busy);
         if let Some(held) = held {
-            self.keep_row(held, parent.clone(), run_id);
+            self.keep_row(held, to.clone(), run_id);
         }
         // The run begins as this goes.
         drop(start);
         Ok(true)
-    }
-
-    /// Puts it into the lane of the parent, unless somebody has stopped the sub-agent.
-    async fn send_result(
-        self: &Arc<Self>,
-        run_id: &str,
-        request: SendRequest,
-    ) -> Result<Option<(Accepted, Option<Start>)>, SendError> {
-        let _turn = self.subagents.turning.lock().await;
-        // Whoever has stopped it looks for its result in the lane only after that, and
-        // the session may have ended with it.
-        let now = self.subagent_now(run_id).await?;
-        if now.is_none_or(|now| now.state != SubagentState::Ended) {
-            return Ok(None);
-        }
-        self.send(request).await.map(Some)
     }
 
     /// Takes the session of a sub-agent away, unless it is in use.

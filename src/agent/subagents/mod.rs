@@ -3,10 +3,12 @@
 //!
 //! Owns: which of them there are, how far they are, who is told of their ends.
 //! Promises: what was accepted begins, and its end is told once, also when the
-//! gateway is killed in between; what stops a session stops those below it.
+//! gateway is killed in between; what stops a session stops those below it, and answers of
+//! other sessions that are on their way to it.
 //! Must not: know how tools or commands are written.
 
 mod announce;
+mod answers;
 mod care;
 mod drive;
 pub mod manage;
@@ -26,6 +28,7 @@ use tokio::sync::{Mutex, Notify};
 use crate::config::SubagentLimits;
 use crate::support::{Permits, Tasks};
 
+use answers::Askers;
 use care::Cared;
 
 /// Runs of sub-agents.
@@ -37,18 +40,25 @@ pub struct Subagents {
     news: Notify,
     /// Held while one begins, ends, is stopped or spoken to, and while its result is told:
     /// whoever is told that it runs is heard before its end is written down, and a result
-    /// is in the lane of its parent before it is stopped, or never. Whoever holds it may
-    /// not stop one.
+    /// is in the lane of its parent before it is stopped, or never. Whoever looks whether one
+    /// still works holds it, too. Whoever holds it may not stop one.
     turning: Mutex<()>,
     /// Those that a task of this process takes to their ends.
     cared: Cared,
+    /// To whom answers of other sessions are on their way.
+    askers: Askers,
 }
 
 impl Subagents {
     /// None yet.
     pub fn new(limits: &SubagentLimits) -> Self {
-        let permits = Permits::new(limits.max_concurrent);
-        Self { permits, news: Notify::new(), turning: Mutex::default(), cared: Cared::default() }
+        Self {
+            permits: Permits::new(limits.max_concurrent),
+            news: Notify::new(),
+            turning: Mutex::default(),
+            cared: Cared::default(),
+            askers: Askers::default(),
+        }
     }
 
     /// Takes other limits.

@@ -51,12 +51,14 @@ impl Runs {
         }
         if run_id.is_none() {
             self.stop_results(key, principal, reason, &mut stopped).await;
+        } else {
+            self.subagents.askers.stop(key, run_id, principal);
         }
         stopped
     }
 
-    /// Stops results that came into the lane of a session while it was being stopped; with
-    /// a principal, those that it may stop.
+    /// Stops results that came into the lane of a session while it was being stopped, and
+    /// answers on their way to it; with a principal, those that it may stop.
     async fn stop_results(
         self: &Arc<Self>,
         key: &SessionKey,
@@ -64,13 +66,15 @@ impl Runs {
         reason: AbortReason,
         stopped: &mut Vec<Arc<ActiveRun>>,
     ) {
+        if self.subagents.askers.stop(key, None, principal) {
+            // One that is being told is in the lane after this.
+            drop(self.subagents.turning.lock().await);
+        }
         let runs = self.lanes.table().of_session(key);
         let is_result = |run: &&Arc<ActiveRun>| {
             run.id.starts_with(ID_PREFIX)
                 && run.abort_reason().is_none()
-                && principal.is_none_or(|principal| {
-                    principal.allows(Scope::Admin) || *run.owner == *principal.owner()
-                })
+                && principal.is_none_or(|principal| may_stop_of(principal, &run.owner))
         };
         let results: Vec<_> = runs.iter().filter(is_result).collect();
         stopped.extend(self.stop(&results, reason).await);
@@ -170,5 +174,10 @@ impl Runs {
 
 /// Whether a client may stop a sub-agent: its owner and admins may.
 pub(super) fn may_stop(principal: &Principal, row: &SubagentRow) -> bool {
-    principal.allows(Scope::Admin) || Owner::from_text(&row.owner) == *principal.owner()
+    may_stop_of(principal, &Owner::from_text(&row.owner))
+}
+
+/// Whether a client may stop what this owner has begun.
+pub(super) fn may_stop_of(principal: &Principal, owner: &Owner) -> bool {
+    principal.allows(Scope::Admin) || owner == principal.owner()
 }

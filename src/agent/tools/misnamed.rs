@@ -1,7 +1,8 @@
 //! Names in the rules for tools that name no tool.
 //!
 //! Owns: what of the lists of a config is no tool, no group and no pattern. Promises: what
-//! OpenClaw has and nobody here offers is not among it. Must not: change what is allowed.
+//! OpenClaw or its plugins have and nobody here offers is not among it. Must not: change what
+//! is allowed.
 
 use serde_json::Value;
 
@@ -36,13 +37,41 @@ const NOT_OFFERED: [&str; 16] = [
     "x_search",
 ];
 
+/// Plugins of OpenClaw whose tools there are not; lists name all tools of a plugin by its id.
+const PLUGINS: [&str; 15] = [
+    "diffs",
+    "feishu",
+    "file-transfer",
+    "firecrawl",
+    "google-meet",
+    "llm-task",
+    "lobster",
+    "memory-lancedb",
+    "memory-wiki",
+    "qqbot",
+    "skill-workshop",
+    "tavily",
+    "voice-call",
+    "xai",
+    "zalouser",
+];
+
+/// What was found in a config.
+struct Found<'c> {
+    issues: Vec<ConfigIssue>,
+    /// The plugins that it names itself.
+    plugins: Vec<&'c str>,
+}
+
 /// The names in the rules of a config that mean no tool: what one of them was to forbid is
 /// allowed.
 pub fn misnamed(config: &Value) -> Vec<ConfigIssue> {
-    let mut found = Vec::new();
+    let mut found = Found { issues: Vec::new(), plugins: plugins(&config["plugins"]) };
     let tools = &config["tools"];
     of_policy(&keys(&["tools"]), tools, &mut found);
-    of_rules(&keys(&["tools", "subagents", "tools"]), &tools["subagents"]["tools"], &mut found);
+    let of_subagents = keys(&["tools", "subagents", "tools"]);
+    of_rules(&of_subagents, &tools["subagents"]["tools"], &mut found);
+    of_allowed(&of_subagents, &tools["subagents"]["tools"], &mut found);
     of_rules(&keys(&["gateway", "tools"]), &config["gateway"]["tools"], &mut found);
     let agents = config["agents"]["list"].as_array();
     for (index, agent) in agents.into_iter().flatten().enumerate() {
@@ -50,28 +79,66 @@ pub fn misnamed(config: &Value) -> Vec<ConfigIssue> {
         path.extend([Step::Index(index), Step::Key("tools".into())]);
         of_policy(&path, &agent["tools"], &mut found);
     }
-    found.truncate(MOST);
-    found
+    found.issues.truncate(MOST);
+    found.issues
+}
+
+fn plugins(section: &Value) -> Vec<&str> {
+    let members = ["entries", "installs"].into_iter().filter_map(|it| section[it].as_object());
+    let lists = ["allow", "deny"].into_iter().filter_map(|it| section[it].as_array());
+    let named = members.flat_map(|it| it.keys().map(String::as_str));
+    named.chain(lists.flatten().filter_map(Value::as_str)).collect()
 }
 
 /// Those of an agent, or of all.
-fn of_policy(path: &[Step], policy: &Value, found: &mut Vec<ConfigIssue>) {
+fn of_policy(path: &[Step], policy: &Value, found: &mut Found<'_>) {
     of_rules(path, policy, found);
+    of_allowed(path, policy, found);
     for (model, rules) in policy["byProvider"].as_object().into_iter().flatten() {
         let path = [path, keys(&["byProvider", model]).as_slice()].concat();
         of_rules(&path, rules, found);
+        of_allowed(&path, rules, found);
     }
 }
 
-fn of_rules(path: &[Step], rules: &Value, found: &mut Vec<ConfigIssue>) {
+fn of_rules(path: &[Step], rules: &Value, found: &mut Found<'_>) {
     for list in ["allow", "alsoAllow", "deny"] {
         for (index, name) in rules[list].as_array().into_iter().flatten().enumerate() {
-            let Some(name) = name.as_str().filter(|name| !is_known(name)) else { continue };
-            let path = [path, &[Step::Key(list.into()), Step::Index(index)]].concat();
-            let path = ValuePath::from(path).to_string();
+            let is_misnamed = |name: &&str| !is_known(name) && !found.is_foreign(name);
+            let Some(name) = name.as_str().filter(is_misnamed) else { continue };
+            let steps = [Step::Key(list.into()), Step::Index(index)];
             let message = format!("{name:?} is no tool and no group of tools: it has no effect");
-            found.push(ConfigIssue { path, message });
+            found.tell(path, &steps, message);
         }
+    }
+}
+
+/// In OpenClaw an `allow` that names plugins alone takes no other tool away.
+fn of_allowed(path: &[Step], rules: &Value, found: &mut Found<'_>) {
+    let names = rules["allow"].as_array().into_iter().flatten();
+    let names: Vec<_> = names.filter_map(Value::as_str).collect();
+    if !names.is_empty() && names.iter().all(|name| found.is_foreign(name)) {
+        let message = "names only what nobody here offers: no tool is allowed; say alsoAllow \
+            to keep the others";
+        found.tell(path, &[Step::Key("allow".into())], message.into());
+    }
+}
+
+impl Found<'_> {
+    fn tell(&mut self, path: &[Step], rest: &[Step], message: String) {
+        let path = ValuePath::from([path, rest].concat()).to_string();
+        self.issues.push(ConfigIssue { path, message });
+    }
+
+    /// Whether it is what OpenClaw has, or what a plugin may bring there.
+    fn is_foreign(&self, name: &str) -> bool {
+        let Some(pattern) = ToolPattern::parse(name) else { return false };
+        let is_meant = |it: &&str| pattern.matches(&it.to_lowercase());
+        // What is a pattern may mean anything.
+        !name.contains('*')
+            && (NOT_OFFERED.iter().any(is_meant)
+                || PLUGINS.iter().any(is_meant)
+                || self.plugins.iter().any(is_meant))
     }
 }
 
@@ -85,7 +152,6 @@ fn is_known(name: &str) -> bool {
     ["*", "${", SEPARATOR].iter().any(|part| name.contains(part))
         || name.trim().eq_ignore_ascii_case(ALL_MCP)
         || built_in.any(|tool| pattern.matches(tool.id))
-        || NOT_OFFERED.iter().any(|tool| pattern.matches(tool))
 }
 
 fn keys(names: &[&str]) -> Vec<Step> {
@@ -128,5 +194,23 @@ mod tests {
             "\"exce\" is no tool and no group of tools: it has no effect"
         );
         assert_eq!(misnamed(&Value::Null), []);
+    }
+
+    #[test]
+    fn plugins_of_openclaw_are_no_misspelt_tools_but_alone_they_allow_nothing() {
+        let config = json!({
+            "plugins": {"entries": {"my-plugin": {"enabled": true}}, "allow": ["Listed"]},
+            "tools": {"allow": ["read", "file-transfer", "memory-core", "my-plugin", "listed"],
+                "deny": ["file-tranfer", "lobster", "others-plugin"],
+                "byProvider": {"p": {"allow": ["file-transfer", "browser"]}},
+                "subagents": {"tools": {"allow": ["lobster"]}}},
+            "gateway": {"tools": {"allow": ["file-transfer"]}},
+            "agents": {"list": [{"id": "a", "tools": {"allow": ["lobster", "group:fs"]}}]},
+        });
+        let told: Vec<_> = misnamed(&config).into_iter().map(|it| it.path).collect();
+        let of_all = ["tools.deny[0]", "tools.deny[2]", "tools.byProvider.p.allow"];
+        assert_eq!(told, [&of_all[..], &["tools.subagents.tools.allow"]].concat());
+        let tools = json!({"tools": {"allow": ["read", "file-transfer"], "deny": ["memory-core"]}});
+        assert_eq!(misnamed(&tools), []);
     }
 }

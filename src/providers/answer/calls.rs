@@ -8,6 +8,8 @@ use serde_json::{Map, Value};
 use super::Answer;
 use crate::protocol::message::ContentBlock;
 use crate::providers::StreamEvent;
+use crate::providers::halves::{append, whole};
+use crate::support::json_of_javascript;
 
 /// What is wrong with a call of which nothing but the name has come.
 const CUT: &str = "it broke off before them";
@@ -35,7 +37,9 @@ impl Arguments {
         if self.json.trim().is_empty() {
             return Ok(Map::new());
         }
-        let read: serde_json::Result<Option<Map<String, Value>>> = serde_json::from_str(&self.json);
+        // A half that is escaped in this JSON is none of the stream's.
+        let read = json_of_javascript(&whole(self.json.clone()))
+            .and_then(serde_json::from_value::<Option<Map<String, Value>>>);
         read.map(Option::unwrap_or_default).map_err(|error| error.to_string())
     }
 }
@@ -43,9 +47,9 @@ impl Arguments {
 impl Answer<'_> {
     /// A call begins. Gives its block.
     pub fn tool_call(&mut self, id: &str, name: &str) -> usize {
-        let block = self.begin(ContentBlock::tool_call(id, name, Value::Object(Map::new())));
+        let (id, name) = (whole(id.to_owned()), whole(name.to_owned()));
+        let block = self.begin(ContentBlock::tool_call(&id, &name, Value::Object(Map::new())));
         self.arguments.push(Arguments { block, json: String::new(), is_whole: false });
-        let (id, name) = (id.to_owned(), name.to_owned());
         (self.events)(StreamEvent::ToolCallStart { index: block, id, name });
         block
     }
@@ -57,9 +61,10 @@ impl Answer<'_> {
             return;
         }
         self.bytes += delta.len();
-        if let Some(arguments) = self.arguments_of(index) {
-            arguments.json.push_str(delta);
-            (self.events)(StreamEvent::ToolCallDelta { index, delta: delta.to_owned() });
+        let Some(arguments) = self.arguments_of(index) else { return };
+        let delta = append(&mut arguments.json, delta);
+        if !delta.is_empty() {
+            (self.events)(StreamEvent::ToolCallDelta { index, delta });
         }
     }
 
@@ -88,7 +93,7 @@ impl Answer<'_> {
     /// What the provider wants back with this call.
     pub fn sign_tool_call(&mut self, index: usize, signature: String) {
         if let Some(ContentBlock::ToolCall(call)) = self.message.content.get_mut(index) {
-            call.thought_signature = Some(signature);
+            call.thought_signature = Some(whole(signature));
         }
     }
 

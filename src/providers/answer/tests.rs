@@ -1,4 +1,5 @@
 use super::*;
+use crate::providers::json::parse;
 use crate::providers::testing::model;
 use crate::support::json;
 
@@ -149,4 +150,54 @@ fn a_call_that_breaks_off_before_its_arguments_is_none_without_arguments() {
     answer.complete_calls();
     let message = answer.finish(StopReason::ToolUse);
     assert!(message.tool_calls().all(|call| call.fault.is_none()));
+}
+
+#[test]
+fn halves_of_a_character_are_joined_in_their_block_alone() {
+    let piece = |json: &str| parse::<String>(json).unwrap();
+    let model = model("openai-completions");
+    let mut deltas = Vec::new();
+    let mut sink = |event| match event {
+        StreamEvent::TextDelta { delta, .. }
+        | StreamEvent::ThinkingDelta { delta, .. }
+        | StreamEvent::ToolCallDelta { delta, .. } => deltas.push(delta),
+        _ => {}
+    };
+    let mut answer = Answer::new(&model, &mut sink, 5);
+    answer.thinking(&piece(r#""hm \ud83e""#));
+    answer.thinking(&piece(r#""\udd14""#));
+    answer.text(&piece(r#""a\ud83d""#));
+    let first = answer.tool_call("c1", &piece(r#""write\ud83d""#));
+    answer.tool_arguments(first, &piece(r#""{\"a\":\"\ud83d""#));
+    let second = answer.tool_call("c2", "write");
+    answer.tool_arguments(second, &piece(r#""{\"b\":\"\ud83c""#));
+    answer.tool_arguments(first, &piece(r#""\ude00\"}""#));
+    // What is escaped in the arguments themselves is joined, or not, when they are read.
+    answer.tool_arguments(second, &piece(r#""\udf89 \\ud83d""#));
+    answer.tool_arguments(second, r#"\ude00 \ud83d"}"#);
+    let message = answer.finish(StopReason::ToolUse);
+    assert_eq!(
+        serde_json::to_value(&message.content).unwrap(),
+        json!([
+            {"type": "thinking", "thinking": "hm 🤔"},
+            {"type": "text", "text": "a"},
+            {"type": "toolCall", "id": "c1", "name": "write", "arguments": {"a": "😀"}},
+            {"type": "toolCall", "id": "c2", "name": "write", "arguments": {"b": "🎉 😀 \u{fffd}"}},
+        ])
+    );
+    assert!(message.tool_calls().all(|call| call.fault.is_none()));
+    let told =
+        ["hm ", "🤔", "a", r#"{"a":""#, r#"{"b":""#, r#"😀"}"#, r"🎉 \ud83d", r#"\ude00 \ud83d"}"#];
+    assert_eq!(deltas, told);
+
+    let mut sink = |_| {};
+    let mut answer = Answer::new(&model, &mut sink, 5);
+    answer.text(&piece(r#""\ud83d""#));
+    answer.settle(0, piece(r#""half\ud83d""#));
+    answer.sign(0, piece(r#""s\ude00""#));
+    let text = piece(r#""bad \ud83dword""#);
+    let error = answer.fail(ProviderError::new(ProviderErrorKind::Server, text));
+    assert_eq!(error.message, "bad word");
+    let content = serde_json::to_value(error.partial.unwrap().content).unwrap();
+    assert_eq!(content, json!([{"type": "text", "text": "half", "textSignature": "s"}]));
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::answer::Answer;
 use super::super::error::{ErrorStyle, ProviderError, ProviderErrorKind};
-use super::super::json::piece;
+use super::super::json::{parse, piece};
 use super::super::reader::{Flow, Reader};
 use super::super::sse::SseEvent;
 use crate::protocol::message::{StopReason, Usage};
@@ -189,7 +189,7 @@ impl Reader for Events {
             }
             Event::MessageStop => return Ok(Flow::End),
             Event::Error => {
-                let data = serde_json::from_str(&event.data).unwrap_or(Value::Null);
+                let data = parse(&event.data).unwrap_or(Value::Null);
                 return Err(ProviderError::from_event(ErrorStyle::Anthropic, &data));
             }
             Event::Other => {}

@@ -7,11 +7,11 @@
 use std::ffi::OsString;
 use std::io;
 use std::pin::pin;
-use std::process::{ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use futures_util::future::{Either, join, select};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::Signal;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
@@ -21,7 +21,7 @@ use super::super::error::{ProviderError, ProviderErrorKind};
 use super::super::sse::{Framing, SseParser};
 use super::stream::kind_of;
 use crate::config::cli_backend::CliBackend;
-use crate::support::Secret;
+use crate::support::{ProcessGroup, Program};
 
 /// A line holds a picture at most.
 const MAX_LINE: usize = 32 * 1024 * 1024;
@@ -35,7 +35,7 @@ const LAST_WORDS_LIMIT: Duration = Duration::from_millis(200);
 /// A process that is ours until this is dropped.
 pub struct Process {
     // Dropped before the child, whose id is free once it is reaped.
-    group: Group,
+    group: ProcessGroup,
     child: Child,
     stdin: ChildStdin,
     stdout: ChildStdout,
@@ -67,29 +67,14 @@ impl Process {
         if backend.directory.is_dir() {
             command.current_dir(&backend.directory);
         }
-        let mut child = command
-            .args(arguments)
-            .env_clear()
-            .envs(backend.env.iter().map(|(name, value)| (name, Secret::expose(value))))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(failed)?;
-        let group = Group::of(&child);
-        let piped = || failed(io::Error::other("it has no pipes"));
+        let started = Program::start(command.args(arguments), &backend.env);
+        let Program { group, child, stdin, stdout, stderr } = started.map_err(failed)?;
         Ok(Self {
             group,
-            stdin: child.stdin.take().ok_or_else(piped)?,
-            stdout: child.stdout.take().ok_or_else(piped)?,
-            complaints: Complaints {
-                from: child.stderr.take().ok_or_else(piped)?,
-                said: Vec::new(),
-                ended: false,
-            },
             child,
+            stdin,
+            stdout,
+            complaints: Complaints { from: stderr, said: Vec::new(), ended: false },
             lines: SseParser::new(Framing::Lines, MAX_LINE),
             limit,
             unwritten: Vec::new(),
@@ -160,7 +145,8 @@ impl Process {
 
     /// Closes its input and waits; then it is interrupted, then killed.
     async fn wait(self) -> (Option<ExitStatus>, String) {
-        let Self { mut group, mut child, stdin, mut stdout, mut complaints, .. } = self;
+        // What is bound last is dropped first: the group, as in `Self`.
+        let Self { mut child, mut group, stdin, mut stdout, mut complaints, .. } = self;
         drop(stdin);
         let mut status = None;
         for signal in [None, Some(Signal::INT)] {
@@ -214,37 +200,5 @@ impl Complaints {
         while !self.ended {
             self.read().await;
         }
-    }
-}
-
-/// It and whatever it has started.
-struct Group(Option<Pid>);
-
-impl Group {
-    fn of(child: &Child) -> Self {
-        Self(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw))
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Some(group) = self.0 {
-            // It may be gone already, which is what we want.
-            let _ = kill_process_group(group, signal);
-        }
-    }
-
-    /// Kills all of it, once: its id may be another's soon.
-    fn end(&mut self) {
-        self.signal(Signal::KILL);
-        self.0 = None;
-    }
-
-    const fn is_there(&self) -> bool {
-        self.0.is_some()
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        self.end();
     }
 }

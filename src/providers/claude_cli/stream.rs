@@ -11,6 +11,8 @@ use serde_json::Value;
 use super::super::answer::Answer;
 use super::super::anthropic::Events;
 use super::super::error::{ProviderError, ProviderErrorKind};
+use super::super::halves::append;
+use super::super::json::parse;
 use super::super::overflow::is_overflow;
 use super::super::reader::Reader as _;
 use super::super::sse::SseEvent;
@@ -124,6 +126,8 @@ pub struct Turn {
     told: String,
     /// How much of `told` the message has said; less than all while it repeats it.
     said: usize,
+    /// What it has said, with half a character that may be at its end.
+    heard: String,
     /// Whether any message has said something.
     has_text: bool,
     /// Its word for why the API failed.
@@ -133,7 +137,7 @@ pub struct Turn {
 impl Turn {
     /// Takes the next line. One that is no JSON is a warning for people.
     pub fn read(&mut self, line: &str, answer: &mut Answer<'_>) -> Result<Said, ProviderError> {
-        let Ok(line) = serde_json::from_str::<Line>(line) else { return Ok(Said::Nothing) };
+        let Ok(line) = parse::<Line>(line) else { return Ok(Said::Nothing) };
         match line {
             // Those of its subagents are its own affair.
             Line::StreamEvent { event, parent_tool_use_id: None } => self.event(&event, answer)?,
@@ -190,7 +194,7 @@ impl Turn {
             self.check_repeated()?;
             self.told.clear();
         }
-        self.said = 0;
+        self.say_anew();
         id.clone_into(&mut self.id);
         Ok(())
     }
@@ -226,10 +230,18 @@ impl Turn {
         Ok(())
     }
 
-    /// More text of the message. What was told before it broke off is not told again.
+    /// What comes next is the begin of the message.
+    fn say_anew(&mut self) {
+        self.said = 0;
+        self.heard.clear();
+    }
+
+    /// More text of the message. What was told before it broke off is not told again. Pieces
+    /// are compared once their characters are whole: it may be cut elsewhere than before.
     fn say(&mut self, text: &str, answer: &mut Answer<'_>) -> Result<(), ProviderError> {
+        let text = append(&mut self.heard, text);
         let rest = self.told.get(self.said..).unwrap_or_default();
-        if rest.starts_with(text) {
+        if rest.starts_with(&text) {
             self.said += text.len();
             return Ok(());
         }
@@ -253,7 +265,7 @@ impl Turn {
     /// The CLI's last word stands in for what never came of the answer.
     fn conclude(&mut self, result: &str, answer: &mut Answer<'_>) -> Result<(), ProviderError> {
         if !result.is_empty() && (self.last == Last::Begun || !self.has_text) {
-            self.said = 0;
+            self.say_anew();
             self.say(result, answer)?;
         }
         self.check_repeated()

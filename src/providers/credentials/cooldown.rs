@@ -356,12 +356,24 @@ impl Cooldowns {
     }
 
     /// Whether there is something to store that nobody is storing yet. Who is
-    /// told so must go on with [`Self::changes`] until there are none.
+    /// told so must go on with [`Self::changes`] until there are none, or they cannot be
+    /// stored.
     pub fn begins_storing(&self) -> bool {
         let mut table = self.table.lock();
         let begins = !table.is_storing && !table.changed.is_empty();
         table.is_storing |= begins;
         begins
+    }
+
+    /// These could not be stored, which ends the storing: whoever begins next has them
+    /// first, as they are by then.
+    pub fn not_stored(&self, changes: Vec<CooldownChange>) {
+        let mut table = self.table.lock();
+        table.is_storing = false;
+        table.changed.extend(changes.into_iter().map(|change| match change {
+            CooldownChange::Set(row) => (row.credential, row.model),
+            CooldownChange::Remove(credential, model) => (credential, model),
+        }));
     }
 
     /// What is to be stored next; `None` ends the storing.

@@ -28,7 +28,7 @@ use crate::config::profiles::{ProfileConfig, ProfileMode, ProfilesConfig};
 use crate::config::secrets::{self, ResolvedSecrets, SecretRef, SecretSource, SecretsConfig};
 use crate::config::{Env, Paths, Settings};
 use crate::store::Store;
-use crate::support::{Clock, Secret, Tasks};
+use crate::support::{Clock, Secret, Tasks, blocking};
 use cooldown::Cooldowns;
 
 /// Name of the file below an agent's directory.
@@ -72,10 +72,12 @@ impl Credential {
 /// When a file was written, and how long it is.
 type Stamp = Option<(SystemTime, u64)>;
 
+/// That of a file, and of the one beside it.
+type Stamps = [Stamp; 2];
+
 /// What is known of one file.
 struct Loaded {
-    /// Its own, and that of the file beside it.
-    stamps: [Stamp; 2],
+    stamps: Stamps,
     file: Arc<ProfileFile>,
     /// References that led nowhere, and when they were followed last, in
     /// milliseconds since the epoch.
@@ -147,8 +149,10 @@ impl Credentials {
             let (cooldowns, store) = (Arc::clone(&self.cooldowns), Arc::clone(store));
             tasks.spawn("credential-rests", async move {
                 while let Some(changes) = cooldowns.changes() {
-                    if let Err(error) = store.change_cooldowns(changes).await {
-                        tracing::warn!(%error, "rests of credentials are not kept");
+                    if let Err(error) = store.change_cooldowns(changes.clone()).await {
+                        cooldowns.not_stored(changes);
+                        tracing::warn!(%error, "rests of credentials are not kept yet");
+                        return;
                     }
                 }
             });
@@ -284,28 +288,45 @@ impl Credentials {
 
     /// What is in a file by now, and the secrets that it refers to.
     async fn load(&self, path: &Path) -> (Arc<ProfileFile>, ResolvedSecrets) {
-        let file = self.read(path);
+        let file = self.read(path).await;
         let secrets = self.follow(path, &file).await;
         (file, secrets)
     }
 
-    fn read(&self, path: &Path) -> Arc<ProfileFile> {
-        let stamps = [path, ProfileFile::state_path(path).as_path()].map(stamp);
-        if let Some(known) = self.files.lock().get(path)
-            && known.stamps == stamps
-        {
+    async fn read(&self, path: &Path) -> Arc<ProfileFile> {
+        let known =
+            self.files.lock().get(path).map(|known| (known.stamps, Arc::clone(&known.file)));
+        let (place, before) = (path.to_owned(), known.as_ref().map(|(stamps, _)| *stamps));
+        let found = blocking(move || changed(&place, before)).await;
+        let found = found.unwrap_or_else(|error| {
+            tracing::warn!(%error, "stored credentials are not looked at");
+            None
+        });
+        match found {
+            Some((stamps, read)) => self.take_in(path, stamps, read),
+            None => known.map(|(_, file)| file).unwrap_or_default(),
+        }
+    }
+
+    fn take_in(
+        &self,
+        path: &Path,
+        stamps: Stamps,
+        read: Result<ProfileFile, StoreError>,
+    ) -> Arc<ProfileFile> {
+        let mut files = self.files.lock();
+        // Another call may have read the same, and followed its references.
+        if let Some(known) = files.get(path).filter(|known| known.stamps == stamps) {
             return Arc::clone(&known.file);
         }
-        let file = match ProfileFile::read(path) {
-            Ok(file) => Arc::new(file),
-            Err(error) => {
-                tracing::warn!(%error, "stored credentials are not used");
-                Arc::default()
-            }
-        };
+        let file = Arc::new(read.unwrap_or_else(|error| {
+            tracing::warn!(%error, "stored credentials are not used");
+            ProfileFile::default()
+        }));
+        // Before anybody is given the file.
         self.cooldowns.take_over(&file.rests, self.clock.now_ms());
         let loaded = Loaded { stamps, file: Arc::clone(&file), lost: HashMap::new() };
-        self.files.lock().insert(path.to_owned(), loaded);
+        files.insert(path.to_owned(), loaded);
         file
     }
 
@@ -332,6 +353,15 @@ impl Credentials {
         }
         secrets
     }
+}
+
+/// What is in a file by now, unless it is as it was before.
+fn changed(
+    path: &Path,
+    before: Option<Stamps>,
+) -> Option<(Stamps, Result<ProfileFile, StoreError>)> {
+    let stamps = [path, ProfileFile::state_path(path).as_path()].map(stamp);
+    (before != Some(stamps)).then(|| (stamps, ProfileFile::read(path)))
 }
 
 fn stamp(path: &Path) -> Stamp {

@@ -2,6 +2,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use futures_util::FutureExt;
 use serde_json::Value;
 
 use super::*;
@@ -137,6 +138,23 @@ async fn an_agent_sees_the_credentials_of_the_default_agent_behind_its_own() {
     assert_eq!(ids(&credentials, "main", &model).await.len(), 3);
 }
 
+#[test]
+fn a_file_is_read_where_nobody_is_served() {
+    let home = Home::new();
+    home.store("main", &json!({"profiles": {"mock:a": key("mock", "1")}}));
+    let credentials = home.credentials(&json!({}));
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let (free, busy) = std::sync::mpsc::channel::<()>();
+        drop(blocking(move || busy.recv()));
+        let mut profiles = std::pin::pin!(credentials.profiles("main"));
+        assert!(profiles.as_mut().now_or_never().is_none());
+        free.send(()).unwrap();
+        assert_eq!(profiles.await.len(), 1);
+    });
+}
+
 #[tokio::test]
 async fn a_reference_in_the_file_is_followed() {
     let home = Home::new();
@@ -199,6 +217,27 @@ async fn a_program_without_an_answer_is_asked_again_after_a_while() {
     assert_eq!((first_key(&credentials).await, times()), ("told-key".into(), 2));
     clock.0.store(1000 + 9 * ASK_AGAIN_MS, Ordering::Relaxed);
     assert_eq!((first_key(&credentials).await, times()), ("told-key".into(), 2));
+}
+
+#[test]
+fn what_another_call_has_read_already_is_not_taken_in_again() {
+    let home = Home::new();
+    let credentials = home.credentials(&json!({}));
+    let rest = Rest { until_ms: u64::MAX, reason: FailureReason::Billing };
+    let noted = usage_stats::ProfileRest {
+        profile: "p".into(),
+        model: None,
+        failures: 1,
+        failed_at: 1,
+        rest,
+    };
+    let take_in = |rests| {
+        let read = ProfileFile { rests, ..ProfileFile::default() };
+        credentials.take_in(Path::new("a"), [None, None], Ok(read))
+    };
+    let (first, second) = (take_in(vec![]), take_in(vec![noted]));
+    assert!(Arc::ptr_eq(&first, &second));
+    assert_eq!(credentials.cooldowns.rest("p", &model("openai-completions"), 10), None);
 }
 
 #[tokio::test]

@@ -94,7 +94,7 @@ async fn run(cx: &ToolContext, arguments: &Value) -> ToolOutput {
         Err(error) => return ToolOutput::error(error.to_string()),
     };
     let ending = match wait(cx, &process.0, plan.patience).await {
-        None if !process.0.put_to_background() => process.0.look(|state| state.ending.clone()),
+        None => process.0.put_to_background().await,
         waited => waited,
     };
     if let Some(ending) = ending {

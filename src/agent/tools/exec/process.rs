@@ -346,14 +346,11 @@ fn clear(processes: &Processes, process: &Arc<Process>) -> ToolOutput {
 }
 
 fn remove(processes: &Processes, process: &Arc<Process>) -> ToolOutput {
-    let id = &process.id;
-    if !is_alive(process) {
-        processes.forget(id);
+    let (id, was_alive) = (&process.id, is_alive(process));
+    processes.remove(process);
+    if !was_alive {
         return done(format!("Removed session {id}."), json!({"status": "completed"}));
     }
-    // Its supervisor goes on until nothing of it is left.
-    process.end();
-    processes.forget(id);
     let details = json!({"status": "completed", "name": words::name(&process.command)});
     done(format!("Removed session {id} (termination requested)."), details)
 }

@@ -184,6 +184,9 @@ fn who_may_write_may_patch_and_an_empty_list_takes_nothing_away() {
     for tools in [json!({"allow": []}), json!({"byProvider": {"mock": {"allow": []}}})] {
         assert!(allows(tools.clone(), "read"), "{tools}");
     }
+    // The plugin of OpenClaw that has the tools for memory.
+    assert!(!allows(json!({"deny": ["memory-core"]}), "memory_get"));
+    assert!(allows(json!({"allow": ["memory-core"]}), "memory_search"));
     // What a run is given is another matter: nothing is nothing.
     assert!(!main.limited(&[vec![]]).allows(&settings(&json!({})), "read"));
 }

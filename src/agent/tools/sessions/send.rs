@@ -1,5 +1,5 @@
 //! `sessions_send`: says something in another session, and waits for what it
-//! answers.
+//! answers, or lets that come later.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::agent::inter_session::{self, Source};
 use crate::agent::report::{Family, RunReport};
 use crate::agent::run::RunEnd;
 use crate::providers::ToolSpec;
-use crate::sessions::{AgentId, SessionEntry, SessionError, SessionKey, SessionQuery};
+use crate::sessions::{AgentId, SessionError, SessionKey, SessionQuery};
 use crate::support::{BoxFuture, json, without_nulls};
 
 /// How long an answer is waited for when the model does not say; as in the
@@ -37,8 +37,9 @@ impl Tool for SessionsSend {
         ToolSpec {
             name: self.name().into(),
             description: "Say something in another session you can see, named by its key or its \
-                          label, and get its answer. With timeoutSeconds 0 the answer is not \
-                          waited for."
+                          label, and get its answer. An answer that takes longer than \
+                          timeoutSeconds (30; with 0 none is waited for) comes later by itself, \
+                          as a message."
                 .into(),
             parameters: json!({
                 "type": "object",
@@ -64,7 +65,7 @@ impl Tool for SessionsSend {
     fn call<'a>(&'a self, cx: &'a ToolContext, arguments: &'a Value) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             match target(cx, arguments).await {
-                Ok(Ok((key, entry))) => say(cx, arguments, key, entry).await,
+                Ok(Ok(key)) => say(cx, arguments, key).await,
                 Ok(Err(refused)) => refused,
                 Err(error) => ToolOutput::failed(self.name(), error.to_string()),
             }
@@ -72,11 +73,12 @@ impl Tool for SessionsSend {
     }
 }
 
-type Target = Result<(SessionKey, SessionEntry), ToolOutput>;
+type Target = Result<SessionKey, ToolOutput>;
 
 /// The session that is meant, if the caller may speak to it.
 async fn target(cx: &ToolContext, arguments: &Value) -> Result<Target, SessionError> {
-    let key = match (text(arguments, "sessionKey"), text(arguments, "label")) {
+    let named = text(arguments, "sessionKey");
+    let key = match (named, text(arguments, "label")) {
         (Some(written), None) => session_key(cx, written),
         (None, Some(label)) => match by_label(cx, arguments, label).await? {
             Some(key) => key,
@@ -103,13 +105,27 @@ async fn target(cx: &ToolContext, arguments: &Value) -> Result<Target, SessionEr
         let text = "sessions_send cannot target a thread; use the session it belongs to.";
         return Ok(Err(refused("error", text)));
     }
-    let Some(entry) = cx.parts().sessions.entry(&key).await? else {
-        return Ok(Err(refused("error", format!("No session found: {key}"))));
-    };
-    if entry.send_policy.as_deref() == Some("deny") {
-        return Ok(Err(refused("forbidden", "send blocked by session policy")));
-    }
-    Ok(Ok((key, entry)))
+    Ok(match cx.parts().sessions.entry(&key).await? {
+        Some(entry) if entry.send_policy.as_deref() == Some("deny") => {
+            Err(refused("forbidden", "send blocked by session policy"))
+        }
+        None if named.is_none_or(|named| !may_begin(cx, named, &key)) => {
+            Err(refused("error", format!("No session found: {key}")))
+        }
+        Some(_) | None => Ok(key),
+    })
+}
+
+/// Whether a session that is not there begins with what is said in it, as for people: one of
+/// an agent that there is, named whole. A short name begins none, as it may be one that a model
+/// has made up; a slip in a whole one does.
+fn may_begin(cx: &ToolContext, named: &str, key: &SessionKey) -> bool {
+    let keys = &cx.parts().keys.now();
+    let agent = key.agent(keys);
+    let is_whole = *key == SessionKey::main(&agent, keys)
+        || named.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("agent:"));
+    let is_for_talks = !(key.is_malformed() || key.is_spawned() || key.is_job() || key.is_hook());
+    is_whole && is_for_talks && cx.parts().settings.now().agents.has(agent.as_str())
 }
 
 /// The session with this label that the caller reaches.
@@ -132,12 +148,7 @@ async fn by_label(
     Ok(None)
 }
 
-async fn say(
-    cx: &ToolContext,
-    arguments: &Value,
-    key: SessionKey,
-    entry: SessionEntry,
-) -> ToolOutput {
+async fn say(cx: &ToolContext, arguments: &Value, key: SessionKey) -> ToolOutput {
     let message = text(arguments, "message").unwrap_or_default();
     if message.is_empty() || message.chars().nth(MESSAGE_MAX).is_some() {
         return refused("error", format!("message must have 1 to {MESSAGE_MAX} characters"));
@@ -162,33 +173,42 @@ async fn say(
         Ok((_, start)) => start,
         Err(error) => return refused("error", error.to_string()),
     };
-    parts.events.reason(&key, Some(&entry), "send", cx.runs.active(&key).is_some());
+    // Read now: it may have begun with this message.
+    if let Ok(Some(entry)) = parts.sessions.entry(&key).await {
+        parts.events.reason(&key, Some(&entry), "send", cx.runs.active(&key).is_some());
+    }
     drop(start);
     let seconds = number(arguments, "timeoutSeconds").unwrap_or(TIMEOUT_SECONDS);
-    if seconds == 0 {
-        let data = json!({"runId": run_id, "status": "accepted", "sessionKey": key.as_str()});
-        return ToolOutput::json(data);
-    }
-    let limit = Duration::from_secs(seconds.min(TIMEOUT_SECONDS_MAX));
-    let waiting = cx.runs.wait(&run_id, limit);
-    // A run that waits works on nothing; with its place the other one can go on.
-    let waited = match &cx.run {
-        Some(run) => cx.runs.while_lending(run, waiting).await,
-        None => waiting.await,
+    let waited = if seconds == 0 {
+        Ok(None)
+    } else {
+        let waiting = cx.runs.wait(&run_id, Duration::from_secs(seconds.min(TIMEOUT_SECONDS_MAX)));
+        match &cx.run {
+            // A run that waits works on nothing; with its place the other one can go on.
+            Some(run) => cx.runs.while_lending(run, waiting).await,
+            None => waiting.await,
+        }
     };
     match waited {
-        Ok(report) => ToolOutput::json(answer(&run_id, &key, report.as_deref())),
+        Ok(Some(report)) => ToolOutput::json(answer(&key, &report)),
+        Ok(None) => {
+            let asker = (&cx.key, cx.run.as_deref());
+            let telling = cx.runs.tell_answer(asker, cx.owner(), key.clone(), run_id.clone());
+            let delivery = if telling.await { "pending" } else { "skipped" };
+            ToolOutput::json(json!({"runId": run_id, "status": "accepted",
+                "sessionKey": key.as_str(),
+                "delivery": {"status": delivery, "mode": "announce"}}))
+        }
         Err(error) => refused("error", error.to_string()),
     }
 }
 
-fn answer(run_id: &str, key: &SessionKey, report: Option<&RunReport>) -> Value {
-    let (status, reply, error) = match report.map(|report| (&report.end, report)) {
-        None => ("timeout", None, Some("it has not answered yet; it goes on".to_owned())),
-        Some((RunEnd::Answered, report)) => ("ok", Some(report.progress.text.to_string()), None),
-        Some((RunEnd::Failed(error), _)) => ("error", None, Some(error.clone())),
-        Some((RunEnd::Aborted(_), _)) => ("error", None, Some("it was stopped".to_owned())),
+fn answer(key: &SessionKey, report: &RunReport) -> Value {
+    let (status, reply, error) = match &report.end {
+        RunEnd::Answered => ("ok", Some(report.progress.text.to_string()), None),
+        RunEnd::Failed(error) => ("error", None, Some(error.clone())),
+        RunEnd::Aborted(_) => ("error", None, Some("it was stopped".to_owned())),
     };
-    without_nulls(json!({"runId": run_id, "status": status, "reply": reply, "error": error,
-        "sessionKey": key.as_str()}))
+    without_nulls(json!({"runId": &*report.run_id, "status": status, "reply": reply,
+        "error": error, "sessionKey": key.as_str()}))
 }

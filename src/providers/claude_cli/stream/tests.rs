@@ -289,3 +289,47 @@ fn failures_are_told_by_its_word_or_its_text() {
     let stopped = result(&json!({"subtype": "error_max_turns", "errors": ["too many"]}));
     assert_eq!(read(&[stopped]).0.unwrap_err().message, "claude-cli: too many");
 }
+
+/// The answer to messages that break off after these pieces of JSON text, and what was told.
+fn broken_off(messages: &[&[&str]]) -> (Value, String) {
+    let model = model("anthropic-messages");
+    let mut events = Vec::new();
+    let mut sink = |event| events.push(event);
+    let mut answer = Answer::new(&model, &mut sink, 5);
+    let mut turn = Turn::default();
+    let line = |event: &str| format!(r#"{{"type":"stream_event","event":{{{event}}}}}"#);
+    let mut lines = Vec::new();
+    for pieces in messages {
+        lines.push(line(r#""type":"message_start","message":{"id":"msg_1"}"#));
+        lines.push(line(r#""type":"content_block_start","content_block":{"type":"text"}"#));
+        lines.extend(pieces.iter().map(|text| {
+            let delta = format!(r#"{{"type":"text_delta","text":"{text}"}}"#);
+            line(&format!(r#""type":"content_block_delta","delta":{delta}"#))
+        }));
+    }
+    lines.push(r#"{"type":"result","subtype":"success","result":"Hi 😀!"}"#.to_owned());
+    for line in &lines {
+        assert!(turn.read(line, &mut answer).is_ok(), "{line}");
+    }
+    let content = serde_json::to_value(answer.finish(StopReason::Stop).content).unwrap();
+    (content, streamed_text(&events))
+}
+
+#[test]
+fn a_character_that_is_cut_between_two_lines_is_whole_and_told_once() {
+    let cut: &[&str] = &[r"Hi \ud83d", r"\ude00!"];
+    let ways: [&[&[&str]]; 6] = [
+        &[&[r"Hi \ud83d", r"\ude00"]],
+        &[cut],
+        // It broke off in the middle, and the last word has it whole.
+        &[&[r"Hi \ud83d"]],
+        // Begun again, cut in the same place, in another and in none.
+        &[cut, cut],
+        &[&[r"Hi \ud83d"], cut],
+        &[cut, &["H", r"i \ud83d\ude00!"]],
+    ];
+    for (number, way) in ways.into_iter().enumerate() {
+        let expected = json!([{"type": "text", "text": "Hi 😀!"}]);
+        assert_eq!(broken_off(way), (expected, "Hi 😀!".to_owned()), "{number}");
+    }
+}

@@ -262,6 +262,22 @@ fn a_success_is_stored_only_when_it_ends_something() {
 }
 
 #[test]
+fn what_could_not_be_stored_is_the_next_time_as_it_is_by_then() {
+    let (all, model) = (cooldowns(), named("m"));
+    for id in ["p", "q"] {
+        failed(&all, id, &model, &status(500, "x"), 1);
+    }
+    assert!(all.begins_storing());
+    let changes = all.changes().unwrap();
+    all.succeeded("q", &model, 2);
+    assert!(!all.begins_storing());
+    all.not_stored(changes);
+    let rows: Vec<_> = stored(&all).into_iter().map(|row| row.credential).collect();
+    assert_eq!(rows, ["p"]);
+    assert!(!all.begins_storing());
+}
+
+#[test]
 fn what_another_program_noted_counts_until_a_call_goes_well() {
     let model = named("m");
     let rest = Rest { until_ms: HOUR, reason: FailureReason::Billing };

@@ -1,0 +1,113 @@
+//! Requests to a server that listens.
+//!
+//! Promises: a session that the server does not know any more is told as that, in whatever
+//! words it says so. Must not: ask again.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use rmcp::transport::common::client_side_sse::BoxedSseResponse;
+use rmcp::transport::streamable_http_client::{
+    StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
+    StreamableHttpResponseLimits,
+};
+
+use super::connect::MAX_MESSAGE;
+
+/// How the reason of a status 400 begins, in an error of the protocol.
+const REFUSED: &str = "Bad Request";
+
+type Failed = StreamableHttpError<reqwest::Error>;
+
+/// Asks as the usual client does, which knows a lost session by status 404 alone. Many
+/// servers say 400.
+#[derive(Clone)]
+pub struct Client(pub reqwest::Client);
+
+impl StreamableHttpClient for Client {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        auth: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, Failed> {
+        let limits = StreamableHttpResponseLimits::default();
+        self.post_message_with_response_limits(uri, message, session, auth, headers, limits).await
+    }
+
+    async fn post_message_with_response_limits(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        auth: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+        limits: StreamableHttpResponseLimits,
+    ) -> Result<StreamableHttpPostResponse, Failed> {
+        let has_session = session.is_some();
+        let id = match &message {
+            ClientJsonRpcMessage::Request(request) => Some(request.id.clone()),
+            _ => None,
+        };
+        let client = &self.0;
+        let answered = client
+            .post_message_with_response_limits(uri, message, session, auth, headers, limits)
+            .await;
+        if has_session && is_lost(&answered, id.as_ref()) {
+            return Err(Failed::SessionExpired);
+        }
+        answered
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        auth: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), Failed> {
+        self.0.delete_session(uri, session, auth, headers).await
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        auth: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<BoxedSseResponse, Failed> {
+        let (client, most) = (&self.0, MAX_MESSAGE);
+        client
+            .get_stream_with_max_sse_event_size(uri, session, last_event, auth, headers, most)
+            .await
+    }
+}
+
+/// Whether the answer to this request says that there is no such session.
+fn is_lost(answered: &Result<StreamableHttpPostResponse, Failed>, id: Option<&RequestId>) -> bool {
+    match answered {
+        // Most of them name no request, or another one: nobody would take that for the answer.
+        Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(told), _)) => {
+            let is_ours = told.id.is_some() && told.id.as_ref() == id;
+            let text = &told.error.message;
+            (!is_ours || text.starts_with(REFUSED)) && is_about_session(text)
+        }
+        Err(Failed::UnexpectedServerResponse(text)) => {
+            text.starts_with("HTTP 400 ") && is_about_session(text)
+        }
+        _ => false,
+    }
+}
+
+fn is_about_session(text: &str) -> bool {
+    let text = text.to_lowercase();
+    // A server with a single session has none after its restart.
+    text.contains("session") || text.contains("not initialized")
+}
