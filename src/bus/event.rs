@@ -1,8 +1,10 @@
 //! One event, serialised once.
 
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::protocol::hello::StateVersion;
 use crate::sessions::SessionKey;
@@ -51,12 +53,15 @@ pub struct Event {
     /// For `chat` events.
     pub chat: Option<ChatMark>,
     state_version: Option<StateVersion>,
+    /// The name that the first connection with one of its own has for the session, and the
+    /// head with it: most of them have the same.
+    named: OnceLock<(String, String)>,
 }
 
 impl Event {
     /// Serialises `payload`, which must be an object.
     pub fn new(kind: EventKind, payload: &impl Serialize) -> Self {
-        let mut head = format!(r#"{{"type":"event","event":"{}","payload":"#, kind.name());
+        let mut head = begin(kind);
         match serde_json::to_string(payload) {
             Ok(text) => head.push_str(&text),
             Err(error) => {
@@ -72,6 +77,7 @@ impl Event {
             gone_session_id: None,
             chat: None,
             state_version: None,
+            named: OnceLock::new(),
         }
     }
 
@@ -125,6 +131,22 @@ impl Event {
         &self.head
     }
 
+    /// The head with this name in the place of the session's key, written once for all
+    /// connections whose name for it is the first one that was asked for.
+    pub fn head_named(&self, name: &str) -> Cow<'_, str> {
+        let (first, head) = self.named.get_or_init(|| (name.to_owned(), self.write_named(name)));
+        if first == name { Cow::Borrowed(head) } else { Cow::Owned(self.write_named(name)) }
+    }
+
+    /// What we wrote ourselves can be read; if not, it stays as it is.
+    fn write_named(&self, name: &str) -> String {
+        let Ok(Value::Object(mut payload)) = serde_json::from_str(self.payload()) else {
+            return self.head.clone();
+        };
+        payload.insert("sessionKey".into(), name.into());
+        begin(self.kind) + &Value::Object(payload).to_string()
+    }
+
     /// The frame as sent to a standard connection.
     pub fn frame(&self, seq: u64) -> String {
         let mut frame = String::with_capacity(self.head.len() + 64);
@@ -145,8 +167,7 @@ impl Event {
 
     /// A frame of this event around another payload.
     pub fn frame_around(&self, payload: &str, seq: u64) -> String {
-        let mut frame =
-            format!(r#"{{"type":"event","event":"{}","payload":{payload}"#, self.kind.name());
+        let mut frame = begin(self.kind) + payload;
         self.end(&mut frame, seq);
         frame
     }
@@ -168,10 +189,14 @@ impl Event {
     }
 }
 
+/// What a frame has before its payload.
+fn begin(kind: EventKind) -> String {
+    format!(r#"{{"type":"event","event":"{}","payload":"#, kind.name())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::Value;
 
     use crate::support::json;
 
@@ -195,5 +220,17 @@ mod tests {
             frame,
             json!({"type": "event", "event": "chat", "payload": {"state": "delta", "deltaText": "x"}, "seq": 3})
         );
+    }
+
+    #[test]
+    fn a_head_with_another_name_is_written_once_for_all_that_call_the_session_so() {
+        let payload = json!({"sessionKey": "agent:main:main", "data": {"sessionKey": "x"}});
+        let event = Event::new(EventKind::Agent, &payload);
+        let head = r#"{"type":"event","event":"agent","payload":{"sessionKey":"main","data":{"sessionKey":"x"}}"#;
+        let named: Vec<_> = ["main", "main"].map(|name| event.head_named(name)).into();
+        assert!(named.iter().all(|it| matches!(it, Cow::Borrowed(it) if *it == head)), "{named:?}");
+        let other = event.head_named("other");
+        assert_eq!(other, head.replace(r#""main""#, r#""other""#));
+        assert_eq!(event.head_named("main"), head);
     }
 }

@@ -227,6 +227,11 @@ impl Outbox {
         self.is_closing.load(Ordering::Acquire)
     }
 
+    /// Whether it was told to close without sending the rest before.
+    pub fn is_cut(&self) -> bool {
+        self.state.lock().closing.as_ref().is_some_and(|closing| !closing.drains)
+    }
+
     /// Waits until [`Self::is_closing`].
     pub async fn closes(&self) {
         // Listening before looking, so that an end between is not missed.
@@ -516,10 +521,12 @@ mod tests {
         let outbox = Outbox::default();
         outbox.answer("last words".into());
         outbox.close(Closing { code: 1012, reason: "service restart".into(), drains: true });
+        assert!(!outbox.is_cut());
         let stalled = outbox.unless_cut(std::future::pending::<()>());
         let cut = async { outbox.close(Closing::device_removed()) };
         assert_eq!(tokio::join!(stalled, cut).0, None);
         assert_eq!(outbox.bytes(), 0);
+        assert!(outbox.is_cut());
         assert!(outbox.is_closing());
         let first = Closing { code: 1012, reason: "service restart".into(), drains: false };
         assert!(matches!(outbox.take(), Batch::Close(closing) if closing == first));

@@ -82,7 +82,11 @@ pub async fn run(
         Ok(decision) => {
             socket.authenticated();
             let welcome = attempt.guest.welcome(socket, &id, decision).await;
-            NUMBERS.handshakes.count(if welcome.is_some() { "ok" } else { "gone" });
+            NUMBERS.handshakes.count(match &welcome {
+                Some(welcome) if welcome.caller.subscriber.outbox.is_cut() => "refused",
+                Some(_) => "ok",
+                None => "gone",
+            });
             welcome.ok_or(None)
         }
         Err(refusal) => {

@@ -31,7 +31,10 @@ pub(super) fn peer_of(remote: IpAddr, uri: &Uri, headers: &HeaderMap, wanted: &[
     // All lines of the header form one chain, in order.
     let forwarded_for: Vec<_> =
         headers.get_all("x-forwarded-for").iter().filter_map(|line| line.to_str().ok()).collect();
-    let claim = |name: &String| Some((name.clone(), once(headers, name)?.to_owned()));
+    let claim = |name: &String| {
+        let value = once(headers, name).filter(|value| value.len() <= MAX_CLAIM)?;
+        Some((name.clone(), value.to_owned()))
+    };
     let claims: Claims = wanted.iter().filter_map(claim).collect();
     Peer {
         forwarded_for: (!forwarded_for.is_empty()).then(|| forwarded_for.join(",")),
@@ -69,11 +72,11 @@ fn is_forwarding(name: &HeaderName) -> bool {
     FORWARDING.contains(&name) || FORWARDING_FAMILIES.iter().any(|family| name.starts_with(family))
 }
 
-/// The value of a header that is there once: of two, one may be the client's.
-fn once<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+/// The value of a header that is there once: of two, one may be another's than it seems.
+pub fn once<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let mut lines = headers.get_all(name).iter();
-    let value = lines.next()?.to_str().ok()?;
-    (lines.next().is_none() && value.len() <= MAX_CLAIM).then_some(value)
+    let value = lines.next()?.to_str().ok()?.trim();
+    lines.next().is_none().then_some(value)
 }
 
 #[cfg(test)]

@@ -34,6 +34,7 @@ pub use accompanied::{Companion, accompanied};
 pub use control::{ControlSocket, challenge as control_challenge};
 pub use footing::Footing;
 pub use frames::Frames;
+pub use headers::once;
 pub use io::Wire;
 pub use leave::Leave;
 pub use socket::Utf8Bytes;

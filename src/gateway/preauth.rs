@@ -30,7 +30,7 @@ pub struct PreauthBudget {
     waiting: Arc<Mutex<Waiting>>,
 }
 
-/// In the order of their arrival.
+/// By their numbers. That is the order of their arrival, except of those that wait again.
 #[derive(Debug, Default)]
 struct Waiting {
     next: u64,
@@ -79,16 +79,29 @@ impl Waiting {
         self.all.binary_search_by_key(&number, |it| it.number)
     }
 
-    /// Takes out the oldest that is meant, if it has waited long enough.
+    /// Takes out who has waited for the longest time of those that are meant, if that is
+    /// long enough.
     fn expel(&mut self, least: Duration, is_meant: impl Fn(&Waiter) -> bool) -> bool {
-        let Some(oldest) = self.all.iter().position(is_meant) else { return false };
-        if self.all[oldest].since.elapsed() < least {
+        let meant = self.all.iter().enumerate().filter(|(_, it)| is_meant(it));
+        let oldest = meant.min_by_key(|(_, it)| it.since);
+        let Some((at, _)) = oldest.filter(|(_, it)| it.since.elapsed() >= least) else {
             return false;
-        }
-        let expelled = self.all.remove(oldest);
+        };
+        let expelled = self.all.remove(at);
         tracing::debug!(place = %expelled.place, "cut a connection that did not log in");
         expelled.meter.cut();
         true
+    }
+
+    /// Takes one out if there is no room for another; whether there was none.
+    fn make_room(&mut self) -> bool {
+        let is_full = self.all.len() >= MAX_TOTAL;
+        if is_full {
+            let are_silent = self.all.iter().filter(|it| it.is_silent()).count();
+            let is_one_of_many = are_silent > MAX_TOTAL / 2;
+            self.expel(Duration::ZERO, |it| it.is_silent() || !is_one_of_many);
+        }
+        is_full
     }
 }
 
@@ -108,11 +121,8 @@ impl PreauthBudget {
         let stage = Stage::Connected { through_proxy };
         let per_place = self.per_place.load(Ordering::Relaxed);
         let mut waiting = self.waiting.lock();
-        if waiting.all.len() >= MAX_TOTAL {
-            let are_silent = waiting.all.iter().filter(|it| it.is_silent()).count();
-            let is_one_of_many = are_silent > MAX_TOTAL / 2;
-            waiting.expel(Duration::ZERO, |it| it.is_silent() || !is_one_of_many);
-        } else if !through_proxy && waiting.count(place, stage) >= per_place {
+        let had_room = !waiting.make_room();
+        if had_room && !through_proxy && waiting.count(place, stage) >= per_place {
             waiting.expel(PATIENCE, |it| it.place == place && it.stage == stage);
         }
         let number = waiting.next;
@@ -144,6 +154,9 @@ impl PreauthPermit {
             return false;
         }
         let (number, stage) = (self.number, Stage::Upgraded);
+        if waiting.find(number).is_err() {
+            waiting.make_room();
+        }
         match waiting.find(number) {
             Ok(at) => {
                 let waiter = &mut waiting.all[at];
@@ -234,6 +247,28 @@ mod tests {
         assert!(permit.upgrade(ip(1)));
         let (other, _) = enter(&budget, ip(1));
         assert!(!other.upgrade(ip(1)), "it counts again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_again_is_as_old_as_that_and_has_a_place_among_all() {
+        let budget = PreauthBudget::new(2);
+        let (again, again_meter) = enter(&budget, ip(1));
+        again.leave();
+        let (old, old_meter) = enter(&budget, ip(1));
+        assert!(old.upgrade(ip(1)));
+        tokio::time::advance(PATIENCE).await;
+        assert!(again.upgrade(ip(1)));
+        let (new, _) = enter(&budget, ip(1));
+        assert!(new.upgrade(ip(1)));
+        assert!(old_meter.is_cut() && !again_meter.is_cut());
+
+        let budget = PreauthBudget::new(MAX_TOTAL);
+        let (again, _) = enter(&budget, ip(1));
+        again.leave();
+        let others: Vec<_> = (0..MAX_TOTAL).map(|_| enter(&budget, ip(2))).collect();
+        assert!(again.upgrade(ip(1)));
+        assert!(others[0].1.is_cut() && !others[1].1.is_cut());
+        assert_eq!(budget.waiting.lock().all.len(), MAX_TOTAL);
     }
 
     #[tokio::test(start_paused = true)]

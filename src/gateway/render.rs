@@ -82,7 +82,8 @@ impl View {
         } else {
             self.end.clear();
             event.end(&mut self.end, self.seq);
-            frames.push_joined(event.head(), &self.end);
+            let renamed = self.renamed(event);
+            frames.push_joined(renamed.as_deref().unwrap_or_else(|| event.head()), &self.end);
         }
     }
 
@@ -98,7 +99,6 @@ impl View {
                 let members = format!(r#","deltaText":{}{replace}"#, json!(increment.delta));
                 Some(event.frame_with(&members, self.seq))
             }
-            (Style::Appending, _) if event.kind == EventKind::Agent => self.renamed(event),
             (Style::Appending, increment) if event.kind == EventKind::Chat => {
                 let key_names = Arc::clone(&self.key_names);
                 self.rewrite(event, |payload| to_dashboard(payload, increment, &key_names))
@@ -120,12 +120,15 @@ impl View {
         }
     }
 
-    /// The frame of an event that only names its session in another way: where the client
-    /// has no name of its own, it shares what was written once for all.
-    fn renamed(&self, event: &Event) -> Option<String> {
+    /// The head of an event that only names its session in another way, where the client has
+    /// a name of its own.
+    fn renamed<'e>(&self, event: &'e Event) -> Option<Cow<'e, str>> {
+        if (self.style, event.kind) != (Style::Appending, EventKind::Agent) {
+            return None;
+        }
         let session: OfSession<'_> = serde_json::from_str(event.payload()).ok()?;
         let name = self.key_names.name(&session.key)?;
-        self.rewrite(event, |payload| payload["sessionKey"] = Value::String(name))
+        Some(event.head_named(&name))
     }
 
     fn advance(&mut self, mark: &ChatMark) -> Option<Increment> {
@@ -306,7 +309,7 @@ mod tests {
             "sessionKey": "agent:main:main", "seq": 1, "ts": 2});
         let event = Event::new(EventKind::Agent, &payload);
         let mut view = view(Profile::Standard(Version::V3), "openclaw-dashboard/1.0");
-        assert_eq!(view.reshape(&event), None);
+        assert_eq!((view.reshape(&event), view.renamed(&event)), (None, None));
         assert_eq!(rendered(&mut view, &event)["payload"], payload);
     }
 

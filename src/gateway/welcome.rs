@@ -57,7 +57,8 @@ pub struct Guest<'a> {
 }
 
 impl Guest<'_> {
-    /// Takes it into the lists and says hello; `None` when it has gone meanwhile.
+    /// Takes it into the lists and says hello; `None` when it has gone meanwhile. One that is
+    /// let in no more hears the close alone.
     pub async fn welcome(
         &self,
         socket: &mut Socket,
@@ -95,24 +96,16 @@ impl Guest<'_> {
         let standing = admission.granted.as_ref().map(|granted| granted.standing.clone());
         Footing::new(auth, standing).look_again(self.gateway, &subscriber).await;
         let granted = granted(principal.role(), admission.scope_names, admission.granted);
-        let hello = self.hello(profile, &principal, granted);
-        let sent = match response_of(id, &hello, hello.space()) {
-            Ok(frame) => {
-                let send = socket.send(frame);
-                subscriber.outbox.unless_cut(send).await.unwrap_or(false)
-            }
-            Err(error) => {
-                tracing::error!(%error, "hello could not be written");
-                false
-            }
-        };
-        if !sent {
+        if !self.greet(socket, id, &subscriber, (profile, granted)).await {
             return None;
         }
-        tracing::info!(conn = %self.conn_id, role = principal.role().as_str(), ?profile, "connected");
-        services.health.refresh_soon();
-        if principal.role() == Role::Node {
-            services.voice.greet(&subscriber).await;
+        // Who is let in no more is to hear the close at once.
+        if !subscriber.outbox.is_cut() {
+            tracing::info!(conn = %self.conn_id, role = principal.role().as_str(), ?profile, "connected");
+            services.health.refresh_soon();
+            if principal.role() == Role::Node {
+                services.voice.greet(&subscriber).await;
+            }
         }
         let view = View::new(profile, &user_agent, Arc::clone(&key_names));
         let is_dashboard = is_dashboard(&user_agent);
@@ -131,6 +124,28 @@ impl Guest<'_> {
             key_names,
         };
         Some(Welcome { caller, view, leave })
+    }
+
+    /// Says hello; `false` when the client has gone meanwhile. To who is let in no more it
+    /// says nothing: whoever serves the connection finds the close in the outbox.
+    async fn greet(
+        &self,
+        socket: &mut Socket,
+        id: &str,
+        subscriber: &Subscriber,
+        (profile, granted): (Profile, Granted),
+    ) -> bool {
+        if subscriber.outbox.is_cut() {
+            return true;
+        }
+        let hello = self.hello(profile, &subscriber.principal, granted);
+        match response_of(id, &hello, hello.space()) {
+            Ok(frame) => subscriber.outbox.unless_cut(socket.send(frame)).await.unwrap_or(true),
+            Err(error) => {
+                tracing::error!(%error, "hello could not be written");
+                false
+            }
+        }
     }
 
     /// A node that comes in, in its own words.

@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use super::cron::unwritten;
 use super::node_asks::{ask, said};
 use super::nodes::{own_id, unrecorded};
 use super::sessions::unavailable;
@@ -56,10 +57,14 @@ pub async fn event(cx: Ctx, p: NodeEventParams) -> Reply<Value> {
             ask(&cx, key, cx.services.ids.uuid(), request).await?;
         }
         NodeReport::Exec(report) => {
-            if let Some(key) = nodes.session_of_run(&node_id, &report.run_id) {
-                cx.services.runs.parts().notices.add(&key, &report.text);
-            } else {
-                tracing::warn!(node = %node_id, event = %p.event, "report on a command that the node was not asked to run; not heard");
+            let parts = cx.services.runs.parts();
+            match nodes.session_of_run(&node_id, &report) {
+                Some((key, true)) => parts.remind(&key, &report.text).await.map_err(unwritten)?,
+                // In memory alone: a node may say as much as it likes of one command.
+                Some((key, false)) => parts.notices.add(&key, &report.text),
+                None => {
+                    tracing::warn!(node = %node_id, event = %p.event, "report on a command that the node was not asked to run; not heard");
+                }
             }
         }
         NodeReport::Notification { text, session } => {
@@ -70,6 +75,8 @@ pub async fn event(cx: Ctx, p: NodeEventParams) -> Reply<Value> {
                 tracing::warn!(node = %node_id, session = %key, "notification for a session that there is not; not heard");
                 return Ok(done);
             }
+            // In memory alone, where the oldest give way: a phone that shows much leaves room
+            // for what others report.
             cx.services.runs.parts().notices.add(&key, &text);
         }
         NodeReport::Unknown => {

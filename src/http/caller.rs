@@ -8,6 +8,7 @@ use axum::response::Response;
 
 use crate::auth::origin::{self, Listing};
 use crate::auth::{HttpCaller, HttpShown, Peer};
+pub(super) use crate::gateway::once;
 use crate::gateway::{Footing, Gateway, Wire};
 use crate::protocol::Scope;
 
@@ -92,11 +93,4 @@ fn wanted_scopes(headers: &HeaderMap) -> Option<String> {
     let lines = headers.get_all("x-openclaw-scopes").iter();
     let lines: Vec<_> = lines.map(|line| line.to_str().unwrap_or_default()).collect();
     (!lines.is_empty()).then(|| lines.join(","))
-}
-
-/// The value of a header that is there once.
-pub(super) fn once<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    let mut lines = headers.get_all(name).iter();
-    let value = lines.next()?.to_str().ok()?.trim();
-    lines.next().is_none().then_some(value)
 }

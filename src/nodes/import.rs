@@ -1,23 +1,21 @@
 //! Nodes that OpenClaw approved: `nodes/paired.json`.
 //!
 //! Promises: the file is only read, and only once; a node that was removed here
-//! does not come back; a row that says less than it must is left out.
+//! does not come back; a row that says less than it must is left out, and its node, which
+//! may have been limited, is granted nothing.
 
 use std::io;
 use std::path::Path;
 
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::Nodes;
-use crate::auth::pairing::hash;
+use crate::auth::pairing::{hash, paired_rows};
 use crate::store::{NodeFacts, NodePair};
-use crate::support::{blocking, json_file_of_javascript};
+use crate::support::blocking;
 
 /// Under this name it is noted that nodes were taken over.
 const MARK: &str = "nodes imported";
-/// Far more than the rows of all nodes that anybody has; a larger file is none.
-const LARGEST: u64 = 16 * 1024 * 1024;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -34,64 +32,76 @@ struct Original {
     last_connected_at_ms: Option<u64>,
 }
 
-/// The nodes of a folder with the hashes of their tokens, and how many rows
-/// could not be read. Blocks.
-fn read(folder: &Path) -> io::Result<(Vec<(NodePair, String)>, usize)> {
-    let path = folder.join("paired.json");
-    match std::fs::metadata(&path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), 0)),
-        Err(error) => return Err(error),
-        Ok(about) if !about.is_file() || about.len() > LARGEST => {
-            return Err(io::Error::other("it is too large, or no file"));
+/// The nodes of a folder.
+#[derive(Debug, Default, PartialEq)]
+struct Found {
+    /// Those that can be taken over, with the hashes of their tokens.
+    rows: Vec<(NodePair, String)>,
+    /// Ids of those that cannot.
+    left_out: Vec<String>,
+}
+
+/// Reads them. Blocks.
+fn read(folder: &Path) -> io::Result<Found> {
+    let mut found = Found::default();
+    for (node_id, value) in paired_rows(&folder.join("paired.json"))?.unwrap_or_default() {
+        match serde_json::from_value(value).ok().and_then(|known| row(&node_id, known)) {
+            Some(row) => found.rows.push(row),
+            None => found.left_out.push(node_id),
         }
-        Ok(_) => {}
     }
-    let Value::Object(found) = json_file_of_javascript(&path)? else {
-        return Err(io::Error::other("it has no ids of nodes"));
+    Ok(found)
+}
+
+/// What we keep of a node.
+fn row(node_id: &str, known: Original) -> Option<(NodePair, String)> {
+    let token = known.token.trim();
+    let pair = NodePair {
+        node_id: node_id.to_owned(),
+        facts: known.facts,
+        label: None,
+        created_at_ms: known.created_at_ms,
+        approved_at_ms: known.approved_at_ms,
+        last_seen_at_ms: known.last_seen_at_ms,
+        last_seen_reason: known.last_seen_reason,
+        last_connected_at_ms: known.last_connected_at_ms,
     };
-    let count = found.len();
-    let good = found.into_iter().filter_map(|(node_id, value)| {
-        let known: Original = serde_json::from_value(value).ok()?;
-        let token = known.token.trim();
-        let pair = NodePair {
-            node_id,
-            facts: known.facts,
-            label: None,
-            created_at_ms: known.created_at_ms,
-            approved_at_ms: known.approved_at_ms,
-            last_seen_at_ms: known.last_seen_at_ms,
-            last_seen_reason: known.last_seen_reason,
-            last_connected_at_ms: known.last_connected_at_ms,
-        };
-        (!token.is_empty() && !pair.node_id.is_empty()).then(|| (pair, hash(token)))
-    });
-    let rows: Vec<_> = good.collect();
-    let left_out = count - rows.len();
-    Ok((rows, left_out))
+    (!token.is_empty() && !node_id.is_empty()).then(|| (pair, hash(token)))
 }
 
 impl Nodes {
-    /// Takes over what OpenClaw left in this state directory, once.
-    pub(super) async fn imported(&self) {
-        self.imported.get_or_init(|| self.import()).await;
+    /// Takes over what OpenClaw left in this state directory, once. Until that is done,
+    /// which it answers, nobody knows whom it had limited.
+    pub(super) async fn imported(&self) -> bool {
+        let imported = self.imported.get_or_try_init(|| self.import()).await;
+        let told = imported.inspect_err(|error| {
+            tracing::warn!(%error, "nodes of OpenClaw not taken over; a new node gets no command until it is approved");
+        });
+        told.is_ok()
     }
 
-    async fn import(&self) {
+    /// The same, tried once only, for those who ask often and on whom no grant hangs: a file
+    /// that cannot be read may be large, and is looked at again when a node connects.
+    pub(super) async fn sought(&self) {
+        let seeking = || async {
+            self.imported().await;
+        };
+        self.sought.get_or_init(seeking).await;
+    }
+
+    async fn import(&self) -> io::Result<()> {
         let store = &self.parts.store;
-        if store.is_marked(MARK).await.unwrap_or(true) {
-            return;
+        if store.is_marked(MARK).await.map_err(io::Error::other)? {
+            return Ok(());
         }
         let folder = self.parts.original.clone();
-        let (rows, left_out) = match blocking(move || read(&folder)).await {
-            Ok(Ok(found)) => found,
-            Ok(Err(error)) => return tracing::warn!(%error, "nodes of OpenClaw not taken over"),
-            Err(_) => return,
-        };
-        match store.import_nodes(rows, MARK).await {
-            Ok(0) if left_out == 0 => {}
-            Ok(nodes) => tracing::info!(nodes, left_out, "nodes of OpenClaw taken over"),
-            Err(error) => tracing::warn!(%error, "nodes of OpenClaw not taken over"),
+        let Found { rows, left_out } = blocking(move || read(&folder)).await??;
+        let count = left_out.len();
+        let nodes = store.import_nodes(rows, left_out, MARK).await.map_err(io::Error::other)?;
+        if nodes > 0 || count > 0 {
+            tracing::info!(nodes, left_out = count, "nodes of OpenClaw taken over");
         }
+        Ok(())
     }
 }
 
@@ -104,7 +114,7 @@ mod tests {
     #[test]
     fn rows_are_read_as_openclaw_wrote_them_and_what_is_none_is_left_out() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(read(folder.path()).unwrap(), (vec![], 0), "no file");
+        assert_eq!(read(folder.path()).unwrap(), Found::default(), "no file");
         let good = json!({"nodeId": "n", "token": "secret", "displayName": "Phone",
             "platform": "iOS 18", "caps": ["canvas"], "commands": ["canvas.eval"],
             "permissions": {"camera": true}, "createdAtMs": 1, "approvedAtMs": 2,
@@ -113,8 +123,9 @@ mod tests {
         // What JavaScript makes of a name that it cuts inside of a character.
         let file = file.to_string().replace("Phone", r"Phone \ud83d");
         std::fs::write(folder.path().join("paired.json"), file).unwrap();
-        let (rows, left_out) = read(folder.path()).unwrap();
-        assert_eq!((rows.len(), left_out), (1, 3));
+        let Found { rows, mut left_out } = read(folder.path()).unwrap();
+        left_out.sort_unstable();
+        assert_eq!((rows.len(), left_out), (1, vec!["m".to_owned(), "o".into(), "p".into()]));
         let (pair, token) = &rows[0];
         assert_eq!(pair.facts.commands(), ["canvas.eval"]);
         assert_eq!(pair.facts.display_name.as_deref(), Some("Phone \u{fffd}"));

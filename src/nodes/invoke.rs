@@ -3,6 +3,7 @@
 //! Promises: each invocation ends once, by the node's answer, its time or the end
 //! of the connection that was asked; whoever gives up leaves nothing behind.
 
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 use super::live::is_listed;
-use super::{LiveNode, Nodes, policy};
+use super::{ExecReport, LiveNode, Nodes, policy};
 use crate::bus::{Audience, EventKind};
 use crate::sessions::SessionKey;
 use crate::support::{json, millis};
@@ -120,6 +121,8 @@ pub(super) struct Waiting {
     pub(super) conn_id: Arc<str>,
     command: String,
     session: Option<(SessionKey, String)>,
+    /// Whether the node has reported its end.
+    has_ended: bool,
     answer: oneshot::Sender<Option<NodeReply>>,
 }
 
@@ -209,6 +212,7 @@ impl Nodes {
             conn_id: Arc::clone(&conn_id),
             command: call.command.clone(),
             session: call.session,
+            has_ended: false,
             answer: sender,
         };
         state.waiting.insert(id.clone(), waiting);
@@ -241,14 +245,16 @@ impl Nodes {
         waiting.is_some_and(|waiting| waiting.answer.send(Some(reply)).is_ok())
     }
 
-    /// The session in whose name a node runs something now, by the id of that
-    /// run. A report of a node on anything else is worth nothing.
-    pub fn session_of_run(&self, node_id: &str, run_id: &str) -> Option<SessionKey> {
-        let state = self.state.lock();
-        let mut own = state.waiting.values().filter(|it| it.node_id == node_id);
-        own.find_map(|it| {
-            let (key, id) = it.session.as_ref()?;
-            (policy::runs_programs(&it.command) && id == run_id).then(|| key.clone())
+    /// The session in whose name a node runs now what it reports on, and whether this is its
+    /// first report of the end of that. One on anything else is worth nothing.
+    pub fn session_of_run(&self, node_id: &str, report: &ExecReport) -> Option<(SessionKey, bool)> {
+        let mut state = self.state.lock();
+        let own = state.waiting.values_mut().filter(|it| it.node_id == node_id);
+        let mut programs = own.filter(|it| policy::runs_programs(&it.command));
+        programs.find_map(|it| {
+            let (key, _) = it.session.as_ref().filter(|(_, id)| *id == report.run_id)?;
+            let is_first = report.is_end && !mem::replace(&mut it.has_ended, true);
+            Some((key.clone(), is_first))
         })
     }
 }

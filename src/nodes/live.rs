@@ -133,13 +133,13 @@ impl Nodes {
     /// and tells those who can give it. What cannot be recorded is granted no more
     /// than before.
     pub async fn join(&self, mut node: Joining) {
-        self.imported().await;
+        let is_imported = self.imported().await;
         let now_ms = self.parts.clock.now_ms();
         bound(&mut node.facts);
         let mut grants = self.state.lock().grants;
         let settings = self.parts.settings.clone();
         let rules = settings.now().nodes.clone();
-        let granted = self.admit(&node, &rules, now_ms).await;
+        let granted = self.admit(&node, &rules, is_imported, now_ms).await;
         let mut live = LiveNode { joined: node, connected_at: now_ms, granted, settings, rules };
         while let Some((newer, back)) = self.take_in(live, grants) {
             (grants, live) = (newer, back);
@@ -147,12 +147,19 @@ impl Nodes {
         }
     }
 
-    /// Records a node that connects; answers what it is granted.
-    async fn admit(&self, node: &Joining, rules: &NodesSettings, now_ms: u64) -> Vec<String> {
+    /// Records a node that connects; answers what it is granted. One that nobody knows is
+    /// granted what it declares only once those of OpenClaw are known.
+    async fn admit(
+        &self,
+        node: &Joining,
+        rules: &NodesSettings,
+        is_imported: bool,
+        now_ms: u64,
+    ) -> Vec<String> {
         let id = self.parts.ids.uuid();
         let (of, live) = (node.node_id.clone(), self.live_ids_with(&node.node_id));
         let facts = listed(rules, &node.facts);
-        let admitted = self.parts.store.admit_node(of, facts, id, live, now_ms).await;
+        let admitted = self.parts.store.admit_node(of, facts, is_imported, id, live, now_ms).await;
         match admitted {
             Ok(admitted) => {
                 if let Some((request, true)) = &admitted.request {

@@ -59,8 +59,10 @@ pub struct Nodes {
     state: Mutex<live::State>,
     /// Held from a decision on a node until that counts, so that the last one does.
     deciding: AsyncMutex<()>,
-    /// Whether OpenClaw's nodes were looked for.
+    /// Set once OpenClaw's nodes were taken over.
     imported: OnceCell<()>,
+    /// Set once that was tried for somebody who only looks.
+    sought: OnceCell<()>,
 }
 
 impl Nodes {
@@ -71,6 +73,7 @@ impl Nodes {
             state: Mutex::default(),
             deciding: AsyncMutex::default(),
             imported: OnceCell::new(),
+            sought: OnceCell::new(),
         }
     }
 

@@ -56,7 +56,7 @@ impl Nodes {
         facts: NodeFacts,
         silent: bool,
     ) -> Result<Option<(NodePairRequest, bool)>, StoreError> {
-        self.imported().await;
+        self.sought().await;
         let (request_id, ts) = (self.parts.ids.uuid(), self.parts.clock.now_ms());
         let request = NodePairRequest { request_id, node_id, facts, silent, ts };
         let filed = self.parts.store.request_node_pairing(request, self.live_ids()).await?;
@@ -71,7 +71,7 @@ impl Nodes {
     /// # Errors
     /// When they cannot be read.
     pub async fn pairings(&self) -> Result<NodePairings, StoreError> {
-        self.imported().await;
+        self.sought().await;
         // Boxed: it has seldom anything to do, and is large.
         Box::pin(self.follow_settings()).await;
         self.parts.store.node_pairings(self.live_ids(), self.parts.clock.now_ms()).await

@@ -118,6 +118,8 @@ pub struct ExecReport {
     pub run_id: String,
     /// The report, in a line.
     pub text: String,
+    /// Whether it says that the command runs no more, or never did.
+    pub is_end: bool,
 }
 
 impl NodeReport {
@@ -144,7 +146,8 @@ impl NodeReport {
                 let run_id = text("runId");
                 run_id.map_or(Self::Unknown, |run_id| {
                     let text = exec_line(event, payload, node, run_id);
-                    Self::Exec(ExecReport { run_id: run_id.to_owned(), text })
+                    let is_end = event != "exec.started";
+                    Self::Exec(ExecReport { run_id: run_id.to_owned(), text, is_end })
                 })
             }
             "notifications.changed" => {

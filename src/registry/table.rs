@@ -249,8 +249,9 @@ impl Registry {
         self.by_name.contains_key(method)
     }
 
-    /// Checks the caller's rights, in the recorded order: role, scope, how often
-    /// it has changed the gateway, whether the method exists. The params are checked by the answer's future.
+    /// Checks role and scope, whether the method is served while the gateway is being
+    /// repaired, whether it exists, and how often the caller has changed the gateway, in
+    /// this order. The params are checked by the answer's future.
     pub fn call(
         &self,
         cx: Ctx,
@@ -259,11 +260,10 @@ impl Registry {
     ) -> Result<Either<Call, BoxFuture<'static, Reply<Answer>>>, Denial> {
         let entry = self.entry(method);
         let denied = entry.map_or(&NUMBERS.unknown_methods, |entry| &entry.denied);
-        self.admit(&cx.services, &cx.caller, entry, method).inspect_err(|_| {
+        let entry = self.admit(&cx.services, &cx.caller, entry, method).inspect_err(|_| {
             denied.count();
             stir();
         })?;
-        let Some(entry) = entry else { return Err(unknown(method)) };
         let began = Instant::now();
         let answer = AssertUnwindSafe((entry.handler)(cx, params)).catch_unwind();
         let call = Call { answer, method: entry.name, timing: Arc::clone(&entry.timing), began };
@@ -297,14 +297,14 @@ impl Registry {
         self.by_name.get(method).and_then(|index| self.entries.get(*index))
     }
 
-    /// Whether a caller may make this request now.
-    fn admit(
+    /// The method, if a caller may make this request now.
+    fn admit<'a>(
         &self,
         services: &Services,
         caller: &Caller,
-        entry: Option<&Entry>,
+        entry: Option<&'a Entry>,
         method: &str,
-    ) -> Result<(), Denial> {
+    ) -> Result<&'a Entry, Denial> {
         authorize(&caller.principal, entry.map(|entry| entry.need), method)?;
         if let Some(repair) = services.repair.as_ref().filter(|it| !it.serves(method)) {
             return Err(Denial { error: repair.refusal(), wrong_role: false });
@@ -314,7 +314,7 @@ impl Registry {
             let paid = self.writes.pay(&caller.payer(), entry.name);
             paid.map_err(|error| Denial { error, wrong_role: false })?;
         }
-        Ok(())
+        Ok(entry)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::stage::{
 };
 use crate::support::client::{SOON, standard_connect};
 use crate::support::node_client::{connect_params, invoke, invoked};
-use crate::support::{Gateway, GatewayOptions, MockProvider, NodeClient};
+use crate::support::{DeviceKey, Gateway, GatewayOptions, MockProvider, NodeClient, WsClient};
 
 async fn gateway() -> Gateway {
     Stage::new(Api::OpenAi).await.gateway
@@ -264,6 +264,70 @@ async fn a_notification_waits_in_a_session_that_there_is_and_in_no_other() {
 }
 
 #[tokio::test]
+async fn what_a_node_has_reported_of_a_command_survives_a_kill() {
+    let (mut gateway, mock) = on_nodes(json!({"security": "full", "ask": "off"})).await;
+    let mut client = admin(&gateway).await;
+    let mut node = NodeClient::connect(&gateway, "Box", "linux", &["system.run"]).await;
+    let run_id = run_of(&mut client, "agent:main:work", &node).await;
+    let finished = json!({"runId": run_id, "exitCode": 0, "output": "BUILT"});
+    assert_eq!(node.report("exec.finished", &finished).await["payload"], json!({"ok": true}));
+    gateway.kill9();
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "agent:main:work", "@mock text text=\"more\"", "run-2").await;
+    end_of(&client, "run-2").await;
+    let asked = mock.requests().last().unwrap().body.to_string();
+    assert!(asked.contains("BUILT"), "{asked}");
+}
+
+/// Has a node run a command for a session; the id of its run.
+async fn run_of(client: &mut WsClient, session: &str, node: &NodeClient) -> Value {
+    start(client, session, RUN, "run-1").await;
+    let run = node.asked("system.run", 1).await;
+    let params: Value = serde_json::from_str(run["paramsJSON"].as_str().unwrap()).unwrap();
+    params["runId"].clone()
+}
+
+/// Tells the main session so much that it hears later.
+async fn tell_main(client: &mut WsClient, count: usize) {
+    for number in 0..count {
+        let later = json!({"mode": "next-heartbeat", "text": format!("event {number}")});
+        call(client, "wake", later).await;
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_reports_much_of_one_command_leaves_room_for_what_others_tell() {
+    let (gateway, _mock) = on_nodes(json!({"security": "full", "ask": "off"})).await;
+    let mut client = admin(&gateway).await;
+    let mut node = NodeClient::connect(&gateway, "Box", "linux", &["system.run"]).await;
+    let run_id = run_of(&mut client, "main", &node).await;
+    for number in 0..30 {
+        for event in ["exec.started", "exec.finished", "exec.denied"] {
+            let report = json!({"runId": run_id, "command": number.to_string()});
+            assert_eq!(node.report(event, &report).await["payload"], json!({"ok": true}));
+        }
+    }
+    tell_main(&mut client, 99).await;
+    let late = json!({"mode": "next-heartbeat", "text": "late"});
+    let why = refusal(&mut client, "wake", late).await;
+    assert!(why.contains("too many system events wait"), "the first end is kept: {why}");
+}
+
+#[tokio::test]
+async fn the_end_of_a_command_on_a_node_is_heard_also_where_too_much_waits() {
+    let (gateway, _mock) = on_nodes(json!({"security": "full", "ask": "off"})).await;
+    let mut client = admin(&gateway).await;
+    let mut node = NodeClient::connect(&gateway, "Box", "linux", &["system.run"]).await;
+    let run_id = run_of(&mut client, "main", &node).await;
+    tell_main(&mut client, 100).await;
+    let finished = json!({"runId": run_id, "exitCode": 0, "output": "BUILT"});
+    assert_eq!(node.report("exec.finished", &finished).await["payload"], json!({"ok": true}));
+    let waiting = call(&mut client, "status", json!({})).await["queuedSystemEvents"].clone();
+    assert!(waiting.to_string().contains("BUILT"), "{waiting}");
+}
+
+#[tokio::test]
 async fn what_waits_in_a_session_that_is_deleted_is_not_told_to_the_next_of_its_name() {
     let (gateway, mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;
@@ -453,15 +517,20 @@ async fn a_large_answer_arrives_whole_and_is_not_kept() {
     assert_eq!(node.requests().len(), 1);
 }
 
+/// What OpenClaw would have left of its nodes.
+fn leave_nodes(gateway: &Gateway, text: &str) {
+    let folder = gateway.state_dir().join("nodes");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("paired.json"), text).unwrap();
+}
+
 #[tokio::test]
 async fn nodes_that_openclaw_approved_are_taken_over_once() {
     let mut gateway = gateway().await;
     gateway.kill9();
-    let folder = gateway.state_dir().join("nodes");
-    std::fs::create_dir_all(&folder).unwrap();
     let row = json!({"nodeId": "old", "token": "their-token", "displayName": "Old Phone",
         "commands": ["location.get"], "createdAtMs": 1, "approvedAtMs": 2});
-    std::fs::write(folder.join("paired.json"), json!({"old": row}).to_string()).unwrap();
+    leave_nodes(&gateway, &json!({"old": row}).to_string());
     gateway.restart().await;
     let mut client = admin(&gateway).await;
     let list = call(&mut client, "node.list", json!({})).await;
@@ -474,6 +543,33 @@ async fn nodes_that_openclaw_approved_are_taken_over_once() {
     let mut client = admin(&gateway).await;
     let list = call(&mut client, "node.list", json!({})).await;
     assert_eq!(list["nodes"], json!([]), "it does not come back");
+}
+
+#[tokio::test]
+async fn a_node_that_openclaw_may_have_limited_has_no_command_until_that_is_known() {
+    let mut gateway = gateway().await;
+    gateway.kill9();
+    leave_nodes(&gateway, "{");
+    gateway.restart().await;
+    let both = ["device.info", "location.get"];
+    let come = async |name: &str| {
+        let node = NodeClient::connect(&gateway, name, "iOS 18", &both).await;
+        row(&gateway, &node.id).await["commands"].clone()
+    };
+    assert_eq!(come("Early").await, json!([]), "the file cannot be read");
+
+    let id = |name: &str| DeviceKey::named(name).id();
+    let limited = json!({"token": "their-token", "commands": ["location.get"]});
+    let broken = json!({"token": 5, "commands": ["location.get"]});
+    let file = json!({id("Limited"): limited, id("Broken"): broken});
+    leave_nodes(&gateway, &file.to_string());
+    let mut client = admin(&gateway).await;
+    let known = call(&mut client, "node.pair.list", json!({})).await["paired"].clone();
+    assert_eq!(known, json!([]), "who looks only does not read it again");
+    assert_eq!(come("Limited").await, json!(["location.get"]));
+    assert_eq!(come("Broken").await, json!([]), "its row cannot be read");
+    assert_eq!(come("New").await, json!(both), "nobody knows it");
+    assert_eq!(come("Early").await, json!([]), "nobody has approved it");
 }
 
 #[tokio::test]

@@ -79,11 +79,25 @@ impl Guest {
     }
 
     pub async fn knock_at(&self, address: &str) -> (WsClient, Value) {
-        let mut client = WsClient::open_with(address, "/", &self.headers).await.unwrap();
-        let mut params = self.params.clone();
-        params["device"] = self.key().proof(&params, &client.nonce().await, now_ms());
+        let (mut client, params) = self.open(address).await;
         let answer = client.request("connect", params).await;
         (client, answer)
+    }
+
+    /// Opens a connection and asks to be let in under this id, without waiting for an answer:
+    /// who is let in no more gets none.
+    pub async fn ask(&self, gateway: &Gateway, id: &str) -> WsClient {
+        let (mut client, params) = self.open(&gateway.address()).await;
+        let frame = json!({"type": "req", "id": id, "method": "connect", "params": params});
+        client.send(&frame).await;
+        client
+    }
+
+    async fn open(&self, address: &str) -> (WsClient, Value) {
+        let client = WsClient::open_with(address, "/", &self.headers).await.unwrap();
+        let mut params = self.params.clone();
+        params["device"] = self.key().proof(&params, &client.nonce().await, now_ms());
+        (client, params)
     }
 
     /// The connection and `auth` of hello.

@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::protocol::Role;
 use crate::store::{
@@ -24,8 +24,8 @@ use crate::auth::device::id_of_key;
 
 /// Under this name the first start notes that it took devices over.
 const MARK: &str = "devices imported";
-/// The file of a gateway with as many devices as can be paired; a larger one is
-/// none.
+/// The file of a gateway with as many devices as can be paired, and more than that of any
+/// nodes; a larger one is none.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
 /// Devices of another program.
@@ -114,25 +114,15 @@ impl PairedFile {
     /// Blocks.
     pub fn read(folder: &Path) -> Result<Self, PairedFileError> {
         let path = Self::path(folder);
-        let unreadable = |source| PairedFileError::Unreadable { path: path.clone(), source };
-        match std::fs::metadata(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
-            Err(error) => return Err(unreadable(error)),
-            Ok(about) if !about.is_file() || about.len() > LARGEST => {
-                return Err(unreadable(io::Error::other("it is too large, or no file")));
-            }
-            Ok(_) => {}
-        }
         // Looked at first: what is written meanwhile is found to be another file.
         let mut note = SourceNote::of(&path);
-        let malformed = |source| PairedFileError::Malformed { path: path.clone(), source };
-        let found = json_file_of_javascript(&path).map_err(|error| match error.kind() {
-            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => malformed(error),
-            _ => unreadable(error),
+        let found = paired_rows(&path).map_err(|source| match source.kind() {
+            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+                PairedFileError::Malformed { path: path.clone(), source }
+            }
+            _ => PairedFileError::Unreadable { path: path.clone(), source },
         })?;
-        let Value::Object(found) = found else {
-            return Err(malformed(io::Error::other("it has no ids of devices")));
-        };
+        let Some(found) = found else { return Ok(Self::default()) };
         let mut file = Self { names: found.keys().cloned().collect(), ..Self::default() };
         for (device_id, value) in found {
             match serde_json::from_value(value).ok().and_then(|known| row(&device_id, known)) {
@@ -208,6 +198,26 @@ impl PairedFile {
             rows.partition(|row| removed.contains(row.device_id.as_str()));
         self.rows = rows;
         Ok(out.into_iter().map(|row| row.device_id).collect())
+    }
+}
+
+/// What a `paired.json` says of devices or nodes, by their ids; `None` when there is none.
+/// Blocks.
+///
+/// # Errors
+/// When it cannot be read; `InvalidData` or `UnexpectedEof` when it is no such file.
+pub fn paired_rows(path: &Path) -> io::Result<Option<Map<String, Value>>> {
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+        Ok(about) if !about.is_file() || about.len() > LARGEST => {
+            return Err(io::Error::other("it is too large, or no file"));
+        }
+        Ok(_) => {}
+    }
+    match json_file_of_javascript(path)? {
+        Value::Object(rows) => Ok(Some(rows)),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "it has no ids")),
     }
 }
 

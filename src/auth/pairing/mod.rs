@@ -29,7 +29,7 @@ mod token;
 mod wire;
 
 pub use decide::{Ask, Reason, Trust};
-pub use import::{PairedFile, PairedFileError, forget_devices};
+pub use import::{PairedFile, PairedFileError, forget_devices, paired_rows};
 pub use manage::{ManageError, Rotated};
 pub use scopes::{covers, normalized, worth};
 pub use setup::{CodeFor, Issued, SetUp, SetupGrant};

@@ -104,7 +104,6 @@ fn no_place(why: NoPlace) -> Response {
     let (message, max) = match why {
         NoPlace::Own(max) => (format!("at most {max} uploads of one caller at a time"), max),
         NoPlace::All(max) => (format!("at most {max} uploads at a time"), max),
-        NoPlace::Full => return full(),
     };
     let details = json!({"code": "TOO_MANY_UPLOADS", "max": max});
     let answer = refused(StatusCode::TOO_MANY_REQUESTS, &message, &details);
@@ -222,21 +221,21 @@ async fn begin(
 ) -> Result<(Place, Partial), Response> {
     let services = &gateway.services;
     let (media, now_ms) = (services.sessions.media(), services.clock.now_ms());
+    let most = settings.gateway.http.upload_max_bytes;
+    // Before the look at the disk: what others finish meanwhile would be seen nowhere.
+    let place = gateway.uploads.enter(owner, head.size.unwrap_or(most)).map_err(no_place)?;
     let looked = blocking(move || {
         let stock = media.uploads().tidy(now_ms)?;
         Ok((stock, media))
     });
-    let (Stock { count, bytes }, media) = looked.await.map_err(|error| {
+    let (stored, media) = looked.await.map_err(|error| {
         tracing::error!(%error, "the folder of uploads cannot be looked at");
         refused(StatusCode::SERVICE_UNAVAILABLE, "the gateway cannot store files now", &json!({}))
     })?;
-    if count >= STOCK_COUNT {
+    let bound = Stock { count: STOCK_COUNT, bytes: most.saturating_mul(STOCK_TIMES) };
+    if !place.fits(stored, bound) {
         return Err(full());
     }
-    let most = settings.gateway.http.upload_max_bytes;
-    let free = most.saturating_mul(STOCK_TIMES).saturating_sub(bytes);
-    let reserved = head.size.unwrap_or(most);
-    let place = gateway.uploads.enter(owner, reserved, free).map_err(no_place)?;
     let begun = blocking(move || Ok(media.uploads().begin())).await;
     let partial = begun.unwrap_or(Err(MediaError::Stopped)).map_err(|error| unwritten(&error))?;
     Ok((place, partial))

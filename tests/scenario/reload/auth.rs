@@ -1,5 +1,6 @@
 //! Who is let in changes while clients are connected.
 
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::{LIMIT, edit, patch, until};
@@ -115,6 +116,37 @@ async fn a_secret_that_is_worth_less_closes_those_who_came_by_it_and_who_come_ag
     })
     .await;
     assert!(again.closed().is_none(), "more is no reason to close anybody");
+}
+
+#[tokio::test]
+async fn who_has_shown_a_secret_that_is_another_before_his_hello_gets_none() {
+    let (gateway, _mock) = hasty().await;
+    let guest = Guest::node("late");
+    // Known from now on: before he is announced nothing is written the next time.
+    let (mut first, _) = guest.come(&gateway).await;
+    first.close().await;
+    first.wait_closed(LIMIT).await.expect("an end");
+    let mut watcher = admin(&gateway).await;
+    // A node is let in and announced, and then noted in the database.
+    let database = Connection::open(gateway.state_dir().join("clawgate.sqlite")).unwrap();
+    database.busy_timeout(LIMIT).unwrap();
+    database.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let late = guest.ask(&gateway, "hello").await;
+    until(&mut watcher, "system-presence", |present| {
+        let mut entries = present.as_array().unwrap().iter();
+        entries.any(|it| it["instanceId"] == guest.id() && it["reason"] == "connect")
+    })
+    .await;
+    edit(&gateway, |config| config["gateway"]["auth"]["token"] = json!(OTHER));
+    is_turned_away(&watcher).await;
+    database.execute_batch("ROLLBACK").unwrap();
+    is_turned_away(&late).await;
+    assert!(late.frames().iter().all(|frame| frame["id"] != "hello"), "{:?}", late.frames());
+    let told = |line: &str| gateway.stderr().matches(line).count();
+    crate::stage::until("the end of somebody who never was there", async || {
+        (told(" disconnected conn=") > told(" connected conn=")).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
