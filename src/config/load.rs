@@ -267,16 +267,44 @@ const fn is_end(code: json5::ErrorCode) -> bool {
 }
 
 /// The text of the file, `None` when there is no file.
-pub(super) fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
+///
+/// # Errors
+/// When it cannot be read, or is no text.
+pub fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
+    let Some(bytes) = read_bytes(path)? else { return Ok(None) };
+    Ok(Some(text_of(&bytes, path)?.to_owned()))
+}
+
+/// The text that the bytes of the file `path` are.
+pub(super) fn text_of<'a>(bytes: &'a [u8], path: &Path) -> Result<&'a str, ConfigError> {
+    std::str::from_utf8(bytes).map_err(|_| {
+        let before = readable_start(bytes);
+        let at = json5::Position::from_offset(before.len(), before);
+        ConfigError::Syntax {
+            path: path.to_owned(),
+            line: at.line + 1,
+            column: at.column + 1,
+            reason: "the text is not UTF-8; save it as UTF-8".into(),
+        }
+    })
+}
+
+/// The text before the first byte that is none.
+pub(super) fn readable_start(bytes: &[u8]) -> &str {
+    bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid())
+}
+
+/// The bytes of the file, `None` when there is no file.
+pub(super) fn read_bytes(path: &Path) -> Result<Option<Vec<u8>>, ConfigError> {
     let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
     let file = match open_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(unreadable)?,
     };
-    let mut text = String::new();
-    file.take(FILE_LIMIT + 1).read_to_string(&mut text).map_err(unreadable)?;
-    if u64::try_from(text.len()).is_ok_and(|length| length <= FILE_LIMIT) {
-        Ok(Some(text))
+    let mut bytes = Vec::new();
+    file.take(FILE_LIMIT + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length <= FILE_LIMIT) {
+        Ok(Some(bytes))
     } else {
         Err(ConfigError::TooLarge { path: path.to_owned(), limit: FILE_LIMIT })
     }
@@ -302,6 +330,18 @@ mod tests {
             let error = parse(text, Path::new("x.json5")).unwrap_err().to_string();
             assert!(error.starts_with(told), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn a_file_that_is_not_utf_8_is_told_with_the_place_of_its_first_such_byte() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("x.json5");
+        assert!(read_text(&path).unwrap().is_none());
+        std::fs::write(&path, b"{\n  a: '\xc3\xa4\xe4'}").unwrap();
+        let error = read_text(&path).unwrap_err();
+        assert!(!error.is_of_disk(), "another text would help");
+        let told = format!("{}:2:8: not valid JSON5: the text is not UTF-8", path.display());
+        assert!(error.to_string().starts_with(&told), "{error}");
     }
 
     #[test]

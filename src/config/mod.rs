@@ -102,7 +102,7 @@ pub use heartbeat::{ActiveHours, HEARTBEAT_PROMPT, HeartbeatSettings};
 pub use hiding::variable as hide_variable;
 pub use hooks::HooksSettings;
 pub use http::{EndpointSettings, HttpSettings};
-pub use load::{check, load, load_text, parse, parse_value, preview};
+pub use load::{check, load, load_text, parse, parse_value, preview, read_text};
 pub use logging::{LogLevel, LoggingSettings};
 pub use maintenance::{DiskBudget, MaintenanceMode, MaintenanceSettings};
 pub use memory_flush::MemoryFlush;

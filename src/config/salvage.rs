@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::support::json;
 
-use super::load::{load_text, parse, read_text};
+use super::load::{load_text, parse, read_bytes, readable_start};
 use super::{AuthMode, BindChoice, ConfigError, ConfigFile, Env, Overrides, Paths, Settings};
 
 /// Ends of the readable part that are tried, going back from the fault. The
@@ -21,12 +21,13 @@ const MAX_CUTS: usize = 200;
 /// without it nothing would work either.
 pub fn salvage(env: &Env, overrides: &Overrides) -> Option<Settings> {
     let file = Paths::resolve(env).ok()?.config_path;
-    let text = read_text(&file).ok().flatten().unwrap_or_default();
+    let bytes = read_bytes(&file).ok().flatten().unwrap_or_default();
+    let text = readable_start(&bytes);
     let quiet = Overrides { read_only: true, ..overrides.clone() };
     load_text("{}", env, &quiet).ok()?;
     let near = Overrides { bind: Some(BindChoice::Loopback), ..overrides.clone() };
     let guarded = Overrides { auth: Some(AuthMode::Token), ..near.clone() };
-    let gateway = readable(&text, &file)["gateway"].take();
+    let gateway = readable(text, &file)["gateway"].take();
     let (port, auth) = (&gateway["port"], secrets(&gateway["auth"]));
     let both = json!({"port": port, "auth": auth});
     let wishes = [both, json!({"auth": auth}), json!({"port": port}), json!({})];
@@ -37,7 +38,7 @@ pub fn salvage(env: &Env, overrides: &Overrides) -> Option<Settings> {
         with(&near).or_else(|| with(&guarded))
     });
     let path = Paths::resolve(env).ok()?.config_path;
-    let file = ConfigFile { path, ..ConfigFile::of(&text) };
+    let file = ConfigFile { path, ..ConfigFile::of(text) };
     settled.map(|settings| Settings { file, ..settings })
 }
 

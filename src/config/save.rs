@@ -8,13 +8,14 @@
 //! moment between: the oldest version may be gone then.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
 use super::edit::EditError;
 use super::include;
+use super::load::{readable_start, text_of};
 use crate::store::atomic::{self, Disk, FileError, OnPath, System};
 use crate::store::{WriteLock, WriteLockError};
 use crate::support::open_file;
@@ -61,25 +62,32 @@ pub fn edit_file(
     path: &Path,
     edit: impl FnOnce(&str) -> Result<String, EditError>,
 ) -> Result<bool, SaveError> {
-    write_with(&System, path, |before| Ok(edit(before.unwrap_or_default())?))
+    write_with(&System, path, |before| -> Result<String, SaveError> {
+        let text = text_of(before.unwrap_or_default(), path).map_err(|error| {
+            let source = io::Error::new(io::ErrorKind::InvalidData, error);
+            SaveError::Read { path: path.to_owned(), source }
+        })?;
+        Ok(edit(text)?)
+    })
 }
 
-/// The same on a disk and by `next`, which gets the text if there is a file, and has errors of
+/// The same on a disk and by `next`, which gets the bytes if there is a file, and has errors of
 /// its own.
 pub(super) fn write_with<E: From<SaveError>>(
     disk: &dyn Disk,
     path: &Path,
-    next: impl FnOnce(Option<&str>) -> Result<String, E>,
+    next: impl FnOnce(Option<&[u8]>) -> Result<String, E>,
 ) -> Result<bool, E> {
     // Before: there is to be no lock beside `/dev/null`, which is never written.
     refuse_other(path)?;
     let _one = WRITING.lock();
     let _alone = WriteLock::acquire(path).map_err(SaveError::from)?;
     let before = read(path)?;
-    let meaning = || include::meaning(before.as_deref().unwrap_or_default(), path);
+    let text = readable_start(before.as_deref().unwrap_or_default());
+    let meaning = || include::meaning(text, path);
     let known = meaning();
     let after = next(before.as_deref())?;
-    if before.as_deref() == Some(after.as_str()) {
+    if before.as_deref() == Some(after.as_bytes()) {
         return Ok(false);
     }
     let unchanged = || -> Result<(), SaveError> {
@@ -97,18 +105,23 @@ pub(super) fn write_with<E: From<SaveError>>(
     Ok(true)
 }
 
-/// The text, if there is a file.
-pub(super) fn read(path: &Path) -> Result<Option<String>, SaveError> {
-    match open_file(path).and_then(text_of) {
-        Ok(text) => Ok(Some(text)),
+/// What is in it, if there is a file.
+pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, SaveError> {
+    match open_file(path).and_then(bytes_of) {
+        Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(SaveError::Read { path: path.to_owned(), source }),
     }
 }
 
 /// `/dev/null` can be read as well, and must never be replaced.
-fn text_of(file: File) -> io::Result<String> {
-    if file.metadata()?.is_file() { io::read_to_string(file) } else { Err(no_file()) }
+fn bytes_of(mut file: File) -> io::Result<Vec<u8>> {
+    if !file.metadata()?.is_file() {
+        return Err(no_file());
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Refuses what is there and is no file.
@@ -123,8 +136,8 @@ fn no_file() -> io::Error {
     io::Error::other("it is no file that can be written")
 }
 
-/// Makes `text` the newest earlier version.
-fn keep(disk: &dyn Disk, path: &Path, text: &str) -> Result<(), FileError> {
+/// Makes this the newest earlier version.
+fn keep(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     for age in (1..=OLDER).rev() {
         let (older, newer) = (backup(path, age), backup(path, age - 1));
         // The oldest version goes; one that is missing leaves its place empty.
@@ -135,7 +148,7 @@ fn keep(disk: &dyn Disk, path: &Path, text: &str) -> Result<(), FileError> {
             _ => {}
         }
     }
-    atomic::write_private_on(disk, &backup(path, 0), text.as_bytes())
+    atomic::write_private_on(disk, &backup(path, 0), bytes)
 }
 
 fn backup(path: &Path, age: usize) -> PathBuf {

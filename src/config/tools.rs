@@ -175,6 +175,8 @@ impl ToolPattern {
         let text = match text.as_str() {
             "bash" => "exec",
             "apply-patch" => "apply_patch",
+            // The plugin of OpenClaw that has those tools.
+            "memory-core" => "group:memory",
             other => other,
         };
         let fits = !text.is_empty() && text.len() <= PATTERN_MAX;

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use crate::config::document::ConfigIssue;
 use crate::config::{self, Env};
 use crate::registry::Services;
-use crate::support::{blocking, hex, json, memory, open_file, trouble, without_nulls};
+use crate::support::{blocking, hex, json, memory, trouble, without_nulls};
 use crate::telemetry;
 
 /// Parts without which nothing can be promised.
@@ -115,12 +116,9 @@ async fn config_state(services: &Services) -> (bool, Option<String>) {
 /// wrong with that.
 async fn file_state(file: PathBuf, hash: String, env: Env) -> (bool, Option<String>) {
     let look = move || {
-        let text = match open_file(&file).and_then(std::io::read_to_string) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-            Err(error) => {
-                return (true, Some(format!("{} is not readable: {error}", file.display())));
-            }
+        let text = match config::read_text(&file) {
+            Ok(text) => text.unwrap_or_default(),
+            Err(error) => return (true, Some(ConfigIssue::from(&error).message)),
         };
         if hex(Sha256::digest(&text)) == hash {
             return (false, None);
@@ -233,5 +231,10 @@ mod tests {
         std::fs::write(&file, "{gateway: {port: 'x'}}").unwrap();
         let (is_pending, error) = file_state(file, hash("{}"), env()).await;
         assert!(is_pending && error.unwrap().contains("gateway.port"));
+        std::fs::write(dir.path().join("openclaw.json"), b"{\n// \xe4").unwrap();
+        let file = dir.path().join("openclaw.json");
+        let (is_pending, error) = file_state(file, hash("{}"), env()).await;
+        let error = error.unwrap();
+        assert!(is_pending && error.contains(":2:4: ") && error.contains("UTF-8"), "{error}");
     }
 }

@@ -1,8 +1,9 @@
 //! Small tools that every layer uses.
 //!
 //! Owns: time, ids, supervised tasks, work that waits for files, secrets, fingerprints, own
-//! addresses, values that are replaced, reads that are shared, what went wrong lately, which
-//! characters are not seen. Must not: know anything of the gateway's own nouns.
+//! addresses, values that are replaced, reads that are shared, programs and what they start,
+//! what went wrong lately, which characters are not seen. Must not: know anything of the
+//! gateway's own nouns.
 
 mod blocking;
 mod clock;
@@ -18,6 +19,7 @@ pub(crate) mod object;
 mod open;
 mod packed;
 mod permits;
+mod program;
 mod route;
 mod secret;
 mod shared_reads;
@@ -39,6 +41,7 @@ pub(crate) use object::json;
 pub use open::open_file;
 pub use packed::unpacked;
 pub use permits::Permits;
+pub use program::{ProcessGroup, Program};
 pub use route::{is_own_address, route_to};
 pub use secret::Secret;
 pub use shared_reads::SharedReads;

@@ -109,6 +109,28 @@ impl Machine {
         (text_of(&end["message"]), self.mock)
     }
 
+    /// The key was tried once, and is only referred to.
+    fn refers_to_the_key(&self) {
+        assert_eq!(self.mock.calls().len(), 1);
+        let profiles = fs::read_to_string(self.profiles()).unwrap();
+        assert!(profiles.contains("\"id\": \"ANTHROPIC_API_KEY\""), "{profiles}");
+        assert!(!profiles.contains(KEY) && !self.text().contains(KEY));
+    }
+
+    /// What changes one thing of a gateway with this config.
+    fn change_of(&self, config: &Value, change: [&str; 2]) -> Command {
+        fs::write(self.config(), config.to_string()).unwrap();
+        let flags = ["--section", "gateway", "--non-interactive", "--accept-risk"];
+        self.command("configure", &[&flags[..], &change].concat())
+    }
+
+    /// Stores these keys.
+    fn keeps(&self, profiles: &Value) {
+        fs::create_dir_all(self.profiles().parent().unwrap()).unwrap();
+        let file = json!({"version": 1, "profiles": profiles});
+        fs::write(self.profiles(), file.to_string()).unwrap();
+    }
+
     async fn answers_by_the_new_key(self) {
         let (_, mock) = self.first_answer().await;
         assert_eq!(mock.calls().last().unwrap().1, KEY);
@@ -279,10 +301,7 @@ async fn a_variable_is_referred_to_and_its_value_is_stored_nowhere() {
     command.env("ANTHROPIC_API_KEY", KEY);
     let output = finished(command).await;
     assert!(output.status.success(), "{output:?}");
-    assert_eq!(machine.mock.calls().len(), 1);
-    let profiles = fs::read_to_string(machine.profiles()).unwrap();
-    assert!(profiles.contains("\"id\": \"ANTHROPIC_API_KEY\""), "{profiles}");
-    assert!(!profiles.contains(KEY) && !machine.text().contains(KEY));
+    machine.refers_to_the_key();
     // Without the variable there is nothing to refer to.
     let error =
         machine.fails(&["--auth-choice", "openai-api-key", "--secret-input-mode", "ref"]).await;
@@ -295,10 +314,7 @@ async fn a_variable_of_the_file_dotenv_is_referred_to_like_one_of_the_process() 
     let text = format!("ANTHROPIC_API_KEY={KEY}\n");
     fs::write(machine.root.path().join("state/.env"), text).unwrap();
     machine.done(&["--auth-choice", "apiKey", "--secret-input-mode", "ref"]).await;
-    assert_eq!(machine.mock.calls().len(), 1);
-    let profiles = fs::read_to_string(machine.profiles()).unwrap();
-    assert!(profiles.contains("\"id\": \"ANTHROPIC_API_KEY\""), "{profiles}");
-    assert!(!profiles.contains(KEY) && !machine.text().contains(KEY));
+    machine.refers_to_the_key();
 }
 
 #[tokio::test]
@@ -433,16 +449,7 @@ async fn another_port_leaves_who_is_let_in_as_it_was() {
     for auth in [json!({"mode": "none"}), proxy, json!({"token": "a-long-token"})] {
         let machine = Machine::new().await;
         let config = json!({"gateway": {"auth": auth, "trustedProxies": ["127.0.0.1"]}});
-        fs::write(machine.config(), config.to_string()).unwrap();
-        let flags = [
-            "--section",
-            "gateway",
-            "--non-interactive",
-            "--accept-risk",
-            "--gateway-port",
-            "1999",
-        ];
-        let output = finished(machine.command("configure", &flags)).await;
+        let output = finished(machine.change_of(&config, ["--gateway-port", "1999"])).await;
         assert!(output.status.success(), "{auth}: {output:?}");
         let after = machine.written();
         assert_eq!((&after["gateway"]["port"], &after["gateway"]["auth"]), (&json!(1999), &auth));
@@ -454,16 +461,7 @@ async fn a_port_that_only_a_variable_names_is_not_written() {
     for port in [None, Some(1234)] {
         let machine = Machine::new().await;
         let config = json!({"gateway": {"mode": "local", "port": port}});
-        fs::write(machine.config(), config.to_string()).unwrap();
-        let flags = [
-            "--section",
-            "gateway",
-            "--non-interactive",
-            "--accept-risk",
-            "--gateway-token",
-            "a-long-token-1",
-        ];
-        let mut command = machine.command("configure", &flags);
+        let mut command = machine.change_of(&config, ["--gateway-token", "a-long-token-1"]);
         command.env("OPENCLAW_GATEWAY_PORT", "19555");
         let output = finished(command).await;
         assert!(output.status.success(), "{output:?}");
@@ -477,14 +475,12 @@ async fn a_port_that_only_a_variable_names_is_not_written() {
 #[tokio::test]
 async fn a_new_key_comes_before_those_that_are_stored() {
     let machine = Machine::new().await;
-    fs::create_dir_all(machine.profiles().parent().unwrap()).unwrap();
-    let old = json!({"version": 1, "profiles": {
-        "anthropic:work": {"type": "token", "provider": "anthropic", "token": "old-token"}}});
-    fs::write(machine.profiles(), old.to_string()).unwrap();
+    let old = json!({"type": "token", "provider": "anthropic", "token": "old-token"});
+    machine.keeps(&json!({"anthropic:work": old}));
     machine.done(&["--anthropic-api-key", KEY]).await;
     let profiles: Value =
         serde_json::from_str(&fs::read_to_string(machine.profiles()).unwrap()).unwrap();
-    assert_eq!(profiles["profiles"]["anthropic:work"], old["profiles"]["anthropic:work"]);
+    assert_eq!(profiles["profiles"]["anthropic:work"], old);
     let config = machine.written();
     assert_eq!(
         config["auth"]["order"]["anthropic"],
@@ -496,9 +492,8 @@ async fn a_new_key_comes_before_those_that_are_stored() {
 #[tokio::test]
 async fn a_new_key_is_used_though_the_agent_has_an_order_of_its_own() {
     let machine = Machine::new().await;
-    fs::create_dir_all(machine.profiles().parent().unwrap()).unwrap();
-    let old = json!({"anthropic:old": {"type": "api_key", "provider": "anthropic", "key": "old"}});
-    fs::write(machine.profiles(), json!({"version": 1, "profiles": old}).to_string()).unwrap();
+    let old = json!({"type": "api_key", "provider": "anthropic", "key": "old"});
+    machine.keeps(&json!({"anthropic:old": old}));
     let state = machine.profiles().with_file_name("auth-state.json");
     let order = json!({"version": 1, "order": {"Anthropic": ["anthropic:old"]}, "x": 1});
     fs::write(&state, order.to_string()).unwrap();

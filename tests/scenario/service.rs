@@ -166,6 +166,28 @@ async fn the_service_is_written_started_kept_and_removed() {
 }
 
 #[tokio::test]
+async fn a_workspace_that_is_not_there_yet_is_made_so_that_the_service_may_write_to_it() {
+    let machine = Machine::new();
+    let [workspace, log] = ["far/work", "log"].map(|name| machine.root.path().join(name));
+    let blocker = machine.root.path().join("file");
+    fs::write(&blocker, "").unwrap();
+    let config = json!({"logging": {"file": log.join("gateway.log")}, "agents": {"list": [
+        {"id": "gone", "workspace": blocker.join("work")}, {"id": "a", "workspace": workspace}]}});
+    let state = machine.home().join(".openclaw");
+    fs::create_dir(&state).unwrap();
+    fs::write(state.join("openclaw.json"), config.to_string()).unwrap();
+    let told = out(&machine.gateway(&["install"], &[]).await);
+    let unmade = format!("{} cannot be made", blocker.join("work").display());
+    assert_eq!(told.matches("cannot be made").count(), 1, "{told}");
+    assert!(told.contains(&unmade), "{told}");
+    let text = fs::read_to_string(machine.unit()).unwrap();
+    for dir in [&workspace, &log] {
+        assert!(text.contains(&format!("-{}", dir.display())), "{text}");
+        assert_eq!(fs::metadata(dir).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+}
+
+#[tokio::test]
 async fn where_nobody_runs_services_it_is_said_what_to_do_and_nothing_is_written() {
     let machine = Machine::new();
     let program = machine.bin.join("systemctl");

@@ -2,14 +2,18 @@
 //! what is open or broken is found, named and, where that is safe, closed.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
+use rusqlite::Connection;
+use rustix::process::geteuid;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::stage::{Api, admin, ask, scripted, until};
+use crate::stage::{Api, admin, ask, call, scripted, until};
+use crate::support::not_run::not_run;
 use crate::support::{Gateway, GatewayOptions, default_config, program};
 
 /// A home with a state directory.
@@ -45,16 +49,23 @@ impl Home {
 }
 
 fn run(line: &str, home: &Path, state: &Path) -> (i32, Value) {
-    let output = Command::new(program())
+    answer(&command(line, home, state).output().unwrap())
+}
+
+fn command(line: &str, home: &Path, state: &Path) -> Command {
+    let mut command = Command::new(program());
+    command
         .args(line.split(' '))
         .arg("--json")
         .env_clear()
         .env("PATH", std::env::var("PATH").unwrap_or_default())
         .env("HOME", home)
-        .env("OPENCLAW_STATE_DIR", state)
-        .output()
-        .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+        .env("OPENCLAW_STATE_DIR", state);
+    command
+}
+
+fn answer(output: &Output) -> (i32, Value) {
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
     let report = serde_json::from_str(&text)
         .unwrap_or_else(|_| panic!("{text} {}", String::from_utf8_lossy(&output.stderr)));
     (output.status.code().unwrap(), report)
@@ -149,6 +160,58 @@ fn what_is_broken_is_named_with_the_way_to_mend_it() {
     let waits = "the gateway waits, and serves nothing else, until it is mended";
     assert!(invalid["detail"].as_str().unwrap().contains(waits), "{invalid}");
     assert_eq!(code, 1);
+}
+
+#[test]
+fn of_a_database_that_is_whole_and_cannot_be_used_nobody_hears_to_move_it_away() {
+    let home = Home::new();
+    let path = home.write("clawgate.sqlite", 0o600, "");
+    let fix = || {
+        let (code, report) = home.run("doctor");
+        assert_eq!(code, 1);
+        finding(&report, "store.database")["remediation"].as_str().unwrap().to_owned()
+    };
+    let database = Connection::open(&path).unwrap();
+    database.pragma_update(None, "user_version", 999).unwrap();
+    assert!(fix().starts_with("start the release that wrote it, or restore the backup"));
+    database.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    assert!(fix().starts_with("another program holds it"));
+    drop(database);
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    assert!(fix().contains("belongs to the gateway's user"));
+}
+
+#[test]
+fn what_root_has_written_is_found_where_the_gateways_user_cannot_use_it() {
+    const NOBODY: u32 = 65534;
+    if !geteuid().is_root() {
+        return not_run("what doctor says of files of root: the tests do not run as root");
+    }
+    let home = Home::new();
+    let config = home.write("openclaw.json", 0o600, "{}");
+    for folder in [home.0.path(), home.state().as_path()] {
+        chown(folder, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    let mut command = command("doctor", home.0.path(), &home.state());
+    let Ok(output) = command.uid(NOBODY).gid(NOBODY).output() else {
+        return not_run("what doctor says of files of root: others cannot run the program");
+    };
+    let (_, report) = answer(&output);
+    let fix = finding(&report, "config.invalid")["remediation"].clone();
+    assert_eq!(fix, format!("sudo chown -R \"$(id -u)\" {}", config.display()));
+    let foreign = finding(&report, "fs.state.foreign")["title"].as_str().unwrap();
+    assert_eq!(foreign, format!("{} owned by another user", config.display()));
+}
+
+#[test]
+fn that_everybody_may_see_the_gateways_own_certificate_is_nothing_to_change() {
+    let home = Home::new();
+    let certificate = home.write("gateway/tls/gateway-cert.pem", 0o644, "x");
+    home.write("gateway/tls/gateway-key.pem", 0o600, "x");
+    let (_, report) = home.run("doctor --fix");
+    assert_eq!(finding(&report, "fs.state")["severity"], "ok");
+    assert_eq!(mode(&certificate), 0o644);
 }
 
 #[test]
@@ -294,6 +357,60 @@ async fn a_gateway_that_runs_is_recognised_and_its_port_is_no_trouble() {
     assert_eq!(finding(&report, "sessions.transcripts")["title"], "1 transcripts can be read");
     // It goes on as before.
     ask(&mut client, "main", "hello again", "run-2").await;
+}
+
+#[tokio::test]
+async fn transcripts_that_a_restored_database_does_not_know_are_found_and_come_by_an_import() {
+    let (mut gateway, _mock) = scripted(Api::OpenAi).await;
+    let (home, state) = (gateway.home(), gateway.state_dir());
+    let unlisted = || {
+        let (_, report) = run("doctor", &home, &state);
+        let found = findings(&report, "sessions.unlisted").into_iter().cloned();
+        found.collect::<Vec<_>>()
+    };
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "kept", "hello", "run-1").await;
+    ask(&mut client, "gone", "hello", "run-2").await;
+    let gone = json!({"key": "agent:main:gone", "deleteTranscript": false});
+    call(&mut client, "sessions.delete", gone).await;
+    gateway.terminate().await;
+    assert!(unlisted().is_empty(), "one was removed, and its transcript kept");
+    let [database, backup] = ["clawgate.sqlite", "backup"].map(|name| state.join(name));
+    let open = Connection::open(&database).unwrap();
+    open.execute("VACUUM INTO ?1", [backup.to_str().unwrap()]).unwrap();
+    drop(open);
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "lost", "hello", "run-3").await;
+    gateway.terminate().await;
+    for end in ["-wal", "-shm"] {
+        // It is gone when nobody uses the database.
+        let _ = fs::remove_file(state.join(format!("clawgate.sqlite{end}")));
+    }
+    fs::rename(backup, &database).unwrap();
+    let found = unlisted();
+    assert!(found[0]["title"].as_str().unwrap().starts_with("1 transcripts are in no list"));
+    let import = format!("import --from {}", state.display());
+    let fix = found[0]["remediation"].as_str().unwrap();
+    assert!(fix.ends_with(&format!("and run `clawgate {import}`")), "{fix}");
+    let index = state.join("agents/main/sessions/sessions.json");
+    assert!(!index.exists());
+    fs::write(&index, "{}").unwrap();
+    assert!(unlisted().is_empty(), "OpenClaw has run here, which is told");
+    fs::remove_file(&index).unwrap();
+    let open = Connection::open(&database).unwrap();
+    open.execute("UPDATE sessions SET entry = entry || '{'", []).unwrap();
+    let (_, report) = run("doctor", &home, &state);
+    let told = findings(&report, "store.database").into_iter().map(|it| it["title"].to_string());
+    assert!(told.collect::<String>().contains("is listed cannot be told"), "{report}");
+    open.execute("UPDATE sessions SET entry = substr(entry, 1, length(entry) - 1)", []).unwrap();
+    drop(open);
+    run(&import, &home, &state);
+    assert!(unlisted().is_empty());
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    let page = call(&mut client, "chat.history", json!({"sessionKey": "lost"})).await;
+    assert!(page["messages"].to_string().contains("hello"), "{page}");
 }
 
 #[test]

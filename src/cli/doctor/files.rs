@@ -8,6 +8,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, access};
+
 use super::finding::{Finding, Repair, Severity};
 use crate::config::Paths;
 
@@ -20,6 +22,8 @@ const OTHERS: u32 = 0o077;
 /// Files that hold credentials, wherever they are.
 const SECRET_NAMES: [&str; 5] =
     [".env", "gateway-token", "auth-profiles.json", "device.json", "gateway-key.pem"];
+/// The gateway's own certificate, which everybody may see.
+const CERTIFICATE: &str = "gateway/tls/gateway-cert.pem";
 /// More names of one kind tell nothing new.
 const NAMES_MAX: usize = 10;
 /// More files than anybody has; a state directory full of others is not searched.
@@ -62,7 +66,10 @@ pub fn check(paths: &Paths) -> Vec<Finding> {
             "can be read by other users",
             "conversations and settings are in them",
             &|it| {
-                it.facts.mode() & WRITE == 0 && it.facts.mode() & READ != 0 && !is_secret(it, paths)
+                it.facts.mode() & WRITE == 0
+                    && it.facts.mode() & READ != 0
+                    && !is_secret(it, paths)
+                    && !it.path.ends_with(CERTIFICATE)
             },
         ),
         (
@@ -70,7 +77,7 @@ pub fn check(paths: &Paths) -> Vec<Finding> {
             Severity::Warn,
             "owned by another user",
             "that user can change them, and the gateway may not be able to",
-            &|it| it.facts.uid() != us && it.facts.uid() != 0,
+            &|it| it.facts.uid() != us && (it.facts.uid() != 0 || !is_usable(&it.path)),
         ),
     ];
     for (id, severity, what, why, is_so) in groups {
@@ -85,7 +92,7 @@ pub fn check(paths: &Paths) -> Vec<Finding> {
         let title = format!("{}{more} {what}", names.join(", "));
         let is_foreign = id == "fs.state.foreign";
         let fix = if is_foreign {
-            format!("chown -R \"$(id -u)\" {}", paths.state_dir.display())
+            give(&paths.state_dir)
         } else {
             "run again with --fix, or: chmod go-rwx on each of them".to_owned()
         };
@@ -98,6 +105,16 @@ pub fn check(paths: &Paths) -> Vec<Finding> {
         findings.push(Finding::ok("fs.state", "the gateway's files are closed to other users"));
     }
     findings
+}
+
+/// The command that makes this user the owner.
+pub(super) fn give(path: &Path) -> String {
+    format!("sudo chown -R \"$(id -u)\" {}", path.display())
+}
+
+/// Whether we may read and write it: what root owns does no harm then.
+fn is_usable(path: &Path) -> bool {
+    access(path, Access::READ_OK | Access::WRITE_OK).is_ok()
 }
 
 /// Whether credentials are in it. A directory lets others see names only.

@@ -56,8 +56,16 @@ pub fn run(args: &DoctorArgs, env: &Env) -> anyhow::Result<ExitCode> {
     findings.extend(check_files(&paths));
     findings.extend(state::running(&paths, loaded.as_ref().ok()));
     findings.extend(loaded.as_ref().ok().and_then(setup::certificate));
-    findings.extend(state::database(&paths));
-    findings.extend(state::openclaw(&paths, loaded.as_ref().ok()));
+    let database = state::database(&paths);
+    // One that cannot be read tells nothing, and each look at it would wait for that.
+    if database.as_ref().is_some_and(|it| it.severity == Severity::Ok) {
+        let openclaw = state::openclaw(&paths, loaded.as_ref().ok());
+        // What OpenClaw has begun here since is in no list either, and comes with the rest.
+        let settings = loaded.as_ref().ok().filter(|_| openclaw.is_none());
+        findings.extend(settings.and_then(|it| state::unlisted(&paths, it)));
+        findings.extend(openclaw);
+    }
+    findings.extend(database);
     findings.extend(state::transcripts(&paths));
     if let Ok(settings) = &loaded {
         let runtime = super::one_thread()?;

@@ -1,9 +1,11 @@
 //! Configuration, models, secrets, and what the machine has.
 
 use std::collections::BTreeSet;
+use std::io::ErrorKind::PermissionDenied;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::files::give;
 use super::finding::{Finding, Severity};
 use crate::agent::exec::sandbox_availability;
 use crate::agent::missing_models;
@@ -49,7 +51,13 @@ pub fn config(loaded: &Result<Settings, ConfigError>, env: &Env) -> Finding {
             } else {
                 "the gateway does not start with it"
             },
-            "mend the place that is named; earlier versions are beside the file, as .bak",
+            match error {
+                ConfigError::Unreadable { path, source } if source.kind() == PermissionDenied => {
+                    give(path)
+                }
+                _ => "mend the place that is named; earlier versions are beside the file, as .bak"
+                    .to_owned(),
+            },
         ),
     }
 }

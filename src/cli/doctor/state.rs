@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::finding::{Finding, Severity};
 use crate::app;
 use crate::config::{Paths, Settings};
+use crate::sessions::SessionError;
 use crate::sessions::import::Indexes;
 use crate::store;
 use crate::store::instance::running_at;
@@ -136,8 +137,55 @@ pub fn database(paths: &Paths) -> Option<Finding> {
             Finding::ok("store.database", "the database is whole")
         }
         Ok(complaints) => broken(format!("the database is damaged: {}", complaints.join("; "))),
-        Err(error) => broken(error.to_string()),
+        Err(error) => match error.help() {
+            Some(help) => {
+                let why = "the gateway does not start without it; it need not be damaged";
+                let title = error.to_string();
+                Finding::new("store.database", Severity::Critical, title, why, help)
+            }
+            None => broken(error.to_string()),
+        },
     })
+}
+
+/// Whether there are transcripts that no list of sessions shows.
+pub fn unlisted(paths: &Paths, settings: &Settings) -> Option<Finding> {
+    let indexes = app::indexes_of_openclaw(settings);
+    let found = match indexes.unlisted(&app::key_rules(settings), &paths.database()) {
+        Ok(found) => found,
+        Err(error) => return Some(unknown(&error)),
+    };
+    let names: Vec<_> = found.iter().map(|path| path.display().to_string()).collect();
+    (!names.is_empty()).then(|| {
+        Finding::new(
+            "sessions.unlisted",
+            Severity::Warn,
+            format!("{} transcripts are in no list of sessions: {}", names.len(), few(&names)),
+            "nobody sees these conversations: the database is older than they are, as after a \
+             restore, or its -wal was lost; or they were removed and their files kept, with \
+             their agent or by an earlier release",
+            format!(
+                "stop the gateway, move those that are not wanted out of their folder, and run \
+                 `clawgate import --from {}`",
+                paths.state_dir.display()
+            ),
+        )
+    })
+}
+
+/// It cannot be told which transcripts are listed.
+fn unknown(error: &SessionError) -> Finding {
+    let (id, help) = match error {
+        SessionError::Store(error) => ("store.database", error.help()),
+        _ => ("sessions.unreadable", None),
+    };
+    Finding::new(
+        id,
+        Severity::Critical,
+        format!("whether each conversation is listed cannot be told: {error}"),
+        "some may be seen by nobody",
+        help.unwrap_or("give it to the gateway's user, or take it from a backup"),
+    )
 }
 
 /// Whether OpenClaw has run here since its files were taken over, or has some elsewhere.
@@ -171,8 +219,6 @@ pub fn transcripts(paths: &Paths) -> Vec<Finding> {
             }
         }
     }
-    let few =
-        |names: &[String]| names.iter().take(NAMES_MAX).cloned().collect::<Vec<_>>().join(", ");
     let mut findings = Vec::new();
     if !seen.unreadable.is_empty() {
         findings.push(Finding::new(
@@ -205,6 +251,10 @@ pub fn transcripts(paths: &Paths) -> Vec<Finding> {
         findings.push(Finding::ok("sessions.transcripts", title));
     }
     findings
+}
+
+fn few(names: &[String]) -> String {
+    names.iter().take(NAMES_MAX).cloned().collect::<Vec<_>>().join(", ")
 }
 
 impl Transcripts {

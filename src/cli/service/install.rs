@@ -97,6 +97,9 @@ pub fn install(env: &Env, args: &InstallArgs) -> Result<Report, ServiceError> {
     for dir in [&place.home.join(".openclaw"), &place.paths.state_dir] {
         create_private_dir(dir)?;
     }
+    // One may be on a disk that is not there now; the others work without it.
+    let mut unmade = settings.iter().flat_map(folders).collect::<Vec<_>>();
+    unmade.retain(|dir| create_private_dir(dir).is_err());
     if !was_there {
         if let Some(dir) = place.file.parent() {
             create_private_dir(dir)?;
@@ -105,7 +108,7 @@ pub fn install(env: &Env, args: &InstallArgs) -> Result<Report, ServiceError> {
     }
     place.manager.enable(&place.file, before.is_some() && !was_there)?;
     let missing = missing_variables(env, settings.as_ref(), &wanted);
-    Ok(report(&place, &missing, was_there))
+    Ok(report(&place, &missing, &unmade, was_there))
 }
 
 /// Stops the service and removes its definition.
@@ -160,17 +163,23 @@ fn wanted(
     if let Some(port) = args.port.map(|port| port.to_string()).or_else(|| env.get(PORT)) {
         say(PORT, port);
     }
-    let mut folders = vec![paths.state_dir.clone()];
+    let mut writable = vec![paths.state_dir.clone()];
     // A config in the home itself does not open all of that: it is then changed by hand.
     let of_config = paths.config_path.parent().filter(|dir| !place.home.starts_with(dir));
-    folders.extend(of_config.map(Path::to_owned));
-    folders.extend(paths.home().map(|home| home.join(".openclaw")));
+    writable.extend(of_config.map(Path::to_owned));
+    writable.extend(paths.home().map(|home| home.join(".openclaw")));
     if let Some(settings) = settings {
-        folders.extend(settings.agents.list.iter().map(|agent| agent.workspace.clone()));
-        folders.extend(settings.logging.file.as_deref().and_then(Path::parent).map(Path::to_owned));
+        writable.extend(folders(settings));
     }
-    wanted.writable = beside(&usual, folders);
+    wanted.writable = beside(&usual, writable);
     Ok(wanted)
+}
+
+/// Those that a config names and that are written to.
+fn folders(settings: &Settings) -> Vec<PathBuf> {
+    let workspaces = settings.agents.list.iter().map(|agent| agent.workspace.clone());
+    let of_log = settings.logging.file.as_deref().and_then(Path::parent).map(Path::to_owned);
+    workspaces.chain(of_log).collect()
 }
 
 /// Those that are in no other one, each once.
@@ -189,7 +198,7 @@ fn named(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn report(place: &Place, missing: &[String], was_there: bool) -> Report {
+fn report(place: &Place, missing: &[String], unmade: &[PathBuf], was_there: bool) -> Report {
     let manager = place.manager;
     let done = if was_there { "Service is installed as it was" } else { "Installed service" };
     let mut text = format!(
@@ -210,6 +219,14 @@ fn report(place: &Place, missing: &[String], was_there: bool) -> Report {
              loginctl enable-linger\n",
         );
     }
+    for dir in unmade {
+        let advice = format!(
+            "{} cannot be made, and the service cannot write to it: make it, then clawgate \
+             gateway restart\n",
+            dir.display()
+        );
+        text.push_str(&advice);
+    }
     if !missing.is_empty() {
         let file = if cfg!(target_os = "macos") {
             place.paths.dotenv_file()
@@ -224,10 +241,11 @@ fn report(place: &Place, missing: &[String], was_there: bool) -> Report {
         );
         text.push_str(&advice);
     }
+    let unmade: Vec<_> = unmade.iter().map(|dir| dir.to_string_lossy()).collect();
     let service = json!({"label": manager.name(), "name": manager.service(),
         "file": place.file.to_string_lossy(),
         "stateDir": place.paths.state_dir.to_string_lossy(), "log": manager.log(&place.home),
-        "missingVariables": missing});
+        "missingVariables": missing, "missingFolders": unmade});
     Report { was_there, text, service }
 }
 
@@ -331,7 +349,7 @@ mod tests {
         let (settings, told) = (settings(&env).unwrap(), wanted_with(variables, home.path()));
         let missing = missing_variables(&env, Some(&settings), &told);
         assert_eq!(missing, ["ANTHROPIC_API_KEY", "BOT", "MINE", "OPENCLAW_GATEWAY_PASSWORD"]);
-        let text = report(&Place::of(&env).unwrap(), &missing, false).text;
+        let text = report(&Place::of(&env).unwrap(), &missing, &[], false).text;
         assert!(text.contains("BOT, MINE") && !text.contains("canary"), "{text}");
     }
 }

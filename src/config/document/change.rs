@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::ConfigIssue;
 use super::write::{ConfigWriteError, Known, refused};
+use crate::config::load::text_of;
 use crate::config::save::{SaveError, write_with};
 use crate::config::{Env, Paths, Settings, include, parse, preview};
 use crate::store::atomic::System;
@@ -37,9 +38,9 @@ pub fn change<E: From<ConfigWriteError> + From<SaveError>>(
     loop {
         let mut settings = None;
         let written = write_with(&System, &path, |before| -> Result<String, Raced<E>> {
-            let text = before.unwrap_or_default();
+            let before = before.unwrap_or_default();
             let (next, meant, known) =
-                worked_out(text, env, &path, &mut plan).map_err(Raced::Other)?;
+                worked_out(before, env, &path, &mut plan).map_err(Raced::Other)?;
             if meant.raw != known {
                 would_work(&next)
                     .map_err(|wrong| Raced::Other(ConfigWriteError::from(wrong).into()))?;
@@ -69,11 +70,12 @@ pub fn meaning(config: &Value, env: &Env) -> Result<Settings, ConfigWriteError> 
 
 /// The next text, the settings that it means, and what the one before says.
 fn worked_out<E: From<ConfigWriteError> + From<SaveError>>(
-    text: &str,
+    before: &[u8],
     env: &Env,
     path: &Path,
     plan: &mut impl FnMut(&Value) -> Result<Value, E>,
 ) -> Result<(String, Settings, Value), E> {
+    let text = text_of(before, path).map_err(|error| refused(&error))?;
     let whole = parse(text, path).and_then(|raw| include::whole(raw, path));
     whole.map_err(|error| refused(&error))?;
     let known = Known::of(text, path);

@@ -9,7 +9,6 @@ mod change;
 mod merge;
 mod write;
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::de::IgnoredAny;
@@ -18,10 +17,10 @@ use sha2::{Digest, Sha256};
 
 use super::edit::ValuePath;
 use super::foreign::{self, Foreign};
-use super::load::{check_with, with_section};
+use super::load::{check_with, read_bytes, readable_start, text_of, with_section};
 use super::redact::redacted;
 use super::{ConfigError, Env, Paths, dotenv, fillings, include, keys, parse, substitute};
-use crate::support::{hex, open_file};
+use crate::support::hex;
 
 pub use change::{change, meaning};
 pub use merge::merged;
@@ -97,23 +96,21 @@ impl ConfigSnapshot {
         let paths = Paths::resolve(env)?;
         let (env, wrong) = dotenv::beside(env, &paths);
         let path = paths.config_path.clone();
-        let text = match open_file(&path).and_then(io::read_to_string) {
-            Ok(text) => Some(text),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(source) => return Err(ConfigError::Unreadable { path, source }),
-        };
-        let exists = text.is_some();
-        let text = text.unwrap_or_default();
-        let parsed = parse(&text, &path);
-        let mut issues: Vec<_> = parsed.as_ref().err().map(ConfigIssue::from).into_iter().collect();
-        let is_readable = parsed.is_ok();
+        let bytes = read_bytes(&path)?;
+        let exists = bytes.is_some();
+        let bytes = bytes.unwrap_or_default();
+        let (whole, text) = (text_of(&bytes, &path), readable_start(&bytes));
+        let parsed = parse(text, &path);
+        let fault = whole.as_ref().err().or(parsed.as_ref().err());
+        let mut issues: Vec<_> = fault.map(ConfigIssue::from).into_iter().collect();
+        let is_readable = issues.is_empty();
         let parsed = parsed.unwrap_or_else(|_| Value::Object(Map::new()));
-        if is_readable && let Err(error) = check_with(&text, paths, &env) {
+        if is_readable && let Err(error) = check_with(text, paths, &env) {
             issues.push((&error).into());
         }
         let whole = include::whole(parsed.clone(), &path);
         let whole = whole.map_or_else(|_| parsed.clone(), |whole| whole.value);
-        let hash = hash_of(&text, &parsed, &whole);
+        let hash = hash_of(&bytes, &parsed, &whole);
         let resolved = shown(&whole, &env, &path);
         let mut warnings = warnings(&whole);
         warnings.extend(wrong.map(|message| ConfigIssue { path: ".env".into(), message }));
@@ -138,11 +135,11 @@ impl ConfigSnapshot {
 /// The text of a file, as it may be shown. With a secret in it, it is written anew
 /// from what may be shown: so nothing else of it gets out. Then comments would be
 /// missing, and be gone once it is written back; such a file is not shown as text.
-fn shown_text(text: String, parsed: &Value, shown: &Value) -> Option<String> {
+fn shown_text(text: &str, parsed: &Value, shown: &Value) -> Option<String> {
     if shown == parsed {
-        return Some(text);
+        return Some(text.to_owned());
     }
-    serde_json::from_str::<IgnoredAny>(&text).ok()?;
+    serde_json::from_str::<IgnoredAny>(text).ok()?;
     serde_json::to_string_pretty(shown).ok().map(|text| text + "\n")
 }
 
@@ -178,12 +175,12 @@ pub fn unknown(whole: &Value, foreign: &[Foreign]) -> impl Iterator<Item = Value
 
 const UNKNOWN: &str = "is not known here: it is kept, and has no effect";
 
-/// What stands for a config as it was read: SHA-256 of its text, in hex. Where that includes
+/// What stands for a config as it was read: SHA-256 of its bytes, in hex. Where that includes
 /// files, `whole`, what it means with them, counts as well: clients are shown it, and what
 /// they write is compared with it.
-fn hash_of(text: &str, raw: &Value, whole: &Value) -> String {
+fn hash_of(bytes: &[u8], raw: &Value, whole: &Value) -> String {
     let mut hash = Sha256::new();
-    hash.update(text);
+    hash.update(bytes);
     if include::includes(raw) {
         hash.update(whole.to_string());
     }

@@ -102,6 +102,25 @@ fn what_is_wrong_is_told_with_its_path_and_without_its_text() {
 }
 
 #[test]
+fn a_file_that_is_not_utf_8_is_shown_as_that_and_gives_way_to_another_text_only() {
+    let place = Place::new(None);
+    for (bytes, at) in [(&b"{a: '\xe4'}"[..], ":1:6: "), (&b"{mine: 1} // \xe4"[..], ":1:14: ")] {
+        fs::write(place.path(), bytes).unwrap();
+        let seen = place.look();
+        let [issue] = &seen.issues[..] else { panic!("{:?}", seen.issues) };
+        assert!(issue.message.contains(at) && issue.message.contains("UTF-8"), "{issue:?}");
+        assert!(seen.exists && !seen.is_readable && seen.raw.is_none());
+        assert_eq!(seen.hash, hex(Sha256::digest(bytes)));
+        let refused = place.patch(&json!({"session": {"mainKey": "m"}})).unwrap_err();
+        assert!(refused.contains("save it as UTF-8"), "{refused}");
+        assert_eq!(fs::read(place.path()).unwrap(), bytes);
+        assert!(place.set("{session: {mainKey: 'm'}}").unwrap().changed);
+        assert_eq!(place.text(), "{session: {mainKey: 'm'}}");
+        assert_eq!(fs::read(place.path().with_extension("json.bak")).unwrap(), bytes);
+    }
+}
+
+#[test]
 fn what_was_shown_is_written_back_with_its_secrets_and_the_comments_of_the_file() {
     let place = Place::new(Some(FILE));
     let mut shown = place.look().parsed;

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::{ConfigIssue, hash_of, merge};
 use crate::config::edit::{self, EditError, ValuePath};
 use crate::config::include::{self, Lost};
+use crate::config::load::{readable_start, text_of};
 use crate::config::redact::{LostSecret, redacted, restored};
 use crate::config::save::{self, SaveError, write_with};
 use crate::config::{
@@ -143,8 +144,9 @@ pub fn write_by<E: From<ConfigWriteError> + From<SaveError>>(
     work_out: impl FnOnce(&Value) -> Result<ConfigWrite, E>,
     would_work: impl FnOnce(&str) -> Result<(), ConfigIssue>,
 ) -> Result<ConfigWritten, E> {
-    let planned = |before: Option<&str>, path: &Path| -> Result<Plan, E> {
-        let raw = parse(before.unwrap_or_default(), path);
+    let planned = |before: Option<&[u8]>, path: &Path| -> Result<Plan, E> {
+        let text = text_of(before.unwrap_or_default(), path);
+        let raw = text.and_then(|text| parse(text, path));
         let whole = raw.and_then(|raw| include::whole(raw, path));
         let write = work_out(&whole.map_err(|error| refused(&error))?.value)?;
         Ok(plan(before, &write, &ConfigBase::Any, path, env)?)
@@ -154,7 +156,7 @@ pub fn write_by<E: From<ConfigWriteError> + From<SaveError>>(
 
 fn put<E: From<ConfigWriteError> + From<SaveError>>(
     env: &Env,
-    work_out: impl FnOnce(Option<&str>, &Path) -> Result<Plan, E>,
+    work_out: impl FnOnce(Option<&[u8]>, &Path) -> Result<Plan, E>,
     would_work: impl FnOnce(&str) -> Result<(), ConfigIssue>,
 ) -> Result<ConfigWritten, E> {
     let path = Paths::resolve(env).map_err(|error| refused(&error))?.config_path;
@@ -187,7 +189,7 @@ pub fn preview(
     if plan.means_else {
         would_work(&plan.text)?;
     }
-    let changed = before.as_deref() != Some(plan.text.as_str());
+    let changed = before.as_deref() != Some(plan.text.as_bytes());
     Ok(written(path, Some(plan), changed))
 }
 
@@ -206,20 +208,25 @@ struct Plan {
 }
 
 fn plan(
-    before: Option<&str>,
+    before: Option<&[u8]>,
     write: &ConfigWrite,
     base: &ConfigBase,
     path: &Path,
     env: &Env,
 ) -> Result<Plan, ConfigWriteError> {
-    let text = before.unwrap_or_default();
+    let bytes = before.unwrap_or_default();
+    let text = readable_start(bytes);
     let known = Known::of(text, path);
     match (before, base) {
         (Some(_), ConfigBase::Missing) => return Err(ConfigWriteError::BaseRequired),
-        (Some(_), ConfigBase::Hash(base)) if hash_of(text, &known.raw, &known.whole) != *base => {
+        (Some(_), ConfigBase::Hash(base)) if hash_of(bytes, &known.raw, &known.whole) != *base => {
             return Err(ConfigWriteError::Stale);
         }
         _ => {}
+    }
+    // What is not UTF-8 cannot stay: only another text takes its place.
+    if !matches!(write, ConfigWrite::Replace(_)) {
+        text_of(bytes, path).map_err(|error| refused(&error))?;
     }
     let next = match write {
         ConfigWrite::Replace(raw) => replaced(text, &known, raw, path),

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
+use super::load::text_of;
 use super::{ConfigError, nesting, parse, parse_value};
 use crate::support::open_file;
 pub(super) use keep::{Lost, kept};
@@ -226,13 +227,13 @@ impl Reader {
         let unreadable =
             |error: std::io::Error| at.wrong(&format!("cannot read {name:?}: {error}"));
         let file = open_file(path).map_err(unreadable)?;
-        let mut text = String::new();
-        file.take(self.room + 1).read_to_string(&mut text).map_err(unreadable)?;
-        let length = text.len() as u64;
+        let mut bytes = Vec::new();
+        file.take(self.room + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        let length = bytes.len() as u64;
         self.room = self.room.checked_sub(length).ok_or_else(|| {
             at.wrong(&format!("what is included has more than {MAX_BYTES} bytes"))
         })?;
-        Ok(text)
+        Ok(text_of(&bytes, path)?.to_owned())
     }
 }
 

@@ -5,14 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
 use super::{ExecProvider, SecretError, file};
 use crate::config::Env;
-use crate::support::{Secret, json};
+use crate::support::{ProcessGroup, Secret, json};
 
 /// The version of the question and the answer.
 const PROTOCOL: u64 = 1;
@@ -30,11 +29,13 @@ pub async fn ask(
     let mut child = start(provider, &program, env)
         .map_err(|source| SecretError::Unreadable { path: what(), source })?;
     let question = json!({"protocolVersion": PROTOCOL, "provider": name, "ids": ids}).to_string();
+    // Dropped half way, it goes with whatever it has started.
+    let mut group = ProcessGroup::of(&child);
     let talk = talk(&mut child, provider, question);
     let outcome = tokio::time::timeout(provider.timeout, talk).await;
     let said = outcome.unwrap_or_else(|_| Err(slow(provider, provider.timeout)));
-    if said.is_err() {
-        end(&child);
+    if child.id().is_none() {
+        group.leave();
     }
     let said = said?;
     answers(&said, ids, provider.json_only)
@@ -78,15 +79,6 @@ fn start(provider: &ExecProvider, program: &Path, env: &Env) -> std::io::Result<
         .process_group(0)
         .kill_on_drop(true)
         .spawn()
-}
-
-/// Ends it and whatever it has started.
-fn end(child: &Child) {
-    let id = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-    if let Some(group) = id {
-        // It may be gone already, which is what we want.
-        let _ = kill_process_group(group, Signal::KILL);
-    }
 }
 
 async fn talk(

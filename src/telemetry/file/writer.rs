@@ -1,9 +1,9 @@
 //! The thread that writes the log file.
 //!
 //! Promises: lines are written whole, in their order, many at once when many
-//! wait; a file is put away when it would become too large, and a new one begun
-//! with each day; what is too old or too much is removed. A file that somebody
-//! moved or removed is begun anew.
+//! wait; a file is put away when it would become too large, or what came after it is in
+//! another one, and a new one begun with each day; what is too old or too much is
+//! removed. A file that somebody moved or removed is begun anew.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -117,6 +117,13 @@ impl Writer {
     fn begin(&self, path: &Path, now_ms: u64) -> io::Result<Opened> {
         self.place.make_dir(path)?;
         let mut open = open_to_write(path)?;
+        // A folder that cannot be listed tells nothing.
+        let last = || self.place.files(now_ms).ok()?.pop();
+        if open.len > 0 && last().is_some_and(|last| last.path != path) {
+            // More was logged since, on a day that is yet to come: the clock was put right.
+            fs::rename(path, archive(path)?)?;
+            open = open_to_write(path)?;
+        }
         if open.len == 0 {
             self.tidy(path, now_ms);
             let files = self.place.files(now_ms)?;

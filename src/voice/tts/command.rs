@@ -7,7 +7,6 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, Command};
 
@@ -15,7 +14,7 @@ use super::Audio;
 use super::remote::{AUDIO_MAX, sound};
 use crate::config::Env;
 use crate::config::voice::SpeechOptions;
-use crate::support::blocking;
+use crate::support::{ProcessGroup, blocking};
 
 /// What it finds of our environment.
 const PASSED: [&str; 6] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TMPDIR"];
@@ -61,12 +60,12 @@ pub(super) async fn speak(
         command.current_dir(cwd);
     }
     let mut child = command.spawn().map_err(|error| format!("{program}: {error}"))?;
-    let mut group = Group::of(&child);
+    let mut group = ProcessGroup::of(&child);
     let input = if has_text { "" } else { text };
     let limit = options.timeout();
     let said = tokio::time::timeout(limit, run(&mut child, input)).await;
     if child.id().is_none() {
-        group.ended();
+        group.leave();
     }
     let said = said.unwrap_or_else(|_| Err(format!("no end within {} ms", limit.as_millis())))?;
     let bytes = match read(&path).await? {
@@ -124,28 +123,4 @@ async fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
 
 fn too_large() -> String {
     format!("the audio has more than {AUDIO_MAX} bytes")
-}
-
-/// A program and whatever it has started: what is still there when this is dropped
-/// is ended, also when the gateway stops.
-struct Group(Option<Pid>);
-
-impl Group {
-    fn of(child: &Child) -> Self {
-        Self(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw))
-    }
-
-    /// The program has ended by itself; its number may be somebody else's now.
-    const fn ended(&mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for Group {
-    fn drop(&mut self) {
-        if let Some(group) = self.0 {
-            // It may be gone already, which is what we want.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-    }
 }

@@ -14,6 +14,10 @@ use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, program};
 
 /// A gateway on this text of a config file.
 async fn broken(text: &str, args: &[&str]) -> Result<Gateway, String> {
+    broken_bytes(text.as_bytes(), args).await
+}
+
+async fn broken_bytes(text: &[u8], args: &[&str]) -> Result<Gateway, String> {
     let root = TempDir::with_prefix("clawgate-test-").unwrap();
     fs::create_dir_all(root.path().join("state")).unwrap();
     let options = GatewayOptions {
@@ -109,6 +113,29 @@ async fn a_file_that_cannot_be_read_is_mended_by_hand() {
     logged(&gateway, "model=mock/mock-1").await;
     let mut client = admin(&gateway).await;
     assert_eq!(client.request("sessions.list", json!({})).await["ok"], true);
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_utf_8_is_waited_for_and_keeps_the_token_before_the_fault() {
+    let mock = MockProvider::start().await;
+    let mut text = good(&mock).to_string().into_bytes();
+    let fault = text.len() - 1;
+    text.splice(fault..fault, *b", \"x\": \"\xe4\"");
+    let gateway = broken_bytes(&text, &[]).await.unwrap();
+    logged(&gateway, "the text is not UTF-8; save it as UTF-8").await;
+    let mut client = admin(&gateway).await;
+    let seen = call(&mut client, "config.get", json!({})).await;
+    assert_eq!(seen["valid"], false, "{seen}");
+    assert!(seen["issues"].to_string().contains("openclaw.json:1:"), "{seen}");
+    let write = |raw: String| json!({"raw": raw, "baseHash": seen["hash"]});
+    let part = json!({"session": {"scope": "global"}}).to_string();
+    let refused = client.request("config.patch", write(part)).await;
+    assert!(refused["error"].to_string().contains("save it as UTF-8"), "{refused}");
+    let answer = client.request("config.set", write(good(&mock).to_string())).await;
+    assert_eq!(answer["ok"], true, "{answer}");
+    logged(&gateway, "model=mock/mock-1").await;
+    let backup = gateway.config_path().with_extension("json.bak");
+    assert_eq!(fs::read(backup).unwrap(), text);
 }
 
 #[tokio::test]

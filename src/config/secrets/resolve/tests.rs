@@ -169,6 +169,15 @@ async fn comes(path: &Path) {
     }
 }
 
+/// Waits until the process is dead.
+async fn dies(pid: &str) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !is_dead(pid) {
+        assert!(Instant::now() < deadline, "process {pid} lives on");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 /// Whether the process is gone, or dead and not yet collected by its parent.
 fn is_dead(pid: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
@@ -185,12 +194,27 @@ async fn a_program_that_hangs_is_killed_with_all_it_started() {
     let providers = json!({"p": {"source": "exec", "command": command, "timeoutMs": 1000}});
     let answers = ask(home.path(), providers, &[reference("exec", "p", "a")]).await;
     assert!(answers[0].as_ref().unwrap_err().ends_with("did not answer within 1s"), "{answers:?}");
-    let pid = fs::read_to_string(pid_file).unwrap();
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !is_dead(pid.trim()) {
-        assert!(Instant::now() < deadline, "process {pid} lives on");
-        tokio::time::sleep(Duration::from_millis(10)).await;
+    dies(fs::read_to_string(pid_file).unwrap().trim()).await;
+}
+
+#[tokio::test]
+async fn a_program_that_nobody_waits_for_any_more_is_killed_with_all_it_started() {
+    let home = tempfile::tempdir().unwrap();
+    let [written, pid_file] = ["written", "pid"].map(|name| home.path().join(name));
+    let script = format!(
+        "/bin/sleep 60 &\necho $! > {0}\n/bin/mv {0} {1}\nwait",
+        written.display(),
+        pid_file.display()
+    );
+    let command = program(home.path(), "hang", &script);
+    let providers = json!({"p": {"source": "exec", "command": command, "timeoutMs": 60_000,
+        "noOutputTimeoutMs": 60_000}});
+    let one = [reference("exec", "p", "a")];
+    tokio::select! {
+        answers = ask(home.path(), providers, &one) => panic!("{answers:?}"),
+        () = comes(&pid_file) => {}
     }
+    dies(fs::read_to_string(pid_file).unwrap().trim()).await;
 }
 
 #[tokio::test]

@@ -149,3 +149,35 @@ fn a_new_day_is_a_new_file_and_the_cursor_goes_on() {
     assert_ne!(first.file, next.file);
     assert_eq!(numbers(&tail(&place, None, 10, 10_000, tomorrow).unwrap()), [0, 1]);
 }
+
+#[test]
+fn after_a_clock_that_was_ahead_what_comes_is_the_end_of_the_log() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = LogPlace { file: None, dir: dir.path().join("logs"), max_bytes: 100_000 };
+    let now = SystemClock.now_ms();
+    let ahead = now + 36 * 3_600_000;
+    let mut writer = Writer::new(place.clone());
+    writer.write(&line(0), now).unwrap();
+    writer.write(&line(1), ahead).unwrap();
+    let seen = tail(&place, None, 10, 10_000, ahead).unwrap();
+    writer.write(&line(2), now).unwrap();
+    let next = tail(&place, Some(seen.cursor), 10, 10_000, now).unwrap();
+    assert_eq!((numbers(&next), next.reset), (vec![2], false));
+    Writer::new(place.clone()).write(&line(3), now).unwrap();
+    assert_eq!(numbers(&tail(&place, None, 10, 10_000, now).unwrap()), [0, 1, 2, 3]);
+}
+
+#[test]
+fn a_log_that_went_on_before_one_of_a_later_day_is_read_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = LogPlace { file: None, dir: dir.path().join("logs"), max_bytes: 100_000 };
+    let now = SystemClock.now_ms();
+    let mut writer = Writer::new(place.clone());
+    writer.write(&line(0), now).unwrap();
+    writer.write(&line(1), now + 36 * 3_600_000).unwrap();
+    let longer = line(2).repeat(100);
+    let mut file = fs::OpenOptions::new().append(true).open(place.current(now)).unwrap();
+    file.write_all(longer.as_bytes()).unwrap();
+    Writer::new(place.clone()).write(&line(3), now).unwrap();
+    assert_eq!(numbers(&tail(&place, None, 1, 10_000, now).unwrap()), [3]);
+}
