@@ -27,7 +27,8 @@ pub(super) fn open_beside(
     if opened.as_ref().is_err_and(is_without_place)
         && let Some(name) = as_it_lies(path)
     {
-        opened = open(Path::new(&name));
+        // Of two that fail the first has the name that people know.
+        opened = open(Path::new(&name)).or(opened);
     }
     Ok((opened?, failed))
 }
@@ -45,6 +46,15 @@ fn as_it_lies(path: &Path) -> Option<String> {
     let is_whole = fs::metadata(format!("{path}-wal")).map_or(true, |log| log.len() == 0);
     let name = path.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     is_whole.then(|| format!("file:{name}?immutable=1"))
+}
+
+/// Whether the database is of an earlier release, or empty: the next start completes it.
+///
+/// # Errors
+/// When it cannot be read, or belongs to a later release.
+pub fn is_earlier_beside(path: &Path) -> Result<bool, StoreError> {
+    let (connection, _) = open_beside(path, "read the schema")?;
+    migrations::check(&connection, path).map(|(found, known)| found < known)
 }
 
 /// All sessions of the index, the last changed first; `None` when it is new, so that
@@ -112,6 +122,7 @@ mod tests {
             (Fault::Json(json), false),
             (Fault::Sql(rusqlite::Error::InvalidQuery), false),
             (Fault::Sql(sqlite(rusqlite::ffi::SQLITE_CORRUPT)), false),
+            (Fault::Sql(sqlite(rusqlite::ffi::SQLITE_ERROR)), false),
             (Fault::Sql(sqlite(rusqlite::ffi::SQLITE_READONLY)), true),
         ] {
             let error = fault.at("look", path);

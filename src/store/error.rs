@@ -82,11 +82,15 @@ impl StoreError {
             Self::Row { .. } | Self::Stopped { .. } => return None,
         };
         match source.sqlite_error_code()? {
-            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => None,
+            ErrorCode::CannotOpen
+            | ErrorCode::ReadOnly
+            | ErrorCode::PermissionDenied
+            | ErrorCode::SystemIoFailure
+            | ErrorCode::DiskFull => Some(USABLE),
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
                 Some("another program holds it: find that with `lsof`, and end it")
             }
-            _ => Some(USABLE),
+            _ => None,
         }
     }
 }

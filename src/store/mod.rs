@@ -43,7 +43,7 @@ mod write_lock;
 
 pub use answers::{AnswerClaim, KeptAnswer};
 pub use atomic::{FileError, create_private, create_private_dir, move_private, write_private};
-pub use beside::{copy_beside, sessions_beside};
+pub use beside::{copy_beside, is_earlier_beside, sessions_beside};
 pub use channels::{
     ChannelPerson, ChannelStore, ExpectedReply, NewPart, OutboxAddress, OutboxCounts, OutboxNext,
     OutboxPart, OutboxSettled, OutboxState, PAIRING_CODE_MS, PAIRINGS_MAX, PairingClaim,

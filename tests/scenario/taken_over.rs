@@ -568,28 +568,37 @@ async fn what_was_removed_here_comes_from_another_directory_only_when_that_has_g
     assert_eq!(keys(&gateway).await, expected);
 }
 
-#[tokio::test]
-async fn an_import_that_was_cut_off_before_a_start_is_gone_on_with_under_the_same_keys() {
+/// Sessions of two agents, the transcript of the second of which has not come: as a kill leaves
+/// them between these agents. Answers the gateway, which has been started since, and where they
+/// come from.
+async fn cut_off() -> (Gateway, String) {
     let root = root();
     let (there, here) = (root.path().join("elsewhere"), root.path().join("state"));
-    let all = [("main", "agent:main:one", "s-one"), ("ops", "agent:ops:two", "s-two")];
-    for (agent, key, id) in all {
+    for (agent, key, id) in CUT_OFF {
         let folder = Path::new("agents").join(agent).join("sessions");
         sessions(&there.join(&folder), &[(key, id)]);
         fs::create_dir_all(here.join(&folder)).unwrap();
         let index = folder.join("sessions.json");
         fs::copy(there.join(&index), here.join(&index)).unwrap();
     }
-    // As a kill leaves it between the transcripts of the two agents.
     let first = "agents/main/sessions/s-one.jsonl";
     fs::copy(there.join(first), here.join(first)).unwrap();
     write(&there.join("openclaw.json"), "{}");
     let mut config = quiet();
     config["agents"]["list"] = json!([{"id": "main"}, {"id": "ops"}]);
-    let mut gateway = on(root, config).await;
-    assert_eq!(keys(&gateway).await, ["agent:main:one", "agent:ops:two"]);
+    let gateway = on(root, config).await;
+    assert_eq!(keys(&gateway).await, CUT_OFF.map(|(_, key, _)| key));
+    (gateway, there.display().to_string())
+}
+
+/// Agent, key and id.
+const CUT_OFF: [(&str, &str, &str); 2] =
+    [("main", "agent:main:one", "s-one"), ("ops", "agent:ops:two", "s-two")];
+
+#[tokio::test]
+async fn an_import_that_was_cut_off_before_a_start_is_gone_on_with_under_the_same_keys() {
+    let (mut gateway, from) = cut_off().await;
     gateway.terminate().await;
-    let from = there.display().to_string();
     let output = clawgate(&gateway, &["import", "--json", "--from", &from]).await;
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((output.status.code(), come(&report)), (Some(0), (0, Vec::new())), "{report}");
@@ -601,7 +610,24 @@ async fn an_import_that_was_cut_off_before_a_start_is_gone_on_with_under_the_sam
     let mut found: Vec<_> =
         rows.map(|row| (text(&row["key"]), text(&row["derivedTitle"]))).collect();
     found.sort_unstable();
-    assert_eq!(found, all.map(|(_, key, id)| (key.to_owned(), id.to_owned())));
+    assert_eq!(found, CUT_OFF.map(|(_, key, id)| (key.to_owned(), id.to_owned())));
+}
+
+#[tokio::test]
+async fn what_an_import_that_was_cut_off_has_not_brought_comes_beside_what_began_in_its_place() {
+    let (mut gateway, from) = cut_off().await;
+    let mut client = admin(&gateway).await;
+    let sent = json!({"sessionKey": "agent:ops:two", "message": "begun here",
+        "idempotencyKey": "run-1"});
+    call(&mut client, "chat.send", sent).await;
+    gateway.terminate().await;
+    let output = clawgate(&gateway, &["import", "--json", "--from", &from]).await;
+    assert_eq!(output.status.code(), Some(3), "it is told under which key it comes");
+    gateway.restart().await;
+    assert_eq!(keys(&gateway).await, ["agent:main:one", "agent:ops:s-two", "agent:ops:two"]);
+    let mut client = admin(&gateway).await;
+    let page = call(&mut client, "chat.history", json!({"sessionKey": "agent:ops:s-two"})).await;
+    assert!(page["messages"].to_string().contains("s-two"), "{page}");
 }
 
 #[tokio::test]

@@ -414,6 +414,15 @@ async fn transcripts_that_a_restored_database_does_not_know_are_found_and_come_b
 }
 
 #[test]
+fn a_database_that_the_next_start_completes_is_nothing_to_mend() {
+    let home = Home::new();
+    home.write("clawgate.sqlite", 0o600, "");
+    let (_, report) = home.run("doctor");
+    let told = findings(&report, "store.database");
+    assert!(told.len() == 1 && told[0]["severity"] == "ok", "{report}");
+}
+
+#[test]
 fn whether_a_page_may_connect_is_told_with_what_to_write() {
     let home = Home::new();
     let allowed =

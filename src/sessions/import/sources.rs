@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 
 use super::super::error::{At, SessionError};
 use super::super::rebuild::{Files, of_agent};
-use super::super::{AgentId, KeyRules, SessionKey, paths};
+use super::super::{AgentId, KeyRules, SessionId, SessionKey, paths};
 use crate::store::{
-    SessionEntry, SessionQuery, SourceNote, Store, StoreError, sessions_beside, sources_beside,
+    SessionEntry, SessionQuery, SourceNote, Store, StoreError, is_earlier_beside, sessions_beside,
+    sources_beside,
 };
+use crate::support::blocking;
 
 /// What stands for an agent in the place of an index.
 const AGENT: &str = "{agentId}";
@@ -70,9 +72,10 @@ impl Indexes {
         further.filter(|path| !is_noted(notes, path)).collect()
     }
 
-    /// The look, with the ids of the transcripts that are here now, and of those that were
-    /// when it was noted before: each with when its session had changed last, as it was
-    /// `seen` where it came from, or else here.
+    /// The look, with the ids of the sessions whose transcripts are here now, and of those that
+    /// were when it was noted before: each with when its session had changed last, as it was
+    /// `seen` where it came from, or else here. What an import that was cut off has not brought
+    /// has not come.
     ///
     /// # Errors
     /// When our own index fails.
@@ -82,9 +85,14 @@ impl Indexes {
         seen: Vec<(String, u64)>,
     ) -> Result<SourceNote, StoreError> {
         let mut came = self.came(store.sources().await?);
-        for (id, at) in sessions_here(store).await? {
-            let last = came.entry(id).or_default();
-            *last = last.or(Some(at));
+        let state_dir = self.state_dir.clone();
+        let there = blocking(move || transcripts(&state_dir)).await.unwrap_or_default();
+        for entry in sessions_here(store).await? {
+            let named = entry.session_file.as_deref().and_then(paths::stem);
+            if there.contains(named.as_ref().map_or(entry.session_id.as_str(), SessionId::as_str)) {
+                let last = came.entry(entry.session_id).or_default();
+                *last = last.or(Some(entry.updated_at));
+            }
         }
         for (id, at) in seen {
             let last = came.entry(id).or_default();
@@ -109,8 +117,8 @@ impl Indexes {
         store: &dyn Store,
     ) -> Result<BTreeMap<String, Option<u64>>, StoreError> {
         let mut came = self.came(store.sources().await?);
-        for (id, _) in sessions_here(store).await? {
-            came.remove(&id);
+        for entry in sessions_here(store).await? {
+            came.remove(&entry.session_id);
         }
         Ok(came)
     }
@@ -125,6 +133,9 @@ impl Indexes {
         rules: &KeyRules,
         database: &Path,
     ) -> Result<Vec<PathBuf>, SessionError> {
+        if is_earlier_beside(database)? {
+            return Ok(Vec::new());
+        }
         let mut found = Vec::new();
         for agent in &self.agents {
             let index = paths::index(&self.state_dir, agent);
@@ -137,7 +148,7 @@ impl Indexes {
             }
         }
         // Read after that: a session that has begun meanwhile is in it. A new one is filled
-        // at the next start.
+        // at the next start, as one of an earlier release is completed.
         let Some(rows) = sessions_beside(database)? else { return Ok(Vec::new()) };
         let stem = |path: &str| Some(paths::stem(path)?.as_str().to_owned());
         let files = rows.iter().filter_map(|row| stem(row.entry.session_file.as_deref()?));
@@ -199,12 +210,21 @@ fn mark(state_dir: &Path) -> PathBuf {
     state_dir.join("agents")
 }
 
-/// The ids of transcripts here, and when their sessions changed last.
-async fn sessions_here(store: &dyn Store) -> Result<Vec<(String, u64)>, StoreError> {
+/// What our index knows of all sessions.
+async fn sessions_here(store: &dyn Store) -> Result<Vec<SessionEntry>, StoreError> {
     let all =
         SessionQuery { include_global: true, include_unknown: true, ..SessionQuery::default() };
     let rows = store.list_sessions(all).await?.entries.into_iter();
-    Ok(rows.map(|row| (row.entry.session_id, row.entry.updated_at)).collect())
+    Ok(rows.map(|row| row.entry).collect())
+}
+
+/// The ids in the names of all transcripts of a state directory. Blocks.
+fn transcripts(state_dir: &Path) -> HashSet<String> {
+    let (agents, _) = paths::agents(state_dir).unwrap_or_default();
+    let files = agents
+        .iter()
+        .flat_map(|agent| paths::children(&paths::folder(state_dir, agent)).unwrap_or_default());
+    files.filter_map(|path| Some(paths::stem(path.to_str()?)?.as_str().to_owned())).collect()
 }
 
 fn is_noted(notes: &[SourceNote], path: &Path) -> bool {
