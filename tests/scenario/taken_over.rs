@@ -579,6 +579,9 @@ async fn cut_off() -> (Gateway, String) {
         sessions(&there.join(&folder), &[(key, id)]);
         fs::create_dir_all(here.join(&folder)).unwrap();
         let index = folder.join("sessions.json");
+        // What is said next begins them anew.
+        let old = json!({key: {"sessionId": id, "updatedAt": now_ms() - 2 * DAY_MS}});
+        write(&there.join(&index), &old.to_string());
         fs::copy(there.join(&index), here.join(&index)).unwrap();
     }
     let first = "agents/main/sessions/s-one.jsonl";
@@ -590,6 +593,8 @@ async fn cut_off() -> (Gateway, String) {
     assert_eq!(keys(&gateway).await, CUT_OFF.map(|(_, key, _)| key));
     (gateway, there.display().to_string())
 }
+
+const DAY_MS: i64 = 86_400_000;
 
 /// Agent, key and id.
 const CUT_OFF: [(&str, &str, &str); 2] =
