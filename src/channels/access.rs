@@ -124,6 +124,7 @@ mod tests {
             kind: ChannelKind::Webhook,
             id: "default".into(),
             is_default: true,
+            is_listed: false,
             name: None,
             enabled: true,
             access: AccessSettings {

@@ -96,9 +96,10 @@ pub trait Channel: Send + Sync {
         Box::pin(std::future::ready(()))
     }
 
-    /// Gets a file that is still with the service.
-    fn fetch<'a>(&'a self, _file: &'a RemoteFile) -> BoxFuture<'a, Result<Vec<u8>, String>> {
-        Box::pin(std::future::ready(Err("this channel keeps no files".into())))
+    /// Gets a file that is still with the service. `Later` is tried again.
+    fn fetch<'a>(&'a self, _file: &'a RemoteFile) -> BoxFuture<'a, Result<Vec<u8>, SendFailure>> {
+        let why = "this channel keeps no files".to_owned();
+        Box::pin(std::future::ready(Err(SendFailure::Refused(why))))
     }
 
     /// Does something with a message that is there.
@@ -165,6 +166,9 @@ pub trait Ear: Send + Sync {
 
     /// The service has answered: the connection is well.
     fn is_well(&self);
+
+    /// The service wants to be asked later, for this reason.
+    fn is_put_off(&self, why: &str);
 }
 
 /// A message of a person who may write, for an agent.

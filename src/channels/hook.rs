@@ -3,10 +3,13 @@
 //! Promises: nothing of a request is looked at before it has proved who sent
 //! it; it is answered well only once its message is kept.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::inbound::Received;
 use super::service::Channels;
+use super::state::Account;
 use crate::support::{BoxFuture, json};
 
 /// What a request takes beside its files, in bytes.
@@ -74,10 +77,16 @@ impl HookAnswer {
 }
 
 impl Channels {
+    /// The account of a path: one that is in use before one that is turned off and has it, too.
+    fn account_at(&self, path: &str) -> Option<Arc<Account>> {
+        let accounts = self.0.accounts.now();
+        let all = accounts.values().filter(|it| it.config.inbound_path() == Some(path));
+        all.min_by_key(|it| it.channel().is_none()).cloned()
+    }
+
     /// Most bytes of a request to a path, when a channel has it.
     pub fn hook_limit(&self, path: &str) -> Option<u64> {
-        let accounts = self.0.accounts.now();
-        let account = accounts.values().find(|it| it.config.inbound_path() == Some(path))?;
+        let account = self.account_at(path)?;
         // Files are in base64.
         Some(account.config.media_max_mb * 1024 * 1024 * 4 / 3 + ENVELOPE)
     }
@@ -89,9 +98,7 @@ impl Channels {
         path: &str,
         header: &(dyn Fn(&str) -> Option<String> + Sync),
     ) -> Option<bool> {
-        let accounts = self.0.accounts.now();
-        let account = accounts.values().find(|it| it.config.inbound_path() == Some(path))?;
-        account.channel()?.knows_hook(header)
+        self.account_at(path)?.channel()?.knows_hook(header)
     }
 
     /// Takes a request to a path.
@@ -101,9 +108,9 @@ impl Channels {
         request: HookRequest<'a>,
     ) -> BoxFuture<'a, HookAnswer> {
         Box::pin(async move {
-            let accounts = self.0.accounts.now();
-            let account = accounts.values().find(|it| it.config.inbound_path() == Some(path));
-            let Some((account, channel)) = account.and_then(|it| Some((it, it.channel()?))) else {
+            let account = self.account_at(path);
+            let Some((account, channel)) = account.and_then(|it| Some((it.clone(), it.channel()?)))
+            else {
                 return HookAnswer::error(503, "this channel is not running");
             };
             let inbound = match channel.read_hook(&request) {
@@ -111,8 +118,8 @@ impl Channels {
                 Ok(None) => return HookAnswer::known(200, json!({"ok": true})),
                 Err(refusal) => return refusal.into(),
             };
-            self.acknowledge(account, &inbound);
-            match self.take_in(account, inbound).await {
+            self.acknowledge(&account, &inbound);
+            match self.take_in(&account, inbound).await {
                 Some(Ok(received)) => HookAnswer::known(200, told(&received)),
                 Some(Err(why)) => HookAnswer::failed(503, &why),
                 None => HookAnswer::failed(500, "it failed inside the gateway"),

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::access::{self, Verdict};
 use super::channel::{InletError, Said, Taken};
+use super::remote;
 use super::replies::ReplyTo;
 use super::route;
 use super::service::Channels;
@@ -166,7 +165,9 @@ impl Channels {
             // It came before, and is answered: a command has no run that tells so.
             return Ok(Received::Accepted(run_id));
         }
-        fetch_files(account, &mut inbound).await;
+        if let Some(channel) = account.channel() {
+            remote::fetch_all(&*channel, &mut inbound).await;
+        }
         self.note_context(account, &key, &inbound).await?;
         // Before it is accepted: a crash between the two loses no reply.
         let is_new = self.expect(&reply).await.map_err(failed)?;
@@ -181,11 +182,8 @@ impl Channels {
             is_owner: parts.settings.now().channels.is_owner(config.kind, &inbound.sender.id),
         };
         match self.inlet()?.accept(said).await {
-            Ok(Taken::Run) => {
-                if is_new {
-                    self.follow(reply);
-                }
-            }
+            // Also when it was expected before, and could not be accepted then.
+            Ok(Taken::Run) => self.follow(reply),
             Ok(Taken::Stopped(count)) => self.answer(&reply, &stopped(count)).await?,
             Err(InletError::Refused(why)) => self.answer(&reply, &format!("⚠️ {why}")).await?,
             Err(InletError::Later(why)) => {
@@ -281,24 +279,6 @@ impl Channels {
     fn is_main(&self, key: &SessionKey) -> bool {
         let keys = self.0.parts.keys.now();
         keys.dm_scope == DmScope::Main && *key == SessionKey::main(&key.agent(&keys), &keys)
-    }
-}
-
-/// Gets the files of a message. One that cannot be had is told instead: the
-/// words of the message are not lost for it.
-async fn fetch_files(account: &Account, inbound: &mut Inbound) {
-    let Some(channel) = account.channel() else { return };
-    for file in std::mem::take(&mut inbound.files) {
-        match channel.fetch(&file).await {
-            Ok(bytes) => inbound.attachments.push(json!({"fileName": file.name,
-                "mimeType": file.mime_type, "content": STANDARD.encode(bytes)})),
-            Err(why) => {
-                tracing::warn!(file = file.name, why, "file of a message not fetched");
-                let name = short_name(&file.name);
-                let note = ["\n[File ", &name, " could not be fetched: ", &why, "]"];
-                inbound.text.extend(note);
-            }
-        }
     }
 }
 

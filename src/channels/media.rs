@@ -136,12 +136,47 @@ fn sweep(folder: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         read => read?,
     };
+    let mut swept = Ok(());
     for entry in entries {
-        let entry = entry?;
-        let age = entry.metadata()?.modified()?.elapsed().unwrap_or_default();
-        if age > KEPT {
-            fs::remove_file(entry.path())?;
+        // One that stays keeps no other from going; one that is gone is as good.
+        match entry.and_then(|entry| remove_old(&entry)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => swept = Err(error),
+            _ => {}
         }
     }
-    Ok(())
+    swept
+}
+
+fn remove_old(entry: &fs::DirEntry) -> io::Result<()> {
+    let age = entry.metadata()?.modified()?.elapsed().unwrap_or_default();
+    if age > KEPT { fs::remove_file(entry.path()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_removed_keeps_no_other_file_from_going() {
+        let home = tempfile::tempdir().unwrap();
+        let old = std::time::SystemTime::UNIX_EPOCH;
+        // Whatever the order is in which a folder tells what it has.
+        for number in 0..4 {
+            let path = |kind: &str| home.path().join(format!("{kind}-{number}"));
+            fs::write(path("new"), "x").unwrap();
+            fs::write(path("old"), "x").unwrap();
+            fs::create_dir(path("folder")).unwrap();
+            for old_one in [path("old"), path("folder")] {
+                fs::File::open(old_one).unwrap().set_modified(old).unwrap();
+            }
+        }
+        sweep(home.path()).unwrap_err();
+        let names = fs::read_dir(home.path()).unwrap();
+        let mut names: Vec<_> =
+            names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        let expected = ["folder", "new"].map(|kind| [0, 1, 2, 3].map(|it| format!("{kind}-{it}")));
+        assert_eq!(names, expected.concat());
+        sweep(&home.path().join("gone")).unwrap();
+    }
 }

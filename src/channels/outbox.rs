@@ -203,6 +203,9 @@ impl Channels {
         let (store, clock) = (&self.0.parts.store, &self.0.parts.clock);
         let mut as_of = 0;
         loop {
+            // First: what is noted as being sent waits for nobody, and nothing begins after
+            // the last drain.
+            let Ok(permit) = self.0.outbox.permits.acquire().await else { return };
             let account = self.account(&address.channel, &address.account);
             // What waits for an account that is not in use is sent once it is.
             let Some((account, channel)) = account.and_then(|it| Some((it.clone(), it.channel()?)))
@@ -214,6 +217,7 @@ impl Channels {
             };
             match store.next_outbox(address.clone(), clock.now_ms().max(as_of)).await {
                 Err(error) => {
+                    drop(permit);
                     tracing::error!(%error, "the outbox cannot be read");
                     tokio::time::sleep(STORE_PAUSE).await;
                 }
@@ -223,6 +227,7 @@ impl Channels {
                     }
                 }
                 Ok(OutboxNext::Wait(until)) => {
+                    drop(permit);
                     let (wait, then) = rest(until, clock.now_ms());
                     tokio::select! {
                         () = self.0.closing.cancelled() => {}
@@ -252,19 +257,21 @@ impl Channels {
         }
     }
 
-    /// Waits until nothing is being sent; for the end of the gateway.
+    /// Waits until nothing is being sent, and what became of it is noted; for the end of the
+    /// gateway, as nothing is sent after it.
     pub async fn drain(&self, limit: Duration) {
         let all = u32::try_from(AT_A_TIME).unwrap_or(u32::MAX);
+        let permits = &self.0.outbox.permits;
         // What is not over by then is uncertain for the next start.
-        let _ = tokio::time::timeout(limit, self.0.outbox.permits.acquire_many(all)).await;
+        let drained = tokio::time::timeout(limit, permits.acquire_many(all)).await;
+        permits.close();
+        drop(drained);
     }
 
     async fn send_part(&self, account: &Arc<Account>, channel: &dyn Channel, part: &OutboxPart) {
         let outcome = match serde_json::from_str::<Body>(&part.body) {
             Err(error) => Err(SendFailure::Refused(format!("it cannot be read: {error}"))),
             Ok(body) => {
-                // The semaphore is never closed.
-                let _permit = self.0.outbox.permits.acquire().await.ok();
                 let unknown = |why: String| Err(SendFailure::Unknown(why));
                 let sending = AssertUnwindSafe(channel.send(part, &body)).catch_unwind();
                 match tokio::time::timeout(SEND_LIMIT, sending).await {

@@ -12,10 +12,13 @@ use serde_json::Value;
 use super::body::Body;
 use super::channel::{Channel, SendFailure};
 use super::chunk::{Measure, chunks};
+use super::followers::Follower;
 use super::parts::{Message, message_parts};
 use super::service::Channels;
 use super::state::Account;
-use crate::agent::{AbortReason, Family, RunEnd, RunReport, Runs, named_files, shown_text};
+use crate::agent::{
+    AbortReason, Family, RunEnd, RunReport, Runs, add_turn, named_files, shown_text,
+};
 use crate::config::channels::ReplyToMode;
 use crate::protocol::message::{AgentMessage, text_of};
 use crate::sessions::{HistoryOptions, SessionKey};
@@ -30,10 +33,10 @@ const PREVIEW_EVERY: Duration = Duration::from_millis(1200);
 const PREVIEW_MIN: usize = 30;
 /// How far back the reply of a run of the last process is looked for.
 const LOOK_BACK: usize = 400;
-/// How long the store may fail before its next try.
+/// How long the store may fail before its next try …
 const STORE_PAUSE: Duration = Duration::from_secs(2);
-/// How often it is looked whether the reply of another run is in the outbox.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// … and at most: a record that is broken is never read.
+const STORE_PAUSE_MAX: Duration = Duration::from_mins(1);
 /// What somebody hears whose message was being answered when the gateway stopped.
 const INTERRUPTED: &str =
     "⚠️ The gateway stopped before it had answered. Send your message again to get an answer.";
@@ -68,6 +71,9 @@ impl Channels {
     /// # Errors
     /// When it cannot be written down.
     pub async fn expect(&self, reply: &ReplyTo) -> Result<bool, StoreError> {
+        if !self.0.resumed.initialized() {
+            self.0.followers.own(&reply.run_id);
+        }
         let expected = ExpectedReply {
             run_id: reply.run_id.clone(),
             scope: reply.family.as_str().into(),
@@ -89,10 +95,20 @@ impl Channels {
         self.0.parts.store.settle_reply(run_id.into(), Vec::new(), now).await.map(drop)
     }
 
-    /// Waits for the end of an accepted run, and sends its reply.
+    /// Waits for the end of an accepted run, and sends its reply; nothing where somebody
+    /// does already.
     pub fn follow(&self, reply: ReplyTo) {
+        if let Some(follower) = self.0.followers.take(&reply.run_id, &reply.address) {
+            self.follow_as(follower, reply, None);
+        }
+    }
+
+    fn follow_as(&self, follower: Follower, reply: ReplyTo, preview: Option<String>) {
         let channels = self.clone();
-        self.0.parts.tasks.spawn("reply", async move { channels.follow_to_end(reply, None).await });
+        self.0.parts.tasks.spawn("reply", async move {
+            channels.follow_to_end(reply, preview).await;
+            drop(follower);
+        });
     }
 
     /// Sends a text in the place of a reply that is expected.
@@ -103,9 +119,12 @@ impl Channels {
         self.settle(reply, parts).await.map_err(|error| error.to_string())
     }
 
-    /// Goes on with the replies that the last process left.
+    /// Goes on with the replies that the last process left, those that are followed excepted.
+    /// No clock tells which these are: it may have been set back.
     pub(super) async fn resume_replies(&self, runs: &Arc<Runs>) -> Result<(), StoreError> {
-        for row in self.0.parts.store.expected_replies().await? {
+        let rows = self.0.parts.store.expected_replies().await?;
+        // The others may be about to be accepted.
+        for row in rows.into_iter().filter(|row| !self.0.followers.is_own(&row.run_id)) {
             let is_agent = row.scope == Family::Agent.as_str();
             let family = if is_agent { Family::Agent } else { Family::Chat };
             let reply = ReplyTo {
@@ -115,10 +134,10 @@ impl Channels {
                 address: row.address,
                 reply_to: row.reply_to,
             };
+            let follower = self.0.followers.take(&reply.run_id, &reply.address);
+            let Some(follower) = follower else { continue };
             if runs.ended(Some(family), &reply.run_id).await?.is_some() {
-                let channels = self.clone();
-                let going_on = async move { channels.follow_to_end(reply, row.preview).await };
-                self.0.parts.tasks.spawn("reply", going_on);
+                self.follow_as(follower, reply, row.preview);
             } else {
                 // It was never accepted: whoever has the message comes again.
                 self.expect_no_more(&reply.run_id).await?;
@@ -128,13 +147,25 @@ impl Channels {
     }
 
     async fn follow_to_end(&self, reply: ReplyTo, mut preview: Option<String>) {
-        let Some(runs) = self.runs() else { return };
-        let report = match self.watch_to_end(&runs, &reply, &mut preview).await {
-            Ok(report) => report,
-            Err(error) => {
-                tracing::error!(run = reply.run_id, %error, "end of a run not known; its reply \
-                    is sent after the next start");
-                return;
+        let begun = tokio::select! {
+            biased;
+            runs = self.0.runs.wait() => runs.upgrade(),
+            () = self.0.closing.cancelled() => None,
+        };
+        let Some(runs) = begun else { return };
+        let mut pause = STORE_PAUSE;
+        let report = loop {
+            match self.watch_to_end(&runs, &reply, &mut preview).await {
+                Ok(report) => break report,
+                Err(error) => {
+                    tracing::error!(run = reply.run_id, %error, "end of a run not known yet");
+                    tokio::select! {
+                        // The next process looks again.
+                        () = self.0.closing.cancelled() => return,
+                        () = tokio::time::sleep(pause) => {}
+                    }
+                    pause = pause.saturating_mul(2).min(STORE_PAUSE_MAX);
+                }
             }
         };
         let is_own_stop =
@@ -145,7 +176,9 @@ impl Channels {
         }
         let answering = report.progress.answered_by.as_deref();
         if let Some(answering) = answering {
-            self.give_precedence(answering, &reply).await;
+            // Its answer takes the place of what was shown of it, which would stay beside
+            // the answer if this one came first. After it, the same answer goes out no more.
+            self.0.followers.through(answering, &reply.address).await;
         }
         let said = self.answer_of(&reply, &report).await;
         let delivery = answering.unwrap_or(&reply.run_id);
@@ -153,24 +186,6 @@ impl Channels {
         while let Err(error) = self.settle(&reply, parts.clone()).await {
             tracing::error!(run = reply.run_id, %error, "a reply is not in the outbox yet");
             tokio::time::sleep(STORE_PAUSE).await;
-        }
-    }
-
-    /// Waits until the run that has taken a message in has its answer in the outbox,
-    /// if that goes to the same place. It takes the place of what was shown of it,
-    /// which would stay beside the answer if this one came first. After it, the same
-    /// answer goes out no more.
-    async fn give_precedence(&self, answering: &str, reply: &ReplyTo) {
-        let is_its = |row: &ExpectedReply| row.run_id == answering && row.address == reply.address;
-        loop {
-            match self.0.parts.store.expected_replies().await {
-                Ok(rows) if rows.iter().any(is_its) => tokio::time::sleep(LOOK_AGAIN).await,
-                Ok(_) => return,
-                Err(error) => {
-                    tracing::warn!(run = reply.run_id, %error, "expected replies not known");
-                    tokio::time::sleep(STORE_PAUSE).await;
-                }
-            }
         }
     }
 
@@ -207,7 +222,7 @@ impl Channels {
             if !is_look {
                 channel.show_typing(&address.target, &address.thread).await;
             } else if may_show && channel.has_previews() {
-                let text = first_part(&account, &progress.text);
+                let text = first_part(&account, &progress.paragraphs());
                 if text.chars().count() >= PREVIEW_MIN && text != shown {
                     may_show = self.show_preview(&account, &*channel, reply, &text, preview).await;
                     shown = text;
@@ -230,7 +245,7 @@ impl Channels {
         match &report.end {
             // A silent reply says nothing, and may have files.
             RunEnd::Answered if progress.started_at.is_some() || !progress.text.is_empty() => {
-                Said { text: progress.text.to_string(), files: progress.files.clone() }
+                Said { text: progress.paragraphs(), files: progress.files.clone() }
             }
             // One of the last process.
             RunEnd::Answered => self.stored_reply(reply).await.unwrap_or_default(),
@@ -265,7 +280,7 @@ impl Channels {
                 AgentMessage::Assistant(message) => {
                     let text = text_of(&message.content);
                     let is_whole = message.stop_reason.ended_by_itself();
-                    said.text.push_str(&shown_text(&text, is_whole));
+                    add_turn(&mut said.text, &shown_text(&text, is_whole));
                     named_files::of_answer(&text, is_whole)
                 }
                 AgentMessage::ToolResult(result) => named_files::of_result(

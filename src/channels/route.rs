@@ -72,6 +72,7 @@ mod tests {
             kind: ChannelKind::Telegram,
             id: id.into(),
             is_default: id == "default",
+            is_listed: id != "default",
             name: None,
             enabled: true,
             access: AccessSettings::default(),

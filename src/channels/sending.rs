@@ -77,6 +77,8 @@ impl Channels {
         let refused = |why: &str| DeliveryError::Refused(why.to_owned());
         let account = self.account(&address.channel, &address.account);
         let account = account.ok_or_else(|| refused("there is no such account"))?;
+        // It would wait until the config is another, and nobody would know.
+        account.config.way.as_ref().map_err(|why| refused(why))?;
         let base = Body {
             buttons: message.buttons.clone(),
             reply_to: message.reply_to.clone(),

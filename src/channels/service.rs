@@ -3,11 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
-use tokio::sync::OnceCell;
+use parking_lot::Mutex;
+use tokio::sync::{OnceCell, SetOnce};
 use tokio_util::sync::CancellationToken;
 
 use super::channel::Inlet;
+use super::followers::Followers;
 use super::outbox::Outbox;
 use super::state::{Account, AccountState};
 use crate::agent::Runs;
@@ -18,6 +21,12 @@ use crate::config::{Env, Settings};
 use crate::sessions::{KeyRules, Sessions};
 use crate::store::{OutboxCounts, Store, StoreError};
 use crate::support::{Clock, Live, Tasks};
+
+/// How often it is tried to settle what the last process left: another program may hold the
+/// database for a while, as a backup does …
+const STORE_TRIES: u32 = 10;
+/// … and how long the next try waits.
+const STORE_PAUSE: Duration = Duration::from_secs(2);
 
 /// What channels work with.
 pub struct ChannelsParts {
@@ -44,14 +53,19 @@ pub(super) struct Inner {
     pub parts: ChannelsParts,
     pub accounts: Live<Accounts>,
     pub outbox: Outbox,
+    pub followers: Arc<Followers>,
     pub tls: Arc<Tls>,
     /// Cancelled at the end: nobody waits for anything any more.
     pub closing: CancellationToken,
-    /// Whether what the last process left was looked at.
+    /// Whether what the last process left was looked at …
     settled: OnceCell<()>,
+    /// … and the replies that it owes, which needs runs.
+    pub resumed: OnceCell<()>,
+    /// Who opens an account, from looking whether another one has its bot.
+    pub opening: Mutex<()>,
     /// When old files were last looked for, in milliseconds since the epoch.
     pub swept_at: AtomicU64,
-    runs: OnceLock<Weak<Runs>>,
+    pub runs: SetOnce<Weak<Runs>>,
     inlet: OnceLock<Arc<dyn Inlet>>,
 }
 
@@ -69,13 +83,16 @@ impl Channels {
             .collect();
         Self(Arc::new(Inner {
             parts,
+            opening: Mutex::default(),
             accounts: Live::new(accounts),
             settled: OnceCell::new(),
+            resumed: OnceCell::new(),
             outbox: Outbox::default(),
+            followers: Arc::default(),
             tls: Arc::new(Tls::default()),
             closing: CancellationToken::new(),
             swept_at: AtomicU64::new(0),
-            runs: OnceLock::new(),
+            runs: SetOnce::new(),
             inlet: OnceLock::new(),
         }))
     }
@@ -83,9 +100,9 @@ impl Channels {
     /// Begins to work: settles what the last process left, then starts every
     /// account that is turned on. Not needed for the start of the gateway.
     pub async fn begin(self, runs: Arc<Runs>, inlet: Arc<dyn Inlet>) {
-        // Both are set once; a second beginning changes nothing.
-        let _ = self.0.runs.set(Arc::downgrade(&runs));
+        // Both are set once; a second beginning changes nothing. Who has runs has an inlet.
         let _ = self.0.inlet.set(inlet);
+        let _ = self.0.runs.set(Arc::downgrade(&runs));
         drop(runs);
         self.open_enabled(|_| true).await;
     }
@@ -138,37 +155,59 @@ impl Channels {
         self.0.accounts.now().values().any(|account| account.is_stale(found))
     }
 
-    /// Begins with those accounts that are turned on, not stopped, and meant.
+    /// Begins with those accounts that are turned on, not stopped, and meant. Of several with
+    /// one bot the default one comes first.
     async fn open_enabled(&self, is_meant: impl Fn(&Arc<Account>) -> bool + Send) {
         let all = self.0.accounts.now();
         if all.is_empty() {
             return;
         }
-        self.0.settled.get_or_init(|| self.settle_past()).await;
+        self.settle_once().await;
         let enabled = all.values().filter(|it| it.config.enabled && !it.is_stopped());
-        for account in enabled.filter(|it| is_meant(it)) {
-            let account = Arc::clone(account);
+        let mut meant: Vec<_> = enabled.filter(|it| is_meant(it)).cloned().collect();
+        meant.sort_by_key(|it| !it.config.is_default);
+        for account in meant {
             if let Err(error) = self.open_account(&account).await {
                 tracing::error!(channel = account.config.kind.as_str(), account = account.config.id,
                     %error, "channel not started");
+                self.open_later(account);
             }
         }
     }
 
-    /// Settles what the last process left.
-    async fn settle_past(&self) {
-        if let Err(error) = self.open_outbox().await {
-            tracing::error!(%error, "the outbox of the last process cannot be read");
+    /// Settles what the last process left, once; who comes meanwhile waits for that. Of
+    /// replies there is nothing to settle before the channels have begun.
+    pub(super) async fn settle_once(&self) {
+        self.0.settled.get_or_init(|| self.settle_past()).await;
+        if let Some(runs) = self.runs() {
+            self.0.resumed.get_or_init(|| self.settle_messages(Some(&runs))).await;
         }
+    }
+
+    /// Settles what the last process left. No account is in use yet, so nothing is being
+    /// sent now.
+    async fn settle_past(&self) {
+        self.settle_messages(None).await;
         if let Err(error) = self.adopt_people().await {
             tracing::error!(%error, "people of OpenClaw not taken over");
         }
-        if let Some(runs) = self.runs()
-            && let Err(error) = self.resume_replies(&runs).await
-        {
-            tracing::error!(%error, "replies of the last process are not resumed");
-        }
         self.sweep_files().await;
+    }
+
+    /// Settles what it was sending; with runs, what it had yet to answer.
+    async fn settle_messages(&self, runs: Option<&Arc<Runs>>) {
+        for _ in 0..STORE_TRIES {
+            let settled = match runs {
+                Some(runs) => self.resume_replies(runs).await,
+                None => self.open_outbox().await,
+            };
+            let Err(error) = settled else { return };
+            tracing::error!(%error, "messages of the last process are not settled");
+            tokio::select! {
+                () = self.0.closing.cancelled() => return,
+                () = tokio::time::sleep(STORE_PAUSE) => {}
+            }
+        }
     }
 
     /// Ends every account; what waits to be sent is sent after the next start.

@@ -6,15 +6,16 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::channel::Channel;
-use crate::config::channels::ChannelAccount;
+use crate::config::channels::{ChannelAccount, ChannelWay};
 use crate::config::secrets::ResolvedSecrets;
+use crate::support::Secret;
 
 /// How an account is, for those who ask.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AccountState {
     /// Whether it is in use.
     pub running: bool,
-    /// Whether the service has answered since it was last lost.
+    /// Whether the service has answered since it was last lost, or wanted to be left alone.
     pub connected: bool,
     /// How often it was begun anew since then.
     pub reconnect_attempts: u32,
@@ -44,6 +45,17 @@ struct Live {
     endings: u64,
     /// Whether somebody has stopped it, until it is started again.
     is_stopped: bool,
+    /// Whether somebody tries to begin it again and again.
+    is_tried: bool,
+}
+
+/// One who tries to begin an account, until this is dropped.
+pub(super) struct Trying(Arc<Account>);
+
+impl Drop for Trying {
+    fn drop(&mut self) {
+        self.0.live.lock().is_tried = false;
+    }
 }
 
 /// One account of a channel.
@@ -95,6 +107,12 @@ impl Account {
         self.live.lock().is_stopped = is_stopped;
     }
 
+    /// Somebody tries to begin it again and again; `None` where somebody does already.
+    pub fn try_again(self: &Arc<Self>) -> Option<Trying> {
+        let is_tried = std::mem::replace(&mut self.live.lock().is_tried, true);
+        (!is_tried).then(|| Trying(Arc::clone(self)))
+    }
+
     /// It is used from now on. `None` when it is already, when it is stopped, and
     /// when it was ended since it had `endings`.
     pub fn open(
@@ -120,6 +138,17 @@ impl Account {
     /// What its references lead to.
     pub fn uses(&self, secrets: ResolvedSecrets) {
         self.live.lock().secrets = secrets;
+    }
+
+    /// The token of its bot, if it is one and was built.
+    pub fn token(&self) -> Option<Secret> {
+        let Ok(ChannelWay::Telegram(telegram)) = &self.config.way else { return None };
+        telegram.token.resolve(&self.live.lock().secrets)
+    }
+
+    /// Whether it is in use, as the bot that has this token.
+    pub fn is_bot(&self, token: &Secret) -> bool {
+        self.channel().is_some() && self.token().as_ref() == Some(token)
     }
 
     /// Whether it is to be used, and its references lead to something else than
@@ -155,14 +184,19 @@ impl Account {
         live.state.last_error = None;
     }
 
-    /// The service was lost, or the account could not be begun. Answers how
-    /// often in a row.
-    pub fn is_lost(&self, error: &str) -> u32 {
+    /// The service was lost, or the account could not be begun.
+    pub fn is_lost(&self, error: &str) {
         let mut live = self.live.lock();
         live.state.connected = false;
         live.state.last_error = Some(error.to_owned());
         live.state.reconnect_attempts = live.state.reconnect_attempts.saturating_add(1);
-        live.state.reconnect_attempts
+    }
+
+    /// The service wants to be asked later.
+    pub fn is_put_off(&self, why: &str) {
+        let mut live = self.live.lock();
+        live.state.connected = false;
+        live.state.last_error = Some(why.to_owned());
     }
 
     /// A message came.

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::channel::{Channel, Ear};
@@ -15,7 +16,7 @@ use super::service::Channels;
 use super::state::Account;
 use super::telegram::{Telegram, TelegramParts};
 use super::webhook::{Webhook, WebhookParts};
-use crate::config::channels::{ChannelKind, ChannelWay};
+use crate::config::channels::{ChannelKind, ChannelWay, check_call_secret};
 use crate::config::secrets::resolve;
 use crate::support::BoxFuture;
 
@@ -23,6 +24,9 @@ use crate::support::BoxFuture;
 const BACKOFF_MIN: Duration = Duration::from_secs(1);
 /// … and at most: a service that is down for an hour is found again soon.
 const BACKOFF_MAX: Duration = Duration::from_mins(2);
+/// What was answered and has listened for so long has begun well: its next failure is the
+/// first one.
+const LASTING: Duration = Duration::from_secs(10);
 /// What is said of a channel whose task panicked.
 const BROKEN: &str = "it failed inside the gateway; the log says where";
 
@@ -58,10 +62,14 @@ impl Channels {
     ) -> Result<(String, bool), ControlError> {
         let account = self.find(kind, id)?;
         account.set_stopped(false);
-        let (channels, opened) = (self.clone(), Arc::clone(&account));
-        let opening = async move { channels.open_account(&opened).await };
-        let opened = self.0.parts.tasks.spawn("channel start", opening).await.ok().flatten();
         let (channel, id) = (kind.as_str(), account.config.id.clone());
+        let (channels, opened) = (self.clone(), Arc::clone(&account));
+        let opening = async move {
+            // What is sent from here on is not what the last process was sending.
+            channels.settle_once().await;
+            channels.open_account(&opened).await
+        };
+        let opened = self.0.parts.tasks.spawn("channel start", opening).await.ok().flatten();
         let Some(opened) = opened else {
             return Err(ControlError::Unusable { channel, account: id, why: BROKEN.into() });
         };
@@ -103,16 +111,20 @@ impl Channels {
             return Ok(());
         }
         let config = &account.config;
-        let channel = match self.build(account).await {
-            Ok(channel) => channel,
+        let built = self.build(account).await;
+        let opened = built.and_then(|channel| {
+            let token = self.open_alone(account, &channel, endings)?;
+            Ok((channel, token))
+        });
+        let (channel, token) = match opened {
+            Ok(opened) => opened,
             Err(why) => {
                 account.is_lost(&why);
                 let (channel, account) = (config.kind.as_str(), config.id.clone());
                 return Err(ControlError::Unusable { channel, account, why });
             }
         };
-        let now = self.0.parts.clock.now_ms();
-        let Some(token) = account.open(&channel, endings, now) else {
+        let Some(token) = token else {
             tracing::debug!(
                 channel = config.kind.as_str(),
                 account = config.id,
@@ -127,10 +139,64 @@ impl Channels {
             let supervisor = self.clone().keep(Arc::clone(account), channel, ear, listening, token);
             self.0.parts.tasks.spawn("channel", supervisor);
         } else {
-            account.is_well(now);
+            account.is_well(self.0.parts.clock.now_ms());
         }
         self.resume_outbox(account).await;
         Ok(())
+    }
+
+    /// Opens an account that was built, unless another one has its bot; `None` as
+    /// [`Account::open`] tells.
+    fn open_alone(
+        &self,
+        account: &Account,
+        channel: &Arc<dyn Channel>,
+        endings: u64,
+    ) -> Result<Option<CancellationToken>, String> {
+        // Of two that are built at a time the second one sees the first.
+        let _turn = self.0.opening.lock();
+        if let Some(other) = self.rival_of(account) {
+            let id = &other.config.id;
+            return Err(format!("botToken is that of account {id} of telegram as well"));
+        }
+        Ok(account.open(channel, endings, self.0.parts.clock.now_ms()))
+    }
+
+    /// The account that is in use as the bot of another one.
+    fn rival_of(&self, account: &Account) -> Option<Arc<Account>> {
+        let token = account.token()?;
+        let accounts = self.0.accounts.now();
+        let mut others = accounts.values().filter(|it| it.config.id != account.config.id);
+        others.find(|it| it.is_bot(&token)).cloned()
+    }
+
+    /// Begins an account that could not be: what its secrets are kept in may come later. Not
+    /// for one that is set wrongly or whose bot another one has, which may be stopped only
+    /// for a while, and until somebody has ended it. Of one account there is one who tries.
+    pub(super) fn open_later(&self, account: Arc<Account>) {
+        if !account.is_wanted() || self.rival_of(&account).is_some() {
+            return;
+        }
+        let Some(trying) = account.try_again() else { return };
+        let channels = self.clone();
+        self.0.parts.tasks.spawn("channel start", async move {
+            let _trying = trying;
+            for failures in 1.. {
+                let wait = backoff(failures);
+                tokio::select! {
+                    () = channels.0.closing.cancelled() => return,
+                    () = tokio::time::sleep(wait) => {}
+                }
+                if !account.is_wanted() || !channels.is_current(&account) {
+                    return;
+                }
+                let Err(error) = channels.open_account(&account).await else { return };
+                tracing::warn!(%error, "channel not started yet");
+                if channels.rival_of(&account).is_some() {
+                    return;
+                }
+            }
+        });
     }
 
     /// Whether an account is one of those that there are now, and may begin.
@@ -164,15 +230,16 @@ impl Channels {
             }
             ChannelWay::Telegram(telegram) => {
                 let token = telegram.token.resolve(&secrets).ok_or("botToken is empty")?;
-                let secret = telegram.webhook_secret.as_ref();
+                let written = telegram.webhook_secret.as_ref();
                 let bot = TelegramParts {
                     token,
-                    webhook_secret: secret.and_then(|secret| secret.resolve(&secrets)),
+                    webhook_secret: written.and_then(|written| written.resolve(&secrets)),
                     media: self.media_folder(),
                     tls: self.0.tls.clone(),
                 };
-                if telegram.webhook_url.is_some() && bot.webhook_secret.is_none() {
-                    return Err("webhookSecret is empty".into());
+                if telegram.webhook_url.is_some() {
+                    let secret = bot.webhook_secret.as_ref();
+                    check_call_secret(secret.ok_or("webhookSecret is empty")?)?;
                 }
                 Ok(Arc::new(Telegram::new(config, telegram, bot)))
             }
@@ -189,8 +256,9 @@ impl Channels {
         token: CancellationToken,
     ) {
         let tasks = self.0.parts.tasks.clone();
-        let mut next = Some(first);
+        let (mut next, mut failures) = (Some(first), 0);
         while let Some(listening) = next {
+            let (begun, answered_at) = (Instant::now(), account.state().last_connected_at);
             // A task of its own: a panic there is a failure like any other.
             let mut listening = tasks.spawn("channel listener", listening);
             let ended = tokio::select! {
@@ -201,8 +269,10 @@ impl Channels {
                 ended = &mut listening => ended,
             };
             let error = ended.ok().flatten().unwrap_or_else(|| BROKEN.to_owned());
-            let times = account.is_lost(&error);
-            let wait = backoff(times);
+            let has_answered = account.state().last_connected_at != answered_at;
+            account.is_lost(&error);
+            failures = failures_after(failures, begun.elapsed(), has_answered);
+            let wait = backoff(failures);
             tracing::warn!(channel = account.config.kind.as_str(), account = account.config.id,
                 %error, ?wait, "channel lost; begins again");
             tokio::select! {
@@ -212,6 +282,13 @@ impl Channels {
             next = Arc::clone(&channel).listen(Arc::clone(&ear));
         }
     }
+}
+
+/// How many failures in a row there are with one more, of what has listened for so long. That
+/// the service has answered meanwhile says little alone: it may refuse what comes next each time.
+/// That it took long says nothing alone: a service that hangs does that each time.
+fn failures_after(before: u32, listened: Duration, has_answered: bool) -> u32 {
+    if has_answered && listened >= LASTING { 1 } else { before.saturating_add(1) }
 }
 
 /// How long to wait after so many failures in a row.
@@ -270,6 +347,10 @@ impl Ear for AccountEar {
     fn is_well(&self) {
         self.account.is_well(self.channels.0.parts.clock.now_ms());
     }
+
+    fn is_put_off(&self, why: &str) {
+        self.account.is_put_off(why);
+    }
 }
 
 #[cfg(test)]
@@ -280,5 +361,9 @@ mod tests {
     fn a_failing_account_waits_longer_each_time_and_never_for_ever() {
         let waits = [1, 2, 3, 4, 100].map(|times| backoff(times).as_secs());
         assert_eq!(waits, [1, 2, 4, 8, 120]);
+        assert_eq!(failures_after(3, Duration::from_secs(1), true), 4);
+        assert_eq!(failures_after(3, LASTING, true), 1);
+        // A service that hangs and never answers.
+        assert_eq!(failures_after(3, LASTING, false), 4);
     }
 }

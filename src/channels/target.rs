@@ -4,6 +4,8 @@ use serde_json::Value;
 
 use super::service::Channels;
 use super::state::Account;
+use super::telegram::Telegram;
+use super::webhook::Webhook;
 use crate::config::channels::{ChannelAccount, ChannelKind, PeerId};
 use crate::sessions::{SessionEntry, SessionKey, WEBCHAT};
 use crate::store::{OutboxAddress, StoreError};
@@ -56,9 +58,12 @@ pub struct Target {
 }
 
 impl Target {
-    /// Whether buttons may be under a message there.
-    pub fn takes_buttons(&self) -> bool {
-        self.kind == ChannelKind::Telegram
+    /// Whether buttons may be under a message there, also while nobody is in touch with it.
+    pub const fn takes_buttons(&self) -> bool {
+        match self.kind {
+            ChannelKind::Telegram => Telegram::HAS_BUTTONS,
+            ChannelKind::Webhook => Webhook::HAS_BUTTONS,
+        }
     }
 }
 

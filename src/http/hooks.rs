@@ -82,3 +82,33 @@ fn unread(why: Unread, limit: u64) -> Response {
     let answer = HookAnswer::error(why.status().as_u16(), &why.message(limit));
     ([(header::CONNECTION, "close")], written(&answer)).into_response()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use crate::config::channels::{OWN_FOLDERS, OWN_PATHS};
+    use crate::http::page;
+    use crate::http::routes::{Place, all_routes};
+
+    #[test]
+    fn no_path_of_a_channel_takes_a_path_of_the_gateway_away_and_all_others_may_be_its() {
+        let mut paths = BTreeSet::from([page::PATH.trim_end_matches('/')]);
+        let mut folders = BTreeSet::from([page::PATH]);
+        for route in all_routes() {
+            match route.place {
+                Place::Path(path)
+                | Place::Api(path)
+                | Place::Like(path)
+                | Place::PagePath(path)
+                | Place::UiPath(path) => paths.insert(path),
+                Place::UiFolder(path) | Place::Folder(path) => folders.insert(path),
+                Place::Page | Place::Hooks | Place::Webhooks | Place::Ui => false,
+            };
+        }
+        // Names in a path stand for anything.
+        paths.retain(|path| !path.contains(':'));
+        assert_eq!(paths, BTreeSet::from(OWN_PATHS));
+        assert_eq!(folders, BTreeSet::from(OWN_FOLDERS));
+    }
+}

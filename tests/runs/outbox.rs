@@ -3,28 +3,49 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use clawgate::channels::{Channels, ChannelsParts, Outgoing, Target};
+use clawgate::agent::Family;
+use clawgate::channels::webhook::{SIGNATURE, TIMESTAMP, sign};
+use clawgate::channels::{
+    Channels, ChannelsParts, HookRequest, Inlet, InletError, Outgoing, ReplyTo, Said, Taken, Target,
+};
 use clawgate::config::channels::ChannelKind;
 use clawgate::config::{Env, Overrides, load};
-use clawgate::store::OutboxAddress;
-use clawgate::support::Live;
+use clawgate::sessions::SessionKey;
+use clawgate::store::{
+    ExpectedReply, NewPart, NewRun, OutboxAddress, OutboxNext, OutboxState, RunOutcome,
+};
+use clawgate::support::{BoxFuture, Live, Secret};
 use futures_util::FutureExt;
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
+use super::faults::faults;
 use super::support::default_config;
-use super::{LIMIT, Place, place};
+use super::{LIMIT, Place, key, place};
+
+const SIGNING: &str = "a-secret-of-32-characters-or-more";
 
 /// Channels with a webhook that sends to this address.
 fn channels(place: &Place, root: &TempDir, service: SocketAddr) -> Channels {
+    channels_that_sign(place, root, service, &json!(SIGNING))
+}
+
+/// The same, where this signs.
+fn channels_that_sign(
+    place: &Place,
+    root: &TempDir,
+    service: SocketAddr,
+    secret: &Value,
+) -> Channels {
     let mut config = default_config(&service.to_string());
     config["agents"]["defaults"]["workspace"] = root.path().to_str().unwrap().into();
-    let secret = "a-secret-of-32-characters-or-more";
-    config["channels"] =
-        json!({"webhook": {"secret": secret, "url": format!("http://{service}/")}});
+    config["channels"] = json!({"webhook": {"secret": secret, "allowFrom": ["ann"],
+        "url": format!("http://{service}/")}});
     fs::create_dir_all(root.path().join(".openclaw")).unwrap();
     fs::write(root.path().join(".openclaw/openclaw.json"), config.to_string()).unwrap();
     let env = Env::fixed([], root.path());
@@ -40,19 +61,87 @@ fn channels(place: &Place, root: &TempDir, service: SocketAddr) -> Channels {
     })
 }
 
+/// Where nobody listens.
+fn nowhere() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 9))
+}
+
+fn to(person: &str) -> OutboxAddress {
+    OutboxAddress {
+        channel: "webhook".into(),
+        account: "default".into(),
+        target: person.into(),
+        thread: String::new(),
+    }
+}
+
+/// What is expected of a run.
+fn reply_of(run: &str) -> ReplyTo {
+    ReplyTo {
+        run_id: run.into(),
+        family: Family::Chat,
+        key: key(0),
+        address: to("ann"),
+        reply_to: None,
+    }
+}
+
+/// The way to an agent that takes no message the first time.
+#[derive(Default)]
+struct Second(AtomicBool);
+
+impl Inlet for Second {
+    fn is_command<'a>(
+        &'a self,
+        _: &'a SessionKey,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<bool, InletError>> {
+        Box::pin(std::future::ready(Ok(false)))
+    }
+
+    fn accept(&self, _: Said) -> BoxFuture<'_, Result<Taken, InletError>> {
+        let is_second = self.0.swap(true, Ordering::SeqCst);
+        let later = || InletError::Later("come again".into());
+        Box::pin(std::future::ready(is_second.then_some(Taken::Run).ok_or_else(later)))
+    }
+}
+
+impl Place {
+    /// A run of the last process has failed.
+    async fn has_failed(&self, run: &str) {
+        let claim = NewRun {
+            scope: "chat".into(),
+            key: run.into(),
+            run_id: run.into(),
+            session_key: key(0).to_string(),
+            text_hash: None,
+            message: None,
+            now_ms: 1,
+        };
+        self.store.claim_run(claim).await.unwrap();
+        let outcome = RunOutcome::Failed("broken".into());
+        assert!(self.store.finish_run("chat", run, outcome, true, 2).await.unwrap());
+    }
+
+    /// Waits until the reply of a run is in the outbox.
+    async fn replies(&self, run: &str) {
+        let replied = async {
+            while self.store.outbox_of(run.to_owned()).await.unwrap().is_empty() {
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(LIMIT, replied).await.unwrap_or_else(|_| panic!("{run} is not answered"));
+        assert!(self.store.expected_replies().await.unwrap().is_empty());
+    }
+}
+
 #[tokio::test]
 async fn what_is_in_the_outbox_is_sent_though_whoever_sends_has_gone() {
     let (place, root) = (place().await, TempDir::new().unwrap());
     let service = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let channels = channels(&place, &root, service.local_addr().unwrap());
     channels.start(ChannelKind::Webhook, None).await.unwrap();
-    let address = OutboxAddress {
-        channel: "webhook".into(),
-        account: "default".into(),
-        target: "ann".into(),
-        thread: String::new(),
-    };
-    let target = Target { kind: ChannelKind::Webhook, address };
+    let target = Target { kind: ChannelKind::Webhook, address: to("ann") };
     let message = Outgoing { text: "hello".into(), ..Outgoing::default() };
     // Gone as soon as there is something to wait for.
     assert!(channels.send("one", &target, &message).now_or_never().is_none());
@@ -62,7 +151,7 @@ async fn what_is_in_the_outbox_is_sent_though_whoever_sends_has_gone() {
 #[tokio::test]
 async fn who_starts_or_stops_an_account_hears_whether_it_is_in_use() {
     let (place, root) = (place().await, TempDir::new().unwrap());
-    let channels = channels(&place, &root, SocketAddr::from(([127, 0, 0, 1], 9)));
+    let channels = channels(&place, &root, nowhere());
     let start = async || channels.start(ChannelKind::Webhook, None).await.unwrap();
     assert_eq!(start().await, ("default".to_owned(), true));
     let stopped = channels.stop(ChannelKind::Webhook, None).unwrap();
@@ -70,4 +159,187 @@ async fn who_starts_or_stops_an_account_hears_whether_it_is_in_use() {
     // Nothing begins any more at the end of the gateway.
     channels.end();
     assert_eq!(start().await, ("default".to_owned(), false));
+}
+
+#[tokio::test]
+async fn what_waits_for_its_turn_is_not_noted_as_being_sent() {
+    let (place, root) = (place().await, TempDir::new().unwrap());
+    // It takes connections, and answers nobody.
+    let service = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let channels = channels(&place, &root, service.local_addr().unwrap());
+    channels.start(ChannelKind::Webhook, None).await.unwrap();
+    let message = Outgoing { text: "hello".into(), ..Outgoing::default() };
+    for person in 0..=32 {
+        let address = to(&format!("p{person}"));
+        let target = Target { kind: ChannelKind::Webhook, address };
+        channels.post(&format!("d{person}"), &target, &message).await.unwrap();
+    }
+    let mut connections = Vec::new();
+    for _ in 0..32 {
+        let connection = timeout(LIMIT, service.accept()).await.expect("32 are sent at a time");
+        connections.push(connection.unwrap());
+    }
+    // Behind whatever was to be noted by now.
+    place.store.keep_channel_note("a".into(), "b".into()).await.unwrap();
+    let mut states = Vec::new();
+    for person in 0..=32 {
+        let parts = place.store.outbox_of(format!("d{person}")).await.unwrap();
+        states.extend(parts.iter().map(|part| part.state));
+    }
+    let count = |state: OutboxState| states.iter().filter(|it| **it == state).count();
+    assert_eq!((count(OutboxState::Sending), count(OutboxState::Waiting)), (32, 1));
+}
+
+#[tokio::test]
+async fn a_reply_goes_out_though_the_database_could_not_tell_how_its_run_ended() {
+    let (place, root) = (place().await, TempDir::new().unwrap());
+    let channels = channels(&place, &root, nowhere());
+    Box::pin(channels.clone().begin(Arc::clone(&place.runs), Arc::new(Second::default()))).await;
+    place.has_failed("r1").await;
+    let reply = reply_of("r1");
+    assert!(channels.expect(&reply).await.unwrap());
+    let database = place.database();
+    database.execute_batch("ALTER TABLE runs RENAME TO away").unwrap();
+    let (faults, _log) = faults();
+    channels.follow(reply);
+    timeout(LIMIT, faults.notified()).await.expect("the database does not fail");
+    database.execute_batch("ALTER TABLE away RENAME TO runs").unwrap();
+    place.replies("r1").await;
+}
+
+#[tokio::test]
+async fn a_message_that_could_not_be_taken_is_answered_when_it_comes_again() {
+    let (place, root) = (place().await, TempDir::new().unwrap());
+    let channels = channels(&place, &root, nowhere());
+    Box::pin(channels.clone().begin(Arc::clone(&place.runs), Arc::new(Second::default()))).await;
+    let run = "webhook:default:ann:1";
+    place.has_failed(run).await;
+    let database = place.database();
+    let refuses = "CREATE TRIGGER full BEFORE DELETE ON channel_replies
+        BEGIN SELECT RAISE(ABORT, 'no room'); END";
+    database.execute_batch(refuses).unwrap();
+    let body = json!({"id": "1", "text": "hello", "from": {"id": "ann"}}).to_string();
+    let bring = async || {
+        let now = place.runs.parts().clock.now_ms() / 1000;
+        let (timestamp, signature) = sign(&Secret::new(SIGNING), now, body.as_bytes());
+        let header = |name: &str| match name {
+            TIMESTAMP => Some(timestamp.clone()),
+            SIGNATURE => Some(signature.clone()),
+            _ => None,
+        };
+        let request = HookRequest { header: &header, body: body.as_bytes() };
+        channels.hook("/webhooks/default", request).await
+    };
+    let answer = bring().await;
+    assert_eq!(answer.status, 503, "{answer:?}");
+    assert_eq!(place.store.expected_replies().await.unwrap().len(), 1, "it cannot be taken back");
+    database.execute_batch("DROP TRIGGER full").unwrap();
+    let answer = bring().await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    place.replies(run).await;
+}
+
+#[tokio::test]
+async fn what_the_last_process_was_sending_is_settled_once_the_database_takes_it() {
+    let (place, root) = (place().await, TempDir::new().unwrap());
+    let channels = channels(&place, &root, nowhere());
+    let body = json!({"text": "hello"}).to_string();
+    let part = NewPart { delivery: "one".into(), address: to("ann"), part: 0, body };
+    place.store.add_outbox(vec![part], 1).await.unwrap();
+    let next = place.store.next_outbox(to("ann"), 2).await.unwrap();
+    assert!(matches!(next, OutboxNext::Send(_)), "{next:?}");
+    let database = place.database();
+    let refuses = "CREATE TRIGGER full BEFORE UPDATE ON channel_outbox
+        BEGIN SELECT RAISE(ABORT, 'no room'); END";
+    database.execute_batch(refuses).unwrap();
+    let (faults, _log) = faults();
+    let beginning = channels.clone().begin(Arc::clone(&place.runs), Arc::new(Second::default()));
+    let beginning = place.tasks.spawn("channels", beginning);
+    timeout(LIMIT, faults.notified()).await.expect("the database does not fail");
+    database.execute_batch("DROP TRIGGER full").unwrap();
+    timeout(LIMIT, beginning).await.expect("they do not begin").unwrap();
+    let parts = place.store.outbox_of("one".into()).await.unwrap();
+    assert_eq!(parts[0].state, OutboxState::Uncertain);
+}
+
+#[tokio::test]
+async fn a_reply_of_the_last_process_goes_out_though_the_clock_was_set_back() {
+    let (place, root) = (place().await, TempDir::new().unwrap());
+    place.has_failed("r1").await;
+    let expected = ExpectedReply {
+        run_id: "r1".into(),
+        scope: "chat".into(),
+        session_key: key(0).to_string(),
+        address: to("ann"),
+        reply_to: None,
+        preview: None,
+        created_at: place.runs.parts().clock.now_ms() + 3_600_000,
+    };
+    assert!(place.store.expect_reply(expected).await.unwrap());
+    let channels = channels(&place, &root, nowhere());
+    Box::pin(channels.begin(Arc::clone(&place.runs), Arc::new(Second::default()))).await;
+    place.replies("r1").await;
+}
+
+#[tokio::test]
+async fn replies_that_are_expected_before_the_channels_begin_are_not_lost() {
+    let (place, root) = (place().await, TempDir::new().unwrap());
+    let channels = channels(&place, &root, nowhere());
+    // The one is followed already, the run of the other is about to be accepted.
+    place.has_failed("r1").await;
+    for run in ["r1", "r2"] {
+        assert!(channels.expect(&reply_of(run)).await.unwrap());
+    }
+    channels.follow(reply_of("r1"));
+    let beginning = channels.clone().begin(Arc::clone(&place.runs), Arc::new(Second::default()));
+    Box::pin(beginning).await;
+    let expected = place.store.expected_replies().await.unwrap();
+    assert!(expected.iter().any(|it| it.run_id == "r2"), "{expected:?}");
+    place.has_failed("r2").await;
+    channels.follow(reply_of("r2"));
+    let replied = async {
+        while !place.store.expected_replies().await.unwrap().is_empty() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(LIMIT, replied).await.expect("they are not answered");
+    for run in ["r1", "r2"] {
+        place.replies(run).await;
+    }
+}
+
+#[tokio::test]
+async fn an_account_that_cannot_begin_is_tried_again_by_one_at_a_time() {
+    let (place, root) = (place().await, TempDir::new().unwrap());
+    let secret = json!({"source": "env", "id": "NOT_THERE"});
+    let channels = channels_that_sign(&place, &root, nowhere(), &secret);
+    // As each new configuration does.
+    for _ in 0..5 {
+        let (runs, inlet) = (Arc::clone(&place.runs), Arc::new(Second::default()));
+        Box::pin(channels.clone().begin(runs, inlet)).await;
+    }
+    let tries = || channels.accounts()[0].1.reconnect_attempts;
+    let before = tries();
+    // From here on it goes by as soon as nobody has anything to do.
+    tokio::time::pause();
+    sleep(Duration::from_mins(10)).await;
+    let later = tries() - before;
+    assert!((5..15).contains(&later), "{later} tries in ten minutes");
+}
+
+#[tokio::test]
+async fn what_is_sent_by_an_account_that_cannot_be_used_is_refused_and_what_waits_stays() {
+    let (place, root) = (place().await, TempDir::new().unwrap());
+    let channels = channels_that_sign(&place, &root, nowhere(), &json!("short"));
+    let body = json!({"text": "hello"}).to_string();
+    let part = NewPart { delivery: "one".into(), address: to("ann"), part: 0, body };
+    place.store.add_outbox(vec![part], 1).await.unwrap();
+    Box::pin(channels.clone().begin(Arc::clone(&place.runs), Arc::new(Second::default()))).await;
+    let target = Target { kind: ChannelKind::Webhook, address: to("ann") };
+    let message = Outgoing { text: "hello".into(), ..Outgoing::default() };
+    let refused = channels.send("two", &target, &message).await.unwrap_err().to_string();
+    assert_eq!(refused, "secret must have at least 16 characters");
+    assert!(place.store.outbox_of("two".into()).await.unwrap().is_empty());
+    let parts = place.store.outbox_of("one".into()).await.unwrap();
+    assert_eq!(parts[0].state, OutboxState::Waiting);
 }

@@ -61,10 +61,30 @@ impl ApiError {
         }
     }
 
+    /// How long the API wants to be left alone, if it says so.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused { retry_after, .. } => *retry_after,
+            Self::Unreachable(_) | Self::Unknown(_) => None,
+        }
+    }
+
     /// Whether the API's words have this in them.
     pub fn says(&self, words: &str) -> bool {
         matches!(self, Self::Refused { description, .. }
             if description.to_lowercase().contains(words))
+    }
+
+    /// What that means for a file: it may be asked for twice.
+    pub fn into_fetch_failure(self) -> SendFailure {
+        let why = self.to_string();
+        match self {
+            Self::Refused { code: 429 | 500.., retry_after, .. } => {
+                SendFailure::Later { after: retry_after, why }
+            }
+            Self::Unreachable(_) | Self::Unknown(_) => SendFailure::Later { after: None, why },
+            Self::Refused { .. } => SendFailure::Refused(why),
+        }
     }
 
     /// What that means for a message.
@@ -175,7 +195,7 @@ impl Api {
         let sent = client.get(parse(&url)?).timeout(TRANSFER).send().await;
         let response = sent.map_err(lost)?;
         if !response.status().is_success() {
-            return Err(refused(u64::from(response.status().as_u16()), "the file is not there"));
+            return Err(refused(u64::from(response.status().as_u16()), "the file is not given"));
         }
         let body = read_body(response, max).await;
         let body = body.map_err(|error| ApiError::Unknown(error.to_string()))?;
@@ -266,5 +286,19 @@ mod tests {
         }
         let down = ApiError::Unreachable("x".into()).into_failure();
         assert!(matches!(down, SendFailure::Later { .. }));
+    }
+
+    #[test]
+    fn a_file_is_asked_for_again_unless_it_is_refused() {
+        let passing = [429, 500, 502].map(|code| refused(code, "x"));
+        let lost = [ApiError::Unknown("x".into()), ApiError::Unreachable("x".into())];
+        for error in passing.into_iter().chain(lost) {
+            let failure = error.clone().into_fetch_failure();
+            assert!(matches!(failure, SendFailure::Later { .. }), "{error:?}");
+        }
+        for code in [400, 401, 404, 413] {
+            let failure = refused(code, "x").into_fetch_failure();
+            assert!(matches!(failure, SendFailure::Refused(_)), "{code}");
+        }
     }
 }

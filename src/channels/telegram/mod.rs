@@ -58,6 +58,9 @@ pub struct Telegram {
 }
 
 impl Telegram {
+    /// Whether buttons may be under a message.
+    pub const HAS_BUTTONS: bool = true;
+
     /// One with these settings. Nobody is asked.
     pub fn new(
         account: &ChannelAccount,
@@ -146,17 +149,19 @@ impl Channel for Telegram {
         })
     }
 
-    fn fetch<'a>(&'a self, file: &'a RemoteFile) -> BoxFuture<'a, Result<Vec<u8>, String>> {
+    fn fetch<'a>(&'a self, file: &'a RemoteFile) -> BoxFuture<'a, Result<Vec<u8>, SendFailure>> {
         Box::pin(async move {
+            let refused = |why: &str| SendFailure::Refused(why.to_owned());
             let is_large = |size: u64| usize::try_from(size).is_ok_and(|it| it > self.max_bytes);
             if file.size.is_some_and(is_large) {
-                return Err("it is larger than channels.telegram.mediaMaxMb".into());
+                return Err(refused("it is larger than channels.telegram.mediaMaxMb"));
             }
             let told = self.api.call("getFile", &json!({"file_id": file.id})).await;
-            let told = told.map_err(|error| error.to_string())?;
-            let path = told["file_path"].as_str().ok_or("the Bot API does not say where it is")?;
+            let told = told.map_err(ApiError::into_fetch_failure)?;
+            let path = told["file_path"].as_str();
+            let path = path.ok_or_else(|| refused("the Bot API does not say where it is"))?;
             let bytes = self.api.download(path, self.max_bytes).await;
-            bytes.map_err(|error| error.to_string())
+            bytes.map_err(ApiError::into_fetch_failure)
         })
     }
 

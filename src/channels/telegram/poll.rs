@@ -34,6 +34,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// How long the pictures of an album take that were sent together, as in the
 /// original.
 const ALBUM_PAUSE: Duration = Duration::from_millis(500);
+/// The API is left alone for so long at least: it may say 0 each time.
+const WAIT_MIN: Duration = Duration::from_secs(1);
 /// How many chats are passed on at a time: files of each may be in memory.
 const CHATS: usize = 8;
 /// The updates that we want.
@@ -48,16 +50,19 @@ pub(super) async fn poll(bot: Arc<Telegram>, ear: Arc<dyn Ear>) -> String {
 }
 
 async fn ask(telegram: &Telegram, ear: &dyn Ear) -> Result<std::convert::Infallible, String> {
-    let failed = |error: ApiError| error.to_string();
-    let bot = telegram.introduce().await.map_err(failed)?;
     // While Telegram brings updates, it gives none to those who ask.
     let params = json!({"drop_pending_updates": false});
-    telegram.api.call("deleteWebhook", &params).await.map_err(failed)?;
-    ear.is_well();
+    let bot = begin(telegram, ear, "deleteWebhook", &params).await?;
     let noted = ear.recall(OFFSET).await?;
     let mut offset = noted.and_then(|note| known_offset(&note, &bot));
     loop {
-        let updates = next_updates(telegram, ear, offset).await.map_err(failed)?;
+        let updates = match next_updates(telegram, ear, offset).await {
+            Ok(updates) => updates,
+            Err(error) => {
+                wait_as_told(&error, ear).await?;
+                continue;
+            }
+        };
         let Some(last) = updates.last() else { continue };
         let last = last["update_id"].as_i64().ok_or("an update of the Bot API has no number")?;
         pass_all_on(&updates, &bot, ear).await;
@@ -67,6 +72,39 @@ async fn ask(telegram: &Telegram, ear: &dyn Ear) -> Result<std::convert::Infalli
         ear.keep(OFFSET, format!("{} {next}", bot.id)).await?;
         offset = Some(next);
     }
+}
+
+/// Asks who we are, and says how updates are to come; again when the API says that it is to
+/// be asked later.
+async fn begin(
+    telegram: &Telegram,
+    ear: &dyn Ear,
+    method: &str,
+    params: &Value,
+) -> Result<Bot, String> {
+    loop {
+        let begun = async {
+            let bot = telegram.introduce().await?;
+            telegram.api.call(method, params).await?;
+            Ok::<_, ApiError>(bot)
+        };
+        match begun.await {
+            Ok(bot) => {
+                ear.is_well();
+                return Ok(bot);
+            }
+            Err(error) => wait_as_told(&error, ear).await?,
+        }
+    }
+}
+
+/// Waits as long as the API wants to be left alone; an error where it does not say so.
+async fn wait_as_told(error: &ApiError, ear: &dyn Ear) -> Result<(), String> {
+    let wait = error.retry_after().ok_or_else(|| error.to_string())?.max(WAIT_MIN);
+    ear.is_put_off(&error.to_string());
+    tracing::warn!(%error, ?wait, "the Bot API wants to be asked later");
+    tokio::time::sleep(wait).await;
+    Ok(())
 }
 
 /// The updates from this one on, as the API gives them; none when it has waited in vain.
@@ -159,15 +197,10 @@ async fn pass_on(inbound: Inbound, ear: &dyn Ear) {
 pub(super) async fn register(bot: Arc<Telegram>, ear: Arc<dyn Ear>) -> String {
     let Some((url, secret)) = &bot.webhook else { return "webhookUrl is not set".into() };
     let params = json!({"url": url, "secret_token": secret.expose(), "allowed_updates": WANTED});
-    let registered = async {
-        bot.introduce().await?;
-        bot.api.call("setWebhook", &params).await
-    };
-    if let Err(error) = registered.await {
-        return error.to_string();
+    match begin(&bot, &*ear, "setWebhook", &params).await {
+        Ok(_) => std::future::pending().await,
+        Err(why) => why,
     }
-    ear.is_well();
-    std::future::pending().await
 }
 
 #[cfg(test)]
@@ -213,6 +246,10 @@ mod tests {
         }
 
         fn is_well(&self) {}
+
+        fn is_put_off(&self, why: &str) {
+            self.0.lock().push(why.to_owned());
+        }
     }
 
     fn said(id: i64, chat: i64, text: &str, album: Option<&str>) -> Value {
@@ -233,6 +270,25 @@ mod tests {
         pass_all_on(&updates, &bot, &ear).await;
         let heard = ear.0.lock().clone();
         assert_eq!(heard, ["bad is there", "one", "two", "bad: it is bad", "after it"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_api_that_wants_to_be_asked_later_is_told_of_and_never_asked_at_once() {
+        let (ear, begun) = (Picky::default(), tokio::time::Instant::now());
+        let later = |wait| ApiError::Refused {
+            code: 429,
+            description: "later".into(),
+            retry_after: wait,
+            moved_to: None,
+        };
+        for seconds in [0, 5] {
+            let error = later(Some(Duration::from_secs(seconds)));
+            wait_as_told(&error, &ear).await.unwrap();
+        }
+        assert_eq!(begun.elapsed().as_secs(), 6);
+        let why = "the Bot API answered 429: later";
+        assert_eq!(*ear.0.lock(), [why, why]);
+        assert_eq!(wait_as_told(&later(None), &ear).await.unwrap_err(), why);
     }
 
     #[test]

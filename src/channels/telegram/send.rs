@@ -343,9 +343,10 @@ fn sent_as(message: &Value) -> Sent {
     Sent { message_id: message["message_id"].as_i64().map(|id| id.to_string()) }
 }
 
-/// Whether the API makes nothing of the marks of a text, or nothing is left without them.
+/// Whether the API makes nothing of the marks of a text, nothing is left without them, or they
+/// make it too long, as the numbers of a long list may.
 fn is_unreadable(error: &ApiError) -> bool {
-    let signs = ["can't parse entities", "text is empty", "text must be non-empty"];
+    let signs = ["can't parse entities", "text is empty", "text must be non-empty", "is too long"];
     signs.iter().any(|words| error.says(words))
 }
 

@@ -69,7 +69,9 @@ pub fn read(body: &[u8]) -> Result<Inbound, String> {
         // Else somebody could have the answer to somebody else's message.
         return Err("at chat.id: must be that of from in a direct chat".into());
     }
-    for (name, id) in [("id", &id), ("from.id", &from.id), ("chat.id", &place.id)] {
+    let thread = place.thread_id.filter(|thread| !thread.is_empty());
+    let named = [("id", &id), ("from.id", &from.id), ("chat.id", &place.id)];
+    for (name, id) in named.into_iter().chain(thread.iter().map(|id| ("chat.threadId", id))) {
         if id.trim().is_empty() || id.len() > ID_MAX || id.chars().any(char::is_control) {
             return Err(format!("at {name}: must have 1 to {ID_MAX} characters"));
         }
@@ -80,13 +82,7 @@ pub fn read(body: &[u8]) -> Result<Inbound, String> {
     Ok(Inbound {
         message_id: id,
         source: None,
-        chat: Chat {
-            kind,
-            id: place.id,
-            title: place.title,
-            thread: place.thread_id,
-            former: None,
-        },
+        chat: Chat { kind, id: place.id, title: place.title, thread, former: None },
         sender: Sender { id: from.id, name: from.name },
         text,
         attachments,
@@ -115,6 +111,11 @@ mod tests {
             "unknown": 1});
         let group = read_json(&group).unwrap();
         assert!(group.is_mention && group.chat.thread.as_deref() == Some("3"));
+        let in_thread = |thread: &str| {
+            json!({"id": "1", "text": "x", "from": {"id": "7"},
+                "chat": {"kind": "group", "id": "g", "threadId": thread}})
+        };
+        assert_eq!(read_json(&in_thread("")).unwrap().chat.thread, None);
         for (body, why) in [
             (json!({"text": "hi", "from": {"id": "7"}}), "at .: missing field `id`"),
             (json!({"id": 1, "from": {"id": "7"}}), "at id: "),
@@ -128,6 +129,8 @@ mod tests {
                 json!({"id": "1", "from": {"id": "7"}, "text": "x", "chat": {"kind": "x", "id": "7"}}),
                 "at chat.kind",
             ),
+            (in_thread("a\nb"), "at chat.threadId: must have 1 to"),
+            (in_thread(&"x".repeat(257)), "at chat.threadId: must have 1 to"),
         ] {
             let error = read_json(&body).unwrap_err();
             assert!(error.starts_with(why), "{error}");

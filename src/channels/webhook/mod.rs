@@ -61,6 +61,9 @@ pub struct WebhookParts {
 }
 
 impl Webhook {
+    /// Whether buttons may be under a message.
+    pub const HAS_BUTTONS: bool = false;
+
     /// One with these settings. Nobody is asked.
     pub fn new(account: &ChannelAccount, settings: &WebhookSettings, around: WebhookParts) -> Self {
         let megabytes = usize::try_from(account.media_max_mb).unwrap_or(usize::MAX);
@@ -96,6 +99,8 @@ impl Webhook {
             Ok(response) => response,
             // There was no connection, so nothing was sent.
             Err(error) if error.is_connect() => return Err(later(root_cause(&error))),
+            // Nor where it cannot be written, as with an id of several lines.
+            Err(error) if error.is_builder() => return Err(refused(&root_cause(&error))),
             Err(error) => return Err(SendFailure::Unknown(root_cause(&error))),
         };
         let (status, after) = (response.status(), retry_after(response.headers()));

@@ -6,12 +6,14 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::access::{AccessSettings, DmPolicy, GroupPolicy, GroupSettings, PeerId};
+use super::paths::{default_path, inbound_path};
 use crate::config::ConfigError;
 use crate::config::schema::Node;
 use crate::config::secrets::{SecretInput, SecretRef};
+use crate::support::Secret;
 
 /// Id of the only account of a channel.
-const DEFAULT_ACCOUNT: &str = "default";
+pub(super) const DEFAULT_ACCOUNT: &str = "default";
 /// Most accounts of one channel; each is a connection.
 const ACCOUNTS_MAX: usize = 32;
 /// Longest id of an account; it stands in session keys.
@@ -31,6 +33,8 @@ const WEBHOOK_CHUNK: usize = 50_000;
 const WEBHOOK_CHUNK_MAX: usize = 1_000_000;
 /// Where the Bot API is.
 const TELEGRAM_API: &str = "https://api.telegram.org";
+/// Longest secret that it says to be known.
+const CALL_SECRET_MAX: usize = 256;
 /// Shortest secret that signs; a shorter one can be guessed.
 const SECRET_MIN: usize = 16;
 /// How old a signed request may be, in seconds, unless the file says otherwise.
@@ -140,6 +144,8 @@ pub struct ChannelAccount {
     pub id: String,
     /// Whether it is meant where no account is named.
     pub is_default: bool,
+    /// Whether it stands among `accounts`, and not beside them.
+    pub is_listed: bool,
     /// Name for people.
     pub name: Option<String>,
     /// Whether it is used.
@@ -169,6 +175,12 @@ impl ChannelAccount {
             }
         };
         inputs.into_iter().filter_map(SecretInput::reference).collect()
+    }
+
+    /// Where it is in the config file.
+    pub(super) fn place(&self) -> String {
+        let channel = format!("channels.{}", self.kind.as_str());
+        if self.is_listed { format!("{channel}.accounts.{}", self.id) } else { channel }
     }
 
     /// The path of our own HTTP side that its messages come to.
@@ -280,7 +292,8 @@ pub(super) fn read(node: &Node<'_>, kind: ChannelKind) -> Result<Vec<ChannelAcco
         whole.extend(members.iter().map(|(name, value)| (name.clone(), value.clone())));
         let whole = Value::Object(whole);
         let merged = own.with(&whole).deserialize()?;
-        accounts.push(account(&own, kind, &id, merged)?);
+        let listed = account(&own, kind, &id, merged)?;
+        accounts.push(ChannelAccount { is_listed: true, ..listed });
     }
     for account in &mut accounts {
         account.is_default = account.id == default_id;
@@ -326,6 +339,7 @@ fn account(
         kind,
         id: id.to_owned(),
         is_default: false,
+        is_listed: false,
         name: written.name.clone(),
         enabled: written.enabled.unwrap_or(true),
         access,
@@ -342,22 +356,31 @@ fn account(
 
 fn telegram(written: Written, id: &str) -> Result<ChannelWay, String> {
     let token = written.bot_token.ok_or("botToken is missing")?;
+    if matches!(&token, SecretInput::Text(text) if text.is_empty()) {
+        return Err("botToken is empty".into());
+    }
     let api_root = written.api_root.unwrap_or_else(|| TELEGRAM_API.into());
     let api_root = address(&api_root, "apiRoot")?;
+    let mut path = written.webhook_path.unwrap_or_else(|| default_path("telegram-webhook", id));
     if let Some(url) = &written.webhook_url {
-        address(url, "webhookUrl")?;
-        if written.webhook_secret.is_none() {
-            return Err("webhookUrl needs webhookSecret".into());
+        let url = address(url, "webhookUrl")?;
+        // A server of one's own may call by http.
+        if api_root == TELEGRAM_API && !url.to_ascii_lowercase().starts_with("https:") {
+            return Err("webhookUrl must be an https address".into());
         }
+        let secret = written.webhook_secret.as_ref().ok_or("webhookUrl needs webhookSecret")?;
+        if let SecretInput::Text(secret) = secret {
+            check_call_secret(secret)?;
+        }
+        path = inbound_path(&path, "webhookPath")?;
     }
-    let path = written.webhook_path.unwrap_or_else(|| default_path("telegram-webhook", id));
     Ok(ChannelWay::Telegram(TelegramSettings {
         token,
         api_root,
         streams: written.streaming.is_none_or(|streaming| streaming.is_on()),
         webhook_url: written.webhook_url,
         webhook_secret: written.webhook_secret,
-        webhook_path: inbound_path(&path, "webhookPath")?,
+        webhook_path: path,
     }))
 }
 
@@ -379,13 +402,6 @@ fn webhook(written: Written, id: &str) -> Result<ChannelWay, String> {
     }))
 }
 
-fn default_path(place: &str, id: &str) -> String {
-    match (place, id) {
-        ("telegram-webhook", DEFAULT_ACCOUNT) => "/telegram-webhook".into(),
-        _ => format!("/{place}/{id}"),
-    }
-}
-
 /// An address of ours or of others, without a slash at its end.
 fn address(text: &str, key: &str) -> Result<String, String> {
     let parsed = reqwest::Url::parse(text.trim());
@@ -399,11 +415,16 @@ fn address(text: &str, key: &str) -> Result<String, String> {
     }
 }
 
-fn inbound_path(text: &str, key: &str) -> Result<String, String> {
-    let text = text.trim();
-    if text.len() > 1 && text.starts_with('/') && !text.contains(['?', '#', ' ']) {
-        Ok(text.to_owned())
+/// Whether Telegram takes this to say when it calls us.
+///
+/// # Errors
+/// What it has to be.
+pub fn check_call_secret(secret: &Secret) -> Result<(), String> {
+    let text = secret.expose();
+    let is_plain = |c: u8| c.is_ascii_alphanumeric() || b"_-".contains(&c);
+    if (1..=CALL_SECRET_MAX).contains(&text.len()) && text.bytes().all(is_plain) {
+        Ok(())
     } else {
-        Err(format!("{key} must be a path that begins with /"))
+        Err(format!("webhookSecret must have 1 to {CALL_SECRET_MAX} of A-Z, a-z, 0-9, _ and -"))
     }
 }

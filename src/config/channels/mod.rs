@@ -8,15 +8,19 @@
 mod access;
 mod account;
 mod binding;
+mod clash;
+mod paths;
 
 pub use access::{AccessSettings, DmPolicy, GroupPolicy, GroupSettings, PeerId};
 pub use account::{
     ChannelAccount, ChannelKind, ChannelWay, ChunkMode, ReplyToMode, TelegramSettings,
-    WebhookSettings,
+    WebhookSettings, check_call_secret,
 };
 pub use binding::{Binding, BoundPeer};
+pub use paths::{OWN_FOLDERS, OWN_PATHS};
 
 use super::ConfigError;
+use super::document::ConfigIssue;
 use super::schema::Node;
 
 /// What is set for channels.
@@ -49,6 +53,16 @@ impl ChannelsSettings {
         !id.is_empty() && self.owners.iter().any(|owner| owner.trim() == whole)
     }
 
+    /// The accounts that are turned on and cannot be used: where they are, and why.
+    pub fn unusable(&self) -> Vec<ConfigIssue> {
+        let enabled = self.accounts.iter().filter(|account| account.enabled);
+        let issues = enabled.filter_map(|account| {
+            let message = account.way.as_ref().err()?.clone();
+            Some(ConfigIssue { path: account.place(), message })
+        });
+        issues.collect()
+    }
+
     /// One account; the default one of its channel when no id is given.
     pub fn account(&self, kind: ChannelKind, id: Option<&str>) -> Option<&ChannelAccount> {
         let id = id.map(str::trim).filter(|id| !id.is_empty());
@@ -66,6 +80,7 @@ pub(super) fn read(root: &Node<'_>) -> Result<ChannelsSettings, ConfigError> {
     for kind in ChannelKind::ALL {
         accounts.extend(account::read(&node.member(kind.as_str())?, kind)?);
     }
+    clash::part(&mut accounts);
     let owners = root.member("commands")?.member("ownerAllowFrom")?.texts()?;
     Ok(ChannelsSettings {
         accounts,

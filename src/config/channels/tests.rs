@@ -69,12 +69,124 @@ fn an_account_says_why_it_cannot_be_used() {
         (json!({"secret": "short"}), "secret must have at least 16 characters"),
         (json!({"secret": long, "url": "ftp://x/"}), "url must be an http or https address"),
         (json!({"secret": long, "path": "hook"}), "path must be a path that begins with /"),
+        (
+            json!({"secret": long, "path": "/"}),
+            "path is a path that the gateway has for something else",
+        ),
+        (
+            json!({"secret": long, "path": "/metrics"}),
+            "path is a path that the gateway has for something else",
+        ),
+        (
+            json!({"secret": long, "path": "/clawgate/in"}),
+            "path is a path that the gateway has for something else",
+        ),
     ] {
         assert_eq!(webhook(&written).way.unwrap_err(), why);
+    }
+    for path in ["/api/in", "/v1/tg", "/tools/in", "/sessions/x/in", "/ready/tg", "/clawgates"] {
+        assert!(webhook(&json!({"secret": long, "path": path})).way.is_ok(), "{path}");
     }
     let good = webhook(&json!({"secret": long, "url": "http://127.0.0.1:1/in/"}));
     assert_eq!(good.inbound_path(), Some("/webhooks/default"));
     assert!(!format!("{good:?}").contains(long));
+}
+
+#[test]
+fn what_telegram_does_not_call_is_told_and_no_bot_that_asks_is_kept_from_it() {
+    let telegram = |more: Value| {
+        let mut written = json!({"botToken": "1:a"});
+        for (name, value) in more.as_object().unwrap() {
+            written[name] = value.clone();
+        }
+        let all = settings(&json!({"channels": {"telegram": written}})).unwrap();
+        all.accounts.into_iter().next().unwrap()
+    };
+    let url = "https://claw.example/x";
+    let rule = "webhookSecret must have 1 to 256 of A-Z, a-z, 0-9, _ and -";
+    let own = "http://127.0.0.1:8081";
+    for (written, why) in [
+        (json!({"botToken": ""}), "botToken is empty"),
+        (json!({"webhookUrl": url}), "webhookUrl needs webhookSecret"),
+        (json!({"webhookUrl": url, "webhookSecret": "of two words"}), rule),
+        (json!({"webhookUrl": url, "webhookSecret": ""}), rule),
+        (json!({"webhookUrl": url, "webhookSecret": "x".repeat(257)}), rule),
+        (
+            json!({"webhookUrl": "http://claw.example/x", "webhookSecret": "a_B-1"}),
+            "webhookUrl must be an https address",
+        ),
+        (
+            json!({"webhookUrl": url, "webhookSecret": "a_B-1", "webhookPath": "/v1/responses"}),
+            "webhookPath is a path that the gateway has for something else",
+        ),
+    ] {
+        assert_eq!(telegram(written).way.unwrap_err(), why);
+    }
+    for written in [
+        json!({"webhookUrl": url, "webhookSecret": "x".repeat(256)}),
+        json!({"webhookUrl": own, "webhookSecret": "a_B-1", "apiRoot": own}),
+        json!({"webhookUrl": url, "webhookSecret": {"source": "env", "id": "HOOK"}}),
+        json!({"webhookSecret": "of two words", "webhookPath": "/"}),
+    ] {
+        assert!(telegram(written.clone()).way.is_ok(), "{written}");
+    }
+}
+
+#[test]
+fn of_accounts_that_are_in_each_others_way_the_later_one_is_unusable() {
+    let long = "0123456789abcdef";
+    let token = json!({"source": "env", "id": "BOT"});
+    let read = settings(&json!({"channels": {
+        "telegram": {"accounts": {
+            "off": {"botToken": "1:a", "enabled": false},
+            "a": {"botToken": "1:a", "webhookUrl": "https://x.test/", "webhookSecret": "s",
+                "webhookPath": "/in"},
+            "b": {"botToken": " 1:a "},
+            "c": {"botToken": token},
+            "d": {"botToken": token},
+            "e": {"botToken": "2:b", "webhookPath": "/in"},
+        }},
+        "webhook": {"secret": long, "path": "/in", "accounts": {"b": {"secret": long}}},
+    }}))
+    .unwrap();
+    let told: Vec<_> = read.unusable().into_iter().map(|it| (it.path, it.message)).collect();
+    let expected = [
+        ("channels.telegram.accounts.b", "botToken is that of account a of telegram as well"),
+        ("channels.telegram.accounts.d", "botToken is that of account c of telegram as well"),
+        ("channels.webhook", "/in is the path of account a of telegram as well"),
+    ];
+    assert_eq!(told, expected.map(|(path, why)| (path.to_owned(), why.to_owned())));
+}
+
+#[test]
+fn of_accounts_that_are_in_each_others_way_the_default_one_is_used() {
+    let long = "0123456789abcdef";
+    let read = settings(&json!({"channels": {
+        "telegram": {"botToken": "1:a", "defaultAccount": "main",
+            "accounts": {"main": {"botToken": "1:a"}}},
+        "webhook": {"defaultAccount": "b", "accounts": {
+            "a": {"secret": long, "path": "/in"}, "b": {"secret": long, "path": "/in"}}},
+    }}))
+    .unwrap();
+    let told: Vec<_> = read.unusable().into_iter().map(|it| (it.path, it.message)).collect();
+    let expected = [
+        ("channels.telegram", "botToken is that of account main of telegram as well"),
+        ("channels.webhook.accounts.a", "/in is the path of account b of webhook as well"),
+    ];
+    assert_eq!(told, expected.map(|(path, why)| (path.to_owned(), why.to_owned())));
+    assert!(ChannelKind::ALL.iter().all(|kind| read.account(*kind, None).unwrap().way.is_ok()));
+}
+
+#[test]
+fn what_is_wrong_with_a_default_account_is_told_where_it_stands() {
+    for (written, place) in [
+        (json!({"path": "/in"}), "channels.webhook"),
+        (json!({"accounts": {"default": {}}}), "channels.webhook.accounts.default"),
+    ] {
+        let read = settings(&json!({"channels": {"webhook": written}})).unwrap();
+        let told: Vec<_> = read.unusable().into_iter().map(|it| it.path).collect();
+        assert_eq!(told, [place]);
+    }
 }
 
 #[test]

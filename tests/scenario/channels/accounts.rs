@@ -3,13 +3,16 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::bot_api::{BotApi, TOKEN};
-use super::receiver::{Receiver, bring};
+use super::receiver::{Behaviour, Receiver, bring};
 use super::{SIGNING, patch, with_channels, with_webhook_running};
+use crate::program::clawgate;
 use crate::stage::{admin, call, row, until};
+use crate::support::client::{SOON, WsClient};
 use crate::support::{Gateway, GatewayOptions, MockProvider};
 
 /// A program that tells the token of a bot, to each who asks only once it is let.
@@ -17,12 +20,16 @@ struct Held(TempDir);
 
 impl Held {
     fn new() -> Self {
+        // It ends as well when its folder is gone.
+        Self::after("while [ -e asked ] && [ ! -e go.$$ ]; do /bin/sleep 0.05; done")
+    }
+
+    /// One that tells it after this.
+    fn after(what: &str) -> Self {
         let held = Self(TempDir::with_prefix("clawgate-held-").unwrap());
         let answer = json!({"protocolVersion": 1, "values": {"token": TOKEN}});
-        // It ends as well when its folder is gone.
         let script = format!(
-            "#!/bin/sh\ncd '{}' || exit 1\necho $$ >> asked\n\
-             while [ -e asked ] && [ ! -e go.$$ ]; do /bin/sleep 0.05; done\necho '{answer}'\n",
+            "#!/bin/sh\ncd '{}' || exit 1\necho $$ >> asked\n{what}\necho '{answer}'\n",
             held.0.path().display()
         );
         let program = held.0.path().join("held.sh");
@@ -133,4 +140,171 @@ async fn a_channel_that_comes_back_while_the_gateway_runs_tells_what_was_cut_off
     patch(&mut client, &json!({"channels": channels})).await;
     let texts = receiver.texts(1).await;
     assert!(texts[0].contains("stopped before it had answered"), "{texts:?}");
+}
+
+#[tokio::test]
+async fn who_starts_an_account_waits_until_it_is_known_what_the_last_process_was_sending() {
+    let (receiver, mock) = (Receiver::start().await, MockProvider::start().await);
+    let webhook = json!({"secret": SIGNING, "url": receiver.url(), "allowFrom": ["ann"]});
+    let config = with_channels(mock.address(), &json!({"webhook": webhook}));
+    let mut gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    with_webhook_running(&gateway).await;
+    receiver.behave([Behaviour::Hang]);
+    let message = json!({"id": "1", "text": "hello", "from": {"id": "ann"}});
+    assert_eq!(bring(&gateway, "/webhooks/default", &message).await.0, 200);
+    receiver.wait(1).await;
+    gateway.kill9();
+    let database = Connection::open(gateway.state_dir().join("clawgate.sqlite")).unwrap();
+    let refuses = "CREATE TRIGGER full BEFORE UPDATE ON channel_outbox
+        WHEN NEW.state = 'uncertain' BEGIN SELECT RAISE(ABORT, 'no room'); END";
+    database.execute_batch(refuses).unwrap();
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    until("it is not known", async || {
+        gateway.stderr().contains("messages of the last process are not settled").then_some(())
+    })
+    .await;
+    let request = json!({"type": "req", "id": "start", "method": "channels.start",
+        "params": {"channel": "webhook"}});
+    client.send(&request).await;
+    let mut watcher = admin(&gateway).await;
+    let status = call(&mut watcher, "channels.status", json!({})).await;
+    assert_eq!(status["channels"]["webhook"]["running"], false);
+    database.busy_timeout(SOON).unwrap();
+    database.execute_batch("DROP TRIGGER full").unwrap();
+    let answer = client.answer("start").await.expect("an answer");
+    assert_eq!(answer["payload"]["started"], true, "{answer}");
+    let status = call(&mut watcher, "channels.status", json!({})).await;
+    assert_eq!(status["channels"]["webhook"]["outbox"]["uncertain"], 1);
+    assert_eq!(receiver.seen().len(), 1);
+}
+
+#[tokio::test]
+async fn an_account_whose_secret_comes_late_begins_then() {
+    let held = Held::after("[ -e go.everybody ] || exit 1");
+    let (api, mock) = (BotApi::start().await, MockProvider::start().await);
+    let gateway = held.gateway(&api, &mock).await;
+    until("it is not to be had", async || {
+        gateway.stderr().contains("channel not started").then_some(())
+    })
+    .await;
+    assert!(api.calls("getMe").is_empty());
+    held.tells("everybody");
+    api.direct(1, 7, "hello");
+    api.shows(&["Echo: hello"]).await;
+}
+
+/// Accounts of a status of which something is told, and that.
+fn troubles(status: &Value) -> Vec<(String, String)> {
+    let all = status["channelAccounts"].as_object().unwrap().values();
+    let rows = all.flat_map(|rows| rows.as_array().unwrap());
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    rows.filter_map(|row| Some((text(&row["accountId"])?, text(&row["lastError"])?))).collect()
+}
+
+#[tokio::test]
+async fn of_two_accounts_with_one_bot_or_one_path_one_is_used_and_all_tell_of_the_other() {
+    let (api, mock) = (BotApi::start().await, MockProvider::start().await);
+    let bot =
+        json!({"botToken": TOKEN, "apiRoot": api.url(), "allowFrom": [7], "streaming": "off"});
+    let hook = |path: &str| json!({"secret": SIGNING, "path": path});
+    let hooks = json!({"in": hook("/in"), "late": hook("/in"), "own": hook("/healthz")});
+    let channels =
+        json!({"telegram": {"accounts": {"a": bot, "b": bot}}, "webhook": {"accounts": hooks}});
+    let config = with_channels(mock.address(), &channels);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    api.direct(1, 7, "hello");
+    api.shows(&["Echo: hello"]).await;
+    let expected = [
+        ("telegram", "b", "botToken is that of account a of telegram as well"),
+        ("webhook", "late", "/in is the path of account in of webhook as well"),
+        ("webhook", "own", "path is a path that the gateway has for something else"),
+    ];
+    let mut client = admin(&gateway).await;
+    let status = call(&mut client, "channels.status", json!({})).await;
+    let told = expected.map(|(_, id, why)| (id.to_owned(), why.to_owned()));
+    assert_eq!(troubles(&status), told);
+    assert_eq!((api.calls("getMe").len(), api.most_waiting()), (1, 1));
+
+    let validated = clawgate(&gateway, &["config", "validate", "--json"]).await.stdout;
+    let validated: Value = serde_json::from_slice(&validated).unwrap();
+    let warnings = validated["warnings"].as_array().unwrap().iter();
+    let warnings: Vec<_> = warnings
+        .filter(|it| it["path"].as_str().unwrap().starts_with("channels."))
+        .map(|it| format!("{}: {}", it["path"].as_str().unwrap(), it["message"].as_str().unwrap()))
+        .collect();
+    let expected =
+        expected.map(|(channel, id, why)| format!("channels.{channel}.accounts.{id}: {why}"));
+    assert_eq!(warnings, expected);
+    let report = clawgate(&gateway, &["doctor", "--json"]).await.stdout;
+    let report: Value = serde_json::from_slice(&report).unwrap();
+    let findings = report["findings"].as_array().unwrap().iter();
+    let mut findings: Vec<_> = findings
+        .filter(|it| it["checkId"] == "channels.unusable")
+        .map(|it| it["title"].as_str().unwrap())
+        .collect();
+    findings.sort_unstable();
+    assert_eq!(findings, expected);
+}
+
+#[tokio::test]
+async fn a_bot_to_whose_token_two_references_lead_is_used_by_one_account() {
+    let (api, mock) = (BotApi::start().await, MockProvider::start().await);
+    let bot = |id: &str| {
+        json!({"botToken": {"source": "env", "id": id}, "apiRoot": api.url(), "allowFrom": [7],
+            "streaming": "off"})
+    };
+    let accounts = json!({"a": bot("BOT_A"), "b": bot("BOT_B")});
+    let config = with_channels(mock.address(), &json!({"telegram": {"accounts": accounts}}));
+    let options = GatewayOptions::with_config(config).env("BOT_A", TOKEN).env("BOT_B", TOKEN);
+    let gateway = Gateway::start(options).await;
+    let mut client = admin(&gateway).await;
+    let why = "botToken is that of account a of telegram as well";
+    let expected = [("b".to_owned(), why.to_owned())];
+    until("one of them is not begun", async || {
+        let status = call(&mut client, "channels.status", json!({})).await;
+        (troubles(&status) == expected).then_some(())
+    })
+    .await;
+    api.direct(1, 7, "hello");
+    api.shows(&["Echo: hello"]).await;
+    assert_eq!((api.calls("getMe").len(), api.most_waiting()), (1, 1));
+}
+
+/// The bots that run once it was tried so often to begin `c`.
+async fn running_after(client: &mut WsClient, tries: u64) -> Vec<String> {
+    until(&format!("try {tries}"), async || {
+        let status = call(client, "channels.status", json!({})).await;
+        let rows = status["channelAccounts"]["telegram"].as_array().unwrap();
+        let tried = rows.iter().find(|row| row["accountId"] == "c").unwrap();
+        if tried["reconnectAttempts"].as_u64() < Some(tries) {
+            return None;
+        }
+        let running = rows.iter().filter(|row| row["running"] == true);
+        Some(running.map(|row| row["accountId"].as_str().unwrap().to_owned()).collect())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_bot_whose_account_is_stopped_for_a_while_goes_to_no_other_one() {
+    let (api, mock) = (BotApi::start().await, MockProvider::start().await);
+    let bot = |id: &str| {
+        json!({"botToken": {"source": "env", "id": id}, "apiRoot": api.url(), "allowFrom": [7],
+            "streaming": "off"})
+    };
+    // The default one is used, and `c` is tried again and again.
+    let telegram = json!({"defaultAccount": "b",
+        "accounts": {"a": bot("BOT_A"), "b": bot("BOT_B"), "c": bot("BOT_C")}});
+    let config = with_channels(mock.address(), &json!({"telegram": telegram}));
+    let options = GatewayOptions::with_config(config).env("BOT_A", TOKEN).env("BOT_B", TOKEN);
+    let gateway = Gateway::start(options).await;
+    let mut client = admin(&gateway).await;
+    assert_eq!(running_after(&mut client, 1).await, ["b"]);
+    let account = json!({"channel": "telegram", "accountId": "b"});
+    call(&mut client, "channels.stop", account.clone()).await;
+    assert!(running_after(&mut client, 4).await.is_empty());
+    assert_eq!(call(&mut client, "channels.start", account).await["started"], true);
+    api.direct(1, 7, "hello");
+    api.shows(&["Echo: hello"]).await;
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::bot_api::{BotApi, TOKEN};
 use super::receiver::{Receiver, bring};
 use super::{SIGNING, with_channels};
-use crate::stage::{admin, call, refusal, told, until};
+use crate::stage::{admin, call, history, refusal, told, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, NodeClient};
 
 struct Place {
@@ -214,4 +214,37 @@ async fn a_picture_of_a_node_is_shown_to_who_asked() {
     phone.answer(&request, json!({"format": "png", "base64": "iVBORw0KGgoAAAAN"})).await;
     let sent = until("a picture", async || place.api.calls("sendPhoto").pop()).await;
     assert!(sent["photo"].as_str().unwrap().starts_with("file of "), "{sent}");
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_had_for_a_moment_is_asked_for_again() {
+    let place = place(&json!({})).await;
+    place.api.add_file("doc", b"the text of a file");
+    let send = |id: i64| {
+        place.api.say(json!({"message_id": id, "date": 1, "caption": "read this",
+            "from": {"id": 7, "is_bot": false, "first_name": "Ann"},
+            "chat": {"id": 7, "type": "private"},
+            "document": {"file_id": "doc", "file_name": "a.txt", "mime_type": "text/plain"}}))
+    };
+    let mut client = admin(&place.gateway).await;
+    let mut asked = 0;
+    for (index, (refusals, times, text)) in [
+        (&[(429, Some(1)), (502, None)][..], 3, "the text of a file"),
+        (&[(400, None)][..], 1, "could not be fetched: the Bot API answered 400"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for (code, after) in refusals {
+            place.api.refuse("getFile", *code, *after);
+        }
+        send(i64::try_from(index).unwrap() + 1);
+        place.api.shows_at_least(index + 1).await;
+        let calls = place.api.calls("getFile").len();
+        assert_eq!(calls - asked, times, "{refusals:?}");
+        asked = calls;
+        let messages = history(&mut client, "agent:main:telegram:direct:7").await;
+        let last = messages.iter().rfind(|it| it["role"] == "user").unwrap().to_string();
+        assert!(last.contains(text), "{last}");
+    }
 }

@@ -2,6 +2,7 @@
 
 mod accounts;
 pub mod bot_api;
+mod busy;
 mod buttons;
 mod groups;
 mod jobs;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::receiver::{Receiver, bring};
 use super::{SIGNING, with_channels, with_webhook_running};
-use crate::stage::{call, end_of};
+use crate::stage::{call, end_of, text_of};
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
 /// A gateway that sends to this receiver, and a client of it.
@@ -81,4 +81,17 @@ async fn what_an_answer_leaves_out_of_its_place_is_as_where_the_session_is() {
         "deliver": true, "accountId": "other", "idempotencyKey": "elsewhere"});
     let answer = client.request("agent", params).await;
     assert_eq!(answer["error"]["message"], "unknown account other of channel webhook");
+}
+
+#[tokio::test]
+async fn what_is_said_before_and_after_a_tool_stands_apart_in_a_chat() {
+    let (_gateway, receiver, _mock, mut client) = place().await;
+    let text = "@mock tool name=session_status args={} pre=\"Let me look.\" then=\"All done.\"";
+    let params = json!({"sessionKey": "main", "message": text, "idempotencyKey": "r1",
+        "originatingChannel": "webhook", "originatingTo": "ann"});
+    call(&mut client, "chat.send", params).await;
+    let sent = receiver.wait(1).await;
+    assert_eq!(whom(&sent[0]), ("ann", "Let me look.\n\nAll done."));
+    // Who is connected to the gateway gets it as it was said.
+    assert_eq!(text_of(&end_of(&client, "r1").await["message"]), "Let me look.All done.");
 }

@@ -456,3 +456,44 @@ async fn a_bot_whose_api_fails_comes_back_and_hurts_nobody() {
     let mut client = admin(&place.gateway).await;
     assert_eq!(call(&mut client, "health", json!({})).await["ok"], true);
 }
+
+#[tokio::test]
+async fn an_api_that_fails_again_and_again_is_asked_ever_less_often() {
+    let place = place(&json!({})).await;
+    place.connected().await;
+    for _ in 0..2 {
+        place.api.refuse("getUpdates", 500, None);
+    }
+    // That it answers before it fails changes nothing.
+    until("it waits twice as long", async || {
+        let log = place.gateway.stderr();
+        let mut lost = log.lines().filter(|line| line.contains("channel lost"));
+        lost.any(|line| line.contains("wait=2s")).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_api_that_wants_to_be_asked_for_updates_later_is_not_begun_anew() {
+    let place = place(&json!({})).await;
+    place.connected().await;
+    place.api.refuse("getUpdates", 429, Some(1));
+    let asked = place.api.calls("getUpdates").len();
+    until("it is asked", async || (place.api.calls("getUpdates").len() > asked).then_some(()))
+        .await;
+    place.api.direct(1, 7, "hello");
+    place.api.shows(&["Echo: hello"]).await;
+    assert_eq!(place.api.calls("getMe").len(), 1);
+}
+
+#[tokio::test]
+async fn a_text_that_its_marks_make_too_long_is_sent_as_it_was_written() {
+    let place = place(&json!({})).await;
+    place.connected().await;
+    let mut client = admin(&place.gateway).await;
+    // Each of them is shown with its own number.
+    let list = "1. x\n".repeat(700);
+    let params = json!({"to": "7", "message": list, "idempotencyKey": "s1"});
+    call(&mut client, "send", params).await;
+    place.api.shows(&[list.trim_end()]).await;
+}

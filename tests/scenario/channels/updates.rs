@@ -76,3 +76,15 @@ async fn a_kill_before_all_is_passed_on_repeats_it_and_nobody_is_answered_twice(
     assert_eq!(told[1], ("8".to_owned(), "Echo: bye".to_owned()));
     assert_eq!(told[2], ("8".to_owned(), "Echo: hello".to_owned()));
 }
+
+#[tokio::test]
+async fn an_api_that_wants_to_be_left_alone_at_the_start_is_asked_again_when_it_says() {
+    let (api, mock) = (BotApi::start().await, MockProvider::start().await);
+    api.refuse("getMe", 429, Some(1));
+    let gateway = with_bot(&api, &mock, &json!({})).await;
+    api.direct(1, 7, "hello");
+    api.shows(&["Echo: hello"]).await;
+    let log = gateway.stderr();
+    assert!(log.contains("the Bot API wants to be asked later"), "{log}");
+    assert!(!log.contains("channel lost"), "{log}");
+}

@@ -7,11 +7,11 @@ use super::receiver::{Behaviour, Receiver, bring, bring_signed, post};
 use super::{SIGNING, clawgate, patch, with_channels, with_webhook_running};
 use crate::metrics::Scraped;
 use crate::stage::{
-    Api, RUN_LIMIT, SecretFile, admin, call, config, events, history, lines, refusal, row, text_of,
-    told, until,
+    Api, RUN_LIMIT, SecretFile, admin, call, config, connect, events, history, lines, refusal, row,
+    text_of, told, until,
 };
 use crate::support::client::SOON;
-use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient, now_ms};
+use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, WsClient, now_ms};
 
 const PATH: &str = "/webhooks/default";
 
@@ -129,6 +129,11 @@ async fn a_message_that_came_by_a_webhook_is_answered_there_once() {
     let context = json!({"channel": "webhook", "to": "ann", "accountId": "default"});
     assert_eq!(row["deliveryContext"], context);
     assert_eq!(row["lastAccountId"], "default");
+
+    let hello = json!({"clientType": "web", "clientVersion": "1", "auth": {"token": SECRET}});
+    let mut simple = connect(&place.gateway, &hello).await;
+    let described = call(&mut simple, "sessions.describe", json!({"sessionKey": key})).await;
+    assert_eq!(described["session"]["surface"], "webhook", "{described}");
 }
 
 #[tokio::test]
@@ -634,4 +639,15 @@ async fn a_channel_that_was_logged_out_begins_with_its_next_credential() {
     place.is_running().await;
     assert_eq!(place.bring(&from_ann("1", "hello")).await.0, 200);
     assert_eq!(place.receiver.texts(1).await, ["Echo: hello"]);
+}
+
+#[tokio::test]
+async fn a_message_that_cannot_be_written_as_a_request_is_refused_and_not_uncertain() {
+    let place = place(&json!({})).await;
+    let mut client = admin(&place.gateway).await;
+    let params = json!({"to": "ann", "message": "hi", "idempotencyKey": "one\ntwo"});
+    let error = refusal(&mut client, "send", params).await;
+    assert!(error.starts_with("Error: ") && !error.contains("uncertain"), "{error}");
+    assert_eq!(place.outbox().await, json!({"waiting": 0, "uncertain": 0, "failed": 1}));
+    assert!(place.receiver.seen().is_empty());
 }
