@@ -13,6 +13,8 @@ mod cut_calls;
 #[path = "chaos/dice.rs"]
 #[allow(dead_code, reason = "each test crate uses its own part of this module")]
 mod dice;
+#[path = "runs/faults.rs"]
+mod faults;
 #[path = "runs/file_locks.rs"]
 mod file_locks;
 #[path = "runs/held.rs"]
@@ -58,6 +60,7 @@ use clawgate::sessions::{
 use clawgate::store::{RunState, SqliteStore, Store};
 use clawgate::support::{Clock, Live, RandomIds, SystemClock, Tasks};
 use parking_lot::Mutex;
+use rusqlite::Connection;
 use serde_json::Value;
 use support::{MockProvider, default_config, program};
 use tempfile::TempDir;
@@ -119,7 +122,7 @@ struct Place {
     store: Arc<dyn Store>,
     tasks: Tasks,
     _mock: MockProvider,
-    _root: TempDir,
+    root: TempDir,
 }
 
 fn settings(root: &TempDir, mock: &MockProvider) -> Settings {
@@ -228,7 +231,7 @@ async fn place_at(clock: Arc<dyn Clock>) -> Place {
         ids,
         tasks: tasks.clone(),
     });
-    Place { runs, ear, sessions, store, tasks, _mock: mock, _root: root }
+    Place { runs, ear, sessions, store, tasks, _mock: mock, root }
 }
 
 fn key(session: u64) -> SessionKey {
@@ -257,6 +260,11 @@ impl Place {
         let sent = self.runs.send(request(session, id, text, family));
         // A start that is dropped begins the run.
         matches!(sent.await, Ok((Accepted::Started, _)))
+    }
+
+    /// The database, for somebody else.
+    fn database(&self) -> Connection {
+        Connection::open(self.root.path().join("clawgate.sqlite")).unwrap()
     }
 
     /// Waits until no task but those that last is under way.

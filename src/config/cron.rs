@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use super::explain::{Choice, Ledger};
-use super::maintenance::{MINUTES, minutes, minutes_or_zero};
+use super::maintenance::{MINUTES, duration_or_zero, minutes};
 use super::schema::Node;
 use super::{ConfigError, Env};
 use crate::support::Secret;
@@ -22,7 +22,9 @@ const DEFAULT_KEEP_LINES: u32 = 2000;
 /// this morning in the evening is not.
 const DEFAULT_MISSED: &str = "1h";
 /// What is to happen once happens late rather than never: nothing comes after it.
-const DEFAULT_MISSED_ONCE: &str = "run";
+const DEFAULT_MISSED_ONCE: MissedPolicy = MissedPolicy::Run;
+/// What `cron.missed` may be.
+const MISSED: &str = "run, skip, or a time such as 30m";
 /// As in the original.
 const DEFAULT_ALERT_AFTER: u64 = 2;
 /// As in the original.
@@ -52,18 +54,39 @@ pub struct CronSettings {
     /// How many runs of a job are remembered.
     pub keep_lines: u32,
     /// What becomes of instants that passed while nobody could run the job, for
-    /// jobs that say nothing else: `run`, `skip`, or a time within which it
-    /// still runs.
-    pub missed: String,
+    /// jobs that say nothing else.
+    pub missed: MissedPolicy,
     /// The same for jobs of a single instant, which runs however late it is unless
     /// the config says something.
-    pub missed_once: String,
+    pub missed_once: MissedPolicy,
     /// Who hears of failures, for jobs that say nothing else.
     pub failure_alert: FailureAlertSettings,
     /// When a job of a single instant that failed is tried again.
     pub retry: CronRetrySettings,
     /// Where an OpenClaw with this file has its jobs; we only take over what is there.
     pub openclaw_store: Option<String>,
+}
+
+/// What becomes of instants that passed while nobody could run the job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MissedPolicy {
+    /// The last one runs, however old.
+    Run,
+    /// None runs.
+    Skip,
+    /// The last one runs if it is no older than this, in milliseconds.
+    RunIfYounger(u64),
+}
+
+impl MissedPolicy {
+    /// Reads `run`, `skip`, or a time such as `500ms`, `90s`, `30m`, `1.5h` or `2d`.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text.trim().to_lowercase().as_str() {
+            "run" => Some(Self::Run),
+            "skip" => Some(Self::Skip),
+            time => duration_or_zero(time).map(Self::RunIfYounger),
+        }
+    }
 }
 
 /// When a job of a single instant that failed is tried again.
@@ -146,12 +169,12 @@ pub(super) fn read(
     let token = node.member("webhookToken")?.text()?.filter(|token| !token.trim().is_empty());
     let token = Choice::file(file, token.map(Secret::new));
     let keep = node.at("runLog.keepLines")?.integer(KEEP_LINES_MAX)?;
-    let missed_node = node.member("missed")?;
-    let missed = missed_node.quantity("run, skip, or a time such as 30m", |text| {
-        let is_known = matches!(text, "run" | "skip") || minutes_or_zero(text).is_some();
-        is_known.then(|| text.to_owned())
-    })?;
-    let missed_once = missed.clone().unwrap_or_else(|| DEFAULT_MISSED_ONCE.into());
+    let missed = node.member("missed")?;
+    let written = missed.quantity(MISSED, |text| Some(text.to_owned()))?;
+    let is_own = written.is_some();
+    let text = ledger.settle(&key("missed"), Choice::file(file, written), DEFAULT_MISSED.into());
+    let wrong = || missed.wrong(&format!("must be {MISSED}"));
+    let missed = MissedPolicy::parse(&text).ok_or_else(wrong)?;
     Ok(CronSettings {
         enabled: ledger.settle(&key("enabled"), enabled, true),
         max_concurrent: ledger.settle(
@@ -166,8 +189,8 @@ pub(super) fn read(
             Choice::file(file, keep),
             DEFAULT_KEEP_LINES,
         ),
-        missed: ledger.settle(&key("missed"), Choice::file(file, missed), DEFAULT_MISSED.into()),
-        missed_once,
+        missed,
+        missed_once: if is_own { missed } else { DEFAULT_MISSED_ONCE },
         failure_alert: failure_alert(&node.member("failureAlert")?, file, ledger)?,
         retry: retry(&node.member("retry")?, file, ledger)?,
         openclaw_store: node.member("store")?.text()?.filter(|path| !path.trim().is_empty()),
@@ -267,8 +290,9 @@ mod tests {
     fn without_a_word_jobs_run_and_are_bounded() {
         let settings = load(&json!({}), "").unwrap();
         assert!(settings.enabled && !settings.failure_alert.enabled);
-        assert_eq!((settings.keep_lines, settings.missed.as_str()), (2000, "1h"));
-        assert_eq!(settings.missed_once, "run");
+        let hour = MissedPolicy::parse("1h").unwrap();
+        assert_eq!((settings.keep_lines, settings.missed), (2000, hour));
+        assert_eq!(settings.missed_once, MissedPolicy::Run);
         assert_eq!(settings.session_retention_ms, Some(86_400_000));
         assert!(!load(&json!({"enabled": true}), "1").unwrap().enabled);
         assert_eq!(
@@ -276,7 +300,14 @@ mod tests {
             None
         );
         let skips = load(&json!({"missed": "Skip"}), "").unwrap();
-        assert_eq!((skips.missed.as_str(), skips.missed_once.as_str()), ("skip", "skip"));
+        assert_eq!((skips.missed, skips.missed_once), (MissedPolicy::Skip, MissedPolicy::Skip));
+        for (written, millis) in
+            [(json!("1.5h"), 5_400_000), (json!("500ms"), 500), (json!(1.5), 90_000)]
+        {
+            let settings = load(&json!({"missed": written}), "").unwrap();
+            let policy = MissedPolicy::RunIfYounger(millis);
+            assert_eq!((settings.missed, settings.missed_once), (policy, policy), "{written}");
+        }
         assert_eq!(settings.retry.backoff_ms, [30_000, 60_000, 300_000]);
         assert_eq!((settings.retry.max_attempts, settings.retry.retry_on.len()), (3, 5));
         let own = json!({"retry": {"maxAttempts": 0, "backoffMs": [5], "retryOn": ["network"]}});

@@ -6,7 +6,7 @@ use std::path::Path;
 use jiff::tz::TimeZone;
 
 use super::explain::{Choice, Ledger};
-use super::maintenance::{MINUTES, minutes_or_zero};
+use super::maintenance::{MINUTES, duration_or_zero};
 use super::schema::Node;
 use super::{AgentsSettings, ConfigError};
 
@@ -148,7 +148,7 @@ fn of_agent(
 }
 
 fn every(node: &Node<'_>) -> Result<Option<(String, u64)>, ConfigError> {
-    let read = |text: &str| Some((text.to_owned(), minutes_or_zero(text)?));
+    let read = |text: &str| Some((text.to_owned(), duration_or_zero(text)?));
     node.member("every")?.quantity(MINUTES, read)
 }
 

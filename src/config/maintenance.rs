@@ -148,8 +148,9 @@ pub(super) fn minutes(text: &str) -> Option<u64> {
     amount(text, &TIMES, 60_000).filter(|millis| *millis > 0)
 }
 
-/// The same where 0 is a time, too.
-pub(super) fn minutes_or_zero(text: &str) -> Option<u64> {
+/// Milliseconds of a time such as `500ms`, `90s`, `30m`, `1.5h` or `2d`; a bare number counts
+/// minutes.
+pub fn duration_or_zero(text: &str) -> Option<u64> {
     amount(text, &TIMES, 60_000)
 }
 
@@ -177,11 +178,13 @@ fn amount(text: &str, units: &[(&str, u64)], bare: u64) -> Option<u64> {
     let with_unit = |(name, unit): &(&str, u64)| Some((text.strip_suffix(name)?, *unit));
     let (number, unit) = units.iter().find_map(with_unit).unwrap_or((text, bare));
     let (whole, fraction) = number.trim().split_once('.').unwrap_or((number.trim(), "0"));
-    let (whole, tenths): (u64, u64) = (whole.parse().ok()?, fraction.get(..1)?.parse().ok()?);
-    if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+    let whole: u64 = whole.parse().ok()?;
+    if fraction.is_empty() || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    whole.checked_mul(unit)?.checked_add(unit / 10 * tenths)
+    let place = |part: u64, digit: u8| (part + unit * u64::from(digit - b'0')) / 10;
+    let part = fraction.bytes().rev().fold(0, place);
+    whole.checked_mul(unit)?.checked_add(part)
 }
 
 #[cfg(test)]
@@ -200,11 +203,13 @@ mod tests {
             ("30d", Some(30 * DAY_MS)),
             ("7", Some(7 * DAY_MS)),
             ("1.5h", Some(5_400_000)),
+            ("1.25h", Some(4_500_000)),
             ("250ms", Some(250)),
             ("0d", None),
             ("-1d", None),
             ("soon", None),
             ("1.xh", None),
+            ("1.h", None),
             ("", None),
         ] {
             assert_eq!(duration(text), millis, "{text}");

@@ -1,5 +1,7 @@
 //! News of jobs that fail.
 
+use std::sync::Arc;
+
 use crate::config::FailureAlertSettings;
 use crate::protocol::methods::cron::{AlertRules, DeliveryMode, Destination, FailureAlert};
 use crate::store::{CronChange, CronJobChange};
@@ -91,10 +93,10 @@ fn destination(place: &Destination) -> Wanted {
     Wanted::at(place.channel.as_deref(), place.to.as_deref(), place.account_id.as_deref())
 }
 
-/// Whether nobody has been told for so long.
+/// Whether nobody has been told for so long; the clock may have been ahead then.
 fn is_rested(job: &Job, cooldown_ms: u64, now: u64) -> bool {
     let last = job.state.last_failure_alert_at_ms;
-    last.is_none_or(|last| now.saturating_sub(last) >= cooldown_ms)
+    last.is_none_or(|last| last > now || now - last >= cooldown_ms)
 }
 
 impl Worker {
@@ -123,11 +125,14 @@ impl Worker {
     }
 
     async fn alert_when_due(&self, alert: &Alert, failure: Failure<'_>) {
-        let (job, now, cooldown_ms) = (failure.job, self.cron.now_ms(), alert.cooldown_ms);
-        let Some(times) = alert.is_due(job, now) else { return };
+        let (job, cooldown_ms) = (failure.job, alert.cooldown_ms);
+        let Some(times) = alert.is_due(job, self.cron.now_ms()) else { return };
+        let clock = Arc::clone(&self.cron.parts.clock);
         // Written first: told twice is worse than not told of this one.
         let noted = self.cron.edit(&job.id, move |row| {
-            // Somebody may have been told of the instant before meanwhile.
+            // Somebody may have been told of the instant before meanwhile; with the time of
+            // before that it would seem that the clock was ahead.
+            let now = clock.now_ms();
             let mut job = Job::of_row(row).ok().filter(|job| is_rested(job, cooldown_ms, now))?;
             job.state.last_failure_alert_at_ms = Some(now);
             let row = job.to_row(row.due_at, row.origin.clone());
@@ -187,6 +192,15 @@ mod tests {
     use crate::protocol::methods::cron::Delivery;
 
     use super::*;
+
+    #[test]
+    fn a_clock_that_was_ahead_keeps_nobody_from_hearing_of_failures() {
+        let mut job = Job::nameless("job");
+        job.state.last_failure_alert_at_ms = Some(100_000);
+        let is_rested_at = |now| is_rested(&job, 1000, now);
+        assert!(!is_rested_at(100_999) && is_rested_at(101_000));
+        assert!(is_rested_at(5000) && is_rested_at(99_999), "it has been set back");
+    }
 
     #[test]
     fn a_web_server_that_gets_the_answers_is_no_chat_for_failures() {

@@ -8,7 +8,7 @@ use crate::store::{CronChange, CronJobChange, CronJobRow, CronRunRow};
 use crate::support::json;
 
 use super::job::{Job, Origin};
-use super::missed::{MissedPolicy, Usual, passed};
+use super::missed::{MissedPolicy, Passed, Usual, passed};
 use super::run_log::{NOT_REQUESTED, row_id};
 use super::service::Ticket;
 
@@ -91,12 +91,9 @@ impl Claim {
         };
         let entry = serde_json::from_str(&last.entry).unwrap_or_default();
         added.push(last);
-        let change = CronChange {
-            job: CronJobChange::Put(job.to_row(next, row.origin.clone())),
-            added,
-            ended: Vec::new(),
-            undone: None,
-        };
+        let not_again = begins.then(|| not_again(job.clone(), next, row.origin.clone()));
+        let put = CronJobChange::Put(job.to_row(next, row.origin.clone()));
+        let change = CronChange { added, not_again, ..CronChange::of_job(put) };
         Some(Self { change, ticket, job, entry })
     }
 
@@ -114,27 +111,28 @@ impl Claim {
     }
 }
 
-/// A run that somebody wants now. When it has to be due, it is the run of that
-/// instant; else the schedule goes on beside it.
+/// A run that somebody wants now. When it has to be due, it is the run of the last instant
+/// that is, and with those before it the log keeps so many rows as `due_rows` says; else the
+/// schedule goes on beside it.
 pub(super) fn asked(
     row: &CronJobRow,
     run_id: &str,
     now: u64,
-    only_due: bool,
+    due_rows: Option<usize>,
 ) -> Option<(Ticket, CronChange)> {
     let mut job = Job::of_row(row).ok()?;
-    let due = row.due_at.filter(|due| *due <= now);
-    let (row_id, instant, next) = match (only_due, due) {
-        (true, None) => return None,
-        (true, Some(due)) => {
+    let (row_id, instant, next, before) = match due_rows {
+        Some(keep) => {
+            let due = row.due_at.filter(|due| *due <= now)?;
             let timing = job.timing().ok()?;
             let next = if timing.is_once() { None } else { timing.next_after(now) };
             if !timing.is_once() {
                 job.state.next_run_at_ms = next;
             }
-            (row_id(&row.id, due), due, next)
+            let Passed { last, before } = passed(&timing, due, now, keep.saturating_sub(1));
+            (row_id(&row.id, last), last, next, before)
         }
-        (false, _) => (run_id.to_owned(), now, row.due_at),
+        None => (run_id.to_owned(), now, row.due_at, Vec::new()),
     };
     job.state.running_at_ms = Some(now);
     let ticket = Ticket {
@@ -145,24 +143,22 @@ pub(super) fn asked(
         instant,
         started_at: now,
     };
-    let change = CronChange {
-        job: CronJobChange::Put(job.to_row(next, row.origin.clone())),
-        added: vec![started(&ticket)],
-        ended: Vec::new(),
-        undone: None,
-    };
-    Some((ticket, change))
+    let mut added: Vec<_> = before.iter().map(|at| lost(&job, *at, now, next, false)).collect();
+    added.push(started(&ticket));
+    let put = CronJobChange::Put(job.to_row(next, row.origin.clone()));
+    // Whatever else runs now has a row of its own.
+    let not_again = due_rows.map(|_| not_again(job, next, row.origin.clone()));
+    Some((ticket, CronChange { added, not_again, ..CronChange::of_job(put) }))
 }
 
-/// A job whose instant has had its run already: it waits for the next.
-pub(super) fn not_again(row: &CronJobRow) -> Option<CronChange> {
-    let mut job = Job::of_row(row).ok()?;
+/// A claimed job whose instant has had its run already: it waits for the next.
+fn not_again(mut job: Job, due_at: Option<u64>, origin: Option<String>) -> CronJobRow {
     job.state.running_at_ms = None;
-    if job.timing().is_ok_and(|timing| timing.is_once()) {
+    if due_at.is_none() && job.timing().is_ok_and(|timing| timing.is_once()) {
         job.enabled = false;
         job.state.next_run_at_ms = None;
     }
-    Some(CronChange::of_job(CronJobChange::Put(job.to_row(row.due_at, row.origin.clone()))))
+    job.to_row(due_at, origin)
 }
 
 /// A run that has not begun and is not to begin now: its instant is due again.
@@ -323,6 +319,26 @@ mod tests {
         assert_eq!(row.due_at, Some(NOON + 9));
         // The new one has come as well: it is skipped, and this run is the only one.
         assert!(moved(None).is_none());
+    }
+
+    #[test]
+    fn a_claim_says_what_the_job_is_when_its_instant_has_had_its_run() {
+        let left = |claim: &Claim| {
+            let row = claim.change.not_again.clone()?;
+            let job = Job::of_row(&row).unwrap();
+            Some((row.due_at, job.enabled, job.state.running_at_ms))
+        };
+        assert_eq!(left(&claim(NOON, true)), Some((Some(NOON + 100), true, None)));
+        assert_eq!(left(&claim(NOON, false)), None, "it does not begin");
+        let schedule = Schedule::At { at: NOON.to_string() };
+        let once = Job { schedule, enabled: true, ..Job::nameless("once") };
+        let row = once.to_row(Some(NOON), None);
+        let claim = Claim::of(&row, NOON, USUAL, true, 100).unwrap();
+        assert_eq!(left(&claim), Some((None, false, None)));
+        let (_, change) = asked(&row, "run", NOON, Some(100)).unwrap();
+        assert_eq!(change.not_again, claim.change.not_again);
+        let (_, beside) = asked(&row, "run", NOON, None).unwrap();
+        assert_eq!(beside.not_again, None, "its schedule goes on");
     }
 
     #[test]

@@ -11,31 +11,45 @@ use crate::telemetry::metrics::NUMBERS;
 use super::admission::{Begun, NotBegun};
 use super::alert::Failure;
 use super::claim;
-use super::outcome::Outcome;
+use super::outcome::{Ended, Outcome};
 use super::scheduler::Worker;
-use super::service::Ticket;
+use super::service::{Cron, Ticket};
 
 /// Why a run does not begin that somebody asked for before the gateway stopped.
 const STOPPED: &str = "skipped: the gateway stopped before it began";
 
+/// The job of a run that is about to end: it is free once this is dropped, also when what
+/// writes or tells its end breaks.
+struct Busy<'a>(&'a Cron, &'a str);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.release(self.1);
+        self.0.changed.notify_one();
+    }
+}
+
 impl Worker {
-    /// Runs a job whose row is written, to its end.
-    pub(super) async fn run(self: &Arc<Self>, ticket: &Ticket) {
+    /// Runs a job whose row is written; how that has ended. `None` when it has not begun, and
+    /// its job is due again.
+    pub(super) async fn run(self: &Arc<Self>, ticket: &Ticket) -> Option<Outcome> {
         let outcome = match Box::pin(self.admit(ticket)).await {
             Ok(begun) => self.perform(begun).await,
             Err(NotBegun::Stopping) => {
                 if self.put_back(ticket).await {
-                    return;
+                    return None;
                 }
                 Outcome::skipped(STOPPED)
             }
             // It is due again already, at its new instant.
-            Err(NotBegun::Moved) => return self.cron.changed.notify_one(),
+            Err(NotBegun::Moved) => {
+                self.cron.changed.notify_one();
+                return None;
+            }
             Err(NotBegun::Ended(outcome)) => *outcome,
         };
         self.skip_passed(&ticket.job.id).await;
-        self.finish(ticket, &outcome).await;
-        self.sweep().await;
+        Some(outcome)
     }
 
     /// Does what a job wants.
@@ -75,6 +89,7 @@ impl Worker {
     /// Writes down how a run ended, and tells of it.
     pub(super) async fn finish(&self, ticket: &Ticket, outcome: &Outcome) {
         NUMBERS.cron.count(outcome.status);
+        let busy = Busy(&self.cron, &ticket.job.id);
         let turn = self.cron.telling.lock().await;
         let now = self.cron.now_ms();
         let (sender, mut told) = tokio::sync::oneshot::channel();
@@ -101,23 +116,24 @@ impl Worker {
             Err(error) => Err(error),
         };
         // Whoever hears of the end may run it again, and it may be due. A stop waits no longer.
-        self.cron.release(&ticket.job.id);
-        self.cron.changed.notify_one();
+        drop(busy);
         if let Err(error) = written {
             tracing::error!(job = %ticket.job.id, %error,
                 "end of a run not written; the next start tells that it was interrupted");
             return;
         }
-        if let Ok(ended) = told.try_recv() {
+        let ended = told.try_recv().ok();
+        if let Some(ended) = &ended {
             self.cron.tell_finished(&ended.job, &ended.entry);
             if ended.goes {
                 self.cron.tell("removed", &ended.job, &Value::Null);
             }
-            drop(turn);
-            if let Some(error) = outcome.error.as_ref().filter(|_| outcome.status == "error") {
-                let (job, origin) = (&ended.job, ticket.origin.as_ref());
-                self.alert(Failure { job, origin, error, row_id: &ticket.row_id }).await;
-            }
+        }
+        drop(turn);
+        let failure = outcome.error.as_ref().filter(|_| outcome.status == "error");
+        if let (Some(Ended { job, .. }), Some(error)) = (&ended, failure) {
+            let origin = ticket.origin.as_ref();
+            self.alert(Failure { job, origin, error, row_id: &ticket.row_id }).await;
         }
         self.cron.prune(&ticket.job.id).await;
     }

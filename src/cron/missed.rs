@@ -3,22 +3,10 @@
 //! Promises: each instant gets one row; at most one of them, the last, still
 //! begins, and only if it is young enough. Pure decisions.
 
-use crate::support::millis;
-use std::time::Duration;
-
 use super::schedule::Timing;
 use crate::config::CronSettings;
 
-/// What becomes of instants that passed while nobody could run the job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MissedPolicy {
-    /// The last one runs, however old.
-    Run,
-    /// None runs.
-    Skip,
-    /// The last one runs if it is no older than this, in milliseconds.
-    RunIfYounger(u64),
-}
+pub use crate::config::MissedPolicy;
 
 /// How late an instant may be and still not count as missed: a start takes a
 /// moment, and so does a machine that wakes up.
@@ -34,25 +22,13 @@ pub struct Usual {
 }
 
 impl Usual {
-    /// That of the configuration, which was checked: unknown means no.
-    pub fn of(settings: &CronSettings) -> Self {
-        let read = |text: &str| MissedPolicy::parse(text).unwrap_or(MissedPolicy::Skip);
-        Self { once: read(&settings.missed_once), again: read(&settings.missed) }
+    /// That of the configuration.
+    pub const fn of(settings: &CronSettings) -> Self {
+        Self { once: settings.missed_once, again: settings.missed }
     }
 }
 
 impl MissedPolicy {
-    /// Reads `run`, `skip`, or a time such as `90s`, `30m`, `6h` or `2d`.
-    pub fn parse(text: &str) -> Option<Self> {
-        let text = text.trim().to_lowercase();
-        match text.as_str() {
-            "run" => return Some(Self::Run),
-            "skip" => return Some(Self::Skip),
-            _ => {}
-        }
-        duration(&text).map(|time| Self::RunIfYounger(millis(time)))
-    }
-
     /// Whether an instant that is so many milliseconds old still runs.
     pub const fn runs(self, age: u64) -> bool {
         match self {
@@ -61,21 +37,6 @@ impl MissedPolicy {
             Self::RunIfYounger(limit) => age <= limit || age <= GRACE_MS,
         }
     }
-}
-
-/// A time such as `90s`, `30m`, `6h` or `2d`; a bare number counts minutes.
-pub fn duration(text: &str) -> Option<Duration> {
-    let text = text.trim();
-    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
-    let number: u64 = digits.trim().parse().ok()?;
-    let seconds = match text.get(digits.len()..)? {
-        "s" => 1,
-        "" | "m" => 60,
-        "h" => 3600,
-        "d" => 86400,
-        _ => return None,
-    };
-    Some(Duration::from_secs(number.checked_mul(seconds)?))
 }
 
 /// The instants that have passed, the last one apart.
@@ -129,6 +90,12 @@ mod tests {
         let half = MissedPolicy::parse(" 30M ").unwrap();
         assert_eq!(half, MissedPolicy::RunIfYounger(1_800_000));
         assert!(half.runs(1_800_000) && !half.runs(1_800_001));
+        for (text, limit) in
+            [("90", 5_400_000), ("1.5h", 5_400_000), ("500ms", 500), ("0s", 0), ("2d", 172_800_000)]
+        {
+            let policy = MissedPolicy::RunIfYounger(limit);
+            assert_eq!(MissedPolicy::parse(text), Some(policy), "{text}");
+        }
         for wrong in ["", "soon", "-1m", "1w", "99999999999999999999s"] {
             assert_eq!(MissedPolicy::parse(wrong), None, "{wrong}");
         }

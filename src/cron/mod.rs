@@ -42,7 +42,6 @@ pub use hooks::{HookAsk, HookError};
 pub use import::{Imported, list_of_openclaw};
 pub use job::{Job, JobState, Origin};
 pub use jobs::{JOBS_MAX, JobPage};
-pub use missed::duration;
 pub use outlet::{Announcement, Bounds, Outlet, OutletError, Told};
 pub use service::{Asked, Cron, CronParts, Ticket};
 pub use target::NamedChat;

@@ -23,6 +23,10 @@ impl Worker {
     /// once.
     pub(super) async fn recover(self: &Arc<Self>) -> Result<(), StoreError> {
         for row in self.cron.parts.store.open_cron_runs().await? {
+            // Somebody may have asked for it since this process began.
+            if self.cron.is_running_since(&row.job_id, row.at) {
+                continue;
+            }
             tracing::warn!(job = %row.job_id, run = %row.id, "run of a job was interrupted");
             self.interrupt(row).await?;
         }

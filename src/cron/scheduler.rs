@@ -75,7 +75,7 @@ impl Cron {
                 }
             }
             let pause = match worker.start_due(now, &mut skipped_at).await {
-                Ok(()) => cron.pause(skipped_at).await,
+                Ok(failed) => cron.pause(skipped_at, failed).await,
                 Err(error) => Err(error),
             };
             let pause = pause.unwrap_or_else(|error| {
@@ -106,19 +106,25 @@ impl Cron {
         let _ = self.stopped.run_until_cancelled(tokio::time::sleep(REST)).await;
     }
 
-    /// How long nothing is to begin or to be skipped; `None` when nothing ever is.
-    async fn pause(&self, skipped_at: u64) -> Result<Option<Duration>, StoreError> {
+    /// How long nothing is to begin or to be skipped; `None` when nothing ever is. Jobs that
+    /// have failed are tried again after a rest at the latest, and are not waited for.
+    async fn pause(
+        &self,
+        skipped_at: u64,
+        failed: Vec<String>,
+    ) -> Result<Option<Duration>, StoreError> {
         let store = &self.parts.store;
         if !self.parts.settings.now().cron.enabled {
             return Ok(None);
         }
-        let Some(next) = store.next_cron_job(Vec::new()).await? else { return Ok(None) };
+        let rest = (!failed.is_empty()).then_some(REST);
+        let Some(next) = store.next_cron_job(failed.clone()).await? else { return Ok(rest) };
         let skips = next.max(skipped_at.saturating_add(SKIP_AGAIN_MS));
-        let running: Vec<_> = self.state.lock().running.keys().cloned().collect();
+        let running = self.state.lock().running.keys().cloned().chain(failed).collect();
         let begins = store.next_cron_job(running).await?;
         let next = begins.map_or(skips, |begins| begins.min(skips));
         let wait = Duration::from_millis(next.saturating_sub(self.now_ms()));
-        Ok(Some(wait.min(LOOK_AGAIN)))
+        Ok(Some(wait.min(rest.unwrap_or(LOOK_AGAIN))))
     }
 }
 
@@ -140,12 +146,18 @@ impl Worker {
         }
     }
 
-    /// Starts what somebody has asked for, and what is due. `skipped_at` is when instants
-    /// were last skipped.
-    async fn start_due(self: &Arc<Self>, now: u64, skipped_at: &mut u64) -> Result<(), StoreError> {
+    /// Starts what somebody has asked for, and what is due; answers the jobs that the
+    /// database does not take, which delay no other. `skipped_at` is when instants were last
+    /// skipped.
+    async fn start_due(
+        self: &Arc<Self>,
+        now: u64,
+        skipped_at: &mut u64,
+    ) -> Result<Vec<String>, StoreError> {
         self.start_waiting();
+        let mut failed = Vec::new();
         if !self.cron.parts.settings.now().cron.enabled {
-            return Ok(());
+            return Ok(failed);
         }
         let skips = now >= skipped_at.saturating_add(SKIP_AGAIN_MS);
         for id in self.cron.parts.store.due_cron_jobs(now).await? {
@@ -155,16 +167,20 @@ impl Worker {
             if !skips && self.cron.is_running(&id) {
                 continue;
             }
-            match self.cron.claim_due(&id).await? {
-                Claimed::Begins(ticket) => self.start(ticket),
-                Claimed::Skipped(skipped) => {
+            match self.cron.claim_due(&id).await {
+                Ok(Claimed::Begins(ticket)) => self.start(ticket),
+                Ok(Claimed::Skipped(skipped)) => {
                     *skipped_at = now;
                     self.look_after(skipped);
                 }
-                Claimed::Nothing => {}
+                Ok(Claimed::Nothing) => {}
+                Err(error) => {
+                    tracing::warn!(job = %id, %error, "job that is due not looked at");
+                    failed.push(id);
+                }
             }
         }
-        Ok(())
+        Ok(failed)
     }
 
     /// Skips what came due while a job ran: it is not to begin when the job is free.
@@ -196,9 +212,12 @@ impl Worker {
         let tasks = &self.runs.parts().tasks;
         tasks.spawn("job", async move {
             let running = AssertUnwindSafe(worker.run(&ticket)).catch_unwind();
-            if running.await.is_err() {
-                let now = worker.cron.now_ms();
-                worker.finish(&ticket, &Outcome::failed(BROKEN, "cron-setup", now)).await;
+            let broken = |_| Some(Outcome::failed(BROKEN, "cron-setup", worker.cron.now_ms()));
+            let outcome = running.await.unwrap_or_else(broken);
+            // A run ends once: what breaks from here on is not caught.
+            if let Some(outcome) = outcome {
+                worker.finish(&ticket, &outcome).await;
+                worker.sweep().await;
             }
         });
     }

@@ -225,6 +225,11 @@ impl Cron {
         self.state.lock().running.contains_key(id)
     }
 
+    /// Whether a job runs since this moment, or is about to.
+    pub(super) fn is_running_since(&self, id: &str, moment: u64) -> bool {
+        self.state.lock().running.get(id) == Some(&moment)
+    }
+
     /// The job does not run any more.
     pub(super) fn release(&self, id: &str) {
         self.state.lock().running.remove(id);
@@ -250,7 +255,7 @@ impl Cron {
         let now = self.now_ms();
         let is_free = self.begin(id, now);
         let usual = Usual::of(&self.parts.settings.now().cron);
-        let keep = usize::try_from(self.parts.settings.now().cron.keep_lines).unwrap_or(usize::MAX);
+        let keep = self.kept_rows();
         let (sender, mut wanted) = tokio::sync::oneshot::channel();
         let edited = self.edit(id, move |row| {
             let claim = Claim::of(row, now, usual, is_free, keep)?;
@@ -266,18 +271,14 @@ impl Cron {
         })?;
         let claim = edited.zip(wanted.try_recv().ok());
         let is_passed = claim.as_ref().is_some_and(|(edited, _)| !edited.is_new.is_empty());
-        let begins = claim.as_ref().is_some_and(|(_, claim)| claim.ticket.is_some());
         let claimed = claim.map_or(Claimed::Nothing, |(edited, claim)| self.take(&edited, claim));
         drop(turn);
         if matches!(claimed, Claimed::Begins(_)) {
             return Ok(claimed);
         }
-        // Its row may be there: then that instant has had its run.
-        let settled = if begins { self.edit(id, super::claim::not_again).await } else { Ok(None) };
         if is_free {
             self.release(id);
         }
-        settled?;
         // Clients that were told when it runs next hear that it does not. A job that cannot
         // be read would still say that it does.
         if is_passed && matches!(claimed, Claimed::Nothing) {
@@ -303,6 +304,11 @@ impl Cron {
         let row_id = claim.change.added.pop().map(|row| row.id).unwrap_or_default();
         let origin = super::claim::origin(&edited.before);
         Claimed::Skipped(Skipped { job: claim.job, origin, error, row_id })
+    }
+
+    /// How many rows of a job its log keeps.
+    fn kept_rows(&self) -> usize {
+        usize::try_from(self.parts.settings.now().cron.keep_lines).unwrap_or(usize::MAX)
     }
 
     /// Forgets the oldest runs of a job beyond those that are kept.
@@ -356,19 +362,23 @@ impl Cron {
             format!("manual:{id}:{now}:{}", state.asked)
         };
         let (sender, mut claimed) = tokio::sync::oneshot::channel();
-        let wanted = run_id.clone();
+        let (wanted, keep) = (run_id.clone(), only_due.then(|| self.kept_rows()));
         let edited = self.edit(id, move |row| {
-            let (ticket, change) = super::claim::asked(row, &wanted, now, only_due)?;
+            let (ticket, change) = super::claim::asked(row, &wanted, now, keep)?;
             let _ = sender.send(ticket);
             Some(change)
         });
         let edited = edited.await.inspect_err(|_| self.release(id))?;
-        let is_new = edited.is_some_and(|edited| edited.is_new == [true]);
+        let is_new = edited.as_ref().is_some_and(|edited| edited.is_new.last() == Some(&true));
         if let Some(ticket) = claimed.try_recv().ok().filter(|_| is_new) {
             let enqueued = Enqueued { cron: Arc::clone(self), ticket: Some(Box::new(ticket)) };
             return Ok(Asked::Enqueued(run_id, enqueued));
         }
         self.release(id);
+        // Its row was there: that instant has had its run.
+        if edited.is_some() {
+            self.tell_now(id, "updated", None).await;
+        }
         Ok(Asked::NotDue)
     }
 

@@ -11,7 +11,7 @@ use super::job::Job;
 use super::service::Cron;
 
 impl Cron {
-    /// Has jobs be due by their schedules again.
+    /// Has jobs be due by their schedules again, and tells of those.
     pub(super) async fn bring_forward(&self, now: u64) -> Result<(), StoreError> {
         for row in self.parts.store.cron_jobs().await? {
             if on_time(&row, now).is_some() {
@@ -20,7 +20,10 @@ impl Cron {
                     "the clock was ahead, or it could not be read; it is due by its schedule again"
                 );
                 self.parts.store.forget_cron_misses(&row.id, now).await?;
-                self.edit(&row.id, move |row| on_time(row, now)).await?;
+                let id = row.id;
+                if self.edit(&id, move |row| on_time(row, now)).await?.is_some() {
+                    self.tell_now(&id, "updated", None).await;
+                }
             }
         }
         Ok(())

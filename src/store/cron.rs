@@ -70,12 +70,14 @@ pub struct CronChange {
     pub ended: Vec<CronRunRow>,
     /// The run that has not begun after all.
     pub undone: Option<String>,
+    /// What the job is instead when the last of those in `added` was there already.
+    pub not_again: Option<CronJobRow>,
 }
 
 impl CronChange {
     /// A change of the job alone.
     pub const fn of_job(job: CronJobChange) -> Self {
-        Self { job, added: Vec::new(), ended: Vec::new(), undone: None }
+        Self { job, added: Vec::new(), ended: Vec::new(), undone: None, not_again: None }
     }
 }
 
@@ -187,7 +189,7 @@ pub(super) fn edit(
 ) -> Result<Option<CronEdited>, Fault> {
     let Some(before) = job(connection, id)? else { return Ok(None) };
     let Some(change) = edit(&before) else { return Ok(None) };
-    let is_new =
+    let is_new: Vec<bool> =
         change.added.iter().map(|run| add_run(connection, run)).collect::<Result<_, _>>()?;
     for run in &change.ended {
         end_run(connection, run)?;
@@ -197,7 +199,8 @@ pub(super) fn edit(
             .prepare_cached("DELETE FROM cron_runs WHERE id = ?1 AND status = 'started'")?
             .execute([id])?;
     }
-    let after = match change.job {
+    let not_again = change.not_again.filter(|_| is_new.last() == Some(&false));
+    let after = match not_again.map_or(change.job, CronJobChange::Put) {
         CronJobChange::Keep => Some(before.clone()),
         CronJobChange::Put(row) => {
             connection
@@ -436,14 +439,17 @@ mod tests {
             let take = |before: &CronJobRow| {
                 let job = CronJobChange::Put(CronJobRow { due_at: Some(9), ..before.clone() });
                 let added = vec![run("a@5", "a", "started", 5)];
-                Some(CronChange { added, ..CronChange::of_job(job) })
+                let not_again = Some(CronJobRow { due_at: Some(7), ..before.clone() });
+                Some(CronChange { added, not_again, ..CronChange::of_job(job) })
             };
             edit(&database, "a", Box::new(take)).unwrap().unwrap()
         };
         let first = claim();
         assert_eq!(first.is_new, [true]);
         assert_eq!(first.after.unwrap().due_at, Some(9));
-        assert_eq!(claim().is_new, [false]);
+        let again = claim();
+        assert_eq!((again.is_new, again.after.unwrap().due_at), (vec![false], Some(7)));
+        assert_eq!(due(&database, 8).unwrap(), ["a"], "written with the claim");
         assert_eq!(open_runs(&database).unwrap().len(), 1);
         assert!(end_run(&database, &run("a@5", "a", "ok", 6)).unwrap());
         assert!(!end_run(&database, &run("a@5", "a", "error", 7)).unwrap());

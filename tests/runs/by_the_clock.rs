@@ -1,8 +1,8 @@
 //! Jobs by a clock that the test sets: which instants get which rows.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use clawgate::agent::{AbortReason, RunEnd};
@@ -14,13 +14,13 @@ use clawgate::protocol::methods::cron::{CronRunsParams, CronUpdateParams, NewJob
 use clawgate::sessions::{KeyRules, SessionKey};
 use clawgate::store::{CronChange, CronJobChange, CronJobRow};
 use clawgate::support::Clock;
-use rusqlite::Connection;
 use serde_json::{Value, json};
-use tokio::sync::Notify;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt as _};
 
+use super::faults::faults;
 use super::held::Hold;
 use super::{LIMIT, Place, place_at};
 
@@ -130,11 +130,28 @@ impl Scene {
         self.place.store.edit_cron_job(id, Box::new(edit)).await.unwrap().unwrap().before.job
     }
 
+    /// Has the schedule itself begin nothing any more.
+    fn turn_off(&self) {
+        let settings = &self.place.runs.parts().settings;
+        let mut without = (*settings.now()).clone();
+        without.cron.enabled = false;
+        settings.set(without);
+    }
+
     /// Waits until it runs, or is about to.
     async fn wait_for_claim(&self, id: &str) {
         let deadline = Instant::now() + LIMIT;
         while self.job(id).await["state"]["runningAtMs"].is_null() {
             assert!(Instant::now() < deadline, "it is not claimed");
+            sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// Waits until something breaks.
+    async fn wait_for_panic(&self) {
+        let deadline = Instant::now() + LIMIT;
+        while self.place.tasks.panics().is_empty() {
+            assert!(Instant::now() < deadline, "nothing breaks");
             sleep(Duration::from_millis(5)).await;
         }
     }
@@ -314,6 +331,141 @@ async fn clients_hear_when_a_job_runs_next_whose_instant_has_had_its_run() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_hear_when_a_job_runs_next_that_a_clock_had_put_off() {
+    let scene = Scene::new().await;
+    let id = scene.add(json!({"kind": "cron", "expr": "0 13 * * *", "tz": "UTC"}), json!({})).await;
+    scene.set(NOON + 20 * DAY).await;
+    scene.wait_for_next(&id, NOON + HOUR + 20 * DAY).await;
+    let mut told = Hold::of(&scene.place, |event| {
+        event["action"] == "updated" && event["nextRunAtMs"] == NOON + HOUR
+    });
+    tokio::join!(scene.set(NOON), async move {
+        told.came().await;
+        told.let_go();
+    });
+}
+
+#[tokio::test]
+async fn a_job_whose_instant_has_had_its_run_does_not_run_when_somebody_asks_for_what_is_due() {
+    let scene = Scene::new().await;
+    let id = scene.add(json!({"kind": "every", "everyMs": 10 * SECOND}), json!({})).await;
+    scene.set(NOON + 10 * SECOND).await;
+    scene.wait_for(&id, 1).await;
+    scene.set(NOON).await;
+    scene.wait_for_next(&id, NOON + 10 * SECOND).await;
+    scene.turn_off();
+    scene.hands.0.store(NOON + 10 * SECOND, Ordering::SeqCst);
+    // Not for a moment either: a kill would leave it so.
+    let refusal = "CREATE TRIGGER refusal BEFORE UPDATE ON cron_jobs
+         WHEN instr(NEW.job, 'runningAtMs') BEGIN SELECT RAISE(ABORT, 'it counts as running'); END";
+    scene.place.database().execute_batch(refusal).unwrap();
+    assert!(matches!(scene.cron.ask(&id, true).await.unwrap(), Asked::NotDue));
+    let state = &scene.job(&id).await["state"];
+    assert_eq!(state["runningAtMs"], Value::Null, "it counts as running");
+    assert_eq!(state["nextRunAtMs"], NOON + 20 * SECOND);
+    assert_eq!((scene.cron.running(), scene.rows(&id).await.len()), (0, 1));
+}
+
+#[tokio::test]
+async fn whoever_asks_for_what_is_due_has_the_last_instant_run_and_the_others_have_rows() {
+    let scene = Scene::new().await;
+    let id = scene.add(json!({"kind": "every", "everyMs": 10 * SECOND}), json!({})).await;
+    scene.turn_off();
+    scene.hands.0.store(NOON + 35 * SECOND, Ordering::SeqCst);
+    drop(scene.cron.ask(&id, true).await.unwrap());
+    let rows = scene.wait_for(&id, 3).await;
+    let missed = rows.iter().filter(|row| row["missed"] == true);
+    let missed: BTreeSet<_> = missed.map(|row| row["runAtMs"].as_u64().unwrap()).collect();
+    assert_eq!(missed, BTreeSet::from([NOON + 10 * SECOND, NOON + 20 * SECOND]), "{rows:?}");
+    assert_eq!((rows.len(), count(&rows, |row| row["status"] == "ok")), (3, 1), "{rows:?}");
+    assert_eq!(scene.job(&id).await["state"]["nextRunAtMs"], NOON + 40 * SECOND);
+}
+
+#[tokio::test]
+async fn what_somebody_asks_for_while_a_start_looks_at_the_last_runs_is_none_of_those() {
+    let scene = Scene::still().await;
+    let id = scene.add(json!({"kind": "every", "everyMs": HOUR}), json!({})).await;
+    drop(scene.cron.ask(&id, false).await.unwrap());
+    scene.schedule();
+    let rows = scene.wait_for(&id, 1).await;
+    assert_eq!(rows[0]["status"], "ok", "{rows:?}");
+}
+
+/// A log that counts how often a job was not looked at, on this thread.
+struct Refusals(Arc<AtomicUsize>);
+
+impl<S: Subscriber> Layer<S> for Refusals {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let about = event.metadata();
+        if *about.level() == Level::WARN && about.target() == "clawgate::cron::scheduler" {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_job_that_the_database_does_not_take_delays_no_other() {
+    let scene = Scene::new().await;
+    let refusals = Arc::new(AtomicUsize::new(0));
+    let log = tracing_subscriber::registry().with(Refusals(Arc::clone(&refusals)));
+    let _log = tracing::subscriber::set_default(log);
+    let often = json!({"kind": "every", "everyMs": SECOND});
+    let refused = scene.add(often.clone(), json!({})).await;
+    let taken = scene.add(often, json!({})).await;
+    let refusal = format!(
+        "CREATE TRIGGER refusal BEFORE UPDATE ON cron_jobs WHEN OLD.id = '{refused}'
+         BEGIN SELECT RAISE(ABORT, 'as the test wants it'); END"
+    );
+    scene.place.database().execute_batch(&refusal).unwrap();
+    scene.set(NOON + SECOND).await;
+    assert_eq!(scene.wait_for(&taken, 1).await[0]["status"], "ok");
+    let (deadline, mut wanted) = (Instant::now() + LIMIT, usize::MAX);
+    // The end of the run has the scheduler look once more; after that nothing does.
+    while refusals.load(Ordering::SeqCst) < wanted {
+        assert!(Instant::now() < deadline, "it is not tried again");
+        if wanted == usize::MAX && scene.cron.running() == 0 {
+            wanted = refusals.load(Ordering::SeqCst) + 2;
+        }
+        sleep(Duration::from_millis(5)).await;
+    }
+    // The refused one is let rest for longer than this.
+    scene.hands.0.store(NOON + 2 * SECOND, Ordering::SeqCst);
+    let next = timeout(Duration::from_secs(4), scene.wait_for(&taken, 2)).await;
+    next.expect("the next instant is late");
+    assert_eq!(scene.rows(&refused).await, Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn a_run_has_ended_once_also_when_it_breaks_what_tells_its_end() {
+    let scene = Scene::new().await;
+    let id = scene.add(json!({"kind": "every", "everyMs": 10 * SECOND}), json!({})).await;
+    let _told = Hold::of(&scene.place, |event| {
+        assert_ne!(event["action"], "finished", "as the test wants it");
+        false
+    });
+    scene.set(NOON + 10 * SECOND).await;
+    scene.wait_for_panic().await;
+    let state = &scene.job(&id).await["state"];
+    assert_eq!((&state["lastRunStatus"], &state["consecutiveErrors"]), (&json!("ok"), &json!(0)));
+    assert_eq!(scene.cron.running(), 0);
+}
+
+#[tokio::test]
+async fn a_run_whose_job_is_removed_has_ended_also_when_it_breaks_what_tells_its_end() {
+    let scene = Scene::new().await;
+    let id = scene.add(json!({"kind": "every", "everyMs": 10 * SECOND}), slow()).await;
+    scene.set(NOON + 10 * SECOND).await;
+    scene.wait_for_claim(&id).await;
+    let _told = Hold::of(&scene.place, |event| {
+        assert_ne!(event["action"], "finished", "as the test wants it");
+        false
+    });
+    scene.cron.remove(&id).await.unwrap();
+    scene.wait_for_panic().await;
+    assert_eq!(scene.cron.running(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_that_cannot_be_read_when_it_is_due_is_not_told_as_one_that_runs() {
     let scene = Scene::new().await;
     let daily = json!({"kind": "cron", "expr": "0 13 * * *", "tz": "UTC", "staggerMs": 0});
@@ -345,26 +497,11 @@ async fn a_run_whose_job_is_removed_counts_until_its_end_is_written() {
     assert_eq!(scene.cron.running(), 0);
 }
 
-/// A log that rings for each error on this thread.
-struct Faults(Arc<Notify>);
-
-impl<S: Subscriber> Layer<S> for Faults {
-    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        if *event.metadata().level() == Level::ERROR {
-            self.0.notify_one();
-        }
-    }
-}
-
 #[tokio::test]
 async fn a_scheduler_that_the_database_fails_ends_with_the_gateway() {
     let scene = Scene::still().await;
-    let state_dir = scene.place.runs.parts().settings.now().paths.state_dir.clone();
-    let database = Connection::open(state_dir.with_file_name("clawgate.sqlite")).unwrap();
-    database.execute_batch("ALTER TABLE cron_runs RENAME TO away").unwrap();
-    let faults = Arc::new(Notify::new());
-    let log = tracing_subscriber::registry().with(Faults(Arc::clone(&faults)));
-    let _log = tracing::subscriber::set_default(log);
+    scene.place.database().execute_batch("ALTER TABLE cron_runs RENAME TO away").unwrap();
+    let (faults, _log) = faults();
     scene.schedule();
     timeout(LIMIT, faults.notified()).await.expect("the database does not fail");
     scene.cron.stop();
@@ -519,11 +656,7 @@ async fn what_somebody_asked_for_before_a_stop_and_hears_of_after_it_is_put_back
     let at = json!({"kind": "at", "at": (NOON + HOUR).to_string()});
     let once = scene.add(at, json!({})).await;
     let daily = scene.add(json!({"kind": "every", "everyMs": DAY}), json!({})).await;
-    // The schedule itself begins nothing.
-    let settings = &scene.place.runs.parts().settings;
-    let mut without = (*settings.now()).clone();
-    without.cron.enabled = false;
-    settings.set(without);
+    scene.turn_off();
     scene.hands.0.store(NOON + HOUR, Ordering::SeqCst);
     let asked =
         [scene.cron.ask(&once, true).await.unwrap(), scene.cron.ask(&daily, false).await.unwrap()];
@@ -650,4 +783,40 @@ async fn a_job_that_cannot_be_read_while_its_run_waits_is_run_once_it_can() {
     scene.place.runs.interrupt(&named("full-0"), AbortReason::Interrupt).await.unwrap();
     let rows = scene.wait_for(&id, 1).await;
     assert_eq!(rows[0]["status"], "ok", "{rows:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_begins_to_be_told_while_the_log_of_a_job_that_is_gone_is_shortened() {
+    let scene = Scene::new().await;
+    let (runs, deadline) = (&scene.place.runs, Instant::now() + LIMIT);
+    let diary = runs.hold_behind(&named("diary"), Owner::gateway()).await.unwrap();
+    let waits = scene.run_in("diary", "@mock text text=x").await;
+    let gone = scene.run_in("letters", "@mock stream n=2000 delay=20").await;
+    while runs.counts().0 == 0 {
+        assert!(Instant::now() < deadline, "it does not run");
+        sleep(Duration::from_millis(5)).await;
+    }
+    let mut told = Hold::of(&scene.place, |event| event["action"] == "finished");
+    scene.cron.remove(&gone).await.unwrap();
+    runs.interrupt(&named("letters"), AbortReason::Interrupt).await.unwrap();
+    told.came().await;
+    // From here on nothing is written, the log neither.
+    let (tell, blocked) = oneshot::channel();
+    let (go, wait) = mpsc::channel::<()>();
+    let edit = move |_: &CronJobRow| -> Option<CronChange> {
+        let _ = tell.send(());
+        let _ = wait.recv();
+        None
+    };
+    let mut writing = scene.place.store.edit_cron_job(&waits, Box::new(edit));
+    assert!(futures_util::poll!(&mut writing).is_pending());
+    timeout(LIMIT, blocked).await.expect("it is not written").unwrap();
+    let mut started = Hold::of(&scene.place, |event| event["action"] == "started");
+    told.let_go();
+    diary.end(RunEnd::Answered).await;
+    started.came().await;
+    started.let_go();
+    drop(go);
+    writing.await.unwrap();
+    assert_eq!(scene.wait_for(&waits, 1).await[0]["status"], "ok");
 }

@@ -1,10 +1,21 @@
 //! Lanes that are held without a message, and who waits for them.
 
-use clawgate::agent::{AbortReason, Family, RunEnd};
+use std::path::Path;
+
+use clawgate::agent::{AbortReason, Family, Hold, RunEnd};
 use clawgate::auth::{Owner, Principal};
+use clawgate::sessions::SessionKey;
 use tokio::time::timeout;
 
-use super::{LIMIT, key, place};
+use super::{LIMIT, Place, key, place};
+
+/// A session whose lane is held.
+async fn held_session() -> (Place, SessionKey, Hold) {
+    let (place, session) = (place().await, key(0));
+    place.sessions.ensure(&session, Path::new("/")).await.unwrap();
+    let held = place.runs.hold_behind(&session, Owner::gateway()).await.unwrap();
+    (place, session, held)
+}
 
 #[tokio::test]
 async fn a_lane_that_is_held_is_no_run_but_a_restart_waits_for_it() {
@@ -29,7 +40,7 @@ async fn a_lane_that_is_held_is_no_run_but_a_restart_waits_for_it() {
 async fn who_stops_a_session_stops_the_run_that_it_is_held_for_also_on_its_way() {
     let place = place().await;
     let session = key(0);
-    place.sessions.ensure(&session, std::path::Path::new("/")).await.unwrap();
+    place.sessions.ensure(&session, Path::new("/")).await.unwrap();
     let admin = Principal::of_this_machine();
     for run_id in [None, Some("on-its-way")] {
         let held = place.runs.hold_behind(&session, Owner::gateway()).await.unwrap();
@@ -51,10 +62,8 @@ async fn who_stops_a_session_stops_the_run_that_it_is_held_for_also_on_its_way()
 
 #[tokio::test]
 async fn who_waits_in_line_has_the_lane_before_later_messages_and_is_stopped_with_it() {
-    let place = place().await;
-    let (session, admin) = (key(0), Principal::of_this_machine());
-    place.sessions.ensure(&session, std::path::Path::new("/")).await.unwrap();
-    let held = place.runs.hold_behind(&session, Owner::gateway()).await.unwrap();
+    let (place, session, held) = held_session().await;
+    let admin = Principal::of_this_machine();
     let first = place.runs.line_up(&session, Owner::gateway(), Some("first")).unwrap();
     let second = place.runs.line_up(&session, Owner::gateway(), Some("second")).unwrap();
     assert!(!first.take() && !second.take());
@@ -103,7 +112,7 @@ async fn who_waits_until_a_lane_is_left_goes_on_as_who_had_it_steps_back_into_li
 async fn who_has_the_lane_and_has_not_begun_is_not_stopped_by_who_steers_or_compacts() {
     let place = place().await;
     let session = key(0);
-    place.sessions.ensure(&session, std::path::Path::new("/")).await.unwrap();
+    place.sessions.ensure(&session, Path::new("/")).await.unwrap();
     let line = place.runs.line_up(&session, Owner::gateway(), Some("own")).unwrap();
     assert!(line.take());
     let steering = Box::pin(place.runs.make_room(&session, AbortReason::Rpc));
@@ -130,11 +139,8 @@ async fn who_has_the_lane_and_has_not_begun_is_not_stopped_by_who_steers_or_comp
 
 #[tokio::test]
 async fn what_comes_while_a_session_becomes_another_one_is_said_in_that_one() {
-    let place = place().await;
-    let (session, folder) = (key(0), std::path::Path::new("/"));
-    place.sessions.ensure(&session, folder).await.unwrap();
+    let (place, session, busy) = held_session().await;
     let clear = || place.runs.hold_cleared(&session, "s0", Owner::gateway());
-    let busy = place.runs.hold_behind(&session, Owner::gateway()).await.unwrap();
     let mut given_up = Box::pin(clear());
     assert!(futures_util::poll!(&mut given_up).is_pending());
     drop(given_up);
@@ -144,7 +150,7 @@ async fn what_comes_while_a_session_becomes_another_one_is_said_in_that_one() {
     assert!(place.send(0, "meanwhile", "hi", Family::Agent).await);
     busy.end(RunEnd::Answered).await;
     let held = timeout(LIMIT, clearing).await.expect("the lane is its").unwrap();
-    let begun = place.sessions.reset(&session, folder).await.unwrap();
+    let begun = place.sessions.reset(&session, Path::new("/")).await.unwrap();
     assert_eq!((place.runs.counts(), begun.transcript.message_count), ((0, 1), 0));
     held.end(RunEnd::Answered).await;
     assert_eq!(place.end_of("meanwhile").await, RunEnd::Answered);
@@ -170,10 +176,8 @@ async fn what_comes_while_a_session_becomes_another_one_is_said_in_that_one() {
 
 #[tokio::test]
 async fn who_clears_a_session_stops_who_gets_the_lane_before_it_too() {
-    let (place, session) = (place().await, key(0));
-    place.sessions.ensure(&session, std::path::Path::new("/")).await.unwrap();
+    let (place, session, busy) = held_session().await;
     let clear = || Box::pin(place.runs.hold_cleared(&session, "s0", Owner::gateway()));
-    let busy = place.runs.hold_behind(&session, Owner::gateway()).await.unwrap();
     let (mut first, mut second) = (clear(), clear());
     assert!(futures_util::poll!(&mut first).is_pending());
     assert!(futures_util::poll!(&mut second).is_pending());
@@ -194,9 +198,7 @@ async fn who_clears_a_session_stops_who_gets_the_lane_before_it_too() {
 
 #[tokio::test]
 async fn a_compaction_stops_who_keeps_the_lane_after_it_has_looked() {
-    let (place, session) = (place().await, key(0));
-    place.sessions.ensure(&session, std::path::Path::new("/")).await.unwrap();
-    let busy = place.runs.hold_behind(&session, Owner::gateway()).await.unwrap();
+    let (place, session, busy) = held_session().await;
     let mut cutting = Box::pin(place.runs.hold_behind(&session, Owner::gateway()));
     assert!(futures_util::poll!(&mut cutting).is_pending());
     // The lane is that one's, who has not heard of it.

@@ -7,11 +7,14 @@ use clawgate::agent::subagents::{Said, SpawnRequest};
 use clawgate::agent::{AbortReason, ActiveRun, Ended, Family, RunEnd};
 use clawgate::auth::Owner;
 use clawgate::sessions::SessionKey;
-use clawgate::store::{NewRun, RunOutcome, SubagentQuery, SubagentRow, SubagentState};
+use clawgate::store::{
+    NewRun, RunOutcome, SessionEntry, SubagentQuery, SubagentRow, SubagentState,
+};
 use futures_util::FutureExt;
 use tokio::task::JoinHandle;
 use tokio::time::{Duration, sleep, timeout};
 
+use super::faults::faults;
 use super::held::Hold;
 use super::{LIMIT, Place, key, place};
 
@@ -41,6 +44,24 @@ async fn begin_sessions(place: &Place, keys: &[&SessionKey]) {
     for key in keys {
         place.sessions.ensure(key, Path::new("/")).await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_session_whose_sub_agent_was_never_written_down_does_not_run_after_the_next_start() {
+    let (place, parent) = (place().await, key(0));
+    let child = |name| SessionKey::from_canonical(format!("agent:main:subagent:{name}"));
+    let (unborn, waiting) = (child("unborn"), child("waiting"));
+    begin_sessions(&place, &[&unborn, &waiting]).await;
+    for child in [&unborn, &waiting] {
+        let begin = |entry: &mut SessionEntry| entry.status = Some("running".into());
+        place.sessions.update(child, begin).await.unwrap();
+    }
+    let waits = row("waits", &waiting, &parent, SubagentState::Waiting);
+    assert!(place.store.add_subagent(waits, 5).await.unwrap());
+    place.runs.recover().await.unwrap();
+    let status = async |key: &SessionKey| place.sessions.entry(key).await.unwrap().unwrap().status;
+    assert_eq!(status(&unborn).await.as_deref(), Some("failed"));
+    assert_eq!(status(&waiting).await.as_deref(), Some("running"), "it is begun by its row");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -204,4 +225,21 @@ async fn what_the_last_process_left_goes_on_though_the_clock_was_set_back_since(
         let outcome = rows[0].outcome.clone().unwrap();
         assert!(outcome.contains(told), "{id}: {outcome}");
     }
+}
+
+#[tokio::test]
+async fn what_the_last_process_left_goes_on_once_the_database_says_what_that_is() {
+    let (place, parent, child) = (place().await, key(0), key(1));
+    begin_sessions(&place, &[&parent, &child]).await;
+    let above = parent.to_string();
+    place.sessions.update(&child, |entry| entry.spawned_by = Some(above)).await.unwrap();
+    let left = row("waits", &child, &parent, SubagentState::Waiting);
+    assert!(place.store.add_subagent(left, 5).await.unwrap());
+    let database = place.database();
+    database.execute_batch("ALTER TABLE subagents RENAME TO away").unwrap();
+    let (faults, _log) = faults();
+    place.tasks.spawn("subagents", Arc::clone(&place.runs).keep_subagents());
+    timeout(LIMIT, faults.notified()).await.expect("the database does not fail");
+    database.execute_batch("ALTER TABLE away RENAME TO subagents").unwrap();
+    place.end_of(&format!("announce:v1:{child}:waits")).await;
 }

@@ -1,7 +1,5 @@
 //! What a job is made of, as flags.
 
-use std::time::Duration;
-
 use clap::Args;
 use serde_json::{Map, Value};
 
@@ -228,9 +226,9 @@ fn millis(flag: &str, text: &str) -> Result<u64, CliError> {
 
 fn duration(text: &str) -> Option<u64> {
     // A bare number is a year or a mistake, not a time.
-    let has_unit = text.trim().ends_with(|letter: char| letter.is_ascii_alphabetic());
-    let time: Option<Duration> = crate::cron::duration(&text.to_lowercase());
-    time.filter(|_| has_unit).map(crate::support::millis)
+    let text = text.trim().to_lowercase();
+    let has_unit = text.ends_with(|letter: char| letter.is_ascii_alphabetic());
+    crate::config::duration_or_zero(&text).filter(|_| has_unit)
 }
 
 #[cfg(test)]
