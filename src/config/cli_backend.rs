@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::ConfigError;
 use super::schema::Node;
-use crate::support::Secret;
+use super::{ConfigError, Paths};
+use crate::support::{Secret, find_program};
 
 /// The only one that we know, and its provider id.
 pub const CLAUDE_CLI: &str = "claude-cli";
@@ -48,11 +48,14 @@ const PASSED: [&str; 25] = [
 /// it says nothing, and another model could have answered.
 const RETRIES: (&str, &str) = ("CLAUDE_CODE_MAX_RETRIES", "2");
 
+/// Where programs are when no variable says so.
+const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
 /// A program to start for each answer.
 #[derive(Debug, Clone)]
 pub struct CliBackend {
-    /// Its path, or its name in `PATH`.
-    pub command: String,
+    /// Its absolute path, or its name in `PATH`.
+    pub command: PathBuf,
     /// Arguments beside our own.
     pub args: Vec<String>,
     /// Variables to set. Secrets, since people put keys there.
@@ -61,6 +64,8 @@ pub struct CliBackend {
     pub clear_env: Vec<String>,
     /// Where it is started: the workspace of the default agent.
     pub directory: PathBuf,
+    /// Where it finds what it is told of itself.
+    pub prompts: PathBuf,
     /// Its own words for models.
     pub model_aliases: BTreeMap<String, String>,
 }
@@ -74,6 +79,12 @@ impl CliBackend {
         env.insert(RETRIES.0.to_owned(), Secret::new(RETRIES.1));
         env.extend(self.env.clone());
         Self { env, ..self.clone() }
+    }
+
+    /// Where it is, if it is there and can be started, by the `PATH` that it gets.
+    pub fn program(&self) -> Option<PathBuf> {
+        let path = self.env.get("PATH").map_or(USUAL_PATH, Secret::expose);
+        find_program(&self.command, path)
     }
 
     /// What nobody else gets to know.
@@ -90,7 +101,11 @@ pub fn passed(lookup: &dyn Fn(&str) -> Option<String>) -> BTreeMap<String, Secre
 }
 
 /// Reads it; `None` when the file does not ask for it.
-pub(super) fn read(root: &Node<'_>, workspace: &Path) -> Result<Option<CliBackend>, ConfigError> {
+pub(super) fn read(
+    root: &Node<'_>,
+    paths: &Paths,
+    workspace: &Path,
+) -> Result<Option<CliBackend>, ConfigError> {
     let node = root.at("agents.defaults.cliBackends")?.member(CLAUDE_CLI)?;
     if !node.is_set() {
         return Ok(None);
@@ -100,12 +115,14 @@ pub(super) fn read(root: &Node<'_>, workspace: &Path) -> Result<Option<CliBacken
         members.map(|(name, node)| Ok((name, node.required_text()?))).collect()
     };
     let secret = |(name, text): (String, String)| (name, Secret::new(text));
+    let command = node.member("command")?.text()?.unwrap_or_else(|| "claude".into());
     Ok(Some(CliBackend {
-        command: node.member("command")?.text()?.unwrap_or_else(|| "claude".into()),
+        command: if command.contains('/') { paths.expand(&command)? } else { command.into() },
         args: node.member("args")?.texts()?.unwrap_or_default(),
         env: texts("env")?.into_iter().map(secret).collect(),
         clear_env: node.member("clearEnv")?.texts()?.unwrap_or_default(),
         directory: workspace.to_owned(),
+        prompts: paths.cli_prompts_dir(),
         model_aliases: texts("modelAliases")?.into_iter().collect(),
     }))
 }
@@ -114,22 +131,38 @@ pub(super) fn read(root: &Node<'_>, workspace: &Path) -> Result<Option<CliBacken
 mod tests {
     use serde_json::Value;
 
+    use crate::config::Env;
     use crate::support::json;
 
     use super::*;
 
     fn read(backends: &Value) -> Result<Option<CliBackend>, ConfigError> {
         let root = json!({"agents": {"defaults": {"cliBackends": backends}}});
-        super::read(&Node::root(&root, Path::new("openclaw.json")), Path::new("/w"))
+        let paths = Paths::resolve(&Env::fixed([], "/home/u")).unwrap();
+        super::read(&Node::root(&root, Path::new("openclaw.json")), &paths, Path::new("/w"))
     }
 
     #[test]
     fn there_is_one_only_when_it_is_asked_for() {
         assert!(read(&Value::Null).unwrap().is_none());
         assert!(read(&json!({"codex-cli": {}})).unwrap().is_none());
-        assert_eq!(read(&json!({"claude-cli": {}})).unwrap().unwrap().command, "claude");
+        let usual = read(&json!({"claude-cli": {}})).unwrap().unwrap().command;
+        assert_eq!(usual, Path::new("claude"));
         let error = read(&json!({"claude-cli": {"args": [1]}})).unwrap_err().to_string();
         assert!(error.contains("agents.defaults.cliBackends.claude-cli.args[0]"), "{error}");
+    }
+
+    #[test]
+    fn a_path_is_one_of_the_home_or_the_state_directory_and_a_name_one_of_path() {
+        for (written, expected) in [
+            ("~/bin/claude", "/home/u/bin/claude"),
+            ("bin/claude", "/home/u/.openclaw/bin/claude"),
+            ("/opt/claude", "/opt/claude"),
+            ("claude-2", "claude-2"),
+        ] {
+            let backend = read(&json!({"claude-cli": {"command": written}})).unwrap().unwrap();
+            assert_eq!(backend.command, Path::new(expected), "{written}");
+        }
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl Adapters {
             google: made::<Google>(&http, clock, retry),
             ollama: made::<Ollama>(&http, clock, retry),
             offline: Arc::new(Offline::new(Arc::clone(clock))),
-            claude_cli: Arc::new(ClaudeCli::new(limits.idle, Arc::clone(clock))),
+            claude_cli: Arc::new(ClaudeCli::new(Arc::clone(clock))),
             http,
             retry,
             embedding: Semaphore::new(EMBEDDING_AT_A_TIME),

@@ -197,9 +197,10 @@ impl<'a> Answer<'a> {
     }
 
     /// What the text or thought in this block is as a whole, now that the provider
-    /// has said so; no event.
+    /// has said so; no event. Some servers say nothing then, and what has come stays.
     pub fn settle(&mut self, index: usize, whole: String) {
-        if let Some(said) = self.message.content.get_mut(index).and_then(said) {
+        let said = self.message.content.get_mut(index).and_then(said);
+        if let Some(said) = said.filter(|_| !whole.is_empty()) {
             *said = whole;
         }
     }

@@ -43,6 +43,9 @@ pub enum ProviderErrorKind {
     Refusal,
 }
 
+/// Google refuses a key as if the request were wrong (400).
+const BAD_KEY: [&str; 3] = ["API_KEY_INVALID", "API key not valid", "API key expired"];
+
 /// How a provider writes its errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorStyle {
@@ -94,7 +97,11 @@ impl ProviderError {
             (_, Some(text)) => format!("{status} {text}"),
             (_, None) => format!("{status} status code (no body)"),
         };
-        let kind = kind_of_status(status, &message);
+        let is_bad_key = || BAD_KEY.iter().any(|words| message.contains(words));
+        let kind = match kind_of_status(status, &message) {
+            ProviderErrorKind::BadRequest if is_bad_key() => ProviderErrorKind::Auth,
+            kind => kind,
+        };
         Self { status: Some(status), ..Self::new(kind, message) }
     }
 
@@ -314,6 +321,16 @@ mod tests {
         answers(ErrorStyle::Google, 503, "", Kind::Server, "503 status code (no body)");
         let text = r#"Ollama API error 404: {"error":"no such model"}"#;
         answers(ErrorStyle::Ollama, 404, r#"{"error":"no such model"}"#, Kind::BadRequest, text);
+    }
+
+    #[test]
+    fn a_key_that_google_refuses_is_no_wrong_request() {
+        let body = r#"{"error":{"code":400,"message":"API key expired. Please renew the API key.",
+            "status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}"#;
+        answers(ErrorStyle::Google, 400, body, Kind::Auth, body);
+        let list = r#"[{"error":{"message":"API key not valid. Please pass a valid API key."}}]"#;
+        let text = "400 API key not valid. Please pass a valid API key.";
+        answers(ErrorStyle::OpenAi, 400, list, Kind::Auth, text);
     }
 
     #[test]

@@ -47,6 +47,7 @@ pub use catalog::{
     ModelPrice, ModelRef, NameError, OFFLINE_MODEL, OFFLINE_PROVIDER, PriceStep, ProviderInfo,
     View, key_in_environment, known_provider, known_providers, ollama_address,
 };
+pub use claude_cli::forget_prompts;
 pub use embeddings::{EmbeddingModel, EmbeddingSettings, Embeddings, EmbeddingsRefused};
 pub use error::{ErrorStyle, ProviderError, ProviderErrorKind, text_for_people};
 pub use failover::{Attempt, Failover, FallbackNotice, Route};
@@ -220,6 +221,9 @@ pub enum StreamEvent {
 /// Where a provider reports [`StreamEvent`]s; called in order.
 pub type EventSink<'a> = &'a mut (dyn FnMut(StreamEvent) + Send);
 
+/// Whether somebody else can be asked at once after a failure for this reason.
+pub type Passes = fn(credentials::FailureReason) -> bool;
+
 /// A model API.
 pub trait Provider: Send + Sync {
     /// Streams one answer. Dropping the future cancels the call.
@@ -231,4 +235,18 @@ pub trait Provider: Send + Sync {
         request: &'a ModelRequest,
         events: EventSink<'a>,
     ) -> BoxFuture<'a, Result<AssistantMessage, ProviderError>>;
+
+    /// The same where somebody else can be asked at once after some failures: no long wait is
+    /// worth while then.
+    ///
+    /// # Errors
+    /// As there.
+    fn stream_or_pass<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        _: Passes,
+        events: EventSink<'a>,
+    ) -> BoxFuture<'a, Result<AssistantMessage, ProviderError>> {
+        self.stream(request, events)
+    }
 }

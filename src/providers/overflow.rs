@@ -4,14 +4,19 @@
 //! excluded rate limits, which talk of tokens too.
 
 /// Lower case; `*` stands for any text, `#` for a number.
-const PHRASES: [&str; 18] = [
+const PHRASES: [&str; 22] = [
     "prompt is too long",
+    // Anthropic counts what the answer may have, too.
+    "input length*exceed*context",
     "input is too long for requested model",
     "exceeds the context window",
     "input token count*exceeds the maximum",
     "maximum prompt length is #",
     "reduce the length of the messages",
     "maximum context length is # tokens",
+    "too large for model with # maximum context length",
+    "range of input length should be",
+    "prompt too long; exceeded",
     "exceeds the limit of #",
     "exceeds the available context size",
     "greater than the context length",
@@ -74,12 +79,17 @@ mod tests {
     fn every_known_phrase_is_recognised() {
         for message in [
             "400 {\"error\":{\"message\":\"prompt is too long: 213462 tokens > 200000 maximum\"}}",
+            "400 {\"error\":{\"message\":\"input length and `max_tokens` exceed context limit: \
+             178959 + 32000 > 200000, decrease input length or `max_tokens` and try again\"}}",
             "400 Input is too long for requested model.",
             "Your input exceeds the context window of this model",
             "The input token count (1196265) exceeds the maximum number of tokens allowed",
             "maximum prompt length is 131072 but the request contains 537812",
             "Please reduce the length of the messages or completion",
             "This model's maximum context length is 8192 tokens. However",
+            "Prompt contains 40000 tokens, too large for model with 32768 maximum context length",
+            "Range of input length should be [1, 30720]",
+            "prompt too long; exceeded max context length by 4096 tokens",
             "prompt token count of 5 exceeds the limit of 128000",
             "the request exceeds the available context size, try increasing it",
             "number of tokens to keep is greater than the context length",
@@ -100,6 +110,7 @@ mod tests {
             "500 status code (no body)",
             "maximum prompt length is unknown",
             "maximum context length is 10 words",
+            "input length is invalid",
             "exceeds the maximum; input token count 5",
             "",
         ] {

@@ -9,7 +9,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{EventSink, ModelRequest, Provider, ProviderError, StreamEvent};
+use super::credentials::FailureReason;
+use super::{EventSink, ModelRequest, Passes, Provider, ProviderError, StreamEvent};
 use crate::protocol::message::{AssistantMessage, Usage};
 use crate::sessions::directives;
 use crate::sessions::visible::Visible;
@@ -127,6 +128,17 @@ impl Heard {
     }
 }
 
+/// The longest wait while somebody else can be asked.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The wait that was passed over when this came of a call that others could answer; `None`
+/// where it would have been too long for anybody.
+pub(super) fn passed_over(error: &ProviderError, passes: Passes) -> Option<Duration> {
+    let longest = RetryPolicy::default().max_retry_after;
+    let is_passed = error.is_retryable() && passes(FailureReason::of(error));
+    error.retry_after.filter(|asked| is_passed && *asked > PATIENCE && *asked <= longest)
+}
+
 /// A provider that tries again.
 pub struct Retry {
     inner: Arc<dyn Provider>,
@@ -138,6 +150,41 @@ impl Retry {
     pub fn new(inner: Arc<dyn Provider>, policy: RetryPolicy) -> Self {
         Self { inner, policy }
     }
+
+    /// Tries, and waits in between, though not long after a failure that `passes` knows.
+    async fn attempts(
+        &self,
+        request: &ModelRequest,
+        passes: Passes,
+        events: EventSink<'_>,
+    ) -> Result<AssistantMessage, ProviderError> {
+        let mut attempt = 1;
+        let mut heard = Heard::default();
+        loop {
+            heard.forget(&mut *events);
+            let mut watched = |event: StreamEvent| {
+                heard.note(&event);
+                events(event);
+            };
+            let error = match self.inner.stream(request, &mut watched).await {
+                Ok(message) => return Ok(message),
+                Err(error) => error,
+            };
+            let longest = if passes(FailureReason::of(&error)) { PATIENCE } else { Duration::MAX };
+            let delay = self.policy.delay(attempt, &error);
+            let delay = delay.filter(|delay| *delay <= longest && !heard.has_text());
+            let Some(delay) = delay else { return Err(error) };
+            events(StreamEvent::Retry(RetryNotice {
+                attempt,
+                max_attempts: self.policy.retries,
+                delay,
+                usage: error.usage(),
+                message: error.message,
+            }));
+            tokio::time::sleep(delay).await;
+            attempt += 1;
+        }
+    }
 }
 
 impl Provider for Retry {
@@ -146,32 +193,16 @@ impl Provider for Retry {
         request: &'a ModelRequest,
         events: EventSink<'a>,
     ) -> BoxFuture<'a, Result<AssistantMessage, ProviderError>> {
-        Box::pin(async move {
-            let mut attempt = 1;
-            let mut heard = Heard::default();
-            loop {
-                heard.forget(&mut *events);
-                let mut watched = |event: StreamEvent| {
-                    heard.note(&event);
-                    events(event);
-                };
-                let error = match self.inner.stream(request, &mut watched).await {
-                    Ok(message) => return Ok(message),
-                    Err(error) => error,
-                };
-                let delay = self.policy.delay(attempt, &error).filter(|_| !heard.has_text());
-                let Some(delay) = delay else { return Err(error) };
-                events(StreamEvent::Retry(RetryNotice {
-                    attempt,
-                    max_attempts: self.policy.retries,
-                    delay,
-                    usage: error.usage(),
-                    message: error.message,
-                }));
-                tokio::time::sleep(delay).await;
-                attempt += 1;
-            }
-        })
+        Box::pin(self.attempts(request, |_| false, events))
+    }
+
+    fn stream_or_pass<'a>(
+        &'a self,
+        request: &'a ModelRequest,
+        passes: Passes,
+        events: EventSink<'a>,
+    ) -> BoxFuture<'a, Result<AssistantMessage, ProviderError>> {
+        Box::pin(self.attempts(request, passes, events))
     }
 }
 
@@ -263,6 +294,25 @@ mod tests {
         let limited = (None, Some(failing(ProviderErrorKind::RateLimit, Some(61))));
         let (ok, events, waited, left) = play(vec![limited, (Some(said()), None)]).await;
         assert_eq!((ok, events.len(), waited, left), (false, 0, Duration::ZERO, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_long_wait_is_passed_over_where_somebody_else_can_be_asked() {
+        for (kind, seconds, is_waited_for) in [
+            (ProviderErrorKind::RateLimit, 5, true),
+            (ProviderErrorKind::RateLimit, 6, false),
+            // Of another key nothing better is to be expected.
+            (ProviderErrorKind::Overloaded, 6, true),
+        ] {
+            let failed = (None, Some(failing(kind, Some(seconds))));
+            let scripted = Scripted(Mutex::new(vec![failed, (Some(said()), None)]));
+            let retry = Retry::new(Arc::new(scripted), RetryPolicy::default());
+            let (start, request) = (Instant::now(), request(vec![]));
+            let passes = FailureReason::rotates;
+            let answered = retry.stream_or_pass(&request, passes, &mut |_| {}).await;
+            let waited = start.elapsed() >= Duration::from_secs(seconds);
+            assert_eq!((answered.is_ok(), waited), (is_waited_for, is_waited_for), "{seconds}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

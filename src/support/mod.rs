@@ -2,10 +2,11 @@
 //!
 //! Owns: time, ids, supervised tasks, work that waits for files, secrets, fingerprints, own
 //! addresses, values that are replaced, reads that are shared, programs and what they start,
-//! what went wrong lately, which characters are not seen. Must not: know anything of the
-//! gateway's own nouns.
+//! what went wrong lately, errors as one line, which characters are not seen. Must not: know
+//! anything of the gateway's own nouns.
 
 mod blocking;
+mod cause;
 mod clock;
 mod escapes;
 mod fingerprint;
@@ -30,6 +31,7 @@ pub mod trouble;
 mod unseen;
 
 pub use blocking::{Unfinished, blocking};
+pub use cause::with_cause;
 pub use clock::{Clock, SystemClock, millis};
 pub use escapes::{json_file_of_javascript, json_of_javascript};
 pub use fingerprint::Fingerprint;
@@ -41,7 +43,9 @@ pub(crate) use object::json;
 pub use open::open_file;
 pub use packed::unpacked;
 pub use permits::Permits;
-pub use program::{ProcessGroup, Program};
+pub use program::{
+    CANNOT_START, HOLD, NOT_STARTED, ProcessGroup, Program, find_program, own_program,
+};
 pub use route::{is_own_address, route_to};
 pub use secret::Secret;
 pub use shared_reads::SharedReads;

@@ -1,17 +1,45 @@
 //! A program that is ours, with all that it starts.
 //!
-//! Owns: its group. Promises: it knows of our environment only what it is given; when its
-//! group is dropped, nobody of it is left; no other group is ever meant. Must not: know what
-//! is said, or wait.
+//! Owns: its group, and where it is found. Promises: it knows of our environment only what it
+//! is given; when its group is dropped, nobody of it is left; no other group is ever meant.
+//! Must not: know what is said, or wait.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
 use super::Secret;
+
+/// The first argument of our own program where it holds another one, which follows with its
+/// arguments.
+pub const HOLD: &str = "__hold";
+/// What it writes before why the other one cannot be started.
+pub const NOT_STARTED: &str = "clawgate: the program cannot be started: ";
+/// What a shell returns for a program that it cannot start, and ours too.
+pub const CANNOT_START: u8 = 126;
+
+/// The program that runs now, also when a newer one has taken its place on disk.
+///
+/// # Errors
+/// When the system does not say which it is.
+pub fn own_program() -> io::Result<PathBuf> {
+    if cfg!(target_os = "linux") { Ok("/proc/self/exe".into()) } else { std::env::current_exe() }
+}
+
+/// The program of this name in the directories of `path`, or at this absolute path.
+pub fn find_program(name: &Path, path: &str) -> Option<PathBuf> {
+    let can_run = |path: &PathBuf| {
+        let facts = std::fs::metadata(path);
+        facts.is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
+    };
+    std::env::split_paths(path).map(|directory| directory.join(name)).find(can_run)
+}
 
 /// A program that was started.
 pub struct Program {
@@ -35,22 +63,47 @@ impl Program {
     /// # Errors
     /// When there is no such program.
     pub fn start(command: &mut Command, env: &BTreeMap<String, Secret>) -> io::Result<Self> {
-        let mut child = command
-            .env_clear()
-            .envs(env.iter().map(|(name, value)| (name, value.expose())))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .kill_on_drop(true)
-            .spawn()?;
-        let group = ProcessGroup::of(&child);
+        let child = piped(command, env).process_group(0).kill_on_drop(true).spawn()?;
+        Self::of(ProcessGroup::of(&child), child)
+    }
+
+    /// Starts it below our own program, which is the child then. All that comes from it, also
+    /// what makes a session of its own, is ended once it has ended, and once nobody reads
+    /// `stderr`, be it that we are gone. There is no group to end.
+    ///
+    /// # Errors
+    /// When our own program cannot be started. That the other one cannot is told by that.
+    pub fn hold(
+        program: &Path,
+        arguments: &[OsString],
+        directory: Option<&Path>,
+        env: &BTreeMap<String, Secret>,
+    ) -> io::Result<Self> {
+        let mut command = Command::new(own_program()?);
+        command.arg0("clawgate").arg(HOLD).arg(program).args(arguments);
+        if let Some(directory) = directory {
+            command.current_dir(directory);
+        }
+        let child = piped(&mut command, env).spawn()?;
+        Self::of(ProcessGroup(None), child)
+    }
+
+    fn of(group: ProcessGroup, mut child: Child) -> io::Result<Self> {
         let piped = || io::Error::other("it has no pipes");
         let stdin = child.stdin.take().ok_or_else(piped)?;
         let stdout = child.stdout.take().ok_or_else(piped)?;
         let stderr = child.stderr.take().ok_or_else(piped)?;
         Ok(Self { group, child, stdin, stdout, stderr })
     }
+}
+
+fn piped<'a>(command: &'a mut Command, env: &BTreeMap<String, Secret>) -> &'a mut Command {
+    command
+        .env_clear()
+        .envs(env.iter().map(|(name, value)| (name, value.expose())))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
 }
 
 /// A program and whatever it has started: what is still there when this is dropped is killed.
@@ -114,5 +167,21 @@ mod tests {
         let end = tokio::time::timeout(Duration::from_secs(30), stdout.read_to_end(&mut said));
         assert_eq!(end.await.unwrap().unwrap(), 0);
         assert!(!child.wait().await.unwrap().success());
+    }
+
+    #[test]
+    fn a_program_is_found_by_its_name_or_path_if_it_can_be_started() {
+        let dir = tempfile::tempdir().unwrap();
+        let (tool, plain) = (dir.path().join("tool"), dir.path().join("plain"));
+        for (file, mode) in [(&tool, 0o755), (&plain, 0o644)] {
+            std::fs::write(file, "").unwrap();
+            std::fs::set_permissions(file, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let path = format!("/nowhere:{}", dir.path().display());
+        assert_eq!(find_program(Path::new("tool"), &path).as_ref(), Some(&tool));
+        assert_eq!(find_program(&tool, "").as_ref(), Some(&tool));
+        for name in [Path::new("plain"), plain.as_path(), dir.path(), Path::new("gone")] {
+            assert_eq!(find_program(name, &path), None, "{}", name.display());
+        }
     }
 }

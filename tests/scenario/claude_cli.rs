@@ -4,19 +4,24 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::program::command;
 use crate::stage::{admin, ask, call, deltas, end_of, settles, start, text_of, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, default_config};
 
 /// Notes how it was called, answers each question with the lines of the file
-/// `answer`, and keeps a child of its own. `$0` is in the directory of the test.
+/// `answer`, and keeps a child of its own, and one with a session of its own. `$0` is in
+/// the directory of the test.
 const SCRIPT: &str = r#"#!/bin/sh
 here=$(dirname "$0")
 n=$(ls "$here" | grep -c '^args-')
 for argument in "$@"; do printf '%s\n' "$argument"; done > "$here/args-$n"
 env > "$here/env-$n"
+echo $$ > "$here/own"
+echo $PPID > "$here/holder"
 previous=
 for argument in "$@"; do
   if [ "$previous" = --system-prompt-file ]; then cp "$argument" "$here/system-$n"; fi
@@ -30,6 +35,8 @@ read -r line
 printf '%s\n' "$line" > "$here/asked-$n"
 sleep 600 &
 echo $! > "$here/child"
+setsid sleep 600 &
+echo $! > "$here/far"
 cat "$here/answer"
 if [ -e "$here/hangs" ]; then wait; fi
 while read -r line; do printf '%s\n' "$line" >> "$here/asked-$n"; done
@@ -86,9 +93,23 @@ impl Cli {
         });
     }
 
-    fn child_is_gone(&self) -> bool {
-        let id = self.told("child");
-        !id.is_empty() && !Path::new("/proc").join(id.trim()).join("fd/0").exists()
+    async fn children_are_gone(&self) {
+        self.are_gone(&["child", "far"]).await;
+    }
+
+    async fn are_gone(&self, names: &[&str]) {
+        let is_gone = |name: &&str| {
+            let id = self.told(name);
+            !id.is_empty() && !Path::new("/proc").join(id.trim()).join("fd/0").exists()
+        };
+        let gone = async || names.iter().all(is_gone).then_some(());
+        until("its processes to be gone", gone).await;
+    }
+
+    /// Kills the process whose id it has noted there.
+    fn kill(&self, name: &str) {
+        let id = Pid::from_raw(self.told(name).trim().parse().unwrap()).unwrap();
+        kill_process(id, Signal::KILL).unwrap();
     }
 }
 
@@ -151,7 +172,7 @@ async fn the_cli_answers_and_its_session_goes_on_with_the_conversation() {
     assert_eq!(cli.option(0, "--model").as_deref(), Some("claude-opus-4-6"));
     assert_eq!(cli.option(0, "--output-format").as_deref(), Some("stream-json"));
     assert_eq!(cli.option(0, "--tools").as_deref(), Some(""));
-    until("its child to be gone", || async { cli.child_is_gone().then_some(()) }).await;
+    cli.children_are_gone().await;
 
     ask(&mut client, "main", "second question", "run-2").await;
     assert_eq!(cli.option(1, "--resume"), Some(id), "{}", cli.told("args-1"));
@@ -226,7 +247,83 @@ async fn an_abort_kills_the_cli_and_what_it_has_started() {
     call(&mut client, "chat.abort", json!({"sessionKey": "main", "runId": "run-1"})).await;
     assert_eq!(end_of(&client, "run-1").await["state"], "aborted");
     settles(&mut client, "agent:main:main", "killed").await;
-    until("its child to be gone", || async { cli.child_is_gone().then_some(()) }).await;
+    cli.children_are_gone().await;
+}
+
+#[tokio::test]
+async fn a_killed_gateway_leaves_nothing_of_the_cli_and_the_next_one_no_prompt() {
+    let cli = Cli::saying(&streamed(&["Once ", "upon "]));
+    fs::write(cli.path("hangs"), "").unwrap();
+    let mut gateway = cli.gateway().await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "main", "tell a story", "run-1").await;
+    deltas(&client, "run-1", 1).await;
+    let prompt = cli.option(0, "--system-prompt-file").unwrap();
+    gateway.kill9();
+    cli.children_are_gone().await;
+    assert!(Path::new(&prompt).exists(), "{prompt}");
+    gateway.restart().await;
+    assert!(!Path::new(&prompt).exists(), "{prompt}");
+}
+
+#[tokio::test]
+async fn the_end_of_whoever_holds_the_cli_or_of_itself_by_a_signal_ends_the_answer() {
+    let cli = Cli::saying(&streamed(&["Once ", "upon "]));
+    fs::write(cli.path("hangs"), "").unwrap();
+    let gateway = cli.gateway().await;
+    let mut client = admin(&gateway).await;
+    for (run, killed) in [("run-1", "holder"), ("run-2", "own")] {
+        start(&mut client, run, "tell a story", run).await;
+        deltas(&client, run, 1).await;
+        cli.kill(killed);
+        let end = end_of(&client, run).await.to_string();
+        assert!(end.contains("ended with signal: 9 (SIGKILL)"), "{killed}: {end}");
+        cli.are_gone(&["own"]).await;
+        if killed == "holder" {
+            // Nobody is left who would.
+            cli.kill("child");
+            cli.kill("far");
+        }
+    }
+    cli.children_are_gone().await;
+}
+
+#[tokio::test]
+async fn a_cli_that_cannot_be_executed_and_a_folder_for_prompts_that_cannot_be_written_are_named() {
+    let cli = Cli::saying(&[]);
+    fs::write(cli.path("claude"), "#!/nowhere/sh\n").unwrap();
+    let gateway = cli.gateway().await;
+    let mut client = admin(&gateway).await;
+    let end = ask(&mut client, "main", "hello", "run-1").await;
+    let told = end["errorMessage"].as_str().unwrap();
+    let command = cli.path("claude");
+    let start = format!(
+        "agents.defaults.cliBackends.claude-cli.command: cannot start \"{}\": No such file",
+        command.display()
+    );
+    assert!(told.contains(&start), "{told}");
+
+    let prompts = gateway.state_dir().join("cli-prompts");
+    fs::remove_dir_all(&prompts).unwrap();
+    fs::write(&prompts, "").unwrap();
+    let end = ask(&mut client, "main", "hello again", "run-2").await;
+    let told = end["errorMessage"].as_str().unwrap();
+    assert!(told.contains(&format!("to a file in {}: ", prompts.display())), "{told}");
+}
+
+#[tokio::test]
+async fn a_cli_may_be_silent_for_as_long_as_is_configured() {
+    let cli = Cli::saying(&[]);
+    fs::write(cli.path("hangs"), "").unwrap();
+    let mut config = default_config("127.0.0.1:9");
+    cli.put(&mut config);
+    config["agents"]["defaults"]["model"]["primary"] = json!("claude-cli/opus");
+    config["models"]["providers"]["claude-cli"] = json!({"timeoutSeconds": 1});
+    let gateway = Gateway::start(options(config)).await;
+    let mut client = admin(&gateway).await;
+    let end = ask(&mut client, "main", "hello", "run-1").await;
+    assert!(end.to_string().contains("timed out"), "{end}");
+    cli.children_are_gone().await;
 }
 
 #[tokio::test]
@@ -274,6 +371,10 @@ async fn a_cli_that_ends_early_or_is_not_there_is_an_error_that_says_so() {
     let mut client = admin(&gateway).await;
     let end = ask(&mut client, "main", "hello", "run-1").await.to_string();
     assert!(end.contains("cliBackends.claude-cli.command: cannot start"), "{end}");
+    let mut doctor = command(&gateway, &["doctor", "--json"]);
+    let report = doctor.env("THE_TOKEN", "cli-secret-token").output().await.unwrap().stdout;
+    let report = String::from_utf8(report).unwrap();
+    assert!(report.contains("models.cli") && report.contains("there is no program"), "{report}");
     assert!(gateway.stderr().find("cli-secret-token").is_none());
 }
 

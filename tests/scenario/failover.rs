@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::Router;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
 use clawgate::support::{Clock, SystemClock};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::stage::{
-    Api, admin, ask, call, config, end_of, events, history, serve, settles, start, text_of, until,
+    Api, RUN_LIMIT, admin, ask, call, config, end_of, events, history, serve, settles, start,
+    text_of, until,
 };
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient, default_config};
 
@@ -342,6 +344,79 @@ async fn an_answer_that_fails_before_its_first_word_is_asked_for_with_the_next_k
     assert_eq!((&end["state"], text_of(&end["message"])), (&json!("final"), "fine".into()));
     let (one, two) = ("Bearer key-one", "Bearer key-two");
     assert_eq!(*asked.lock(), [one, one, one, two]);
+}
+
+#[tokio::test]
+async fn a_key_that_asks_for_a_wait_gives_way_to_one_that_is_awake() {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&asked);
+    let app = Router::new().fallback(move |headers: HeaderMap| {
+        let key = headers.get("authorization").unwrap().to_str().unwrap().to_owned();
+        let is_limited = key == "Bearer key-one";
+        log.lock().push(key);
+        async move {
+            if is_limited {
+                (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "30")], "slow").into_response()
+            } else {
+                (EVENTS, FINE).into_response()
+            }
+        }
+    });
+    let (port, _server) = serve(app).await;
+    let config = config(&format!("127.0.0.1:{port}"), Api::OpenAi);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let key = |key: &str| json!({"type": "api_key", "provider": "mock", "key": key});
+    profiles(&gateway, &json!({"mock:one": key("key-one"), "mock:two": key("key-two")}));
+    let end = ask(&mut client, "main", "hello", "r1").await;
+    assert_eq!((&end["state"], text_of(&end["message"])), (&json!("final"), "fine".into()));
+    assert_eq!(*asked.lock(), ["Bearer key-one", "Bearer key-two"]);
+}
+
+#[tokio::test]
+async fn a_model_that_asks_for_a_wait_is_asked_again_after_it_when_no_fallback_answers() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&calls);
+    let app = Router::new().fallback(move || {
+        let is_limited = count.fetch_add(1, Ordering::Relaxed) == 0;
+        async move {
+            if is_limited {
+                (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "6")], "slow").into_response()
+            } else {
+                (EVENTS, FINE).into_response()
+            }
+        }
+    });
+    let (port, _server) = serve(app).await;
+    let mock = MockProvider::start().await;
+    mock.fail("mock-think", 404, "gone");
+    let mut config = default_config(mock.address());
+    config["models"]["providers"]["mock"]["baseUrl"] = json!(format!("http://127.0.0.1:{port}/v1"));
+    config["agents"]["defaults"]["model"]["fallbacks"] = json!(["mocka/mock-think"]);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let end = ask(&mut client, "main", "hello", "r1").await;
+    assert_eq!((&end["state"], text_of(&end["message"])), (&json!("final"), "fine".into()));
+    assert_eq!((calls.load(Ordering::Relaxed), models(&mock)), (2, vec!["mock-think".into()]));
+    assert_eq!(phases(&client, "r1", "retry").len(), 1);
+}
+
+#[tokio::test]
+async fn a_provider_that_fails_and_asks_for_a_wait_is_waited_for_though_another_key_is_awake() {
+    let mock = MockProvider::start().await;
+    let config = config(mock.address(), Api::OpenAi);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let key = |key: &str| json!({"type": "api_key", "provider": "mock", "key": key});
+    profiles(&gateway, &json!({"mock:one": key("key-one"), "mock:two": key("key-two")}));
+    start(&mut client, "main", "@mock err status=503 retryAfter=10", "r1").await;
+    // The other key would ask the same server.
+    let is_told = |frame: &Value| {
+        let phase = &frame["payload"]["data"]["phase"];
+        frame["event"] == "agent" && (*phase == "retry" || *phase == "error")
+    };
+    let told = client.wait_for(RUN_LIMIT, is_told).await.expect("a retry");
+    assert_eq!(told["payload"]["data"]["phase"], "retry", "{told}");
 }
 
 #[tokio::test]

@@ -264,7 +264,7 @@ impl<'a> Source<'a> {
                 _ => CONTEXT_WINDOW,
             }),
             max_tokens: model.max_tokens.unwrap_or(MAX_TOKENS),
-            timeout: self.timeout(),
+            timeout: timeout(self.config),
             options: Arc::new(ModelOptions {
                 compat: model.compat.clone(),
                 params: model.params.over(&self.config.params),
@@ -281,11 +281,12 @@ impl<'a> Source<'a> {
     pub fn bare(&self, id: &str) -> Result<ModelInfo, CatalogError> {
         self.configured(0, &ModelConfig { id: id.to_owned(), ..ModelConfig::default() })
     }
+}
 
-    fn timeout(&self) -> Option<Duration> {
-        let seconds = self.config.timeout_seconds.filter(|seconds| *seconds > 0)?;
-        Some(Duration::from_secs(seconds.into()))
-    }
+/// How long the models of a provider may stay silent, when that is configured.
+pub(super) fn timeout(config: &ProviderConfig) -> Option<Duration> {
+    let seconds = config.timeout_seconds.filter(|seconds| *seconds > 0)?;
+    Some(Duration::from_secs(seconds.into()))
 }
 
 /// The models that we know of this provider, and whether they can be used.

@@ -12,7 +12,10 @@ mod process;
 mod prompt;
 mod stream;
 
-use std::io::Write as _;
+use std::fs::{self, DirBuilder};
+use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,18 +32,20 @@ use conversation::{Conversations, Known};
 use process::Process;
 use stream::{Said, Turn};
 
+/// How long it may be silent when nothing is configured: tools of its own say nothing while
+/// they run.
+const IDLE_LIMIT: Duration = Duration::from_mins(10);
+
 /// The adapter.
 pub struct ClaudeCli {
     clock: Arc<dyn Clock>,
-    /// How long it may be silent.
-    idle: Duration,
     conversations: Mutex<Conversations>,
 }
 
 impl ClaudeCli {
-    /// An adapter whose processes may be silent for `idle`.
-    pub fn new(idle: Duration, clock: Arc<dyn Clock>) -> Self {
-        Self { clock, idle, conversations: Mutex::default() }
+    /// An adapter.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, conversations: Mutex::default() }
     }
 
     /// One answer: by the session that has the conversation so far, else by a
@@ -91,11 +96,11 @@ impl ClaudeCli {
         session: &Known,
         answer: &mut Answer<'_>,
     ) -> Result<StopReason, ProviderError> {
-        let system = system_prompt(request.system.as_deref()).await?;
+        let system = system_prompt(request.system.as_deref(), &backend.prompts).await?;
         let system = system.as_ref().map(NamedTempFile::path);
         let arguments = arguments::all(backend, request, system, session);
-        let limit = request.model.timeout.unwrap_or(self.idle);
-        let mut process = Process::start(backend, arguments, limit)?;
+        let limit = request.model.timeout.unwrap_or(IDLE_LIMIT);
+        let mut process = Process::start(backend, &arguments, limit)?;
         process.say(&prompt::line(request, session));
         let mut turn = Turn::default();
         while let Some(line) = process.next().await? {
@@ -126,22 +131,39 @@ fn not_configured() -> ProviderError {
     ProviderError::new(ProviderErrorKind::BadRequest, text)
 }
 
-/// The system prompt in a file that only we can read: arguments are seen by
+/// The system prompt in a file of this folder that only we can read: arguments are seen by
 /// everybody on this machine, and may not be long. Goes when dropped.
-async fn system_prompt(text: Option<&str>) -> Result<Option<NamedTempFile>, ProviderError> {
+async fn system_prompt(
+    text: Option<&str>,
+    folder: &Path,
+) -> Result<Option<NamedTempFile>, ProviderError> {
     let Some(text) = text.filter(|text| !text.is_empty()).map(str::to_owned) else {
         return Ok(None);
     };
+    let place = folder.to_owned();
     let written = blocking(move || {
-        let mut file = NamedTempFile::with_prefix("system-prompt-")?;
+        DirBuilder::new().recursive(true).mode(0o700).create(&place)?;
+        let mut file = NamedTempFile::with_prefix_in("system-prompt-", &place)?;
         file.write_all(text.as_bytes())?;
-        Ok::<_, std::io::Error>(file)
+        Ok::<_, io::Error>(file)
     });
-    let written = written.await.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+    let written = written.await.unwrap_or_else(|error| Err(io::Error::other(error)));
     written.map(Some).map_err(|error| {
-        let text = format!("cannot write the system prompt to a temporary file: {error}");
+        let folder = folder.display();
+        let text = format!("cannot write the system prompt to a file in {folder}: {error}");
         ProviderError::new(ProviderErrorKind::Network, text)
     })
+}
+
+/// Removes the prompts of a gateway that was killed; for the start.
+pub async fn forget_prompts(folder: PathBuf) {
+    let place = folder.display().to_string();
+    let removed = blocking(move || fs::remove_dir_all(folder)).await;
+    if let Err(error) = removed.unwrap_or_else(|error| Err(io::Error::other(error)))
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(folder = %place, %error, "prompts of the CLI that the last gateway has left stay");
+    }
 }
 
 impl Provider for ClaudeCli {

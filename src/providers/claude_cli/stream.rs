@@ -49,7 +49,7 @@ enum Line {
         request_id: String,
         request: Value,
     },
-    Result(End),
+    Result(Value),
     /// `system`, `user`, `keep_alive`, and what may come.
     #[serde(other)]
     Other,
@@ -62,32 +62,6 @@ struct Whole {
     model: String,
     #[serde(default)]
     content: Vec<Value>,
-}
-
-#[derive(Deserialize)]
-struct End {
-    #[serde(default)]
-    subtype: String,
-    #[serde(default)]
-    is_error: bool,
-    result: Option<String>,
-    #[serde(default)]
-    errors: Vec<String>,
-    usage: Option<EndUsage>,
-}
-
-/// The sum over all calls of the turn.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct EndUsage {
-    #[serde(rename = "input_tokens")]
-    input: u64,
-    #[serde(rename = "output_tokens")]
-    output: u64,
-    #[serde(rename = "cache_read_input_tokens")]
-    cache_read: u64,
-    #[serde(rename = "cache_creation_input_tokens")]
-    cache_write: u64,
 }
 
 /// How the last message has come.
@@ -126,7 +100,7 @@ pub struct Turn {
     told: String,
     /// How much of `told` the message has said; less than all while it repeats it.
     said: usize,
-    /// What it has said, with half a character that may be at its end.
+    /// Half a character at the end of what it has said, while the other half may come.
     heard: String,
     /// Whether any message has said something.
     has_text: bool,
@@ -148,7 +122,7 @@ impl Turn {
             Line::ControlRequest { request_id, request } => {
                 return Ok(Said::Question(reply(&request_id, &request)));
             }
-            Line::Result(end) => return Ok(Said::End(self.end(end, answer))),
+            Line::Result(end) => return Ok(Said::End(self.end(&end, answer))),
             Line::StreamEvent { .. } | Line::Assistant { .. } | Line::Other => {}
         }
         Ok(Said::Nothing)
@@ -240,6 +214,7 @@ impl Turn {
     /// are compared once their characters are whole: it may be cut elsewhere than before.
     fn say(&mut self, text: &str, answer: &mut Answer<'_>) -> Result<(), ProviderError> {
         let text = append(&mut self.heard, text);
+        self.heard.drain(..text.len());
         let rest = self.told.get(self.said..).unwrap_or_default();
         if rest.starts_with(&text) {
             self.said += text.len();
@@ -271,25 +246,33 @@ impl Turn {
         self.check_repeated()
     }
 
-    fn end(&mut self, end: End, answer: &mut Answer<'_>) -> Result<StopReason, ProviderError> {
-        if let Some(usage) = end.usage {
+    /// Whatever else it says, an answer that has come is one: what is not as it should be
+    /// counts as absent.
+    fn end(&mut self, end: &Value, answer: &mut Answer<'_>) -> Result<StopReason, ProviderError> {
+        let text = |name: &str| end.get(name).and_then(Value::as_str).unwrap_or_default();
+        if let Some(usage) = end.get("usage").filter(|usage| usage.is_object()) {
+            // The sum over all calls of the turn.
+            let count = |name: &str| usage.get(name).and_then(Value::as_u64).unwrap_or_default();
             answer.set_usage(Usage {
-                input: usage.input,
-                output: usage.output,
-                cache_read: usage.cache_read,
-                cache_write: usage.cache_write,
+                input: count("input_tokens"),
+                output: count("output_tokens"),
+                cache_read: count("cache_read_input_tokens"),
+                cache_write: count("cache_creation_input_tokens"),
                 ..Usage::default()
             });
         }
-        if end.is_error || end.subtype != "success" {
-            let text = end.result.filter(|text| !text.is_empty());
-            let text = text.unwrap_or_else(|| end.errors.join("; "));
-            let kind = kind_of(self.failure.as_deref(), &text);
-            let text = if text.is_empty() { end.subtype } else { text };
+        let (subtype, result) = (text("subtype"), text("result"));
+        let is_error = end.get("is_error").and_then(Value::as_bool).unwrap_or_default();
+        if is_error || subtype != "success" {
+            let errors = end.get("errors").and_then(Value::as_array).into_iter().flatten();
+            let errors: Vec<_> = errors.filter_map(Value::as_str).collect();
+            let said = if result.is_empty() { errors.join("; ") } else { result.to_owned() };
+            let kind = kind_of(self.failure.as_deref(), &said);
+            let said = if said.is_empty() { subtype } else { &said };
             let kind = kind.unwrap_or(ProviderErrorKind::Server);
-            return Err(ProviderError::new(kind, format!("claude-cli: {text}")));
+            return Err(ProviderError::new(kind, format!("claude-cli: {said}")));
         }
-        self.conclude(&end.result.unwrap_or_default(), answer)?;
+        self.conclude(result, answer)?;
         match self.events.outcome() {
             // The tools were its own, and are done.
             None | Some(Ok(StopReason::ToolUse)) => Ok(StopReason::Stop),

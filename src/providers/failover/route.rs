@@ -2,19 +2,22 @@
 //!
 //! Owns: the order in which they are tried. Promises: an answer of which people have
 //! read something is never given by somebody else; each step is reported; when everything
-//! rests, the first is asked all the same; what was used is known, whatever comes of it.
+//! rests, the first is asked all the same; who has asked for a wait and was passed over is
+//! waited for when nobody else answers; what was used is known, whatever comes of it.
 
 use std::sync::Arc;
+
+use tokio::time::{Instant, sleep_until};
 
 use super::{Attempt, Failover, FallbackNotice};
 use crate::protocol::message::{AssistantMessage, StopReason, Usage};
 use crate::providers::briefing::Briefing;
 use crate::providers::call_watch::CallWatch;
 use crate::providers::credentials::{Credential, FailureReason};
-use crate::providers::retry::Heard;
+use crate::providers::retry::{Heard, RetryNotice, passed_over};
 use crate::providers::{
-    AnswerWishes, Api, EventSink, ModelInfo, ModelRequest, ProviderError, ProviderErrorKind,
-    StreamEvent,
+    AnswerWishes, Api, EventSink, ModelInfo, ModelRequest, Passes, ProviderError,
+    ProviderErrorKind, StreamEvent,
 };
 use crate::telemetry::traces;
 
@@ -36,6 +39,17 @@ pub struct Route {
     dropped: Usage,
     /// What the answer that is on its way has used so far.
     begun: Usage,
+    /// Of those that were passed over for this answer who may be asked first.
+    passed: Option<Passed>,
+}
+
+/// One that has asked for a wait while somebody else could be asked.
+struct Passed {
+    place: usize,
+    credential: Credential,
+    until: Instant,
+    /// Why it failed.
+    message: String,
 }
 
 /// How trying one model ended.
@@ -67,6 +81,7 @@ impl Route {
             attempts: Vec::new(),
             dropped: Usage::default(),
             begun: Usage::default(),
+            passed: None,
         }
     }
 
@@ -139,7 +154,7 @@ impl Route {
     /// Streams one answer. The model of `request` is set here; what each model is
     /// told of itself, and what it may use, comes from `briefing`. The next call begins
     /// with the model that answered this one, and comes back to those before it when all
-    /// that follow have failed.
+    /// that follow have failed. Last of all one is waited for that was passed over.
     ///
     /// # Errors
     /// When no model gives an answer.
@@ -152,9 +167,13 @@ impl Route {
         let mut heard = Heard::default();
         self.from = self.at;
         self.attempts.clear();
+        self.passed = None;
+        let mut again = None;
         loop {
             let model = self.learn().await;
-            let tried = self.try_model(&model, request, briefing, &mut heard, events).await;
+            let is_last = again.is_some();
+            let tried =
+                self.try_model(&model, again.take(), request, briefing, &mut heard, events).await;
             let error = match tried {
                 Tried::Answered(message) => {
                     self.note_answer(&message, events);
@@ -163,9 +182,11 @@ impl Route {
                 Tried::Final(error) => return Err(error),
                 Tried::Failed(error) => error,
             };
-            let place = self.next_place().await;
+            let mut place = if is_last { None } else { self.next_place().await };
+            let passed = self.passed.take_if(|_| place.is_none() && !is_last);
+            place = place.or(passed.as_ref().map(|passed| passed.place));
             let next = place.and_then(|place| self.models.get(place));
-            if self.models.len() > 1 {
+            if self.models.len() > 1 && place != Some(self.at) {
                 let to = next.map_or_else(|| "none".into(), |model| model.reference().to_string());
                 tracing::warn!(from = %model.reference(), %to, error = %error, "another model is asked");
                 events(StreamEvent::Fallback(FallbackNotice::Step {
@@ -181,6 +202,27 @@ impl Route {
             self.at = place;
             // Before anybody can stop it: what the one has thought is not the other's.
             heard.forget(&mut *events);
+            if let Some(passed) = passed {
+                events(StreamEvent::Retry(RetryNotice {
+                    attempt: 1,
+                    max_attempts: 1,
+                    delay: passed.until.saturating_duration_since(Instant::now()),
+                    message: passed.message,
+                    usage: Usage::default(),
+                }));
+                sleep_until(passed.until).await;
+                again = Some(passed.credential);
+            }
+        }
+    }
+
+    /// Remembers who was passed over, if nobody may be asked earlier.
+    fn note_passed(&mut self, credential: &Credential, error: &ProviderError, passes: Passes) {
+        let Some(asked) = passed_over(error, passes) else { return };
+        let until = Instant::now() + asked;
+        if self.passed.as_ref().is_none_or(|passed| until < passed.until) {
+            let (credential, message) = (credential.clone(), error.message.clone());
+            self.passed = Some(Passed { place: self.at, credential, until, message });
         }
     }
 
@@ -210,22 +252,30 @@ impl Route {
         model
     }
 
-    /// Asks one model with each credential that may do.
+    /// Asks one model with each credential that may do, or only with `last`, which nobody
+    /// comes after.
     async fn try_model(
         &mut self,
         model: &Arc<ModelInfo>,
+        last: Option<Credential>,
         request: &mut ModelRequest,
         briefing: &mut dyn Briefing,
         heard: &mut Heard,
         events: EventSink<'_>,
     ) -> Tried {
         let failover = Arc::clone(&self.failover);
-        let mut waiting = self.awake(model).await;
+        let is_last = last.is_some();
+        let mut waiting = match last {
+            Some(credential) => vec![credential].into_iter(),
+            None => self.awake(model).await,
+        };
         let Some(mut credential) = waiting.next() else {
             return Tried::Failed(self.resting(model).await);
         };
         briefing.brief(model, request).await;
         loop {
+            let passes: Passes =
+                if is_last { |_| false } else { self.passes(waiting.as_slice(), model).await };
             request.model = self.wishes.of(credential.apply(model));
             heard.forget(&mut *events);
             let began_ms = failover.credentials.now_ms();
@@ -245,7 +295,7 @@ impl Route {
                 }
                 events(event);
             };
-            let answer = provider.stream(request, &mut watched);
+            let answer = provider.stream_or_pass(request, passes, &mut watched);
             let answered = traces::within(span, answer).await;
             // The answer tells it, or the error.
             self.begun = Usage::default();
@@ -272,6 +322,7 @@ impl Route {
             if is_final || !reason.fails_over() {
                 return Tried::Final(error);
             }
+            self.note_passed(&credential, &error, passes);
             match waiting.next().filter(|_| reason.rotates()) {
                 Some(next) => {
                     self.dropped.grow(&error.usage());
@@ -294,6 +345,19 @@ impl Route {
             all.sort_by_key(|credential| rest(credential).map(|rest| rest.until_ms));
         }
         all.into_iter()
+    }
+
+    /// After which failures somebody else can be asked at once: another model, or the same one
+    /// with one of these credentials.
+    async fn passes(&self, waiting: &[Credential], model: &ModelInfo) -> Passes {
+        let credentials = &self.failover.credentials;
+        if self.has_awake_rest().await {
+            FailureReason::fails_over
+        } else if waiting.iter().any(|it| credentials.rest(it, model).is_none()) {
+            FailureReason::rotates
+        } else {
+            |_| false
+        }
     }
 
     /// Whether one of the later models has a credential that does not rest.

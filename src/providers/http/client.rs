@@ -130,16 +130,18 @@ fn proxied(builder: ClientBuilder, way: &Way) -> Result<ClientBuilder, String> {
 }
 
 /// The PEM itself, or what the file holds.
-fn pem(source: &PemSource, what: &str) -> Result<Vec<u8>, String> {
+fn pem(source: &PemSource) -> std::io::Result<Vec<u8>> {
     let source = source.expose();
     if source.contains("-----BEGIN") {
         return Ok(source.as_bytes().to_vec());
     }
-    std::fs::read(source).map_err(|error| format!("cannot read the {what} in {source}: {error}"))
+    std::fs::read(source)
 }
 
 fn authorities(source: &PemSource) -> Result<Vec<Certificate>, String> {
-    let certificates = Certificate::from_pem_bundle(&pem(source, "certificates")?);
+    let read = pem(source)
+        .map_err(|error| format!("cannot read the certificates in {}: {error}", source.expose()))?;
+    let certificates = Certificate::from_pem_bundle(&read);
     let certificates = certificates.unwrap_or_default();
     if certificates.is_empty() {
         return Err("request.tls.ca (or NODE_EXTRA_CA_CERTS) has no certificate in PEM".into());
@@ -147,11 +149,15 @@ fn authorities(source: &PemSource) -> Result<Vec<Certificate>, String> {
     Ok(certificates)
 }
 
-/// Our own certificate. What is wrong with a key is not told in its words.
+/// Our own certificate. What is wrong with a key is not told in its words: one without the
+/// lines that PEM has around it is taken for a path.
 fn identity(certificate: &PemSource, key: &PemSource) -> Result<Identity, String> {
-    let mut both = pem(certificate, "certificate")?;
+    let read = |source: &PemSource, name: &str| {
+        pem(source).map_err(|error| format!("cannot read the file of request.tls.{name}: {error}"))
+    };
+    let mut both = read(certificate, "cert")?;
     both.push(b'\n');
-    both.extend(pem(key, "key")?);
+    both.extend(read(key, "key")?);
     let wrong = "request.tls.cert and request.tls.key are no certificate with its key in PEM";
     Identity::from_pem(&both).map_err(|_| wrong.to_owned())
 }
@@ -203,5 +209,8 @@ mod tests {
         let half = json!({"tls": {"cert": "-----BEGIN", "key": "-----BEGIN s3cret"}});
         let half = error(half).await;
         assert!(half.contains("are no certificate with its key") && !half.contains("s3cret"));
+        let bare = error(json!({"tls": {"cert": "-----BEGIN", "key": "MIIEs3cret"}})).await;
+        assert!(bare.contains("cannot read the file of request.tls.key"), "{bare}");
+        assert!(!bare.contains("s3cret"), "{bare}");
     }
 }

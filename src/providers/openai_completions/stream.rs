@@ -300,6 +300,8 @@ impl Reader for Chunks {
             CUT => return Some(Ok(StopReason::Length)),
             "tool_calls" | "tool_call" | "function_call" => return Some(Ok(StopReason::ToolUse)),
             "content_filter" => ProviderErrorKind::Refusal,
+            // z.ai and OpenRouter, and DeepSeek: the server has given up, and may do better.
+            "network_error" | "error" | "insufficient_system_resource" => ProviderErrorKind::Server,
             _ => ProviderErrorKind::Protocol,
         };
         Some(Err(ProviderError::new(kind, format!("Provider finish_reason: {reason}"))))

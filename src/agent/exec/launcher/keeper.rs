@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::thread;
@@ -49,8 +49,8 @@ pub fn run() -> ExitCode {
 
 /// The command, for those who cannot look below this process.
 #[cfg(not(target_os = "linux"))]
-pub fn command() -> Option<i32> {
-    Some(COMMAND.load(Ordering::Acquire)).filter(|pid| *pid != 0)
+pub fn command() -> Option<Pid> {
+    Pid::from_raw(COMMAND.load(Ordering::Acquire))
 }
 
 fn keep() -> io::Result<()> {
@@ -65,7 +65,7 @@ fn keep() -> io::Result<()> {
         Ok(pid) => pid,
         Err(error) => return Report::Failed(error.to_string()).write(&mut gateway),
     };
-    COMMAND.store(main.as_raw_nonzero().get(), Ordering::Release);
+    note(main);
     // The output ends when nobody of the command holds it any more.
     let output = io::stdout().as_fd().try_clone_to_owned()?;
     let carried = terminal.map(|terminal| terminal.carry(output)).transpose()?;
@@ -105,10 +105,20 @@ fn start(plan: &Plan) -> io::Result<Pid> {
         let _ = starter.wait();
         return Err(error);
     }
-    i32::try_from(starter.id())
+    pid_of(&starter)
+}
+
+/// The process id of what was started.
+pub(super) fn pid_of(child: &Child) -> io::Result<Pid> {
+    i32::try_from(child.id())
         .ok()
         .and_then(Pid::from_raw)
         .ok_or_else(|| io::Error::other("the command has no process id"))
+}
+
+/// From now on this is the command.
+pub(super) fn note(main: Pid) {
+    COMMAND.store(main.as_raw_nonzero().get(), Ordering::Release);
 }
 
 /// Waits for the end of everything; tells when it is that of the command.
@@ -138,18 +148,28 @@ fn obey(mut gateway: UnixStream, inputs: Option<&SyncSender<Vec<u8>>>) {
             let _ = inputs.try_send(input);
         }
     }
+    end_all();
+}
+
+/// Has everything ended that came from the command; this process goes with the last of it.
+pub(super) fn end_all() -> ! {
     // What is stopped does not see that it shall end.
     tree::signal_all(&[Signal::TERM, Signal::CONT]);
     // Once nothing is left, this process goes while it sleeps.
     thread::sleep(POLITE);
+    kill_all();
+    // With the last of them this process ends as well, once that was reported.
+    thread::sleep(KILL_LIMIT);
+    std::process::exit(1);
+}
+
+/// Kills everything that came from the command.
+pub(super) fn kill_all() {
     let mut waited = Duration::ZERO;
     while waited < KILL_LIMIT && tree::signal_all(&[Signal::KILL]) {
         thread::sleep(STEP);
         waited += STEP;
     }
-    // With the last of them this process ends as well, once that was reported.
-    thread::sleep(KILL_LIMIT);
-    std::process::exit(1);
 }
 
 /// The next input for the terminal; `None` for the order to end.
@@ -169,12 +189,12 @@ fn next_input(gateway: &mut UnixStream) -> io::Result<Option<Vec<u8>>> {
 
 /// Has every process whose parent ends become a child of this one.
 #[cfg(target_os = "linux")]
-fn adopt_orphans() -> io::Result<()> {
+pub(super) fn adopt_orphans() -> io::Result<()> {
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     Ok(())
 }
 
 #[cfg(not(target_os = "linux"))]
-fn adopt_orphans() -> io::Result<()> {
+pub(super) fn adopt_orphans() -> io::Result<()> {
     Ok(())
 }

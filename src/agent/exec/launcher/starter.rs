@@ -60,7 +60,7 @@ fn attach(command: &mut Command, path: &Path) -> io::Result<()> {
 
 /// Has the kernel end this process when its keeper is gone.
 #[cfg(target_os = "linux")]
-fn end_with_parent() -> io::Result<()> {
+pub(super) fn end_with_parent() -> io::Result<()> {
     use rustix::process::{Signal, set_parent_process_death_signal};
 
     set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -68,6 +68,6 @@ fn end_with_parent() -> io::Result<()> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn end_with_parent() -> io::Result<()> {
+pub(super) fn end_with_parent() -> io::Result<()> {
     Ok(())
 }

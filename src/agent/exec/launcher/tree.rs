@@ -4,9 +4,12 @@
 //! ended is found all the same on Linux, where it becomes a child of ours. Must
 //! not: end anything that is not below this process.
 
-use rustix::process::{Pid, Signal, getpid, kill_process};
+use rustix::process::Signal;
+#[cfg(target_os = "linux")]
+use rustix::process::{Pid, getpid, kill_process};
 
 /// Sends a signal to everything below this process; whether there was anything.
+#[cfg(target_os = "linux")]
 pub fn signal_all(signals: &[Signal]) -> bool {
     let below = below(getpid());
     for pid in &below {
@@ -15,7 +18,16 @@ pub fn signal_all(signals: &[Signal]) -> bool {
             let _ = kill_process(*pid, *signal);
         }
     }
+    // One that is gone may have started another in the meantime.
     !below.is_empty()
+}
+
+/// Elsewhere to a command and what is in its process group; whether anybody got it.
+#[cfg(not(target_os = "linux"))]
+pub fn signal_all(signals: &[Signal]) -> bool {
+    let Some(group) = super::keeper::command() else { return false };
+    let send = |signal: &Signal| rustix::process::kill_process_group(group, *signal).is_ok();
+    signals.iter().fold(false, |is_any, signal| send(signal) || is_any)
 }
 
 /// Everything below `root` that has not ended.
@@ -44,10 +56,4 @@ fn parent(pid: i32) -> Option<i32> {
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = fields.next()?;
     if matches!(state, "Z" | "X") { None } else { fields.next()?.parse().ok() }
-}
-
-/// Elsewhere a command and what is in its process group.
-#[cfg(not(target_os = "linux"))]
-fn below(_: Pid) -> Vec<Pid> {
-    super::keeper::command().into_iter().filter_map(|pid| Pid::from_raw(-pid)).collect()
 }

@@ -333,3 +333,30 @@ fn a_character_that_is_cut_between_two_lines_is_whole_and_told_once() {
         assert_eq!(broken_off(way), (expected, "Hi 😀!".to_owned()), "{number}");
     }
 }
+
+#[test]
+fn of_what_was_said_only_half_a_character_is_kept_beside_what_was_told() {
+    let model = model("anthropic-messages");
+    let mut sink = |_| {};
+    let mut answer = Answer::new(&model, &mut sink, 5);
+    let mut turn = Turn::default();
+    for (piece, kept) in [
+        ("Hi ", ""),
+        ("you \u{fdd0}d83d", "\u{fdd0}d83d"),
+        ("\u{fdd0}de00\u{fdd0}d83d", "\u{fdd0}d83d"),
+        ("!", ""),
+    ] {
+        assert!(turn.say(piece, &mut answer).is_ok(), "{piece}");
+        assert_eq!(turn.heard, kept, "{piece}");
+    }
+    assert_eq!(turn.told, "Hi you 😀!");
+}
+
+#[test]
+fn an_answer_is_one_though_its_end_says_nothing_of_some_numbers() {
+    let more = json!({"result": "Done.", "errors": null, "usage": {"input_tokens": null,
+        "output_tokens": 2, "cache_read_input_tokens": 1.5}});
+    let message = read(&[result(&more)]).0.unwrap();
+    assert_eq!((message.usage.input, message.usage.output), (0, 2));
+    assert_eq!(message.stop_reason, StopReason::Stop);
+}

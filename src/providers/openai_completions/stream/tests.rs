@@ -323,6 +323,9 @@ fn every_reason_to_stop_has_its_meaning() {
     let failed = |kind, reason| Err((kind, format!("Provider finish_reason: {reason}")));
     assert_eq!(outcome("content_filter"), failed(ProviderErrorKind::Refusal, "content_filter"));
     assert_eq!(outcome("strange"), failed(ProviderErrorKind::Protocol, "strange"));
+    for reason in ["network_error", "error", "insufficient_system_resource"] {
+        assert_eq!(outcome(reason), failed(ProviderErrorKind::Server, reason));
+    }
 }
 
 #[test]

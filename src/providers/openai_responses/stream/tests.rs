@@ -329,6 +329,24 @@ fn what_the_provider_says_at_the_end_of_an_item_counts() {
 }
 
 #[test]
+fn an_item_that_says_nothing_at_its_end_keeps_what_has_come() {
+    let message = json!({"type": "message", "id": "msg_1", "content": []});
+    let thought = json!({"type": "reasoning", "id": "rs_1", "summary": []});
+    let events = [
+        added(thought.clone()),
+        delta("reasoning_summary_text", "hm"),
+        done(thought),
+        added(message.clone()),
+        delta("output_text", "said"),
+        done(message),
+        completed("completed", json!({})),
+    ];
+    let content = serde_json::to_value(read(&events).0.unwrap().content).unwrap();
+    assert_eq!(content[0]["thinking"], "hm");
+    assert_eq!(content[1]["text"], "said");
+}
+
+#[test]
 fn errors_keep_what_had_arrived() {
     let failing = |last: Value| {
         let events = [text_item("half").as_slice(), &[last]].concat();
