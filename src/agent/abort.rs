@@ -51,7 +51,7 @@ impl Runs {
             }
             runs
         };
-        runs.retain(|run| !run.is_over());
+        runs.retain(|run| run.is_shown());
         if runs.iter().any(|run| run.key != *key) {
             return Err(AbortError::OtherSession);
         }

@@ -7,8 +7,8 @@ use crate::protocol::message::AgentMessage;
 use crate::providers::{ModelInfo, ModelRequest};
 
 use super::parts::RunsParts;
-use super::pictures;
-use super::pruning::{self, Share};
+use super::pictures::{self, Added};
+use super::pruning::{self, Replaced, Share};
 
 /// What is said to a model, before it is known which one that is.
 pub(super) struct Conversation<'t> {
@@ -51,49 +51,52 @@ impl<'t> Conversation<'t> {
         if let Some(lent) = self.lent.take() {
             self.messages = lent.back(std::mem::take(&mut request.messages));
         }
-        let mut messages =
-            if self.is_kept { self.messages.clone() } else { std::mem::take(&mut self.messages) };
-        let media = self.parts.sessions.media();
-        pictures::fit(&mut messages, self.run_id, model.accepts_images(), &media).await;
-        self.share.fit(messages.iter_mut(), model.context_window);
+        let mut messages = std::mem::take(&mut self.messages);
+        let count = messages.len();
+        let (media, window) = (self.parts.sessions.media(), model.context_window);
+        let sees = model.accepts_images();
+        let said = pictures::fit(&mut messages, self.run_id, sees, &media).await;
+        let mut results = self.share.fit(messages.iter_mut(), window);
         if self.is_pruned
             && let Some(settings) = &self.parts.settings.now().agents.defaults.pruning
         {
             let now_ms = self.parts.clock.now_ms();
-            pruning::prune(&mut messages, settings, model.context_window, now_ms);
-        }
-        if self.is_kept {
-            self.lent = Some(Lent::new(std::mem::take(&mut self.messages), &messages));
+            results.extend(pruning::prune(&mut messages, settings, window, now_ms));
         }
         messages.extend(self.behind.iter().cloned());
+        if self.is_kept {
+            self.lent = Some(Lent { count, said, results });
+        }
         request.messages = messages;
     }
 }
 
 /// A conversation that a request has got. It is not held twice for as long as the answer
-/// takes: only what the model reads in another form is.
+/// takes: kept is only what the model does not read of it.
 #[derive(Debug)]
 pub(super) struct Lent {
     /// How many messages it has; what is said behind them is not of it.
     count: usize,
-    /// Those that were fitted, as they were, and their places.
-    fitted: Vec<(usize, AgentMessage)>,
+    /// What was put to what users have said.
+    said: Vec<(usize, Added)>,
+    /// What was taken out of results.
+    results: Replaced,
 }
 
 impl Lent {
-    fn new(own: Vec<AgentMessage>, handed: &[AgentMessage]) -> Self {
-        let count = own.len();
-        let is_other = |(place, own): &(usize, AgentMessage)| handed.get(*place) != Some(own);
-        Self { count, fitted: own.into_iter().enumerate().filter(is_other).collect() }
-    }
-
     /// The conversation as it was.
     fn back(self, mut handed: Vec<AgentMessage>) -> Vec<AgentMessage> {
         debug_assert!(handed.len() >= self.count, "this request has not got it");
         handed.truncate(self.count);
-        for (place, own) in self.fitted {
-            if let Some(message) = handed.get_mut(place) {
-                *message = own;
+        for (place, added) in self.said {
+            if let Some(AgentMessage::User(user)) = handed.get_mut(place) {
+                added.take_off(user);
+            }
+        }
+        // What was replaced twice is at first what it was in between.
+        for (place, taken) in self.results.into_iter().rev() {
+            if let Some(AgentMessage::ToolResult(result)) = handed.get_mut(place) {
+                pruning::put_back(result, taken);
             }
         }
         handed
@@ -103,18 +106,55 @@ impl Lent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::message::UserMessage;
+    use crate::config::{PruningSettings, ToolRules};
+    use crate::sessions::{Media, RECEIPT_MEMBER};
+    use crate::support::json;
 
-    fn said(texts: &[&str]) -> Vec<AgentMessage> {
-        texts.iter().map(|text| AgentMessage::User(UserMessage::text(*text, 0))).collect()
+    /// What the scheduler asks, what somebody says, a call with a long and a short result, and
+    /// the answer.
+    fn conversation() -> Vec<AgentMessage> {
+        let said = |text: &str| json!({"role": "user", "content": text, "timestamp": 1});
+        let answer = |stop_reason: &str| {
+            json!({"role": "assistant", "content": [], "api": "a", "provider": "p", "model": "m",
+                "usage": {}, "stopReason": stop_reason, "timestamp": 1})
+        };
+        let result = |text: &str| {
+            json!({"role": "toolResult", "toolCallId": "c", "toolName": "read",
+                "content": [{"type": "text", "text": text}], "isError": false, "timestamp": 1})
+        };
+        let mut asked = said("look");
+        asked[RECEIPT_MEMBER] = json!("from the scheduler");
+        let long = result(&"x".repeat(5_000));
+        [asked, said("and"), answer("toolUse"), long, result("short"), answer("stop")]
+            .map(|message| serde_json::from_value::<AgentMessage>(message).unwrap())
+            .to_vec()
     }
 
-    #[test]
-    fn of_what_is_handed_over_only_what_was_fitted_is_held_and_all_comes_back() {
-        let (own, fitted) = (said(&["a", "long", "b"]), said(&["a", "short", "b"]));
-        let lent = Lent::new(own.clone(), &fitted);
-        assert_eq!(lent.fitted, [(1, own[1].clone())]);
-        let handed = [fitted, said(&["behind"])].concat();
+    #[tokio::test]
+    async fn of_what_is_handed_over_only_what_was_fitted_is_held_and_all_comes_back() {
+        let home = tempfile::tempdir().unwrap();
+        let pruning = PruningSettings {
+            ttl_ms: 100,
+            keep_answers: 1,
+            soft_permille: 300,
+            hard_permille: 500,
+            min_chars: 0,
+            soft_max: 40,
+            head: 10,
+            tail: 10,
+            placeholder: None,
+            tools: ToolRules::default(),
+        };
+        let own = conversation();
+        let mut handed = own.clone();
+        let said = pictures::fit(&mut handed, None, true, &Media::new(home.path())).await;
+        let mut results = Share::Small(2_000).fit(handed.iter_mut(), 0);
+        results.extend(pruning::prune(&mut handed, &pruning, 0, 200));
+        assert_eq!(said.iter().map(|(place, _)| *place).collect::<Vec<_>>(), [0]);
+        // Shortened twice.
+        assert_eq!(results.iter().map(|(place, _)| *place).collect::<Vec<_>>(), [3, 3]);
+        handed.extend(conversation());
+        let lent = Lent { count: own.len(), said, results };
         assert_eq!(lent.back(handed), own);
     }
 
@@ -122,6 +162,6 @@ mod tests {
     #[cfg(debug_assertions)]
     #[should_panic(expected = "has not got it")]
     fn what_was_handed_over_comes_back_of_no_other_request() {
-        Lent::new(said(&["a"]), &said(&["a"])).back(Vec::new());
+        Lent { count: 1, said: Vec::new(), results: Replaced::new() }.back(Vec::new());
     }
 }

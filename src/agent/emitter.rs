@@ -13,13 +13,15 @@ mod tools;
 pub use tools::Card;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use serde::Serialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use crate::bus::{Audience, Bus, EventKind};
+use crate::bus::{Audience, Bus, Event, EventKind};
 use crate::providers::FallbackNotice;
+use crate::sessions::SessionKey;
 use crate::sessions::visible::Visible;
 use crate::support::{Clock, json};
 
@@ -45,6 +47,8 @@ struct Told<'a, D> {
 /// Sends the events of one run.
 pub struct Emitter {
     run: Arc<ActiveRun>,
+    /// The run's session, for many events to share.
+    key: Arc<SessionKey>,
     bus: Bus,
     feed: Feed,
     clock: Arc<dyn Clock>,
@@ -70,15 +74,16 @@ pub struct Emitter {
 }
 
 impl Emitter {
-    /// An emitter for a run that begins now.
+    /// An emitter for a run that begins now, or whose end another one has not told.
     pub fn new(run: Arc<ActiveRun>, bus: Bus, feed: Feed, clock: Arc<dyn Clock>) -> Self {
         Self {
             started_at: clock.now_ms(),
+            seq: run.last_seq.load(Ordering::Relaxed),
+            key: Arc::new(run.key.clone()),
             run,
             bus,
             feed,
             clock,
-            seq: 0,
             earlier: String::new(),
             visible: Visible::new(),
             shown: 0,
@@ -145,7 +150,10 @@ impl Emitter {
     }
 
     fn publish(&self, told: &Told<'_, impl Serialize>) {
-        self.bus.publish(EventKind::Agent, &Audience::Everyone, told);
+        if self.bus.wants(EventKind::Agent, &Audience::Everyone) {
+            let event = Event::new(EventKind::Agent, told).about(Arc::clone(&self.key));
+            self.bus.deliver(event, &Audience::Everyone);
+        }
     }
 
     /// Whether anybody gets what the run says.
@@ -163,6 +171,13 @@ impl Emitter {
             ts: self.clock.now_ms(),
             spawned_by: self.run.spawned_by.as_deref(),
         }
+    }
+}
+
+// Whoever tells of the run after this one, as where its turn has panicked, goes on.
+impl Drop for Emitter {
+    fn drop(&mut self) {
+        self.run.last_seq.store(self.seq, Ordering::Relaxed);
     }
 }
 

@@ -62,7 +62,7 @@ impl Runs {
         owner: Owner,
         run_id: Option<&str>,
     ) -> Result<InLine, HoldError> {
-        let run = self.holder(key, key.as_str(), owner);
+        let run = Arc::new(self.holder(key, key.as_str(), owner));
         if let Some(run_id) = run_id {
             run.stand_for(run_id);
         }
@@ -106,7 +106,8 @@ impl Runs {
         written_key: &str,
         owner: Owner,
     ) -> Result<Hold, HoldError> {
-        let line = self.enter_line(self.holder(key, written_key, owner), true)?;
+        let holder = Arc::new(self.holder(key, written_key, owner));
+        let line = self.enter_line(holder, true)?;
         match timeout(ABORT_WAIT, self.comes_first(&line)).await {
             Ok(Ok(())) => self.hold_now(line).await,
             Ok(Err(StillActive)) | Err(_) => Err(HoldError::Active),
@@ -144,10 +145,9 @@ impl Runs {
         written_key: &str,
         owner: Owner,
     ) -> Result<Hold, HoldError> {
-        let holder = self.holder(key, written_key, owner);
         // Clients know of nothing that runs here, and stop nothing.
-        holder.set_over();
-        let line = self.enter_line(holder, true)?;
+        let holder = self.holder(key, written_key, owner).hidden();
+        let line = self.enter_line(Arc::new(holder), true)?;
         // Wanted before it is looked who there is: nobody begins in between.
         line.take();
         let mut others = self.lanes.table().everyone(key);
@@ -197,7 +197,7 @@ impl Runs {
     }
 
     /// What stands in the lane. There is no message that would have to be put anywhere.
-    fn holder(&self, key: &SessionKey, written_key: &str, owner: Owner) -> Arc<ActiveRun> {
+    fn holder(&self, key: &SessionKey, written_key: &str, owner: Owner) -> ActiveRun {
         let parts = self.parts();
         let request = SendRequest {
             family: Family::Hold,
@@ -212,10 +212,10 @@ impl Runs {
             limit: None,
             terms: RunTerms::default(),
         };
-        let rules = QueueRules::of(&parts.settings.now().messages.queue, None);
+        let rules = QueueRules::of(&parts.settings.now().messages.queue, None, None);
         let run = ActiveRun::new(request, rules, String::new(), parts.clock.now_ms());
         run.set_stored();
-        Arc::new(run)
+        run
     }
 }
 

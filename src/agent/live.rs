@@ -58,16 +58,16 @@ impl Runs {
         })
     }
 
-    /// The sessions in which something runs or waits whose end has not been told.
+    /// The sessions in which something runs or waits that clients are shown.
     pub fn busy_sessions(&self) -> HashSet<SessionKey> {
         let runs = self.lanes.table().all();
-        runs.into_iter().filter(|run| !run.is_over()).map(|run| run.key.clone()).collect()
+        runs.into_iter().filter(|run| run.is_shown()).map(|run| run.key.clone()).collect()
     }
 
-    /// The runs of a session whose end has not been told, the active one first.
+    /// The runs of a session that clients are shown, the active one first.
     fn busy(&self, key: &SessionKey) -> Vec<Busy> {
         let mut runs = self.lanes.table().of_session(key);
-        runs.retain(|run| !run.is_over());
+        runs.retain(|run| run.is_shown());
         runs.into_iter().map(|run| Busy { is_stored: run.is_stored(), run }).collect()
     }
 }

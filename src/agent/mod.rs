@@ -78,7 +78,7 @@ pub use notices::{Notices, shortened};
 pub use parts::RunsParts;
 pub use patch::PatchContext;
 pub use queue::QueueRules;
-pub use report::{Answer, Family, Progress, RunReport};
+pub use report::{Answer, Family, Progress, RunReport, add_turn};
 pub use request::SendRequest;
 pub use restart_note::{DOCTOR_HINT, RestartNote, RestartNotes};
 pub use rows::{SessionRow, agent_runtime};

@@ -5,23 +5,72 @@ use crate::protocol::message::{AgentMessage, ContentBlock, UserContent, UserMess
 use crate::providers::{PictureSize, picture_fits};
 use crate::sessions::{Media, RECEIPT_MEMBER, StoredMedia};
 
-/// Fits the messages of a context to a model; those of the turn of this run, if one asks.
-pub async fn fit(messages: &mut [AgentMessage], run_id: Option<&str>, sees: bool, media: &Media) {
+/// What was put to what a user has said.
+#[derive(Debug)]
+pub struct Added {
+    /// Bytes above the text.
+    above: usize,
+    /// Whether they are a block of their own.
+    is_apart: bool,
+    /// Pictures behind all of it.
+    behind: usize,
+}
+
+impl Added {
+    /// Has the message say again what it said.
+    pub fn take_off(self, user: &mut UserMessage) {
+        let text = match &mut user.content {
+            UserContent::Text(text) => text,
+            UserContent::Blocks(blocks) => {
+                blocks.truncate(blocks.len().saturating_sub(self.behind));
+                if self.is_apart {
+                    if !blocks.is_empty() {
+                        blocks.remove(0);
+                    }
+                    return;
+                }
+                let Some(ContentBlock::Text(block)) = blocks.first_mut() else { return };
+                &mut block.text
+            }
+        };
+        *text = text.get(self.above..).unwrap_or_default().to_owned();
+    }
+}
+
+/// Fits the messages of a context to a model; those of the turn of this run, if one asks. Gives
+/// back what was put to what users have said, with the places of their messages.
+pub async fn fit(
+    messages: &mut [AgentMessage],
+    run_id: Option<&str>,
+    sees: bool,
+    media: &Media,
+) -> Vec<(usize, Added)> {
     let start = turn_start(messages, run_id);
+    let mut added = Vec::new();
     for (place, message) in messages.iter_mut().enumerate() {
         let AgentMessage::User(user) = message else { continue };
-        if let Some(receipt) = user.extra.get(RECEIPT_MEMBER).and_then(|text| text.as_str()) {
-            let line = format!("{receipt}\n\n");
-            put_above(user, &line);
-        }
         let files = StoredMedia::of(&user.extra);
+        let (mut lines, mut shown) = (String::new(), Vec::new());
         if !sees {
-            name_pictures(user, &files);
-        } else if place >= start {
+            name_pictures(&files, &mut lines);
+        } else if place >= start && matches!(user.content, UserContent::Blocks(_)) {
             // Large pictures are looked at once, in the turn in which they come.
-            show_pictures(user, &files, media).await;
+            shown = large_pictures(&files, media, &mut lines).await;
         }
+        if let Some(receipt) = user.extra.get(RECEIPT_MEMBER).and_then(|text| text.as_str()) {
+            lines.extend([receipt, "\n\n"]);
+        }
+        if lines.is_empty() && shown.is_empty() {
+            continue;
+        }
+        let (above, behind) = (lines.len(), shown.len());
+        if let UserContent::Blocks(blocks) = &mut user.content {
+            blocks.extend(shown);
+        }
+        let is_apart = !lines.is_empty() && put_above(user, &lines);
+        added.push((place, Added { above, is_apart, behind }));
     }
+    added
 }
 
 /// Where the turn begins that goes on: with the message of its run, or what was said last,
@@ -43,48 +92,45 @@ fn turn_start(messages: &[AgentMessage], run_id: Option<&str>) -> usize {
 }
 
 /// Pictures that the message holds are named, as others are already.
-fn name_pictures(user: &mut UserMessage, files: &[StoredMedia]) {
-    let mut lines = String::new();
+fn name_pictures(files: &[StoredMedia], lines: &mut String) {
     for file in files.iter().filter(|file| file.is_picture() && file.inline) {
-        for part in ["[media attached: ", &file.path, " (", &file.mime_type, ")]\n"] {
-            lines.push_str(part);
-        }
-    }
-    if !lines.is_empty() {
-        put_above(user, &lines);
+        lines.extend(["[media attached: ", &file.path, " (", &file.mime_type, ")]\n"]);
     }
 }
 
-/// Pictures that the message does not hold are added, unless no provider takes them.
-async fn show_pictures(user: &mut UserMessage, files: &[StoredMedia], media: &Media) {
-    let UserContent::Blocks(blocks) = &mut user.content else { return };
-    let mut lines = String::new();
+/// Pictures that the message does not hold; those that no provider takes are named.
+async fn large_pictures(
+    files: &[StoredMedia],
+    media: &Media,
+    lines: &mut String,
+) -> Vec<ContentBlock> {
+    let mut shown = Vec::new();
     for file in files.iter().filter(|file| file.is_picture_apart()) {
         // Its file may be gone.
         let Some(data) = media.base64(file).await else { continue };
         if picture_fits(PictureSize::of_base64(&data)) {
-            blocks.push(ContentBlock::image(data, &file.mime_type));
+            shown.push(ContentBlock::image(data, &file.mime_type));
         } else {
             lines.extend(["[image omitted, too large to be shown: ", &file.path, "]\n"]);
         }
     }
-    if !lines.is_empty() {
-        put_above(user, &lines);
-    }
+    shown
 }
 
-fn put_above(user: &mut UserMessage, lines: &str) {
+/// Whether they are a block of their own now.
+fn put_above(user: &mut UserMessage, lines: &str) -> bool {
     let text = match &mut user.content {
         UserContent::Text(text) => text,
         UserContent::Blocks(blocks) => {
             let Some(ContentBlock::Text(block)) = blocks.first_mut() else {
                 blocks.insert(0, ContentBlock::text(lines));
-                return;
+                return true;
             };
             &mut block.text
         }
     };
     text.insert_str(0, lines);
+    false
 }
 
 #[cfg(test)]
@@ -189,6 +235,38 @@ mod tests {
         assert_eq!(messages[0].text(), line);
         std::fs::write(inbound.join("a.png"), png(8000, 1)).unwrap();
         assert_eq!(blocks(&shown().await[0]).len(), 2);
+    }
+
+    #[tokio::test]
+    async fn what_is_put_to_a_message_is_taken_off_again() {
+        let home = tempfile::tempdir().unwrap();
+        let inbound = home.path().join("media/inbound");
+        std::fs::create_dir_all(&inbound).unwrap();
+        std::fs::write(inbound.join("a.png"), "Man").unwrap();
+        let picture = ContentBlock::image("AAAA", "image/png");
+        let contents = [
+            UserContent::Text("look".into()),
+            UserContent::Blocks(vec![ContentBlock::text("look"), picture.clone()]),
+            UserContent::Blocks(vec![ContentBlock::text("")]),
+            UserContent::Blocks(vec![picture]),
+            UserContent::Blocks(Vec::new()),
+        ];
+        for (content, receipt) in contents.iter().flat_map(|it| [(it, None), (it, Some("é"))]) {
+            for (inline, sees) in [(true, false), (true, true), (false, true)] {
+                let mut message = user("", inline);
+                let AgentMessage::User(told) = &mut message else { panic!("a user") };
+                told.content = content.clone();
+                told.extra.extend(receipt.map(|text| (RECEIPT_MEMBER.into(), text.into())));
+                let mut messages = [message.clone()];
+                let added = fit(&mut messages, None, sees, &Media::new(home.path())).await;
+                assert_eq!(added.is_empty(), messages[0] == message, "{messages:?}");
+                let [AgentMessage::User(fitted)] = &mut messages else { panic!("a user") };
+                for (_, added) in added {
+                    added.take_off(fitted);
+                }
+                assert_eq!(messages[0], message);
+            }
+        }
     }
 
     #[tokio::test]

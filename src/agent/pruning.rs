@@ -21,43 +21,56 @@ const CHARS_PER_TOKEN: usize = 4;
 /// Characters that a picture counts as.
 const IMAGE_CHARS: usize = 8_000;
 
+/// Blocks of a result that a text stands for at its begin, and where they were.
+pub type Taken = Vec<(usize, ContentBlock)>;
+
+/// What was taken out of results, with the places of their messages, in the order in which
+/// that was done.
+pub type Replaced = Vec<(usize, Taken)>;
+
 /// Prunes the context of a model that reads `window` tokens.
-pub fn prune(messages: &mut [AgentMessage], settings: &PruningSettings, window: u64, now_ms: u64) {
+pub fn prune(
+    messages: &mut [AgentMessage],
+    settings: &PruningSettings,
+    window: u64,
+    now_ms: u64,
+) -> Replaced {
+    let mut replaced = Replaced::new();
     let answers = messages.iter().rev().filter(|it| matches!(it, AgentMessage::Assistant(_)));
     let last = answers.map(AgentMessage::timestamp).next();
     if last.is_none_or(|last| now_ms.saturating_sub(last) < settings.ttl_ms) {
-        return;
+        return replaced;
     }
     let whole = usize::try_from(window).unwrap_or(usize::MAX).saturating_mul(CHARS_PER_TOKEN);
     let limit = |permille: usize| whole.saturating_mul(permille) / 1000;
     let mut total: usize = messages.iter().map(chars).sum();
     if total < limit(settings.soft_permille) {
-        return;
+        return replaced;
     }
-    let old = old_part(messages, settings.keep_answers);
+    let old = old_part(messages, settings.keep_answers).iter_mut().enumerate();
     let mut results: Vec<_> = old
-        .iter_mut()
-        .filter_map(|message| match message {
-            AgentMessage::ToolResult(result) if may_go(result, settings) => Some(result),
+        .filter_map(|(place, message)| match message {
+            AgentMessage::ToolResult(result) if may_go(result, settings) => Some((place, result)),
             _ => None,
         })
         .collect();
-    for result in &mut results {
-        total -= shorten(result, settings);
-    }
-    let Some(placeholder) = &settings.placeholder else { return };
-    let prunable: usize = results.iter().map(|result| size(&result.content)).sum();
-    if prunable < settings.min_chars {
-        return;
-    }
-    for result in results {
-        if total < limit(settings.hard_permille) {
-            return;
+    for (place, result) in &mut results {
+        if let Some(short) = shortened(result, settings) {
+            replaced.push((*place, replace(result, short, &mut total)));
         }
-        let before = size(&result.content);
-        result.content = vec![ContentBlock::text(placeholder.clone())];
-        total = (total + size(&result.content)).saturating_sub(before);
     }
+    let Some(placeholder) = &settings.placeholder else { return replaced };
+    let prunable: usize = results.iter().map(|(_, result)| size(&result.content)).sum();
+    if prunable < settings.min_chars {
+        return replaced;
+    }
+    for (place, result) in results {
+        if total < limit(settings.hard_permille) {
+            break;
+        }
+        replaced.push((place, replace(result, placeholder.clone(), &mut total)));
+    }
+    replaced
 }
 
 /// What comes before the last `keep` answers.
@@ -79,23 +92,51 @@ fn may_go(result: &ToolResultMessage, settings: &PruningSettings) -> bool {
     !has_picture && tools::allows(&settings.tools, &result.tool_name)
 }
 
-/// Keeps the begin and the end of a long result; answers how many characters
-/// went.
-fn shorten(result: &mut ToolResultMessage, settings: &PruningSettings) -> usize {
+/// The begin and the end of a long result.
+fn shortened(result: &ToolResultMessage, settings: &PruningSettings) -> Option<String> {
     let text = text_of(&result.content);
     let count = text.chars().count();
     if count <= settings.soft_max || settings.head + settings.tail >= count {
-        return 0;
+        return None;
     }
     let head: String = text.chars().take(settings.head).collect();
     let tail: String = text.chars().skip(count - settings.tail).collect();
-    let short = format!(
+    Some(format!(
         "{head}\n...\n{tail}\n\n[Tool result trimmed: kept first {} chars and last {} chars of {count} chars.]",
         settings.head, settings.tail
-    );
+    ))
+}
+
+/// Puts a text in the place of all that a result has. `total` becomes what there is then.
+fn replace(result: &mut ToolResultMessage, text: String, total: &mut usize) -> Taken {
     let before = size(&result.content);
-    result.content = vec![ContentBlock::text(short)];
-    before.saturating_sub(size(&result.content))
+    let taken = put_for(result, text, |_| true);
+    *total = (*total + size(&result.content)).saturating_sub(before);
+    taken
+}
+
+/// Puts a text at the begin of a result and takes out the blocks for which it stands.
+fn put_for(
+    result: &mut ToolResultMessage,
+    text: String,
+    stands_for: fn(&ContentBlock) -> bool,
+) -> Taken {
+    let own = std::mem::take(&mut result.content).into_iter().enumerate();
+    let (taken, others): (Taken, Taken) = own.partition(|(_, block)| stands_for(block));
+    result.content.push(ContentBlock::text(text));
+    result.content.extend(others.into_iter().map(|(_, block)| block));
+    taken
+}
+
+/// Has a result be again what it was before this was taken out of it.
+pub fn put_back(result: &mut ToolResultMessage, taken: Taken) {
+    let content = &mut result.content;
+    if !content.is_empty() {
+        content.remove(0);
+    }
+    for (place, block) in taken {
+        content.insert(place.min(content.len()), block);
+    }
 }
 
 fn chars(message: &AgentMessage) -> usize {

@@ -26,10 +26,18 @@ impl QueueRules {
     /// Longest time of quiet: an index that somebody else wrote may say any.
     pub const DEBOUNCE_MAX: Duration = Duration::from_hours(24);
 
-    /// The rules of a session: its own, else those of its channel, else of all.
-    pub fn of(settings: &QueueSettings, entry: Option<&SessionEntry>) -> Self {
+    /// The rules of a session for a message that came by this channel: its own, else those of
+    /// the channel, else of all. When it is not known by which it came, by that of the session.
+    pub fn of(
+        settings: &QueueSettings,
+        entry: Option<&SessionEntry>,
+        came_by: Option<&str>,
+    ) -> Self {
         let mode = entry.and_then(|entry| QueueMode::parse(entry.queue_mode.as_deref()?));
-        let of_channel = settings.by_channel.get(WEBCHAT).copied();
+        let of_session =
+            || entry.and_then(|entry| entry.channel.as_deref().or(entry.last_channel.as_deref()));
+        let channel = came_by.or_else(of_session).unwrap_or(WEBCHAT).trim().to_lowercase();
+        let of_channel = settings.by_channel.get(&channel).copied();
         let debounce_ms = entry.and_then(|entry| entry.queue_debounce_ms);
         let cap = entry.and_then(|entry| usize::try_from(entry.queue_cap?).ok());
         let drop = entry.and_then(|entry| DropPolicy::parse(entry.queue_drop.as_deref()?));
@@ -66,9 +74,9 @@ mod tests {
     #[test]
     fn a_session_beats_its_channel_and_that_the_rest() {
         let mut settings = QueueSettings::default();
-        assert_eq!(QueueRules::of(&settings, None).mode, QueueMode::Steer);
+        assert_eq!(QueueRules::of(&settings, None, None).mode, QueueMode::Steer);
         settings.by_channel.insert(WEBCHAT.into(), QueueMode::Collect);
-        assert_eq!(QueueRules::of(&settings, None).mode, QueueMode::Collect);
+        assert_eq!(QueueRules::of(&settings, None, None).mode, QueueMode::Collect);
         let entry = SessionEntry {
             queue_mode: Some("interrupt".into()),
             queue_debounce_ms: Some(7),
@@ -82,9 +90,32 @@ mod tests {
             cap: 3,
             drop: DropPolicy::Old,
         };
-        assert_eq!(QueueRules::of(&settings, Some(&entry)), expected);
+        assert_eq!(QueueRules::of(&settings, Some(&entry), None), expected);
         assert_eq!(expected.of_family(Family::Chat), expected);
         assert_eq!(expected.of_family(Family::Agent).mode, QueueMode::Followup);
+    }
+
+    #[test]
+    fn a_message_waits_as_its_channel_says_and_else_as_that_of_its_session() {
+        let by_channel = [
+            ("telegram".to_owned(), QueueMode::Followup),
+            (WEBCHAT.to_owned(), QueueMode::Interrupt),
+        ];
+        let settings = QueueSettings { by_channel: by_channel.into(), ..QueueSettings::default() };
+        let telegram = Some("telegram".to_owned());
+        let own = SessionEntry { channel: telegram.clone(), ..SessionEntry::default() };
+        let last = SessionEntry { last_channel: telegram, ..SessionEntry::default() };
+        for (entry, came_by, mode) in [
+            (None, None, QueueMode::Interrupt),
+            (Some(&own), None, QueueMode::Followup),
+            (Some(&last), None, QueueMode::Followup),
+            (None, Some("Telegram"), QueueMode::Followup),
+            (Some(&own), Some(WEBCHAT), QueueMode::Interrupt),
+            (Some(&own), Some("webhook"), QueueMode::Steer),
+        ] {
+            let rules = QueueRules::of(&settings, entry, came_by);
+            assert_eq!(rules.mode, mode, "{entry:?} {came_by:?}");
+        }
     }
 
     #[test]
@@ -97,8 +128,11 @@ mod tests {
         };
         let endless = SessionEntry { queue_debounce_ms: Some(u64::MAX), ..SessionEntry::default() };
         let settings = QueueSettings::default();
-        let rules = QueueRules::of(&settings, Some(&endless));
+        let rules = QueueRules::of(&settings, Some(&endless), None);
         assert_eq!(rules.debounce, QueueRules::DEBOUNCE_MAX);
-        assert_eq!(QueueRules::of(&settings, Some(&entry)), QueueRules::of(&settings, None));
+        assert_eq!(
+            QueueRules::of(&settings, Some(&entry), None),
+            QueueRules::of(&settings, None, None)
+        );
     }
 }

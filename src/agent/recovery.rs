@@ -13,7 +13,7 @@ use crate::protocol::message::{AgentMessage, UserMessage};
 use crate::sessions::{
     SessionError, SessionKey, SessionQuery, SessionRow, StoredMedia, StoredMessage,
 };
-use crate::store::{RunRecord, RunState, SessionEntry, StoreError};
+use crate::store::{RunRecord, RunState, SessionEntry, StoreError, SubagentQuery};
 
 use super::parts::RunsParts;
 use super::run::ActiveRun;
@@ -93,6 +93,7 @@ pub async fn recover(parts: &RunsParts) -> Result<usize, SendError> {
         }
     }
     Box::pin(end_rows(parts, now_ms)).await?;
+    Box::pin(end_unborn(parts, now_ms)).await?;
     let interrupted = parts.store.interrupt_unfinished(now_ms).await?;
     parts.store.let_go_of_node_actions().await?;
     parts.recall_notices().await?;
@@ -152,6 +153,27 @@ async fn end_rows(parts: &RunsParts, now_ms: u64) -> Result<(), SessionError> {
             // Somebody has deleted it meanwhile.
             Err(SessionError::NotFound(_)) => {}
             shown => drop(shown?),
+        }
+    }
+    Ok(())
+}
+
+/// Ends the sessions of sub-agents that nobody will begin: the last process did not come to
+/// write down their runs.
+async fn end_unborn(parts: &RunsParts, now_ms: u64) -> Result<(), SessionError> {
+    let spawned = SessionQuery { search: Some(":subagent:".into()), ..SessionQuery::default() };
+    for SessionRow { key, entry, .. } in parts.sessions.list(spawned).await?.entries {
+        let child = SessionKey::from_canonical(key);
+        if !child.is_spawned() || entry.status.as_deref() != Some("running") {
+            continue;
+        }
+        let runs = SubagentQuery::OfChild(child.to_string());
+        if parts.store.subagents(runs).await?.is_empty() {
+            match parts.sessions.update(&child, move |entry| cut_off(entry, now_ms)).await {
+                // Somebody has deleted it meanwhile.
+                Err(SessionError::NotFound(_)) => {}
+                ended => drop(ended?),
+            }
         }
     }
     Ok(())

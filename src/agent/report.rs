@@ -51,6 +51,8 @@ pub struct Progress {
     pub started_at: Option<u64>,
     /// Its text, as far as clients have been shown it.
     pub text: Arc<str>,
+    /// Where in it each turn of the model but the first begins.
+    pub turns: Vec<usize>,
     /// Files that it named for its reader: paths and addresses.
     pub files: Vec<String>,
     /// What models have used that reviewed its tool calls, or that tools had asked when
@@ -66,6 +68,33 @@ pub struct Progress {
     pub passing: Option<ProviderErrorKind>,
     /// The run that took its message in, and answered it.
     pub answered_by: Option<Arc<str>>,
+}
+
+impl Progress {
+    /// Its text with an empty line between what its turns have said.
+    #[must_use]
+    pub fn paragraphs(&self) -> String {
+        let (mut whole, mut begins) = (String::new(), 0);
+        for end in self.turns.iter().copied().chain([self.text.len()]) {
+            // Of a turn that is not shown yet there is nothing.
+            if let Some(said) = self.text.get(begins..end) {
+                add_turn(&mut whole, said);
+                begins = end;
+            }
+        }
+        whole
+    }
+}
+
+/// Puts what a turn has said below what was said before.
+pub fn add_turn(whole: &mut String, said: &str) {
+    if whole.is_empty() {
+        whole.push_str(said);
+    } else if !said.trim().is_empty() {
+        whole.truncate(whole.trim_end().len());
+        whole.push_str("\n\n");
+        whole.push_str(said.trim_start_matches('\n'));
+    }
 }
 
 /// Facts about an answer.
@@ -232,6 +261,22 @@ mod tests {
         assert_eq!(&*reports.get(Family::Chat, "a").unwrap().progress.text, "chat");
         assert_eq!(&*reports.newest("a").unwrap().progress.text, "agent");
         assert!(reports.newest("b").is_none());
+    }
+
+    #[test]
+    fn what_the_turns_of_a_run_say_stands_apart() {
+        let paragraphs = |text: &str, turns: &[usize]| {
+            Progress { text: text.into(), turns: turns.to_vec(), ..Progress::default() }
+                .paragraphs()
+        };
+        assert_eq!(paragraphs("Let me look.All done.", &[12]), "Let me look.\n\nAll done.");
+        assert_eq!(paragraphs("One.\n\n\n  Two.Three", &[5, 5, 13]), "One.\n\n  Two.\n\nThree");
+        assert_eq!(paragraphs(" as it is\n", &[]), " as it is\n");
+        // Said first by the second turn; not shown yet; in the middle of a letter.
+        for turns in [[0, 0], [3, 3], [3, 90]] {
+            assert_eq!(paragraphs("One", &turns), "One");
+        }
+        assert_eq!(paragraphs("aö", &[2]), "aö");
     }
 
     #[test]

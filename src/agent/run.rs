@@ -1,6 +1,6 @@
 //! One accepted message on its way to an answer.
 
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -119,8 +119,12 @@ pub struct ActiveRun {
     keeps: AtomicBool,
     /// How it ends, from the moment that this is written down.
     decided: OnceLock<RunEnd>,
-    /// Whether its end is being told, or clients know nothing of it.
+    /// Whether its end is being told.
     over: AtomicBool,
+    /// Whether clients know nothing of it.
+    is_hidden: bool,
+    /// The `seq` of the last event that an emitter which is gone has told of it.
+    pub(super) last_seq: AtomicU64,
     /// For how many other runs it waits at the moment.
     pub(super) waits: AtomicUsize,
     /// Who has begun another run in its session while it was active.
@@ -165,6 +169,8 @@ impl ActiveRun {
             keeps: AtomicBool::new(false),
             decided: OnceLock::new(),
             over: AtomicBool::new(false),
+            is_hidden: false,
+            last_seq: AtomicU64::new(0),
             waits: AtomicUsize::new(0),
             company: Mutex::default(),
             progress: Mutex::default(),
@@ -177,6 +183,12 @@ impl ActiveRun {
     #[must_use]
     pub fn spawned_by(self, parent: Option<String>) -> Self {
         Self { spawned_by: parent, ..self }
+    }
+
+    /// The same, but clients are not shown it and cannot stop it.
+    #[must_use]
+    pub fn hidden(self) -> Self {
+        Self { is_hidden: true, ..self }
     }
 
     /// Its lane is held for the run with this id.
@@ -243,6 +255,11 @@ impl ActiveRun {
     /// Whether its end has been told.
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
+    }
+
+    /// Whether clients are shown it: it is not hidden, and its end has not been told.
+    pub fn is_shown(&self) -> bool {
+        !self.is_hidden && !self.is_over()
     }
 
     /// Somebody begins another run in its session, and looks on from now on.
@@ -316,7 +333,7 @@ pub mod tests {
     use crate::sessions::KeyRules;
 
     pub fn run(id: &str, session: &str) -> Arc<ActiveRun> {
-        let rules = QueueRules::of(&QueueSettings::default(), None);
+        let rules = QueueRules::of(&QueueSettings::default(), None, None);
         run_with(id, session, rules)
     }
 

@@ -202,12 +202,14 @@ impl Runs {
     }
 
     /// Whether a message of this family was taken with this key, so that it is not a
-    /// new one. The key of one that was stopped is free.
+    /// new one. The key of one that was stopped is free; in a chat in time also that of one
+    /// that failed.
     ///
     /// # Errors
     /// When the database cannot be read.
     pub async fn is_taken(&self, family: Family, key: &str) -> Result<bool, StoreError> {
-        Ok(self.parts.store.run_of(family.as_str(), key).await?.is_some())
+        let record = self.parts.store.run_of(family.as_str(), key).await?;
+        Ok(record.is_some_and(|record| record.holds_key(self.parts.clock.now_ms())))
     }
 
     /// Whether the gateway stops, and takes no more runs.
@@ -241,9 +243,10 @@ impl Runs {
         run.map(|run| run.key.clone())
     }
 
-    /// The run that is active in a session; none once its end has been told.
+    /// The run that is active in a session; none once its end has been told, or where
+    /// clients are shown nothing of what has the lane.
     pub fn active(&self, key: &SessionKey) -> Option<Arc<ActiveRun>> {
-        self.lanes.table().active(key).filter(|run| !run.is_over())
+        self.lanes.table().active(key).filter(|run| run.is_shown())
     }
 
     /// Id that the message of a run has in the transcript, while the run is active
@@ -270,7 +273,7 @@ impl Runs {
 
     /// How many wait in a session for what is active there.
     pub fn waiting_in(&self, key: &SessionKey) -> usize {
-        self.lanes.table().of_session(key).len().saturating_sub(1)
+        self.lanes.table().waiting_in(key)
     }
 
     /// How many have ended, by outcome.
@@ -285,7 +288,8 @@ impl Runs {
 
     pub(super) async fn new_run(&self, request: SendRequest) -> Result<ActiveRun, SendError> {
         let entry = self.parts.sessions.entry(&request.key).await?;
-        let rules = QueueRules::of(&self.parts.settings.now().messages.queue, entry.as_ref());
+        let (settings, came_by) = (self.parts.settings.now(), request.terms.came_by.as_deref());
+        let rules = QueueRules::of(&settings.messages.queue, entry.as_ref(), came_by);
         let (id, now) = (self.parts.ids.entry_id(), self.parts.clock.now_ms());
         let parent = entry.and_then(|entry| entry.spawned_by);
         Ok(ActiveRun::new(request, rules, id, now).spawned_by(parent))

@@ -8,11 +8,16 @@ use crate::sessions::{SessionEntry, SessionKey};
 use super::queue::QueueRules;
 use super::runs::Runs;
 
-/// The page of a session, which need not have begun.
-pub fn text(runs: &Runs, key: &SessionKey, entry: Option<SessionEntry>) -> String {
+/// The page of a session, which need not have begun, for who asks by this channel.
+pub fn text(
+    runs: &Runs,
+    key: &SessionKey,
+    entry: Option<SessionEntry>,
+    came_by: Option<&str>,
+) -> String {
     let parts = runs.parts();
     let model = parts.models.of_session(key, entry.as_ref());
-    let rules = QueueRules::of(&parts.settings.now().messages.queue, entry.as_ref());
+    let rules = QueueRules::of(&parts.settings.now().messages.queue, entry.as_ref(), came_by);
     let entry = entry.unwrap_or_default();
     let (now, choice) = (parts.clock.now_ms(), parts.models.default_choice());
     let used = entry.total_tokens.unwrap_or_default();

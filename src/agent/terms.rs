@@ -35,8 +35,8 @@ pub struct RunTerms {
     pub instructions: Option<String>,
     /// How whoever asks would like each call of a model to be answered.
     pub wishes: AnswerWishes,
-    /// The channel by which its message came, whose rule says whether the session is too
-    /// old for it; that of the session when absent.
+    /// The channel by which its message came, whose rules say whether the session is too
+    /// old for it, and how it waits there; that of the session when absent.
     pub came_by: Option<String>,
     /// The channel that its message is said to come by, where it is not that of
     /// its session.

@@ -22,6 +22,8 @@ pub enum Audience {
     MessageWatchers(SessionKey),
     /// Connections that asked for tool events, of the run's owner.
     ToolWatchers(Arc<crate::auth::Owner>),
+    /// Nodes that follow this session, and nobody else.
+    Followers(Arc<SessionKey>),
     /// One connection.
     Connection(Arc<str>),
     /// Every connection but this one.
@@ -47,7 +49,7 @@ pub struct Event {
     /// The frame's text up to and including the payload.
     head: String,
     /// The session it is about.
-    pub session_key: Option<SessionKey>,
+    pub session_key: Option<Arc<SessionKey>>,
     /// Its id, where the payload has none because it is gone. Not on the wire.
     pub gone_session_id: Option<String>,
     /// For `chat` events.
@@ -90,8 +92,8 @@ impl Event {
 
     /// Names the session it is about.
     #[must_use]
-    pub fn about(mut self, key: SessionKey) -> Self {
-        self.session_key = Some(key);
+    pub fn about(mut self, key: impl Into<Arc<SessionKey>>) -> Self {
+        self.session_key = Some(key.into());
         self
     }
 

@@ -106,7 +106,7 @@ impl Hub {
         stir();
         for subscriber in self.subscribers.read().values() {
             let follows = || {
-                let key = event.session_key.as_ref();
+                let key = event.session_key.as_deref();
                 key.is_some()
                     && *audience == Audience::Everyone
                     && subscriber.follows(event.kind, key)
@@ -162,7 +162,9 @@ impl Hub {
 }
 
 fn admits(subscriber: &Subscriber, kind: EventKind, audience: &Audience) -> bool {
-    kind.gate().admits(&subscriber.principal) && subscriber.is_in(audience)
+    // Nodes have no scopes: that they follow a session is what lets them see it.
+    let is_let_in = || kind.gate().admits(&subscriber.principal);
+    (matches!(audience, Audience::Followers(_)) || is_let_in()) && subscriber.is_in(audience)
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ impl Subscriber {
     /// That is all it gets to see of conversations.
     pub fn follows(&self, kind: EventKind, key: Option<&SessionKey>) -> bool {
         if self.principal.role() != Role::Node
-            || !matches!(kind, EventKind::Chat | EventKind::Agent)
+            || !matches!(kind, EventKind::Chat | EventKind::ChatSideResult | EventKind::Agent)
         {
             return false;
         }
@@ -96,6 +96,7 @@ impl Subscriber {
             Audience::ToolWatchers(owner) => {
                 self.wants_tool_events && self.principal.owner() == &**owner
             }
+            Audience::Followers(key) => self.follows(EventKind::Agent, Some(key)),
             Audience::Connection(conn_id) => self.conn_id == *conn_id,
             Audience::Others(conn_id) => self.conn_id != *conn_id,
         }

@@ -25,7 +25,8 @@ pub async fn run(words: &str, cx: &Ctx, key: &SessionKey) -> String {
             Err(error) => return format!("⚠️ The session is not readable: {error}"),
         };
         let agent = key.agent(&cx.services.keys.now());
-        let rules = cx.services.settings.now().exec_policy.rules(agent.as_str());
+        let settings = cx.services.settings.now();
+        let rules = settings.exec_policy.rules(settings.agents.ruling_id(agent.as_str()));
         let or = |value: &Option<String>, default: &str| {
             value.clone().unwrap_or_else(|| default.to_owned())
         };

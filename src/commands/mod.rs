@@ -180,11 +180,12 @@ impl Command {
         matches!(self, Self::One(Action::New | Action::Reset, _))
     }
 
-    /// What is to be done. `cx` is in the lane of the session.
-    pub fn work(self, cx: &Ctx, key: &SessionKey) -> Work {
+    /// What is to be done, by who says it in this channel. `cx` is in the lane of the session.
+    pub fn work(self, cx: &Ctx, key: &SessionKey, came_by: Option<&str>) -> Work {
         // What is done later is no longer in the lane, and keeps nothing of this request,
         // which keeps it until that is answered.
         let (later, cx, key) = (cx.apart(), cx.within_lane(key), key.clone());
+        let came_by = came_by.map(str::to_owned);
         let (action, args) = match self {
             Self::Settings(all) => {
                 return soon(async move { settings::change(&all, &cx, &key).await });
@@ -203,7 +204,7 @@ impl Command {
             Action::Help => soon(async move { help::short(&cx) }),
             Action::Commands => soon(async move { help::long(&cx) }),
             Action::Tools => soon(async move { tools::run(&args, &cx, &key).await }),
-            Action::Status => soon(async move { status::run(&cx, &key).await }),
+            Action::Status => soon(async move { status::run(&cx, &key, came_by.as_deref()).await }),
             Action::Whoami => soon(async move { status::whoami(&cx) }),
             Action::Approve => soon(async move { approve::run(&args, &cx).await }),
             Action::Context => soon(async move { context::run(&args, &cx, &key).await }),
@@ -215,7 +216,9 @@ impl Command {
             Action::Exec => soon(async move { exec::run(&args, &cx, &key).await }),
             Action::Model => soon(async move { model::run(&args, &cx, &key).await }),
             Action::Models => soon(async move { model::list(&args, &cx).await }),
-            Action::Queue => soon(async move { queue::run(&args, &cx, &key).await }),
+            Action::Queue => {
+                soon(async move { queue::run(&args, &cx, &key, came_by.as_deref()).await })
+            }
             Action::Steer => session::steer(args, &cx, key),
             Action::New => session::begin("new", &args, cx, key),
             Action::Reset => session::begin("reset", &args, cx, key),

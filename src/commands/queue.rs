@@ -77,8 +77,8 @@ impl QueueChange {
     }
 }
 
-/// Does it; the answer is for the chat.
-pub async fn run(words: &str, cx: &Ctx, key: &SessionKey) -> String {
+/// Does it; the answer is for the chat. It tells what holds for who asks by this channel.
+pub async fn run(words: &str, cx: &Ctx, key: &SessionKey, came_by: Option<&str>) -> String {
     let change = match QueueChange::parse(words) {
         Ok(change) => change,
         Err(text) => return text,
@@ -99,7 +99,8 @@ pub async fn run(words: &str, cx: &Ctx, key: &SessionKey) -> String {
         sessions.edit(key, None, &workspace, edit).await.map(|_| told)
     } else {
         sessions.entry(key).await.map(|entry| {
-            let rules = QueueRules::of(&cx.services.settings.now().messages.queue, entry.as_ref());
+            let settings = cx.services.settings.now();
+            let rules = QueueRules::of(&settings.messages.queue, entry.as_ref(), came_by);
             format!(
                 "Current queue settings: mode={}, debounce={}ms, cap={}, drop={}.\n{OPTIONS}",
                 rules.mode,

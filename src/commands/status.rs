@@ -7,9 +7,9 @@ use crate::registry::Ctx;
 use crate::sessions::SessionKey;
 
 /// `/status`: the gateway and the session, on a page.
-pub async fn run(cx: &Ctx, key: &SessionKey) -> String {
+pub async fn run(cx: &Ctx, key: &SessionKey, came_by: Option<&str>) -> String {
     let entry = cx.services.sessions.entry(key).await.ok().flatten();
-    status::text(&cx.services.runs, key, entry)
+    status::text(&cx.services.runs, key, entry, came_by)
 }
 
 /// `/whoami`: who sends, and what he may do.

@@ -50,6 +50,17 @@ impl AgentsSettings {
         self.list.iter().find(|agent| agent.id == id)
     }
 
+    /// Id of the agent whose rules hold for this id: what is denied to the default one is not
+    /// to be had by a name that nobody has.
+    pub fn ruling_id<'a>(&'a self, id: &'a str) -> &'a str {
+        if self.has(id) { id } else { &self.default_id }
+    }
+
+    /// That agent.
+    pub fn ruling(&self, id: &str) -> Option<&AgentSettings> {
+        self.agent(self.ruling_id(id))
+    }
+
     /// Whether there is an agent with this id; the default one is always there.
     pub fn has(&self, id: &str) -> bool {
         id == self.default_id || self.agent(id).is_some()

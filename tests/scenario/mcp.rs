@@ -80,6 +80,9 @@ for line in sys.stdin:
             "capabilities": {"tools": {"listChanged": True}},
             "serverInfo": {"name": "script", "version": "1"}}})
     elif method == "tools/list":
+        if os.path.exists(os.path.join(here, "mute")):
+            with open(os.path.join(here, "listed"), "w") as f: f.write("no")
+            continue
         cursor = (message.get("params") or {}).get("cursor")
         if cursor in ("broken", "short"):
             say({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": "no such page"}})
@@ -116,6 +119,10 @@ for line in sys.stdin:
             sys.stdout.flush()
             continue
         if how == "long": text = "x" * (17 << 20)
+        if how == "verbose":
+            error = {"code": -32000, "message": "x" * (1 << 20)}
+            say({"jsonrpc": "2.0", "id": id, "error": error})
+            continue
         if how == "chatty":
             data = {"level": "info", "data": "log-canary-of-a-server"}
             say({"jsonrpc": "2.0", "method": "notifications/message", "params": data})
@@ -456,6 +463,19 @@ async fn a_new_list_that_breaks_off_takes_no_tool_away() {
 }
 
 #[tokio::test]
+async fn a_server_that_does_not_tell_its_new_tools_holds_up_no_end() {
+    let (dir, server) = script();
+    let (mut gateway, _mock) = gateway(json!({ "own": server })).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hi", "run-1").await;
+    fs::write(dir.path().join("mute"), "").unwrap();
+    invoke(&mut client, "own__grow", json!({})).await;
+    until("the question", async || dir.path().join("listed").exists().then_some(())).await;
+    gateway.terminate().await;
+    assert!(!gateway.stderr().contains("did not end in time"), "{}", gateway.stderr());
+}
+
+#[tokio::test]
 async fn of_an_answer_that_is_odd_or_too_long_there_is_what_can_be_told() {
     let (dir, server) = script();
     let (gateway, _mock) = gateway(json!({ "own": server })).await;
@@ -464,6 +484,7 @@ async fn of_an_answer_that_is_odd_or_too_long_there_is_what_can_be_told() {
         ("new kind", true, "[content of an unknown kind]"),
         ("latin-1", true, "caf\u{fffd}"),
         ("long", false, "The answer of own has more than 16 MiB."),
+        ("verbose", false, "x… (1048576 bytes in all)"),
     ] {
         let answer = invoke(&mut client, "own__env", json!({ "how": how })).await;
         assert_eq!(answer["ok"], is_good, "{how}: {answer}");

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clawgate::agent::approvals::{
-    ApprovalNews, Approvals, ApprovalsParts, Denial, ExecHost, ExecRequest, Permit, Program,
-    QuestionKind, SHOWN_MAX,
+    ApprovalNews, Approvals, ApprovalsParts, Denial, ExecHost, ExecRequest, NodeRun, Permit,
+    Program, QuestionKind, SHOWN_MAX,
 };
 use clawgate::agent::exec::{How, Processes};
 use clawgate::bus::{Audience, Backplane, Bus, Event, EventKind};
-use clawgate::config::{Env, ExecSandbox, Overrides, load};
+use clawgate::config::{Env, ExecAsk, ExecSandbox, Overrides, load};
 use clawgate::sessions::{KeyRules, SessionKey, Sessions, SessionsOptions};
 use clawgate::store::SqliteStore;
 use clawgate::support::{BoxFuture, Live, RandomIds, SystemClock, Tasks};
@@ -497,13 +497,88 @@ async fn silence_is_never_a_yes() {
 
 #[tokio::test]
 async fn with_nobody_to_ask_the_allowlist_is_enough_only_where_that_is_said() {
-    for (fallback, runs) in [("deny", false), ("allowlist", true), ("full", true)] {
-        let rules = json!({"security": "allowlist", "ask": "always", "askFallback": fallback});
-        let place = Place::allowing_all(&rules, false).await;
+    for security in ["allowlist", "full"] {
+        for (fallback, runs) in [("deny", false), ("allowlist", true), ("full", true)] {
+            let rules = json!({"security": security, "ask": "always", "askFallback": fallback});
+            let place = Place::allowing_all(&rules, false).await;
+            place.furnish(&["uname".into()]);
+            let request = place.request("uname -s");
+            let permit = place.decide(&request).await;
+            assert_eq!(permit.is_ok(), runs, "{security} {fallback}");
+            assert!(place.decide(&place.request("uname | id")).await.is_err());
+            let Ok(permit) = permit else { continue };
+            let program = permit.redeem(&request).await.unwrap().program;
+            assert!(matches!(program, Program::Direct { .. }), "{security}: {program:?}");
+            let noted = place.approvals.file().await.unwrap().file;
+            let mut list = noted["agents"]["main"]["allowlist"].as_array().unwrap().iter();
+            let is_noted = list.any(|entry| entry["lastUsedCommand"] == "uname -s");
+            assert!(is_noted, "{security}: {noted}");
+            let permit = place.decide(&request).await.unwrap();
+            fs::write(place.bin.join("uname"), "another program").unwrap();
+            let denied = permit.redeem(&request).await.unwrap_err();
+            assert_eq!(reason(&denied), "changed-since-approval", "{security}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn with_nobody_to_ask_the_allowlist_is_not_the_yes_that_a_guardrail_wants() {
+    let config = json!({"tools": {"guardrails": {"enabled": true}}});
+    for security in ["allowlist", "full"] {
+        let place = Place::new(&config, false).await;
         place.furnish(&["uname".into()]);
-        let permit = place.decide(&place.request("uname -s")).await;
-        assert_eq!(permit.is_ok(), runs, "{fallback}");
-        assert!(place.decide(&place.request("uname | id")).await.is_err());
+        place.rules(&json!({"version": 1,
+            "defaults": {"security": security, "ask": "always", "askFallback": "allowlist"},
+            "agents": {"main": {"allowlist": [{"pattern": "/**"}]}}}));
+        let request = place.request("uname -s");
+        assert!(place.decide(&request).await.is_ok(), "{security}: the file has it asked");
+        let guarded = ExecRequest { ask: Some(ExecAsk::Always), ..request };
+        let denied = place.decide(&guarded).await.unwrap_err();
+        assert_eq!(reason(&denied), "no-approval-route", "{security}");
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_there_is_not_is_bound_by_what_binds_the_default_one() {
+    let config = json!({"agents": {"list": [
+        {"id": "main", "default": true, "tools": {"exec": {"security": "deny"}}}, {"id": "ops"}]}});
+    let place = Place::new(&config, true).await;
+    place.furnish(&["uname".into()]);
+    for (agent, runs) in [("main", false), ("ghost", false), ("ops", true)] {
+        let request = ExecRequest { agent: agent.into(), ..place.request("uname") };
+        assert_eq!(place.decide(&request).await.is_ok(), runs, "{agent}");
+    }
+}
+
+#[tokio::test]
+async fn guardrails_shorten_only_the_questions_that_they_may_have_asked_for() {
+    let config = json!({"tools": {"exec": {"ask": "always"}, "guardrails": {"enabled": true}}});
+    let place = Place::new(&config, true).await;
+    let waits = async || {
+        while place.approvals.list(QuestionKind::Exec).is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let questions = place.approvals.list(QuestionKind::Exec);
+        Duration::from_millis(questions[0].expires_at - questions[0].created_at)
+    };
+    for (ask, limit) in [(None, 30), (Some(ExecAsk::Always), 5)] {
+        let here = ExecRequest { ask, ..place.request("uname") };
+        let waited = tokio::select! {
+            decided = place.decide(&here) => panic!("{decided:?}"),
+            waited = waits() => waited,
+        };
+        assert_eq!(waited, Duration::from_mins(limit), "{ask:?}");
+        let there = ExecRequest { host: ExecHost::Node, ..here };
+        let (plan, env) = (json!({"argv": ["uname"], "cwd": null}), BTreeMap::new());
+        let run = NodeRun { request: &there, node_id: "n", plan: &plan, env: &env };
+        let rules = place.approvals.rules_on_node(&there).await.unwrap();
+        let waited = tokio::select! {
+            decided = place.approvals.authorize_on_node(&rules, run, &Silence) => {
+                panic!("{decided:?}")
+            }
+            waited = waits() => waited,
+        };
+        assert_eq!(waited, Duration::from_mins(limit), "{ask:?} on a node");
     }
 }
 

@@ -6,6 +6,7 @@
 //! question back. Must not: read or write files itself.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -62,6 +63,9 @@ impl Approvals {
             let text = "exec denied: allowlist miss".into();
             return Err(Denial::by_policy(request, "allowlist-miss", text));
         }
+        if asks && !self.has_deciders() {
+            return self.unanswerable(request, &policy, &seen).await;
+        }
         // Only the allowlist chooses how a command is started.
         let direct = match policy.security {
             ExecSecurity::Full => None,
@@ -71,9 +75,6 @@ impl Approvals {
         if !asks {
             self.note_use(request, &seen, direct.as_ref()).await;
             return Ok(Permit::issue(request, binding, direct, None));
-        }
-        if !self.has_deciders() {
-            return self.unanswerable(request, &policy, &seen, binding, direct);
         }
         let question = self.ask(request, lineage.own(), &policy, &seen, &binding)?;
         let answer = self.wait(request, &question, news).await;
@@ -114,7 +115,7 @@ impl Approvals {
         })?;
         let settings = self.parts.settings.now();
         let bound = |agent, session| {
-            let config = settings.exec_policy.rules(agent);
+            let config = settings.exec_policy.rules(settings.agents.ruling_id(agent));
             Bound { agent, config, session }
         };
         let above = lineage.above().iter().map(|link| bound(&link.agent, &link.entry));
@@ -149,26 +150,37 @@ impl Approvals {
     }
 
     /// Nobody can be asked: without a yes it is a no, unless the allowlist is
-    /// said to be enough then.
-    fn unanswerable(
+    /// said to be enough then, and no guardrail may want a person's. It chooses how
+    /// the command is started, also where others may run.
+    async fn unanswerable(
         &self,
         request: &ExecRequest,
         policy: &Policy,
         seen: &Assessment,
-        binding: Binding,
-        direct: Option<Program>,
     ) -> Result<Permit, Denial> {
-        let is_enough = policy.fallback == ExecSecurity::Allowlist;
-        let listed = seen.covered.as_ref().filter(|_| is_enough).map(|(_, program)| program);
-        match listed {
-            Some(program) if direct.as_ref() == Some(program) => {
-                Ok(Permit::issue(request, binding, direct, None))
-            }
-            _ => {
-                let id = self.parts.ids.uuid();
-                Err(Denial::by_question(request, "no-approval-route", &id))
-            }
-        }
+        let is_enough = policy.fallback == ExecSecurity::Allowlist && !self.is_guarded(request);
+        let program = seen.covered.as_ref().map(|(_, program)| program.clone());
+        let Some(program) = program.filter(|_| is_enough) else {
+            let id = self.parts.ids.uuid();
+            return Err(Denial::by_question(request, "no-approval-route", &id));
+        };
+        let direct = Some(program);
+        let binding = self.bind(request, direct.as_ref()).await?;
+        self.note_use(request, seen, direct.as_ref()).await;
+        Ok(Permit::issue(request, binding, direct, None))
+    }
+
+    /// Whether a guardrail may be what has a person asked, which it does by the call's own
+    /// word.
+    fn is_guarded(&self, request: &ExecRequest) -> bool {
+        let settings = self.parts.settings.now();
+        request.ask == Some(ExecAsk::Always) && settings.tools.guardrails.enabled
+    }
+
+    /// How long a question about a command waits.
+    pub(super) fn patience(&self, request: &ExecRequest) -> Duration {
+        let limit = self.parts.settings.now().exec_policy.approval_timeout;
+        if self.is_guarded(request) { limit.min(GUARDRAIL_ASK_LIMIT) } else { limit }
     }
 
     fn ask(
@@ -215,11 +227,7 @@ impl Approvals {
         if !request.env_asked.is_empty() {
             shown["envKeys"] = json!(request.env_asked);
         }
-        let settings = self.parts.settings.now();
-        let limit = settings.exec_policy.approval_timeout;
-        let is_guarded = settings.tools.guardrails.enabled;
-        let limit = if is_guarded { limit.min(GUARDRAIL_ASK_LIMIT) } else { limit };
-        let call_id = Some(request.call_id.clone());
+        let (limit, call_id) = (self.patience(request), Some(request.call_id.clone()));
         let draft = Draft { kind: QuestionKind::Exec, request: shown, allowed, limit, call_id };
         self.open(None, draft).map_err(|error| {
             Denial::by_policy(request, "approval-unavailable", format!("Exec denied: {error}"))

@@ -23,6 +23,9 @@ use crate::support::{self, Ids, hex, json};
 
 /// Thousands of entries; keeps a wrong file from filling memory.
 const FILE_LIMIT: u64 = 4 * 1024 * 1024;
+/// Bytes of a command that are noted with its entry: they are to be recognised, and a model
+/// writes commands of any length.
+const NOTED_MAX: usize = 1024;
 /// Bytes of the token that the original's helper on the desktop asks for.
 const TOKEN_BYTES: usize = 24;
 
@@ -57,6 +60,15 @@ pub enum ApprovalsFileError {
         path: PathBuf,
         /// What is wrong.
         reason: String,
+    },
+    /// It would be too long to be read again.
+    #[error(
+        "with this change {} would be longer than {FILE_LIMIT} bytes; nothing was changed",
+        path.display()
+    )]
+    TooLong {
+        /// Where it is.
+        path: PathBuf,
     },
     /// Nobody else can be kept from writing it.
     #[error(transparent)]
@@ -177,7 +189,9 @@ impl ApprovalsFile {
         resolved: &str,
         now_ms: u64,
     ) -> Result<(), ApprovalsFileError> {
-        let (entry, command, resolved) = (entry.clone(), command.to_owned(), resolved.to_owned());
+        let command = command.get(..command.floor_char_boundary(NOTED_MAX));
+        let command = command.unwrap_or_default().to_owned();
+        let (entry, resolved) = (entry.clone(), resolved.to_owned());
         let edit = move |snapshot: &mut ApprovalsSnapshot| {
             let list = allowlist_of(&mut snapshot.file, &entry.owner);
             let is_it =
@@ -236,8 +250,17 @@ async fn blocking<T: Send + 'static>(
 
 fn write(path: &Path, mut file: Value) -> Result<ApprovalsSnapshot, ApprovalsFileError> {
     complete(&mut file, path);
-    write_private(path, format!("{file:#}\n").as_bytes())?;
+    let text = format!("{file:#}\n");
+    // Nobody could read it again, and nothing would run any more.
+    if is_too_long(&text) {
+        return Err(ApprovalsFileError::TooLong { path: path.to_owned() });
+    }
+    write_private(path, text.as_bytes())?;
     read(path)
+}
+
+fn is_too_long(text: &str) -> bool {
+    u64::try_from(text.len()).is_ok_and(|length| length > FILE_LIMIT)
 }
 
 fn read(path: &Path) -> Result<ApprovalsSnapshot, ApprovalsFileError> {
@@ -253,7 +276,7 @@ fn read(path: &Path) -> Result<ApprovalsSnapshot, ApprovalsFileError> {
             true
         }
     };
-    if u64::try_from(text.len()).is_ok_and(|length| length > FILE_LIMIT) {
+    if is_too_long(&text) {
         return Err(unusable(format!("it is longer than {FILE_LIMIT} bytes")));
     }
     let file = if exists {
@@ -466,6 +489,28 @@ mod tests {
             (&used["lastUsedAt"], &used["lastResolvedPath"]),
             (&json!(3), &json!("/bin/ls"))
         );
+    }
+
+    #[tokio::test]
+    async fn what_is_noted_or_written_never_makes_a_file_that_cannot_be_read_again() {
+        let home = tempfile::tempdir().unwrap();
+        let file = file(&home);
+        file.always_allow("main", "/bin/ls", 1).await.unwrap();
+        let list = on_disk(&home)["agents"]["main"]["allowlist"].clone();
+        let entry = Entry::read("main", &list[0]).unwrap();
+        let limit = usize::try_from(FILE_LIMIT).unwrap();
+        let long = format!("ls {}", "\u{e4}".repeat(limit));
+        file.note_use(&entry, &long, "/bin/ls", 2).await.unwrap();
+        let noted = on_disk(&home)["agents"]["main"]["allowlist"][0].clone();
+        assert_eq!(noted["lastUsedAt"], 2);
+        assert!(noted["lastUsedCommand"].as_str().unwrap().len() <= NOTED_MAX);
+        let before = file.read().await.unwrap();
+        let mut large = json!({"version": 1, "agents": {}});
+        large["agents"]["x".repeat(limit)] = json!({});
+        let error = file.replace(large, Some(&before.hash)).await.unwrap_err();
+        let told = error.to_string();
+        assert!(told.starts_with("with this change ") && told.contains("nothing was"), "{told}");
+        assert_eq!(file.read().await.unwrap(), before);
     }
 
     #[tokio::test]

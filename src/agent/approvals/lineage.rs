@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::policy::{ask, security};
-use crate::config::{ExecAsk, ExecSandbox, ExecSecurity, SandboxSettings, Settings};
+use crate::config::{ExecAsk, ExecSandbox, ExecSecurity, Settings};
 use crate::sessions::{LINE_MAX, SessionEntry, SessionError, SessionKey, Sessions};
 
 /// Where commands of a session are confined.
@@ -87,15 +87,19 @@ impl Lineage {
     }
 
     /// What a command of the session may write to, as the config has it.
-    pub fn confinement(&self, sandbox: &SandboxSettings) -> ExecSandbox {
-        self.strictest(|link| sandbox.of(&link.agent, link.is_main))
+    pub fn confinement(&self, settings: &Settings) -> ExecSandbox {
+        self.strictest(|link| {
+            let agent = settings.agents.ruling_id(&link.agent);
+            settings.exec.sandbox.of(agent, link.is_main)
+        })
     }
 
     /// The same of a command that says nothing of its place itself.
-    pub fn usual(&self, sandbox: &SandboxSettings) -> ExecSandbox {
+    pub fn usual(&self, settings: &Settings) -> ExecSandbox {
         self.strictest(|link| {
+            let agent = settings.agents.ruling_id(&link.agent);
             let host = link.entry.exec_host.as_deref();
-            sandbox.usual(&link.agent, link.is_main, host)
+            settings.exec.sandbox.usual(agent, link.is_main, host)
         })
     }
 
@@ -164,6 +168,7 @@ impl ExecWords {
 
     /// What the config says of an agent, for sessions of another one.
     pub fn of_agent(settings: &Settings, agent: &str) -> Self {
+        let agent = settings.agents.ruling_id(agent);
         let rules = settings.exec_policy.rules(agent);
         let is_confined = settings.exec.sandbox.of(agent, false) != ExecSandbox::Off;
         Self {

@@ -203,8 +203,7 @@ impl Approvals {
         if !env.is_empty() {
             shown["envKeys"] = json!(env.keys().collect::<Vec<_>>());
         }
-        let limit = self.parts.settings.now().exec_policy.approval_timeout;
-        let call_id = Some(request.call_id.clone());
+        let (limit, call_id) = (self.patience(request), Some(request.call_id.clone()));
         let draft = Draft { kind: QuestionKind::Exec, request: shown, allowed, limit, call_id };
         self.open(None, draft).map_err(|error| {
             Denial::by_policy(request, "approval-unavailable", format!("Exec denied: {error}"))

@@ -107,13 +107,13 @@ fn text(word: &Value) -> &str {
     word.as_str().unwrap_or_default()
 }
 
-/// What the file says for this agent, else for all, else in general.
+/// What the file says for this agent, else for all, else in general; `null` says nothing.
 fn file_word<'a>(file: &'a Value, agent: &str, name: &str) -> Option<&'a Value> {
-    let of_agent = |id: &str| file.get("agents").and_then(|agents| agents.get(id)?.get(name));
-    of_agent(agent)
-        .or_else(|| of_agent("*"))
-        .or_else(|| file.get("defaults")?.get(name))
-        .filter(|value| !value.is_null())
+    let of_agent = |id: &str| file.get("agents").and_then(|agents| agents.get(id));
+    let said_in = |rules: Option<&'a Value>| rules?.get(name).filter(|word| !word.is_null());
+    said_in(of_agent(agent))
+        .or_else(|| said_in(of_agent("*")))
+        .or_else(|| said_in(file.get("defaults")))
 }
 
 /// The entries of every agent.
@@ -236,6 +236,20 @@ mod tests {
         assert_eq!(policy.fallback, Security::Allowlist, "never more than the allowlist");
         let patterns: Vec<_> = policy.entries.iter().map(|entry| entry.pattern.as_str()).collect();
         assert_eq!(patterns, ["a", "b"]);
+    }
+
+    #[test]
+    fn in_the_file_null_is_no_word_and_hides_none() {
+        let file = json!({
+            "defaults": {"security": "allowlist", "ask": null, "askFallback": "allowlist"},
+            "agents": {
+                "*": {"security": null, "ask": "always", "askFallback": null},
+                "main": {"security": null, "ask": null},
+            },
+        });
+        let policy = policy(ExecRules::default(), [None, None], &file);
+        assert_eq!((policy.security, policy.ask), (Security::Allowlist, Ask::Always));
+        assert_eq!(policy.fallback, Security::Allowlist);
     }
 
     #[test]

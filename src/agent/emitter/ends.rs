@@ -12,9 +12,6 @@ use crate::protocol::message::{StopReason, Usage};
 use crate::providers::text_for_people;
 use crate::support::{json, without_nulls};
 
-/// The state of a run that somebody stopped; that end names the session as the sender wrote it.
-const ABORTED: &str = "aborted";
-
 impl Emitter {
     /// The run ends with its answer.
     pub fn finish(&mut self, usage: &Usage, stop_reason: StopReason) {
@@ -27,7 +24,7 @@ impl Emitter {
         let message = self.last_words();
         let more = json!({"message": message, "usage": usage,
             "stopReason": stop_reason.as_str()});
-        self.chat_end("final", more);
+        self.chat_end("final", self.run.key.as_str(), more);
         self.tell(|| {
             let (usage, stop_reason) = (usage.clone(), stop_reason.as_str().to_owned());
             RunNews::Ends(Ending::Answered { usage, stop_reason })
@@ -49,7 +46,7 @@ impl Emitter {
         // The last is what dashboards read, in the words of the provider.
         let more = json!({"errorMessage": told, "errorKind": kind,
             "error": {"code": kind, "message": message}});
-        self.chat_end("error", more);
+        self.chat_end("error", self.run.key.as_str(), more);
         self.tell(|| {
             let (message, kind) = (message.to_owned(), kind.to_owned());
             RunNews::Ends(Ending::Failed { message, told: told.to_owned(), kind })
@@ -59,7 +56,7 @@ impl Emitter {
     /// The message went into another run, which tells the rest. Names that run.
     pub fn taken_into(&mut self, run_id: &str) {
         self.seq += 1;
-        self.chat_end("final", json!({"takenInto": run_id}));
+        self.chat_end("final", self.run.key.as_str(), json!({"takenInto": run_id}));
         self.tell(|| RunNews::Ends(Ending::TakenInto(run_id.to_owned())));
     }
 
@@ -70,7 +67,7 @@ impl Emitter {
             "endedAt": self.clock.now_ms()});
         self.agent("lifecycle", data);
         self.flush();
-        self.chat_stop("final", AbortReason::Interrupt);
+        self.chat_stop("final", self.run.key.as_str(), AbortReason::Interrupt);
         self.tell(|| RunNews::Ends(Ending::Aborted(AbortReason::Interrupt)));
     }
 
@@ -78,7 +75,8 @@ impl Emitter {
     pub fn abort(&mut self, reason: AbortReason) {
         self.show_rest();
         self.seq += 1;
-        self.chat_stop(ABORTED, reason);
+        // This end names the session as the sender wrote it.
+        self.chat_stop("aborted", &self.run.written_key, reason);
         self.seq -= 1;
         let data = json!({"phase": "end", "status": "cancelled", "aborted": true,
             "stopReason": reason.as_str(), "startedAt": self.started_at,
@@ -87,9 +85,9 @@ impl Emitter {
         self.tell(|| RunNews::Ends(Ending::Aborted(reason)));
     }
 
-    fn chat_stop(&self, state: &str, reason: AbortReason) {
+    fn chat_stop(&self, state: &str, key: &str, reason: AbortReason) {
         let message = self.last_words();
-        self.chat_end(state, json!({"stopReason": reason.as_str(), "message": message}));
+        self.chat_end(state, key, json!({"stopReason": reason.as_str(), "message": message}));
     }
 
     /// Shows all that was said; it as a message, if it is anything.
@@ -99,8 +97,8 @@ impl Emitter {
         (!text.is_empty()).then(|| self.message(&text))
     }
 
-    /// `more` are the members that not all ends have.
-    fn chat_end(&self, state: &str, more: Value) {
+    /// `key` names the session, `more` are the members that not all ends have.
+    fn chat_end(&self, state: &str, key: &str, more: Value) {
         self.run.set_over();
         // Of a heartbeat only an answer is told that says something.
         let is_heartbeat = self.run.terms.is_heartbeat;
@@ -108,15 +106,14 @@ impl Emitter {
             return;
         }
         let run = &self.run;
-        let key = if state == ABORTED { run.written_key.as_str() } else { run.key.as_str() };
         let mut payload = json!({"runId": *run.id, "sessionKey": key,
             "spawnedBy": run.spawned_by, "seq": self.seq, "state": state});
         if let (Value::Object(members), Value::Object(more)) = (&mut payload, more) {
             members.extend(more);
         }
         let payload = without_nulls(payload);
-        let mark = ChatMark { run_id: Arc::clone(&self.run.id), text: None, begins: false };
-        let event = Event::new(EventKind::Chat, &payload).about(self.run.key.clone()).chat(mark);
+        let mark = ChatMark { run_id: Arc::clone(&run.id), text: None, begins: false };
+        let event = Event::new(EventKind::Chat, &payload).about(Arc::clone(&self.key)).chat(mark);
         self.bus.deliver(event, &Audience::Everyone);
     }
 }

@@ -13,7 +13,9 @@ use super::*;
 use crate::agent::run::AbortReason;
 use crate::agent::run::tests::run;
 use crate::agent::tools::{ToolKind, ToolOutput};
-use crate::bus::{Backplane, Event};
+use crate::auth::Principal;
+use crate::bus::{Backplane, Batch, Hub, Item, LocalBackplane, Subscriber};
+use crate::protocol::Role;
 use crate::protocol::message::{StopReason, Usage};
 use crate::support::SystemClock;
 
@@ -255,4 +257,62 @@ async fn a_text_that_comes_at_its_time_is_told_piece_by_piece() {
     let spoken = [Step::Says("eight by".into()), Step::Waits(10)];
     let steps = spoken.iter().cycle().take(2 * 1000).cloned().collect();
     assert_eq!(cost(&play(steps, Ending::Answer).await.1).1, 1000);
+}
+
+#[tokio::test]
+async fn who_tells_the_end_for_an_emitter_that_is_gone_counts_on() {
+    let (mut broken, recorder) = emitter();
+    broken.start();
+    broken.text("one two");
+    let (run, bus) = (Arc::clone(&broken.run), broken.bus.clone());
+    drop(broken);
+    Emitter::new(run, bus, Feed::default(), Arc::new(SystemClock)).fail("no", "unknown");
+    let events = recorder.0.lock();
+    let all = events.iter().filter(|event| event.1 == EventKind::Agent);
+    let seqs: Vec<_> = all.map(|event| event.2["seq"].as_u64().unwrap()).collect();
+    assert!(seqs.len() > 1 && seqs.is_sorted_by(|one, next| one < next), "{seqs:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_in_the_place_of_a_longer_text_is_told_before_a_tool() {
+    let (mut emitter, recorder) = emitter();
+    emitter.text("what a model says that fails then");
+    emitter.forget_turn();
+    emitter.text("another");
+    call(&mut emitter);
+    let events = recorder.0.lock();
+    let last = events.iter().rfind(|event| is_chat(event, "delta")).unwrap();
+    assert_eq!(text(&last.2), "another");
+}
+
+#[tokio::test]
+async fn a_node_that_follows_the_session_gets_each_event_once_and_calls_where_it_is_verbose() {
+    let hub = Arc::new(Hub::default());
+    let principal = Arc::new(Principal::for_tests(Role::Node, &[]));
+    let node = Arc::new(Subscriber::new("n".into(), principal, &["tool-events".into()]));
+    hub.join(Arc::clone(&node));
+    let (run, bus) = (run("r", "main"), Bus::new(LocalBackplane(hub)));
+    let key = run.key.clone();
+    let mut emitter = Emitter::new(run, bus, Feed::default(), Arc::new(SystemClock));
+    emitter.start();
+    assert!(!emitter.has_tool_watchers());
+    assert!(node.watch_messages(key, true));
+    assert!(emitter.has_tool_watchers());
+    for level in ["off", "on", "full"] {
+        let row = Map::from_iter([("verboseLevel".to_owned(), json!(level))]);
+        let card = card("t", None);
+        emitter.tool_start(&card, &row);
+        emitter.tool_end(&card, &row, &ToolOutput::text("done"));
+    }
+    let Batch::Items(items) = node.outbox.take() else { panic!("nothing is told") };
+    let told = items.into_iter().map(|item| match item {
+        Item::Event(event) => serde_json::from_str::<Value>(event.payload()).unwrap(),
+        other => panic!("{other:?}"),
+    });
+    let told: Vec<_> =
+        told.map(|it| (it["stream"].clone(), it["data"]["result"].clone())).collect();
+    let (item, begins) = ((json!("item"), Value::Null), (json!("tool"), Value::Null));
+    let ends = (json!("tool"), ToolOutput::text("done").to_wire());
+    let calls = [&item, &item, &begins, &item, &begins, &item, &begins, &item, &ends, &item];
+    assert_eq!(told.iter().collect::<Vec<_>>(), calls);
 }

@@ -67,6 +67,8 @@ impl Emitter {
     pub fn forget_turn(&mut self) {
         self.visible = Visible::new();
         self.shown = 0;
+        // What is said in its place is told though it is shorter.
+        self.sent = self.sent.min(self.earlier.len());
     }
 
     /// Sends what is new of the current turn's text, if anything is.
@@ -109,6 +111,8 @@ impl Emitter {
     pub fn next_turn(&mut self, is_whole: bool) {
         self.settle(is_whole);
         self.earlier = self.whole_text();
+        let begins = self.earlier.len();
+        self.run.note(|progress| progress.turns.push(begins));
         self.forget_turn();
     }
 
@@ -126,7 +130,7 @@ impl Emitter {
 
     fn delta(&mut self) {
         let text = self.whole_text();
-        let begins = self.sent == 0;
+        let begins = self.last_delta.is_none();
         self.sent = text.len();
         self.last_delta = Some(Instant::now());
         let shown = self.show(&text);
@@ -143,7 +147,7 @@ impl Emitter {
         });
         let mark = ChatMark { run_id: Arc::clone(&self.run.id), text: Some(shown), begins };
         let payload = without_nulls(payload);
-        let event = Event::new(EventKind::Chat, &payload).about(self.run.key.clone()).chat(mark);
+        let event = Event::new(EventKind::Chat, &payload).about(Arc::clone(&self.key)).chat(mark);
         self.bus.deliver(event, &Audience::Everyone);
     }
 

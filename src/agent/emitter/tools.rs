@@ -1,5 +1,8 @@
 //! The events of tool calls: cards for everybody, the calls themselves for those who
-//! look on at the run, its owner first, and for those who watch sessions.
+//! look on at the run, its owner first, for those who watch sessions, and for nodes that
+//! follow this one.
+
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
@@ -190,6 +193,25 @@ impl Emitter {
             self.bus.publish(EventKind::Agent, &Audience::ToolWatchers(owner), &payload);
         }
         self.bus.publish(EventKind::SessionTool, &Audience::SessionWatchers, &payload);
+        self.tool_for_followers(payload, row);
+    }
+
+    /// Nodes get tool events only of a session that is verbose, and what comes of the calls
+    /// only of one that is so in full, as in the original.
+    fn tool_for_followers(&self, mut payload: Value, row: &Map<String, Value>) {
+        let level = row.get("verboseLevel").and_then(Value::as_str);
+        let (Some("on" | "full"), Value::Object(data)) = (level, &mut payload["data"]) else {
+            return;
+        };
+        if level != Some("full") {
+            data.remove("result");
+            data.remove("partialResult");
+        }
+        self.bus.publish(EventKind::Agent, &self.followers(), &payload);
+    }
+
+    fn followers(&self) -> Audience {
+        Audience::Followers(Arc::clone(&self.key))
     }
 
     /// Whether anybody gets tool events of this run.
@@ -197,5 +219,6 @@ impl Emitter {
         let mut onlookers = self.run.onlookers().into_iter();
         onlookers.any(|it| self.bus.wants(EventKind::Agent, &Audience::ToolWatchers(it)))
             || self.bus.wants(EventKind::SessionTool, &Audience::SessionWatchers)
+            || self.bus.wants(EventKind::Agent, &self.followers())
     }
 }

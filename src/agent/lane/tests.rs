@@ -7,7 +7,7 @@ use crate::config::QueueSettings;
 use crate::support::sync::Notify;
 
 pub(super) fn rules(mode: QueueMode, cap: usize, drop: DropPolicy) -> QueueRules {
-    QueueRules { mode, cap, drop, ..QueueRules::of(&QueueSettings::default(), None) }
+    QueueRules { mode, cap, drop, ..QueueRules::of(&QueueSettings::default(), None, None) }
 }
 
 fn with(id: &str, mode: QueueMode) -> Arc<ActiveRun> {
@@ -114,6 +114,7 @@ fn collected_messages_end_with_the_run_that_answers_them() {
     }
     let first = table.finish(&active).next.unwrap();
     assert_eq!(ids(&table.collect(&first)), ["2", "4"]);
+    assert_eq!(table.waiting_in(&first.key), 1, "what is taken in waits no more");
     let finished = table.finish(&first);
     assert_eq!(ids(&finished.joined), ["2", "4"]);
     assert_eq!(&*finished.next.unwrap().id, "3");
@@ -173,6 +174,20 @@ fn the_run_that_a_lane_was_held_for_is_the_next_in_it() {
     let own = table.finish(&hold).next.unwrap();
     assert_eq!(&*own.id, "own");
     assert_eq!(&*table.finish(&own).next.unwrap().id, "came-meanwhile");
+}
+
+#[test]
+fn the_run_that_a_lane_was_held_for_comes_into_it_however_many_wait() {
+    let mut table = LaneTable::default();
+    let hold = hold("main");
+    hold.stand_for("own");
+    table.enter(&hold);
+    for index in 0..MAX_WAITING {
+        table.enter(&with(&index.to_string(), QueueMode::Steer));
+    }
+    assert!(matches!(table.enter(&with("late", QueueMode::Steer)), Placed::Refused));
+    assert!(matches!(table.enter(&run("own", "main")), Placed::Waiting(_)));
+    assert_eq!(&*table.finish(&hold).next.unwrap().id, "own");
 }
 
 #[test]

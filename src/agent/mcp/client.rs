@@ -14,8 +14,6 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpResponseLimits,
 };
 
-use super::connect::MAX_MESSAGE;
-
 /// How the reason of a status 400 begins, in an error of the protocol.
 const REFUSED: &str = "Bad Request";
 
@@ -83,7 +81,19 @@ impl StreamableHttpClient for Client {
         auth: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxedSseResponse, Failed> {
-        let (client, most) = (&self.0, MAX_MESSAGE);
+        self.0.get_stream(uri, session, last_event, auth, headers).await
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        auth: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+        most: usize,
+    ) -> Result<BoxedSseResponse, Failed> {
+        let client = &self.0;
         client
             .get_stream_with_max_sse_event_size(uri, session, last_event, auth, headers, most)
             .await

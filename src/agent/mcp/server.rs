@@ -14,11 +14,10 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::Surroundings;
 use super::connect::{self, Connection, Offered, Reached};
+use super::{Surroundings, trouble};
 use crate::config::mcp::{McpServer, McpWay};
 use crate::support::json;
-use crate::telemetry;
 
 /// How long turns wait for one that starts for the first time, from its start on. When it
 /// is there later, it takes part in what comes then.
@@ -227,7 +226,7 @@ impl Server {
 
     /// Takes note that it does not work.
     fn fail(&self, why: &str) {
-        let why = telemetry::without_secrets(why).into_owned();
+        let why = trouble::told(why);
         tracing::warn!(server = self.config.name, why, "an MCP server is gone");
         self.notes.lock().error = Some(why);
         self.state.send_replace(State::Failed);
@@ -268,8 +267,9 @@ impl Server {
                 why = connection.ended() => return Some(why),
                 () = changed.notified() => {
                     let peer = connection.reached.peer.clone();
-                    let listed = connect::tools(&peer, &self.config);
-                    let listed = tokio::time::timeout(self.config.request, listed).await;
+                    let listing = connect::tools(&peer, &self.config);
+                    let listing = tokio::time::timeout(self.config.request, listing);
+                    let listed = self.stop.run_until_cancelled(listing).await?;
                     // Of a list that breaks off nobody knows what it would have had.
                     if let Ok(Ok((tools, true))) = listed {
                         self.notes.lock().offered = tools;

@@ -18,7 +18,6 @@ use super::{Surroundings, result};
 use crate::agent::tools::{Tool, ToolContext, ToolOutput, ToolSource};
 use crate::providers::ToolSpec;
 use crate::support::BoxFuture;
-use crate::telemetry;
 
 /// When a server is asked again that took no connection.
 const SOON: Duration = Duration::from_millis(500);
@@ -134,10 +133,7 @@ impl Tool for McpTool {
     fn call<'a>(&'a self, _: &'a ToolContext, arguments: &'a Value) -> BoxFuture<'a, ToolOutput> {
         Box::pin(async move {
             let asked = self.ask(arguments).await;
-            asked.unwrap_or_else(|error| {
-                let error = telemetry::without_secrets(&error).into_owned();
-                ToolOutput::failed(&self.offered.name, error)
-            })
+            asked.unwrap_or_else(|why| ToolOutput::failed(&self.offered.name, trouble::told(&why)))
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Why a server could not be asked, in words that a model can read.
 //!
-//! Promises: no types of Rust, and no address, which may hold a key.
+//! Promises: no types of Rust, and no address, which may hold a key; what is told has bounds,
+//! however much a server says.
 
 use std::io;
 use std::time::Duration;
@@ -10,6 +11,10 @@ use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
 use crate::providers::root_cause;
+use crate::telemetry::without_secrets;
+
+/// Most bytes of a reason: a server may write megabytes.
+const MAX_TEXT: usize = 4096;
 
 /// Why there is no answer.
 pub struct Trouble {
@@ -34,6 +39,14 @@ impl From<String> for Trouble {
     fn from(text: String) -> Self {
         Self { text, again: Again::Never }
     }
+}
+
+/// A reason as it may be told. Half of a secret would not be known for one, so they go first.
+pub fn told(why: &str) -> String {
+    let why = without_secrets(why);
+    let begin = why.get(..why.floor_char_boundary(MAX_TEXT)).unwrap_or_default();
+    let is_whole = begin.len() == why.len();
+    if is_whole { why.into_owned() } else { format!("{begin}… ({} bytes in all)", why.len()) }
 }
 
 /// Why an answer did not come.
@@ -130,5 +143,14 @@ mod tests {
             assert_eq!(answer, expected, "{tries:?}");
             assert_eq!(asked.get(), expected.unwrap_or(tries.len()), "{tries:?}");
         }
+    }
+
+    #[test]
+    fn a_reason_has_bounds_and_no_half_of_a_secret() {
+        assert_eq!(told("no such page"), "no such page");
+        crate::telemetry::hide(&crate::support::Secret::new("reason-canary-1"));
+        let before = "x".repeat(MAX_TEXT - 4);
+        let long = told(&format!("{before}reason-canary-1é{before}"));
+        assert_eq!(long, format!("{before}***… (8189 bytes in all)"));
     }
 }

@@ -79,7 +79,7 @@ impl Prompt {
         let line = Lineage::of_entry(&parts.sessions, key, entry).await;
         let now = parts.settings.now();
         // Below sessions that cannot be read no command runs.
-        let sandbox = line.map_or(ExecSandbox::ReadOnly, |line| line.usual(&now.exec.sandbox));
+        let sandbox = line.map_or(ExecSandbox::ReadOnly, |line| line.usual(&now));
         Self {
             written: settings.prompt_override(&agent.id).map(str::to_owned),
             tools: tools

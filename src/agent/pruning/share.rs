@@ -4,6 +4,7 @@
 //! conversation; of a long one the begin and the end stay, and all its pictures. Must not:
 //! change transcripts, or know why a result is long; tokens are guessed from bytes.
 
+use super::{Replaced, Taken, put_for};
 use crate::protocol::message::{AgentMessage, ContentBlock, ToolResultMessage, texts_of};
 
 /// Bytes of text that a token stands for.
@@ -27,13 +28,17 @@ pub enum Share {
 
 impl Share {
     /// Shortens results for a model that reads `window` tokens.
-    pub fn fit<'m>(self, messages: impl Iterator<Item = &'m mut AgentMessage>, window: u64) {
+    pub fn fit<'m>(
+        self,
+        messages: impl Iterator<Item = &'m mut AgentMessage>,
+        window: u64,
+    ) -> Replaced {
         let most = self.most(window);
-        for message in messages {
-            if let AgentMessage::ToolResult(result) = message {
-                shorten(result, most);
-            }
-        }
+        let replaced = messages.enumerate().filter_map(|(place, message)| match message {
+            AgentMessage::ToolResult(result) => Some((place, shorten(result, most)?)),
+            _ => None,
+        });
+        replaced.collect()
     }
 
     /// The share that makes all these results together a small part of what the model reads;
@@ -91,13 +96,13 @@ fn length(content: &[ContentBlock]) -> usize {
     texts_of(content).map(str::len).sum()
 }
 
-fn shorten(result: &mut ToolResultMessage, most: usize) {
+/// Gives back its texts, if they were too long.
+fn shorten(result: &mut ToolResultMessage, most: usize) -> Option<Taken> {
     if length(&result.content) <= most {
-        return;
+        return None;
     }
     let text = short(&texts_of(&result.content).collect::<Vec<_>>().join("\n"), most);
-    result.content.retain(|block| !matches!(block, ContentBlock::Text(_)));
-    result.content.insert(0, ContentBlock::text(text));
+    Some(put_for(result, text, |block| matches!(block, ContentBlock::Text(_))))
 }
 
 /// The begin and the end of a text, and how much they are of it.
@@ -120,6 +125,7 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
+    use crate::agent::pruning::put_back;
     use crate::support::json;
 
     /// What a model reads here, in tokens: 12 000 bytes of a result, or 4 000 of all.
@@ -199,9 +205,10 @@ mod tests {
             {"type": "image", "data": "AA==", "mimeType": "image/png"},
             {"type": "text", "text": "end"},
         ]);
-        let mut messages = [result(&content)];
-        Share::Usual.fit(messages.iter_mut(), 0);
-        let AgentMessage::ToolResult(shown) = &messages[0] else { panic!("a result") };
+        let before = result(&content);
+        let mut messages = [before.clone()];
+        let mut replaced = Share::Usual.fit(messages.iter_mut(), 0);
+        let AgentMessage::ToolResult(shown) = &mut messages[0] else { panic!("a result") };
         let [ContentBlock::Text(text), picture] = shown.content.as_slice() else {
             panic!("{shown:?}")
         };
@@ -210,5 +217,10 @@ mod tests {
         let end = "é\nend\n\n[Tool result trimmed: kept first 1333 bytes and last 666 bytes of \
             18005 bytes.]";
         assert!(text.text.ends_with(end), "{}", text.text);
+        // Of them is nothing held.
+        let (_, taken) = replaced.remove(0);
+        assert_eq!(taken.iter().map(|(place, _)| *place).collect::<Vec<_>>(), [0, 2]);
+        put_back(shown, taken);
+        assert_eq!(messages[0], before);
     }
 }

@@ -1,13 +1,11 @@
 //! Changing an agent.
 
-use std::path::PathBuf;
-
 use serde_json::Value;
 
 use super::error::RosterError;
 use super::text::{AVATAR_MAX, LINE_MAX, line};
 use super::{Roster, entries};
-use crate::config::AgentIdentity;
+use crate::config::{AgentIdentity, AgentSettings};
 use crate::sessions::AgentId;
 use crate::support::json;
 
@@ -31,15 +29,11 @@ pub struct AgentChange {
 }
 
 impl Roster {
-    /// Changes an agent; answers where it works and how it presents itself now.
+    /// Changes an agent; answers what it is now.
     ///
     /// # Errors
     /// See [`RosterError`]; nothing is changed then.
-    pub fn update(
-        &self,
-        id: &AgentId,
-        change: AgentChange,
-    ) -> Result<(PathBuf, AgentIdentity), RosterError> {
+    pub fn update(&self, id: &AgentId, change: AgentChange) -> Result<AgentSettings, RosterError> {
         let name = line("name", change.name, LINE_MAX)?;
         let model = line("model", change.model, LINE_MAX)?;
         let identity = AgentIdentity {
@@ -76,7 +70,6 @@ impl Roster {
                 Ok(())
             }
         })?;
-        let agent = settings.agents.agent_or_default(id.as_str());
-        Ok((agent.workspace, agent.identity))
+        Ok(settings.agents.agent_or_default(id.as_str()))
     }
 }

@@ -13,7 +13,7 @@ use crate::agent::runs::{Runs, SendError};
 use crate::agent::terms::RunTerms;
 use crate::auth::Owner;
 use crate::protocol::message::UserMessage;
-use crate::sessions::{SessionKey, directives};
+use crate::sessions::{Remains, SessionKey, directives};
 use crate::store::{StoreError, SubagentRow, SubagentState};
 
 use super::Outcome;
@@ -146,7 +146,7 @@ impl Runs {
         if self.is_in_use(&child) {
             return;
         }
-        match self.parts.sessions.delete(&child, false).await {
+        match self.parts.sessions.delete(&child, Remains::PutAway).await {
             Ok(Some(gone)) => {
                 self.parts.session_deleted(&child);
                 self.parts.events.deleted(&child, &gone.entry.session_id);

@@ -19,9 +19,9 @@ use super::Outcome;
 const LOOK_BACK: usize = 50;
 /// How long it waits before it tries again what the disk, or the session of the
 /// parent, did not take; then twice as long each time …
-const PAUSE: Duration = Duration::from_secs(1);
+pub(super) const PAUSE: Duration = Duration::from_secs(1);
 /// … up to this: whoever waits for a result should not wait long after the mend.
-const PAUSE_MAX: Duration = Duration::from_secs(30);
+pub(super) const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// What became of a step.
 enum Step<T> {

@@ -8,17 +8,22 @@ use crate::agent::runs::Runs;
 use crate::sessions::SessionKey;
 use crate::store::{StoreError, SubagentQuery, SubagentState};
 
+use super::drive::{PAUSE, PAUSE_MAX};
+
 /// How often old sessions are looked for.
 const SWEEP_EVERY: Duration = Duration::from_mins(1);
 const MINUTE_MS: u64 = 60_000;
 
 impl Runs {
-    /// Goes on with the sub-agents of the last process, then removes the
-    /// sessions of those that ended long ago, for ever. Not needed for the
-    /// start.
+    /// Goes on with the sub-agents of the last process, as soon as the database says
+    /// which there are, then removes the sessions of those that ended long ago, for
+    /// ever. Not needed for the start.
     pub async fn keep_subagents(self: Arc<Self>) {
-        if let Err(error) = self.resume_subagents().await {
-            tracing::error!(%error, "sub-agents of the last process not resumed");
+        let mut pause = PAUSE;
+        while let Err(error) = self.resume_subagents().await {
+            tracing::error!(%error, "sub-agents of the last process not resumed yet");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
         }
         let mut ticks = tokio::time::interval(SWEEP_EVERY);
         loop {

@@ -11,7 +11,7 @@ use crate::agent::runs::Runs;
 use crate::auth::Owner;
 use crate::protocol::decode::Setting;
 use crate::protocol::methods::session_settings::SessionSettings;
-use crate::sessions::{AgentId, SessionEntry, SessionError, SessionKey};
+use crate::sessions::{AgentId, Remains, SessionEntry, SessionError, SessionKey};
 use crate::store::{StoreError, SubagentRow, SubagentState};
 
 /// Longest label, as in session settings.
@@ -106,7 +106,7 @@ impl Runs {
         let added = self.parts.store.add_subagent(row.clone(), limit).await;
         if !matches!(added, Ok(true)) {
             // Nobody has heard of it.
-            self.parts.sessions.delete(&child, false).await?;
+            self.parts.sessions.delete(&child, Remains::PutAway).await?;
             added?;
             return Err(SpawnError::Forbidden(format!(
                 "sessions_spawn has reached max active children for this session \

@@ -122,7 +122,7 @@ impl ToolScope {
 
     /// The profile that the session's agent begins with.
     pub fn profile(&self, settings: &Settings) -> ToolProfile {
-        let agent = self.links.first().and_then(|link| settings.agents.agent(&link.agent));
+        let agent = self.links.first().and_then(|link| settings.agents.ruling(&link.agent));
         let own = agent.and_then(|agent| agent.tools.rules.profile);
         own.or(settings.tools.policy.rules.profile).unwrap_or(ToolProfile::Full)
     }
@@ -156,7 +156,7 @@ impl Link {
 
     fn allows(&self, settings: &Settings, name: &str) -> bool {
         let everyone = &settings.tools.policy;
-        let agent = settings.agents.agent(&self.agent).map(|agent| &agent.tools);
+        let agent = settings.agents.ruling(&self.agent).map(|agent| &agent.tools);
         let own_profile = agent.and_then(|agent| agent.rules.profile);
         let profile = own_profile.or(everyone.rules.profile).unwrap_or(ToolProfile::Full);
         let mut also = also_allowed(Some(everyone)).chain(also_allowed(agent));
@@ -171,7 +171,8 @@ impl Link {
 
     /// Whether its commands may write nowhere, so that its tools may not either.
     fn is_read_only(&self, settings: &Settings) -> bool {
-        settings.exec.sandbox.of(&self.agent, self.is_main) == ExecSandbox::ReadOnly
+        let agent = settings.agents.ruling_id(&self.agent);
+        settings.exec.sandbox.of(agent, self.is_main) == ExecSandbox::ReadOnly
     }
 
     /// The lists of an agent or of all, with any model and with this one.

@@ -122,7 +122,7 @@ async fn plan(cx: &ToolContext, arguments: &Value) -> Result<Way, String> {
     let entry = entry.unwrap_or_default();
     let lineage = Lineage::of_entry(&parts.sessions, &cx.key, &entry).await;
     let lineage = lineage.map_err(|error| format!("exec denied: {error}"))?;
-    let sandbox = lineage.confinement(&settings.sandbox);
+    let sandbox = lineage.confinement(&all_settings);
     let host = wanted.host(lineage.hosts(), settings, sandbox)?;
     if host == ExecHost::Node {
         return Ok(Way::OnNode(Box::new(wanted), lineage.node().map(str::to_owned)));

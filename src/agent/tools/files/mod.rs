@@ -98,7 +98,7 @@ async fn is_confined(cx: &ToolContext) -> bool {
     let line = Lineage::of(&parts.sessions, &cx.key).await;
     let settings = parts.settings.now();
     // Nothing is known of a line that cannot be read.
-    line.map_or(true, |line| line.usual(&settings.exec.sandbox) != ExecSandbox::Off)
+    line.map_or(true, |line| line.usual(&settings) != ExecSandbox::Off)
 }
 
 /// Does what blocks off the async threads. Work that has begun is finished even

@@ -169,6 +169,8 @@ fn where_nothing_may_be_written_to_no_tool_changes_files() {
     let spawned = of(vec![link("ops", 1), link("main", 0)]);
     assert_eq!(changing(&one_agent, &spawned), ["read"]);
     assert_eq!(changing(&one_agent, &of(vec![link("ops", 0)])), all);
+    // An agent that there is not is confined as the default one is.
+    assert_eq!(changing(&one_agent, &of(vec![link("ghost", 0)])), ["read"]);
 }
 
 #[test]

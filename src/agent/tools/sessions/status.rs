@@ -58,7 +58,7 @@ async fn show(cx: &ToolContext, arguments: &Value) -> Result<ToolOutput, Session
     if entry.is_none() && key != cx.key {
         return Ok(refused("error", format!("No session found: {key}")));
     }
-    let text = status::text(&cx.runs, &key, entry);
+    let text = status::text(&cx.runs, &key, entry, None);
     let details = json!({"ok": true, "sessionKey": key.as_str(), "changedModel": false,
         "statusText": text});
     Ok(ToolOutput { details: Some(details), ..ToolOutput::text(text) })
