@@ -12,7 +12,7 @@ use super::arrival::DeviceGrant;
 use super::failure::AuthFailure;
 use super::pairing::{Pairing, worth};
 use super::peer::{Peer, bucket};
-use super::principal::{Login, Owner, Principal};
+use super::principal::{Excuse, Login, Owner, Principal};
 use super::shared_secret;
 use super::tries::{Tries, pay};
 use super::vouch::{Vouch, Voucher, Vouchers};
@@ -35,6 +35,11 @@ impl Admission {
     /// The same, let in by this.
     pub(super) fn by(self, login: Login) -> Self {
         Self { principal: self.principal.by(login), ..self }
+    }
+
+    /// The same, as a page without a device.
+    fn excused_by(self, excuse: Excuse) -> Self {
+        Self { principal: self.principal.excused_by(excuse), ..self }
     }
 }
 
@@ -101,6 +106,9 @@ impl Auth {
         if login != Login::Own && then.shared_secret_scopes.iter().any(is_lost) {
             return false;
         }
+        if who.excuse().is_some_and(|excuse| !self.excuses(excuse)) {
+            return false;
+        }
         match login {
             Login::Own => true,
             Login::Open => now.mode == AuthMode::None,
@@ -115,6 +123,13 @@ impl Auth {
             Login::Secret(AuthMode::None | AuthMode::TrustedProxy) => false,
             Login::Vouched(_) => Arc::ptr_eq(&self.vouchers, &before.vouchers),
         }
+    }
+
+    /// Whether a page may come without a device.
+    const fn excuses(&self, excuse: Excuse) -> bool {
+        let pages = &self.control_ui;
+        let is_near = matches!(excuse, Excuse::Near);
+        pages.dangerously_disable_device_auth || (pages.allow_insecure_auth && is_near)
     }
 
     /// What lets a client in that shows no token of its device.
@@ -180,7 +195,10 @@ impl Auth {
             let keeps_scopes = self.admit_without_device(connect, role, peer).await?;
             let owner = Owner::Connection(conn_id.to_owned());
             let asked = if keeps_scopes { connect.scopes.as_slice() } else { &[] };
-            return Ok(admission(role, asked, owner).by(self.login(peer)));
+            let admitted = admission(role, asked, owner).by(self.login(peer));
+            // Of such a page that is the only ground.
+            let is_excused = keeps_scopes && is_own_ui(&connect.client);
+            return Ok(if is_excused { admitted.excused_by(excuse_of(peer)) } else { admitted });
         };
         device::verify(proof, connect, role.as_str(), nonce, now_ms)
             .map_err(device::ProofError::to_error)?;
@@ -217,9 +235,8 @@ impl Auth {
             ErrorShape::not_paired("device identity required")
                 .details(json!({"code": "DEVICE_IDENTITY_REQUIRED"}))
         };
-        let is_own_ui = ["openclaw-control-ui", "openclaw-tui"].contains(&client.id.as_str());
-        let ui_is_excused = self.control_ui.dangerously_disable_device_auth
-            || (self.control_ui.allow_insecure_auth && peer.is_local());
+        let is_own_ui = is_own_ui(client);
+        let ui_is_excused = self.excuses(excuse_of(peer));
         if role == Role::Node {
             return Err(needs_device());
         }
@@ -296,6 +313,16 @@ fn is_newer_cli(connect: &StandardConnect, peer: &Peer) -> bool {
     let client = &connect.client;
     let is_cli = client.id == "cli" && client.mode == "cli";
     is_cli && connect.is_newer() && peer.is_local() && peer.origin.is_none()
+}
+
+/// Whether it is a program of the original's for people, which has to have a device.
+fn is_own_ui(client: &ClientInfo) -> bool {
+    ["openclaw-control-ui", "openclaw-tui"].contains(&client.id.as_str())
+}
+
+/// What may excuse such a program from there.
+fn excuse_of(peer: &Peer) -> Excuse {
+    if peer.is_local() { Excuse::Near } else { Excuse::Far }
 }
 
 fn is_control_ui(client: &ClientInfo) -> bool {

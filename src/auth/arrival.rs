@@ -91,6 +91,7 @@ impl Auth {
         now_ms: u64,
     ) -> Result<Admission, Refusal> {
         let owner = || Owner::Device(ask.device_id.clone());
+        let is_excused = role == Role::Operator && is_backend(&connect.client, peer);
         match shown {
             Shown::Nothing if is_own_place(connect, peer) => {
                 // Being here is worth no token: it would outlast the mode.
@@ -102,9 +103,8 @@ impl Auth {
                 };
                 Ok(Admission { scope_names, ..admitted })
             }
-            Shown::Secret if role == Role::Operator && is_backend(&connect.client, peer) => {
-                Ok(admission(role, &connect.scopes, owner()))
-            }
+            Shown::Secret if is_excused => Ok(admission(role, &connect.scopes, owner())),
+            Shown::Token(shown) if is_excused => Ok(paired(&ask, shown, Vec::new(), true)),
             Shown::Nothing => {
                 let ask = Ask { trust: Trust::Stranger, ..ask };
                 let let_in = self.pairing.arrive(ask.clone(), now_ms).await?;
@@ -228,7 +228,15 @@ impl Auth {
         let is_paid = is_a_try && given.device_token.is_none();
         let place = if is_paid { None } else { self.limited_place("device-token", peer) };
         let paid = pay(place).await.map_err(refuse)?;
-        if let Some(let_in) = self.pairing.show_token(ask, token, now_ms).await? {
+        let shown = match self.pairing.show_token(ask, token, now_ms).await {
+            Ok(shown) => shown,
+            // Nobody has compared it: who comes while devices cannot be read guesses nothing.
+            Err(error) => {
+                paid.was_no_guess();
+                return Err(error);
+            }
+        };
+        if let Some(let_in) = shown {
             secret.was_no_guess();
             paid.was_no_guess();
             return Ok(Shown::Token(let_in));
@@ -251,13 +259,18 @@ impl Auth {
             // Who has guessed codes here may still know something else.
             Err(failure) => return Ok(Code::Bad(failure, Payment::default())),
         };
-        Ok(match self.pairing.show_code(ask, code, now_ms).await? {
-            Some(set_up) => {
+        match self.pairing.show_code(ask, code, now_ms).await {
+            Ok(None) => Ok(Code::Bad(AuthFailure::BootstrapTokenInvalid, paid)),
+            Ok(Some(set_up)) => {
                 paid.was_no_guess();
-                Code::Good(set_up)
+                Ok(Code::Good(set_up))
             }
-            None => Code::Bad(AuthFailure::BootstrapTokenInvalid, paid),
-        })
+            // Nobody has said that it is not good.
+            Err(error) => {
+                paid.was_no_guess();
+                Err(error)
+            }
+        }
     }
 
     /// In auth mode `none` nothing is needed; a token of its own still says that

@@ -57,6 +57,15 @@ pub enum Login {
     Vouched(Voucher),
 }
 
+/// Why a page needs no device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Excuse {
+    /// It may be one that is on this machine.
+    Near,
+    /// Only that no page needs one.
+    Far,
+}
+
 /// Somebody who may do certain things. Only `auth` can make one, so holding
 /// it proves that a credential was checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,11 +75,12 @@ pub struct Principal {
     owner: Owner,
     has_own_token: bool,
     login: Login,
+    excuse: Option<Excuse>,
 }
 
 impl Principal {
     pub(super) const fn new(role: Role, scopes: ScopeSet, owner: Owner) -> Self {
-        Self { role, scopes, owner, has_own_token: false, login: Login::Own }
+        Self { role, scopes, owner, has_own_token: false, login: Login::Own, excuse: None }
     }
 
     /// An operator or node with these scopes.
@@ -93,6 +103,16 @@ impl Principal {
     /// The same, let in by this.
     pub(super) fn by(self, login: Login) -> Self {
         Self { login, ..self }
+    }
+
+    /// The same, as a page without a device.
+    pub(super) fn excused_by(self, excuse: Excuse) -> Self {
+        Self { excuse: Some(excuse), ..self }
+    }
+
+    /// Why it needs no device, if it is a page that would.
+    pub(super) const fn excuse(&self) -> Option<Excuse> {
+        self.excuse
     }
 
     /// What let it in.

@@ -193,6 +193,48 @@ fn a_good_device_token_gives_back_its_own_try_and_no_other() {
 }
 
 #[test]
+fn a_page_without_a_device_stays_while_it_needs_none() {
+    let settings = auth(AuthMode::Token).settings;
+    let rules = |everywhere: bool, here: bool| {
+        let pages = ControlUiSettings {
+            dangerously_disable_device_auth: everywhere,
+            allow_insecure_auth: here,
+            ..ControlUiSettings::default()
+        };
+        Auth::new(settings.clone(), pages, ProxySettings::default(), pairing())
+    };
+    let before = rules(true, true);
+    let admitted = |connect: &StandardConnect, peer: &Peer| {
+        let principal = decide(&before, connect, peer).unwrap().principal;
+        assert!(principal.allows(Scope::Admin));
+        principal
+    };
+    let page = connect("openclaw-tui", "ui", Some("right"), &["operator.admin"]);
+    let (near, far) = (admitted(&page, &local()), admitted(&page, &peer("192.0.2.9", false, None)));
+    for (everywhere, here, stays) in
+        [(true, false, [true, true]), (false, true, [true, false]), (false, false, [false, false])]
+    {
+        let now = rules(everywhere, here);
+        assert_eq!([&near, &far].map(|who| now.still_admits(who, &before)), stays);
+    }
+    let backend = connect("gateway-client", "backend", Some("right"), &["operator.admin"]);
+    assert!(rules(false, false).still_admits(&admitted(&backend, &local()), &before));
+}
+
+#[test]
+fn a_long_origin_is_remembered_by_its_beginning() {
+    let auth = auth(AuthMode::Token);
+    let place = |origin: &str| {
+        let page = peer("127.0.0.1", false, Some(origin));
+        auth.limited_place("x", &page).expect("pages are limited").1
+    };
+    let long = format!("https://{}", "a".repeat(60_000));
+    assert_eq!(place(&format!("{long}b")), place(&format!("{long}c")));
+    assert!(place(&long).len() < 400);
+    assert_ne!(place("https://a.example"), place("https://b.example"));
+}
+
+#[test]
 fn a_forwarded_or_browser_connection_is_no_local_backend() {
     let auth = auth(AuthMode::Token);
     let backend = connect("gateway-client", "backend", Some("right"), &["operator.admin"]);
@@ -204,6 +246,37 @@ fn a_forwarded_or_browser_connection_is_no_local_backend() {
     assert_eq!(admin(&peer("192.0.2.9", false, None)), Ok(false));
     assert_eq!(admin(&peer("127.0.0.1", false, Some("http://localhost:5173"))), Ok(false));
     assert!(admin(&peer("127.0.0.1", false, Some("https://evil.example"))).is_err());
+}
+
+#[test]
+fn a_local_backend_with_its_own_token_needs_no_approval_as_another_machine() {
+    let auth = auth(AuthMode::Token);
+    let of_family = |mut connect: StandardConnect, family: &str| {
+        connect.client.device_family = Some(family.into());
+        with_proof(connect, NONCE, family)
+    };
+    let new = of_family(connect("cli", "cli", Some("right"), &["operator.read"]), "laptop");
+    let admitted = wait(auth.admit_standard(&new, &local(), "conn", NONCE, NOW)).unwrap();
+    let (id, token) = (admitted.device_id.unwrap(), admitted.granted.unwrap().token.unwrap());
+    let again = |id: &str, mode: &str, scope: &str, peer: &Peer| {
+        let moved = connect(id, mode, Some(token.expose()), &[scope]);
+        wait(auth.admit_standard(&of_family(moved, "server"), peer, "conn", NONCE, NOW))
+    };
+    let backend = |scope: &str, peer: &Peer| again("gateway-client", "backend", scope, peer);
+    let admitted = backend("operator.read", &local()).unwrap();
+    assert!(admitted.principal.allows(Scope::Read));
+    assert_eq!(admitted.principal.token_device(), Some(&*id), "it has shown nothing else");
+    let standing = admitted.granted.unwrap().standing;
+    assert!(backend("operator.write", &local()).is_err(), "its token is not good for that");
+    let far = peer("192.0.2.9", false, None);
+    for refused in [backend("operator.read", &far), again("cli", "cli", "operator.read", &local())]
+    {
+        let refusal = refused.unwrap_err().message;
+        assert_eq!(refusal, "pairing required: device identity changed and must be re-approved");
+    }
+    let owner = Principal::of_this_machine();
+    wait(auth.pairing.remove(&owner, &id, NOW)).unwrap();
+    assert!(!wait(auth.pairing.still_stands(&standing, NOW)));
 }
 
 #[test]

@@ -30,6 +30,10 @@ const HOOK_TOKEN_LIMIT: RateLimitSettings = RateLimitSettings {
     exempt_loopback: false,
 };
 
+/// Letters of an origin that count. The name of a host has 253 at most, a header some 64 000,
+/// and thousands of origins are remembered.
+const MAX_ORIGIN: usize = 300;
+
 /// The limiters.
 pub(super) struct Tries {
     /// Per client address, when the configuration asks for it.
@@ -107,10 +111,9 @@ impl Auth {
             && place.is_loopback()
             && (peer.is_local() || addresses.is_none())
         {
-            return Some((
-                &self.tries.origins,
-                format!("{purpose} {}", origin.to_ascii_lowercase()),
-            ));
+            // A header that is text has ASCII alone.
+            let told = origin.get(..MAX_ORIGIN).unwrap_or(origin).to_ascii_lowercase();
+            return Some((&self.tries.origins, format!("{purpose} {told}")));
         }
         let limiter = addresses?;
         // Who comes through a proxy that nobody knows is not from this machine.

@@ -174,7 +174,9 @@ async fn ask(client: &mut Client, asked: Asked) -> Result<(Value, String), CliEr
             let node = find(client, &name).await?;
             let params = json!({"nodeId": node["nodeId"]});
             let node = client.request("node.describe", params).await?;
-            let text = node_text(&node);
+            // Who may not approve sees the node all the same.
+            let pairings = client.request("node.pair.list", json!({})).await.ok();
+            let text = node_text(&node, pairings.map(|it| is_approved(&node, &it)));
             (node, text)
         }
         Asked::Rename(name, new) => {
@@ -293,14 +295,23 @@ fn list_text(list: &Value) -> String {
     shown
 }
 
-fn node_text(node: &Value) -> String {
-    let yes = |name: &str| if node[name] == true { "yes" } else { "no" };
+/// Whether the commands of a node were approved; its device alone may be, which `paired` of
+/// the node says as well.
+fn is_approved(node: &Value, pairings: &Value) -> bool {
+    let approved = pairings["paired"].as_array();
+    approved.is_some_and(|approved| approved.iter().any(|it| it["nodeId"] == node["nodeId"]))
+}
+
+fn node_text(node: &Value, approved: Option<bool>) -> String {
+    let yes = |is_so| if is_so { "yes" } else { "no" };
     let mut rows = vec![
         ["name".to_owned(), label(node)],
         ["id".into(), text(&node["nodeId"]).into()],
-        ["connected".into(), yes("connected").into()],
-        ["approved".into(), yes("paired").into()],
+        ["connected".into(), yes(node["connected"] == true).into()],
     ];
+    if let Some(approved) = approved {
+        rows.push(["approved".into(), yes(approved).into()]);
+    }
     for (member, name) in [
         ("platform", "platform"),
         ("version", "version"),
@@ -340,9 +351,26 @@ mod tests {
         let shown = list_text(&list);
         assert_eq!(shown.lines().count(), 4, "{shown}");
         assert!(shown.contains("Phone\\nbox") && shown.contains("a\\nb"), "{shown}");
-        assert_eq!(node_text(&node).lines().count(), 6);
+        assert_eq!(node_text(&node, Some(true)).lines().count(), 6);
         let long = json!({"displayName": "x".repeat(200)});
         assert_eq!(label(&long).len(), MAX_NAME);
+    }
+
+    #[test]
+    fn a_node_is_approved_when_it_is_among_those_that_were_not_when_its_device_is() {
+        let node = json!({"nodeId": "aa11", "paired": true});
+        let approved = |ids: &[&str]| {
+            let rows: Vec<_> = ids.iter().map(|id| json!({"nodeId": id})).collect();
+            is_approved(&node, &json!({"paired": rows}))
+        };
+        assert!(approved(&["bb22", "aa11"]) && !approved(&["bb22"]) && !approved(&[]));
+        let said = |approved| {
+            let text = node_text(&node, approved);
+            let row = text.lines().find(|line| line.starts_with("approved"))?;
+            row.split_whitespace().next_back().map(str::to_owned)
+        };
+        assert_eq!(said(Some(false)).as_deref(), Some("no"));
+        assert_eq!(said(None), None);
     }
 
     #[test]

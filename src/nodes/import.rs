@@ -1,13 +1,14 @@
 //! Nodes that OpenClaw approved: `nodes/paired.json`.
 //!
 //! Promises: the file is only read, and only once; a node that was removed here
-//! does not come back; a row that says less than it must is left out, and its node, which
-//! may have been limited, is granted nothing.
+//! does not come back; a row that says less than it must, or is another's, is left out, and
+//! whose it may be is granted nothing, since it may have been limited.
 
 use std::io;
 use std::path::Path;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::Nodes;
 use crate::auth::pairing::{hash, paired_rows};
@@ -16,6 +17,8 @@ use crate::support::blocking;
 
 /// Under this name it is noted that nodes were taken over.
 const MARK: &str = "nodes imported";
+/// Ids of nodes that are left out which the log names.
+const TOLD: usize = 20;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -45,11 +48,17 @@ struct Found {
 fn read(folder: &Path) -> io::Result<Found> {
     let mut found = Found::default();
     for (node_id, value) in paired_rows(&folder.join("paired.json"))?.unwrap_or_default() {
-        match serde_json::from_value(value).ok().and_then(|known| row(&node_id, known)) {
+        let named = value.get("nodeId").and_then(Value::as_str);
+        let other = named.filter(|named| *named != node_id).map(str::to_owned);
+        let known = serde_json::from_value(value).ok().filter(|_| other.is_none());
+        match known.and_then(|known| row(&node_id, known)) {
             Some(row) => found.rows.push(row),
-            None => found.left_out.push(node_id),
+            None => found.left_out.extend([node_id].into_iter().chain(other)),
         }
     }
+    // One that has a row of its own is what that says.
+    let Found { rows, left_out } = &mut found;
+    left_out.retain(|id| rows.iter().all(|(pair, _)| pair.node_id != *id));
     Ok(found)
 }
 
@@ -97,9 +106,13 @@ impl Nodes {
         let folder = self.parts.original.clone();
         let Found { rows, left_out } = blocking(move || read(&folder)).await??;
         let count = left_out.len();
+        let ids = format!("{:?}", left_out.get(..TOLD).unwrap_or(&left_out));
         let nodes = store.import_nodes(rows, left_out, MARK).await.map_err(io::Error::other)?;
         if nodes > 0 || count > 0 {
             tracing::info!(nodes, left_out = count, "nodes of OpenClaw taken over");
+        }
+        if count > 0 {
+            tracing::warn!(count, %ids, "nodes of OpenClaw whose rows cannot be read are left out; they get no command until they are approved");
         }
         Ok(())
     }
@@ -119,13 +132,18 @@ mod tests {
             "platform": "iOS 18", "caps": ["canvas"], "commands": ["canvas.eval"],
             "permissions": {"camera": true}, "createdAtMs": 1, "approvedAtMs": 2,
             "lastConnectedAtMs": 3});
-        let file = json!({"n": good, "m": {"token": " "}, "o": 5, "p": {"token": "x", "caps": 1}});
+        let mut other = good.clone();
+        other["nodeId"] = json!("q2");
+        let file = json!({"n": good, "m": {"token": " "}, "o": 5, "p": {"token": "x", "caps": 1},
+            "q": other, "r": good});
         // What JavaScript makes of a name that it cuts inside of a character.
         let file = file.to_string().replace("Phone", r"Phone \ud83d");
         std::fs::write(folder.path().join("paired.json"), file).unwrap();
         let Found { rows, mut left_out } = read(folder.path()).unwrap();
         left_out.sort_unstable();
-        assert_eq!((rows.len(), left_out), (1, vec!["m".to_owned(), "o".into(), "p".into()]));
+        // A row under the id of another node is neither's.
+        let expected = ["m", "o", "p", "q", "q2", "r"].map(str::to_owned);
+        assert_eq!((rows.len(), left_out), (1, Vec::from(expected)));
         let (pair, token) = &rows[0];
         assert_eq!(pair.facts.commands(), ["canvas.eval"]);
         assert_eq!(pair.facts.display_name.as_deref(), Some("Phone \u{fffd}"));

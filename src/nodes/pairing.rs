@@ -129,7 +129,8 @@ impl Nodes {
         Ok(Some(node_id))
     }
 
-    /// Takes an approval back; answers whether there was one.
+    /// Takes from a node what it was granted, approved or not, with its request; answers
+    /// whether it is known.
     ///
     /// # Errors
     /// When it cannot be recorded.
@@ -137,11 +138,13 @@ impl Nodes {
         self.imported().await;
         let _turn = self.deciding.lock().await;
         let removed = self.parts.store.remove_node(node_id).await?;
-        if removed {
-            self.grant(node_id, &[]);
-            self.tell_resolved("", node_id, "removed");
+        let Some(dropped) = removed else { return Ok(false) };
+        self.grant(node_id, &[]);
+        self.tell_resolved("", node_id, "removed");
+        for request_id in dropped {
+            self.tell_resolved(&request_id, node_id, "rejected");
         }
-        Ok(removed)
+        Ok(true)
     }
 
     /// Names a node that was approved; answers whether there is one.

@@ -213,6 +213,8 @@ const KEY_TOLD: &str =
 const OTHER_NODE: &str = "A node of an earlier recording still waits.";
 const FOLLOWS: &str = "A node that follows a session by another spelling of its key is told what is said there; \
      one that goes is asked up to that moment.";
+const GONE_WITH_IT: &str =
+    "What a node that is removed has asked for is rejected with it, and who was asked is told.";
 const OWN_STATUS: &str = "`/status` tells of this gateway.";
 const OWN_COMMANDS: &str = "Commands are listed that this gateway offers.";
 const OWN_CONTEXT: &str = "It names what it can break down, and no commands inside of messages.";
@@ -893,6 +895,7 @@ pub const DIFFERENCES: &[Difference] = &[
         OTHER_SKILLS,
     ),
     allow(Kind::ExtraFrame, "nodes/invoke", "n event *", "*", FOLLOWS),
+    allow(Kind::ExtraFrame, "nodes/invoke", "* event node.pair.resolved", "*", GONE_WITH_IT),
     told("🦞 OpenClaw", OWN_STATUS),
     told("ℹ️ Slash commands", OWN_COMMANDS),
     told("Current: mock/mock-1", "There is one runtime, so none can be chosen."),

@@ -230,7 +230,18 @@ async fn a_node_follows_a_session_and_what_is_said_to_it_is_answered_there() {
     assert_eq!(text_of(&end["payload"]["message"]), "heard");
     assert!(end["payload"]["runId"].as_str().unwrap().starts_with("voice-"));
     let run_id = end["payload"]["runId"].as_str().unwrap().to_owned();
+    let is_begin = |frame: &Value| frame["payload"]["data"]["phase"] == "start";
+    phone.client.wait_for(SOON, is_begin).await.expect("what happens meanwhile");
     end_of(&client, &run_id).await;
+    start(&mut client, "main", "/btw @mock text text=\"beside\"", "aside").await;
+    let is_aside = |frame: &Value| frame["event"] == "chat.side_result";
+    let aside = phone.client.wait_for(SOON, is_aside).await.expect("what is said beside it");
+    assert_eq!(aside["payload"]["text"], "beside");
+    let seqs = |client: &WsClient| -> Vec<_> {
+        let all = events(client, "agent", &run_id).into_iter();
+        all.map(|payload| payload["seq"].as_u64()).collect()
+    };
+    assert_eq!(seqs(&phone.client), seqs(&client), "each once");
 
     phone.report("chat.unsubscribe", &json!({"sessionKey": "main"})).await;
     start(&mut client, "main", "@mock text text=\"more\"", "run-2").await;

@@ -245,6 +245,22 @@ async fn a_node_is_called_what_a_person_calls_it_until_it_is_removed() {
 }
 
 #[tokio::test]
+async fn clients_hear_that_the_request_of_a_node_is_gone_with_what_it_was_granted() {
+    let gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    let node = NodeClient::connect(&gateway, "Phone", "iOS 18", &["location.get"]).await;
+    let pending = call(&mut client, "node.pair.list", json!({})).await["pending"].clone();
+    call(&mut client, "node.pair.remove", json!({"nodeId": node.id})).await;
+    for (request, decision) in [(&json!(""), "removed"), (&pending[0]["requestId"], "rejected")] {
+        let resolved = client.wait_for(SOON, |frame| {
+            frame["event"] == "node.pair.resolved" && frame["payload"]["requestId"] == *request
+        });
+        let told = resolved.await.expect("it is told")["payload"].clone();
+        assert_eq!((&told["nodeId"], &told["decision"]), (&json!(node.id), &json!(decision)));
+    }
+}
+
+#[tokio::test]
 async fn what_a_connected_node_may_do_is_what_was_decided_last() {
     let gateway = gateway().await;
     let (mut one, mut other) = (admin(&gateway).await, admin(&gateway).await);

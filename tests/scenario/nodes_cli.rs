@@ -33,8 +33,16 @@ async fn nodes_are_listed_approved_named_asked_and_removed() {
     let list = json_of(&nodes(&gateway, &["list", "--json"]).await);
     let request = list["pending"][0]["requestId"].as_str().unwrap().to_owned();
 
+    // Its device was approved, but nobody has let it have its commands.
+    let approval = async || {
+        let shown = said(&nodes(&gateway, &["describe", "phone"]).await);
+        let row = shown.lines().find(|line| line.starts_with("approved")).unwrap();
+        row.split_whitespace().next_back().unwrap().to_owned()
+    };
+    assert_eq!(approval().await, "no");
     let approved = said(&nodes(&gateway, &["approve", &request[..8]]).await);
     assert_eq!(approved, "Phone may be asked for: location.get\n");
+    assert_eq!(approval().await, "yes");
     let renamed = json_of(&nodes(&gateway, &["rename", "phone", "Mine", "--json"]).await);
     assert_eq!(renamed, json!({"nodeId": phone.id, "displayName": "Mine"}));
     let shown = said(&nodes(&gateway, &["describe", &phone.id[..8]]).await);

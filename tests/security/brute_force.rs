@@ -2,9 +2,10 @@
 //! spellings of one address (GHSA-5847-rm3g-23mw), and all at once
 //! (GHSA-5m9r-p9g7-679c).
 
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use crate::support::client::standard_connect;
+use crate::support::client::{SOON, standard_connect};
 use crate::support::guest::Guest;
 use crate::support::{Gateway, GatewayOptions, SECRET, WsClient, default_config};
 
@@ -124,6 +125,33 @@ async fn tries_at_the_same_time_are_no_more_than_tries_one_after_the_other() {
     let compared = found.iter().filter(|code| *code == "AUTH_TOKEN_MISMATCH").count();
     assert_eq!(compared, 5, "{found:?}");
     assert_eq!(found.iter().filter(|code| *code == "AUTH_RATE_LIMITED").count(), 25);
+}
+
+#[tokio::test]
+async fn who_comes_while_devices_cannot_be_read_has_guessed_nothing() {
+    let gateway = gateway(Some(json!({"maxAttempts": 3, "exemptLoopback": false}))).await;
+    let reader = Guest::new("reader", &["operator.read"]);
+    let token = reader.token(&gateway).await;
+    let (by_code, by_token) =
+        (json!({"bootstrapToken": "unread"}), json!({"deviceToken": token.as_str()}));
+    let database = Connection::open(gateway.state_dir().join("clawgate.sqlite")).unwrap();
+    database.busy_timeout(SOON).unwrap();
+    let rename = |what: &str, name: &str| {
+        database.execute_batch(&format!("ALTER TABLE {what} RENAME TO {name}")).unwrap();
+    };
+    rename("devices", "devices_away");
+    rename("setup_codes", "codes_away");
+    for shown in [&by_token, &by_code] {
+        for _ in 0..4 {
+            let (error, _) = reader.clone().with(shown.clone()).refused(&gateway).await;
+            assert_eq!(error["code"], "UNAVAILABLE", "{error}");
+        }
+    }
+    rename("devices_away", "devices");
+    rename("codes_away", "setup_codes");
+    reader.clone().with(by_token).come(&gateway).await;
+    let (error, _) = reader.with(by_code).refused(&gateway).await;
+    assert_eq!(error["details"]["code"], "AUTH_BOOTSTRAP_TOKEN_INVALID", "{error}");
 }
 
 #[tokio::test]

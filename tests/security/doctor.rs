@@ -14,6 +14,7 @@ use tempfile::TempDir;
 
 use crate::stage::{Api, admin, ask, call, scripted, until};
 use crate::support::not_run::not_run;
+use crate::support::pty::Pty;
 use crate::support::{Gateway, GatewayOptions, default_config, program};
 
 /// A home with a state directory.
@@ -121,6 +122,20 @@ fn open_files_are_found_and_closed_when_that_is_asked_for() {
 }
 
 #[test]
+fn the_name_of_a_file_does_not_steer_the_terminal() {
+    let home = Home::new();
+    home.write("agents/main/sessions/x\u{1b}]0;title\u{7}y.jsonl", 0o600, "torn");
+    let mut command = Command::new(program());
+    command.arg("doctor").env_clear().env("HOME", home.0.path());
+    command.env("OPENCLAW_STATE_DIR", home.state());
+    let mut terminal = Pty::spawn(command);
+    terminal.shows("x]0;titley.jsonl");
+    terminal.shows("to know");
+    terminal.ends();
+    assert!(!terminal.all().contains('\u{1b}'), "{}", terminal.all());
+}
+
+#[test]
 fn a_certificate_with_which_no_gateway_starts_is_found() {
     let home = Home::new();
     let wrong = home.write("cert.pem", 0o600, "no certificate");
@@ -159,7 +174,11 @@ fn what_is_broken_is_named_with_the_way_to_mend_it() {
     assert!(invalid["title"].as_str().unwrap().contains("gateway.port"), "{invalid}");
     let waits = "the gateway waits, and serves nothing else, until it is mended";
     assert!(invalid["detail"].as_str().unwrap().contains(waits), "{invalid}");
-    assert_eq!(code, 1);
+    assert_eq!((code, &invalid["remediation"]), (1, &json!("mend the place that is named")));
+    home.write("openclaw.json.bak", 0o600, "{}");
+    let (_, report) = home.run("doctor");
+    let invalid = finding(&report, "config.invalid");
+    assert!(invalid["remediation"].as_str().unwrap().contains(".bak"), "{invalid}");
 }
 
 #[test]

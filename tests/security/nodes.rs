@@ -105,6 +105,23 @@ async fn a_node_that_was_rejected_or_removed_has_no_command_also_when_it_comes_b
 }
 
 #[tokio::test]
+async fn a_node_that_nobody_has_approved_is_removed_as_well() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let node = NodeClient::connect(&gateway, "Phone", "iOS 18", &["location.get"]).await;
+    assert_eq!(commands(&gateway, &node.id).await, json!(["location.get"]));
+    call(&mut client, "node.pair.remove", json!({"nodeId": node.id})).await;
+    assert_eq!(commands(&gateway, &node.id).await, json!([]), "at once");
+    let pending = call(&mut client, "node.pair.list", json!({})).await["pending"].clone();
+    assert_eq!(pending, json!([]));
+    drop(node);
+    let node = NodeClient::connect(&gateway, "Phone", "iOS 18", &["location.get"]).await;
+    assert_eq!(commands(&gateway, &node.id).await, json!([]), "until it is approved");
+    let nobody = json!({"nodeId": "nobody"});
+    assert_eq!(refusal(&mut client, "node.pair.remove", nobody).await, "unknown nodeId");
+}
+
+#[tokio::test]
 async fn a_node_calls_no_method_of_operators_and_an_operator_none_of_nodes() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;

@@ -58,6 +58,32 @@ async fn tools(client: &mut WsClient, session: &str) -> BTreeSet<String> {
 }
 
 #[tokio::test]
+async fn no_tool_that_changes_something_is_called_in_the_name_of_an_agent_that_there_is_not() {
+    let (gateway, _mock) = gateway(|config| {
+        config["agents"]["list"] = json!([{"id": "main", "tools": {"deny": ["session_status"]}}]);
+    })
+    .await;
+    let mut client = admin(&gateway).await;
+    let denied = json!({"name": "session_status"});
+    let answer = call(&mut client, "tools.invoke", denied.clone()).await;
+    assert_eq!(answer["error"]["message"], "Tool not available: session_status");
+    for (member, value) in [("agentId", "ghost"), ("sessionKey", "agent:ghost:main")] {
+        let mut params = denied.clone();
+        params[member] = value.into();
+        let told = call(&mut client, "tools.invoke", params.clone()).await;
+        assert_eq!(told["error"]["message"], "Tool not available: session_status", "{member}");
+        params["name"] = "memory_get".into();
+        params["args"] = json!({"path": "MEMORY.md"});
+        let told = call(&mut client, "tools.invoke", params.clone()).await;
+        assert_eq!(told["ok"], true, "{member}: {told}");
+        params["name"] = "message".into();
+        params["args"] = json!({"action": "send", "target": "1", "message": "hi"});
+        let told = call(&mut client, "tools.invoke", params).await;
+        assert_eq!(told["error"]["message"], "unknown agent id \"ghost\"", "{member}");
+    }
+}
+
+#[tokio::test]
 async fn a_sub_agent_never_has_a_tool_that_its_parent_has_not() {
     let (mut gateway, mock) = gateway(|config| {
         let everywhere = json!({"allowAgents": ["*"]});

@@ -378,6 +378,20 @@ async fn a_connection_ends_with_its_link() {
     assert_eq!(watch(&gateway, &token, &[]).await.err(), Some(404));
 }
 
+#[tokio::test]
+async fn a_guest_who_asks_again_is_told_of_no_conversation_that_took_the_place() {
+    let (gateway, _mock) = place(true).await;
+    let mut client = admin(&gateway).await;
+    let id = said(&mut client, "garden", "Tomatoes").await;
+    let mut guest = guest(&gateway, &shared(&gateway, &id).await).await;
+    // Nothing has been said in it yet of which the guest would have heard.
+    call(&mut client, "sessions.reset", json!({"key": "garden"})).await;
+    guest.send(&json!({"type": "subscribe"})).await;
+    assert_eq!(guest.wait_closed(LIMIT).await.expect("begun anew").code, 4001);
+    let begun = guest.frames().into_iter().filter(|it| it["type"] == "session_info");
+    assert_eq!(begun.count(), 1, "{}", texts(&guest));
+}
+
 /// Switches sharing on or off.
 async fn switch(client: &mut WsClient, share: bool) {
     let now = call(client, "config.get", json!({})).await;

@@ -237,21 +237,26 @@ pub(super) fn reject(
     Ok(Some((request.node_id, is_paired)))
 }
 
-pub(super) fn remove(connection: &Connection, node_id: &str) -> Result<bool, Fault> {
-    let removed = connection
+/// Takes from a node what it was granted, be it that nobody has approved it, with the request
+/// that it has. Answers the ids of such requests; `None` when it is not known.
+pub(super) fn remove(connection: &Connection, node_id: &str) -> Result<Option<Vec<String>>, Fault> {
+    let mut known = grant_nothing(connection, node_id)?;
+    known += connection
         .prepare_cached("DELETE FROM node_pairs WHERE node_id = ?1")?
         .execute([node_id])?;
-    if removed > 0 {
-        grant_nothing(connection, node_id)?;
-    }
-    Ok(removed > 0)
+    let dropped = connection
+        .prepare_cached("DELETE FROM node_requests WHERE node_id = ?1 RETURNING request_id")?
+        .query_map([node_id], |row| row.get(0))?
+        .collect::<rusqlite::Result<Vec<String>>>()?;
+    Ok((known > 0 || !dropped.is_empty()).then_some(dropped))
 }
 
-fn grant_nothing(connection: &Connection, node_id: &str) -> Result<(), Fault> {
-    connection
+/// Answers how many nodes there are of this id.
+fn grant_nothing(connection: &Connection, node_id: &str) -> Result<usize, Fault> {
+    let changed = connection
         .prepare_cached("UPDATE nodes SET granted = '[]' WHERE node_id = ?1")?
         .execute([node_id])?;
-    Ok(())
+    Ok(changed)
 }
 
 /// Forgets a node whose device is gone, with all that waits for it.
@@ -459,11 +464,31 @@ mod tests {
         assert!(matches!(approves(&database, "r3"), NodeApproval::Approved(_)));
         connects(&database, &["a", "b"], 4);
         assert_eq!(reject(&database, "r4", &[], 4).unwrap(), Some(("n".into(), true)));
-        assert!(remove(&database, "n").unwrap());
-        assert!(!remove(&database, "n").unwrap());
+        assert_eq!(remove(&database, "n").unwrap(), Some(vec![]));
+        assert_eq!(remove(&database, "other").unwrap(), None);
         assert_eq!(connects(&database, &["a"], 4).granted, Vec::<String>::new());
         forget(&database, "n").unwrap();
         assert_eq!(connects(&database, &["a"], 5).granted, ["a"]);
+    }
+
+    #[test]
+    fn what_a_node_was_granted_is_taken_back_where_nobody_has_approved_it() {
+        let database = database();
+        assert_eq!(connects(&database, &["a"], 1).granted, ["a"]);
+        assert_eq!(remove(&database, "n").unwrap(), Some(vec!["r1".into()]), "it is known");
+        assert_eq!(list(&database, &[], 2).unwrap(), NodePairings::default());
+        assert_eq!(approves(&database, "r1"), NodeApproval::Unknown);
+        let again = connects(&database, &["a"], 3);
+        assert_eq!((again.granted.len(), again.request.is_some()), (0, true));
+        assert!(matches!(approves(&database, "r3"), NodeApproval::Approved(_)));
+        assert_eq!(connects(&database, &["a"], 4).granted, ["a"]);
+        // One that only asks is known as well.
+        forget(&database, "n").unwrap();
+        let (request_id, node_id) = ("r5".to_owned(), "n".to_owned());
+        let asks = NodePairRequest { request_id, node_id, facts: facts(&[]), silent: false, ts: 5 };
+        file(&database, asks, &[]).unwrap();
+        assert_eq!(remove(&database, "n").unwrap(), Some(vec!["r5".into()]));
+        assert_eq!(remove(&database, "n").unwrap(), None, "nothing is left of it");
     }
 
     #[test]

@@ -73,8 +73,9 @@ pub trait NodeStore: Send + Sync + 'static {
         now_ms: u64,
     ) -> StoreFuture<'a, Option<(String, bool)>>;
 
-    /// Takes an approval back; answers whether there was one.
-    fn remove_node<'a>(&'a self, node_id: &'a str) -> StoreFuture<'a, bool>;
+    /// Takes from a node what it was granted and asks for; answers the ids of its requests,
+    /// `None` when it is not known.
+    fn remove_node<'a>(&'a self, node_id: &'a str) -> StoreFuture<'a, Option<Vec<String>>>;
 
     /// Names an approved node, whatever it calls itself; answers whether there is
     /// one.
@@ -233,7 +234,7 @@ impl NodeStore for SqliteStore {
         })
     }
 
-    fn remove_node<'a>(&'a self, node_id: &'a str) -> StoreFuture<'a, bool> {
+    fn remove_node<'a>(&'a self, node_id: &'a str) -> StoreFuture<'a, Option<Vec<String>>> {
         self.write_of("remove a node", node_id, pairing::remove)
     }
 
