@@ -1,13 +1,14 @@
 //! Values of OpenClaw that mean nothing here.
 //!
-//! Owns: which words of OpenClaw are known and not built in, and where they
-//! stand in a config. Promises: whoever writes one is told what it turns off,
-//! and what is built in. Must not: turn anything off; the readers of the
-//! sections do that.
+//! Owns: which words of OpenClaw are known and not built in, which templates come to
+//! nothing, there as here, and where they stand in a config. Promises: whoever writes
+//! one is told what it turns off, and what is built in. Must not: turn anything off;
+//! the readers of the sections do that.
 
 use serde_json::Value;
 
 use super::edit::{Step, ValuePath};
+use super::hooks::Template;
 use super::profiles::ProfileMode;
 use super::web::SearchProvider;
 
@@ -73,6 +74,10 @@ pub const PROFILE_MODES: Words = Words {
 /// What is said of a program in the place of rules.
 const PROGRAM: &str = "is for JavaScript, which is not run here, and turns the mapping off; say \
     the same by transform.when, .defaults, .set and .cases (docs/webhooks.md)";
+/// What is said of a template for a session that no request may choose.
+const NOT_CHOSEN: &str = "is a template, and requests may not choose their session, so each that \
+    fills it is answered with 400; give the mapping a sessionKeyPrefix, or set \
+    hooks.allowRequestSessionKey (docs/webhooks.md)";
 
 impl Words {
     /// Whether only OpenClaw understands it.
@@ -129,14 +134,48 @@ pub fn found(config: &Value) -> Vec<Foreign> {
         let path = ValuePath::of(&["auth", "profiles", id, "mode"]);
         found.extend(PROFILE_MODES.verdict(path, &profile["mode"], "the profile"));
     }
-    for (index, mapping) in items(&config["hooks"]["mappings"]) {
+    let hooks = &config["hooks"];
+    let is_bound = hooks["enabled"] == true && hooks["allowRequestSessionKey"] != true;
+    for (index, mapping) in items(&hooks["mappings"]) {
+        let above = [key("hooks"), key("mappings"), Step::Index(index)];
         if mapping["transform"]["module"].is_string() {
-            let place = [Step::Index(index), key("transform"), key("module")];
-            let path = [vec![key("hooks"), key("mappings")], place.to_vec()].concat();
+            let path = [&above[..], &[key("transform"), key("module")]].concat();
             found.push(Foreign { path: path.into(), message: PROGRAM.into() });
+        } else if is_bound && !mapping["sessionKeyPrefix"].is_string() {
+            let all = of_sessions(mapping).into_iter();
+            let all = all.map(|place| ValuePath::from([&above[..], &place[..]].concat()));
+            found.extend(all.map(|path| Foreign { path, message: NOT_CHOSEN.into() }));
         }
     }
     found
+}
+
+/// Where a mapping has templates for its session that are filled. What was read is asked for
+/// the same by `HookMapping::chooses_session`.
+fn of_sessions(mapping: &Value) -> Vec<Vec<Step>> {
+    let rules = &mapping["transform"];
+    let set = &rules["set"];
+    // What the rules say stands in the place of what the mapping says itself.
+    let is_ruled = set["sessionKey"].as_str().is_some_and(|it| !it.trim().is_empty());
+    let own = if is_ruled {
+        (vec![key("transform"), key("set")], set, set)
+    } else {
+        (vec![], mapping, set)
+    };
+    let cases = items(&rules["cases"]).map(|(index, case)| {
+        let place = vec![key("transform"), key("cases"), Step::Index(index), key("set")];
+        (place, &case["set"], &case["set"])
+    });
+    // The main session is always the same.
+    let wakes = |first: &Value| {
+        let mut all = [first, set, mapping].into_iter();
+        all.find_map(|fields| fields["action"].as_str()) == Some("wake")
+    };
+    let all = [own].into_iter().chain(cases).filter(|(_, fields, first)| {
+        let written = fields["sessionKey"].as_str();
+        !wakes(first) && written.is_some_and(|written| Template::parse(written).has_values())
+    });
+    all.map(|(place, ..)| [place, vec![key("sessionKey")]].concat()).collect()
 }
 
 /// Those of one of `models.providers`.
@@ -202,6 +241,36 @@ mod tests {
             format!("hooks.mappings[1].transform.module {PROGRAM}"),
         ];
         assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn a_template_for_a_session_that_no_request_may_choose_is_found() {
+        let of = |hooks: Value| -> Vec<_> {
+            let all = found(&json!({ "hooks": hooks })).into_iter();
+            all.map(|it| format!("{} {}", it.path, it.message)).collect()
+        };
+        let set = json!({"sessionKey": "x:{{id}}"});
+        let mappings = json!([
+            {"sessionKey": "{{id}}"},
+            {"sessionKey": "hook:x", "transform": {"set": set, "cases": [{}, {"set": set}]}},
+            {"sessionKey": "{{id}}", "sessionKeyPrefix": "hook:ci:"},
+            {"sessionKey": "{{id}}", "transform": {"set": {"sessionKey": "hook:x"}}},
+            {"sessionKey": "{{id}}", "action": "wake"},
+            {"action": "wake", "transform": {"cases": [{"set": set}, {"set":
+                {"sessionKey": "{{id}}", "action": "agent"}}]}},
+        ]);
+        let expected = [
+            "[0]",
+            "[1].transform.set",
+            "[1].transform.cases[1].set",
+            "[5].transform.cases[1].set",
+        ]
+        .map(|place| format!("hooks.mappings{place}.sessionKey {NOT_CHOSEN}"));
+        assert_eq!(of(json!({"enabled": true, "mappings": mappings})), expected);
+        let none: [String; 0] = [];
+        let may = json!({"enabled": true, "allowRequestSessionKey": true, "mappings": mappings});
+        assert_eq!(of(may), none);
+        assert_eq!(of(json!({"mappings": mappings})), none, "there are no hooks");
     }
 
     #[test]

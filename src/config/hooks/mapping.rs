@@ -264,7 +264,8 @@ impl HookMapping {
         self.path.as_deref().is_none_or(|own| own == bare_path(path))
     }
 
-    /// Whether a request chooses its session, at least in part.
+    /// Whether a request chooses its session, at least in part. What is written is asked for
+    /// the same by `of_sessions` of `config/foreign.rs`.
     pub(super) fn chooses_session(&self) -> bool {
         let all = [&self.fields].into_iter().chain(self.transform.all_fields());
         let mut keys = all.filter_map(|fields| fields.session_key.as_ref());

@@ -130,11 +130,16 @@ fn path(node: &Node<'_>) -> Result<String, ConfigError> {
     if !path.chars().all(is_plain) || path.contains("//") {
         return Err(node.wrong("must be a path of letters, digits and -_.~"));
     }
-    let first = path.split('/').nth(1).unwrap_or_default();
-    if TAKEN.contains(&first) || first.starts_with("__openclaw") {
+    if is_taken(&path) {
         return Err(node.wrong("is a path that the gateway has for something else"));
     }
     Ok(path)
+}
+
+/// Whether a path is one of the gateway's own, or below one.
+fn is_taken(path: &str) -> bool {
+    let first = path.split('/').nth(1).unwrap_or_default();
+    TAKEN.contains(&first) || first.starts_with("__openclaw")
 }
 
 fn mappings(node: &Node<'_>) -> Result<Vec<HookMapping>, ConfigError> {

@@ -66,7 +66,6 @@ async fn keep_one(gateway: &Arc<Gateway>, key: &SessionKey, named: &str) -> io::
         let bytes = read_named(&settings, &agent, &path, FILE_MAX).map_err(io::Error::other)?;
         let kind = MediaType::of(&bytes, "");
         let folder = settings.paths.state_dir.join(FOLDER);
-        sweep(&folder)?;
         let name = Media::name(Some(&given), kind.extension, &id);
         create_private(&folder.join(&name), &bytes).map_err(io::Error::other)?;
         Ok::<_, io::Error>((name, kind.mime))
@@ -95,19 +94,34 @@ fn kind_of(mime: &str) -> &str {
     }
 }
 
-/// Removes what has been kept for long enough. Blocks.
-fn sweep(folder: &Path) -> io::Result<()> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
+/// Removes what has been kept for long enough in a state directory. What cannot be
+/// removed stops nothing, and is in the log. Blocks.
+pub fn sweep(state_dir: &Path) {
+    let folder = state_dir.join(FOLDER);
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) => return stays(&folder, &error),
     };
-    for entry in entries {
-        let entry = entry?;
-        if entry.metadata()?.modified()?.elapsed().unwrap_or_default() > KEPT {
-            fs::remove_file(entry.path())?;
+    for entry in entries.flatten() {
+        if let Err(error) = remove_old(&entry) {
+            stays(&entry.path(), &error);
         }
     }
+}
+
+fn remove_old(entry: &fs::DirEntry) -> io::Result<()> {
+    let facts = entry.metadata()?;
+    if !facts.is_dir() && facts.modified()?.elapsed().unwrap_or_default() > KEPT {
+        fs::remove_file(entry.path())?;
+    }
     Ok(())
+}
+
+/// Tells what could not be looked into or removed, unless it is gone.
+fn stays(path: &Path, error: &io::Error) {
+    if error.kind() != io::ErrorKind::NotFound {
+        tracing::warn!(path = %path.display(), %error, "old files of answers may stay");
+    }
 }
 
 /// `GET /api/media/<file>`.
@@ -148,6 +162,27 @@ fn shown(bytes: Vec<u8>) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_old_goes_and_neither_a_folder_nor_a_new_file_does() {
+        let state = tempfile::tempdir().unwrap();
+        sweep(state.path());
+        let folder = state.path().join(FOLDER);
+        fs::create_dir_all(folder.join("folder")).unwrap();
+        for name in ["a", "b", "folder/c", "new"] {
+            fs::write(folder.join(name), "x").unwrap();
+        }
+        for name in ["a", "b", "folder/c", "folder"] {
+            let old = fs::File::open(folder.join(name)).unwrap();
+            old.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+        }
+        sweep(state.path());
+        let mut left: Vec<_> =
+            fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["folder", "new"]);
+        assert!(folder.join("folder/c").exists());
+    }
 
     #[test]
     fn a_name_stays_one_segment_of_an_address() {

@@ -9,7 +9,7 @@ pub mod guardrails;
 mod live;
 pub mod lockdown;
 mod login;
-mod media;
+pub mod media;
 mod rest;
 pub mod retention;
 mod routes;

@@ -1,9 +1,11 @@
 //! Who is asked, and in which conversation.
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::read::Wrong;
+use crate::http::Manner;
 use crate::registry::Ctx;
 use crate::sessions::{AgentId, SessionKey};
 
@@ -19,7 +21,9 @@ const USER_MAX: usize = 512;
 /// Longest name of a channel, as elsewhere.
 const CHANNEL_MAX: usize = 64;
 /// What a user's name may not put into a session key: parts of it have meanings.
-const KEY_PART: &AsciiSet = &CONTROLS.add(b':').add(b'%').add(b'/').add(b' ');
+const KEY_PART: &AsciiSet = &CONTROLS.add(b':').add(b'%');
+/// What earlier releases kept out of it, beside all that is not ASCII.
+const EARLIER: &AsciiSet = &KEY_PART.add(b'/').add(b' ');
 
 /// Who answers, where.
 #[derive(Debug)]
@@ -47,11 +51,11 @@ pub struct Wanted<'a> {
 /// Finds out who is asked.
 ///
 /// # Errors
-/// When it asks nobody.
-pub fn target(headers: &HeaderMap, cx: &Ctx, wanted: Wanted<'_>) -> Result<Target, Wrong> {
-    let key = session(headers, cx, wanted)?;
+/// The answer when it asks nobody, or that cannot be found out now.
+pub async fn target(headers: &HeaderMap, cx: &Ctx, wanted: Wanted<'_>) -> Result<Target, Response> {
+    let key = session(headers, cx, wanted).await?;
     let model = header(headers, "x-openclaw-model").map(str::to_owned);
-    Ok(Target { key, model, channel: channel(headers)? })
+    Ok(Target { key, model, channel: channel(headers).map_err(|wrong| wrong.answer())? })
 }
 
 /// The name of a channel that a header tells; the agent reads it, so it is a name
@@ -68,8 +72,12 @@ fn channel(headers: &HeaderMap) -> Result<Option<String>, Wrong> {
     Ok(Some(written.to_ascii_lowercase()))
 }
 
-fn session(headers: &HeaderMap, cx: &Ctx, wanted: Wanted<'_>) -> Result<SessionKey, Wrong> {
-    let of_model = agent_of(wanted.model).ok_or_else(|| Wrong(INVALID_MODEL.into()))?;
+async fn session(
+    headers: &HeaderMap,
+    cx: &Ctx,
+    wanted: Wanted<'_>,
+) -> Result<SessionKey, Response> {
+    let of_model = agent_of(wanted.model).ok_or_else(|| Wrong(INVALID_MODEL.into()).answer())?;
     let named = named(headers, of_model);
     let written = header(headers, "x-openclaw-session-key");
     let rules = cx.services.keys.now();
@@ -77,24 +85,21 @@ fn session(headers: &HeaderMap, cx: &Ctx, wanted: Wanted<'_>) -> Result<SessionK
         Some(key) => key.agent(&rules),
         None => rules.default_agent.clone(),
     };
-    let agent = known(cx, named, usual)?;
+    let agent = known(cx, named, usual).map_err(|wrong| wrong.answer())?;
     let key = match (written, wanted.session) {
         (Some(written), _) => cx.session_key_for(written, &agent),
         (None, Some(key)) => key,
-        (None, None) => {
-            let name = own_name(cx, wanted.prefix, wanted.user)?;
-            cx.session_key_for(&name, &agent)
-        }
+        (None, None) => own_key(cx, wanted.prefix, wanted.user, &agent).await?,
     };
     if key.is_malformed() {
-        return Err(Wrong(format!("malformed session key \"{key}\"")));
+        return Err(Wrong(format!("malformed session key \"{key}\"")).answer());
     }
     let of_key = key.agent(&rules);
     if of_key != agent
         && (named.is_some() || !cx.services.settings.now().agents.has(of_key.as_str()))
     {
         let text = format!("agent \"{agent}\" does not match session key agent \"{of_key}\"");
-        return Err(Wrong(text));
+        return Err(Wrong(text).answer());
     }
     Ok(key)
 }
@@ -124,15 +129,51 @@ pub fn agent(headers: &HeaderMap, cx: &Ctx, of_model: &str) -> Result<AgentId, W
     known(cx, named(headers, of_model), || cx.services.keys.now().default_agent.clone())
 }
 
-/// What a conversation is called that nobody has named.
-fn own_name(cx: &Ctx, prefix: &str, user: Option<&str>) -> Result<String, Wrong> {
-    match user.map(str::trim).filter(|user| !user.is_empty()) {
-        Some(user) if user.chars().count() > USER_MAX => {
-            Err(Wrong(format!("user: must have at most {USER_MAX} characters")))
-        }
-        Some(user) => Ok(format!("{prefix}-user:{}", utf8_percent_encode(user, KEY_PART))),
-        None => Ok(format!("{prefix}:{}", cx.services.ids.uuid())),
+/// The key of a conversation that nobody has named.
+async fn own_key(
+    cx: &Ctx,
+    prefix: &str,
+    user: Option<&str>,
+    agent: &AgentId,
+) -> Result<SessionKey, Response> {
+    let Some(user) = user.map(str::trim).filter(|user| !user.is_empty()) else {
+        return Ok(cx.session_key_for(&format!("{prefix}:{}", cx.services.ids.uuid()), agent));
+    };
+    if user.chars().count() > USER_MAX {
+        return Err(Wrong(format!("user: must have at most {USER_MAX} characters")).answer());
     }
+    let key = |name: &str| cx.session_key_for(&format!("{prefix}-user:{name}"), agent);
+    let (own, earlier) = (key(&part(user)), utf8_percent_encode(user, EARLIER).to_string());
+    if earlier == user {
+        return Ok(own);
+    }
+    // What an earlier release or OpenClaw has begun goes on. But no name is taken as it is
+    // that an earlier release may have made of another one.
+    let plain = Some(user).filter(|user| !user.contains('%')).map(key);
+    for known in [Some(key(&earlier)), plain].into_iter().flatten() {
+        // Nobody is led away from a conversation that cannot be looked up for a moment.
+        let entry = cx.services.sessions.entry(&known).await.map_err(|error| {
+            tracing::error!(%error, "the conversation of a user cannot be looked up");
+            Manner::OpenAi.error(StatusCode::SERVICE_UNAVAILABLE, "internal error")
+        })?;
+        if entry.is_some() {
+            return Ok(known);
+        }
+    }
+    Ok(own)
+}
+
+/// A user's name as a part of a session key.
+fn part(user: &str) -> String {
+    let mut part = String::with_capacity(user.len());
+    for c in user.chars() {
+        if c.is_ascii() || c.is_control() {
+            part.extend(utf8_percent_encode(c.encode_utf8(&mut [0; 4]), KEY_PART));
+        } else {
+            part.push(c);
+        }
+    }
+    part
 }
 
 /// The agent that a model's name stands for, which may be [`DEFAULT`]; none when it
@@ -180,8 +221,7 @@ mod tests {
 
     #[test]
     fn a_users_name_is_one_part_of_a_key() {
-        let part = utf8_percent_encode("a:group:b%", KEY_PART).to_string();
-        assert_eq!(part, "a%3Agroup%3Ab%25");
-        assert_eq!(utf8_percent_encode("alice", KEY_PART).to_string(), "alice");
+        assert_eq!(part("a:group:b%"), "a%3Agroup%3Ab%25");
+        assert_eq!(part("J\u{f6}rg a/b\n\u{85}"), "J\u{f6}rg a/b%0A%C2%85");
     }
 }

@@ -142,7 +142,7 @@ impl Following {
     /// Whether it says that there is a message in this session.
     fn is_of_session(&self, item: &Item) -> bool {
         let Item::Event(event) = item else { return false };
-        event.kind == EventKind::SessionMessage && event.session_key.as_ref() == Some(&self.key)
+        event.kind == EventKind::SessionMessage && event.session_key.as_deref() == Some(&self.key)
     }
 
     /// What is new in the transcript.

@@ -11,7 +11,8 @@ use axum::body::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 use multer::{Field, Multipart};
 
-/// What stands around the file: heads of its fields, and fields that are no file.
+/// What stands before the file, or behind it: heads of its fields, and fields that are no
+/// file.
 pub(super) const AROUND_MAX: u64 = 64 * 1024;
 
 /// The fields of a form.
@@ -106,7 +107,10 @@ fn one_by_one<E: std::fmt::Display>(
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        if around > AROUND_MAX && !is_file.load(Ordering::Relaxed) {
+        if is_file.load(Ordering::Relaxed) {
+            // The beginning of the file may have come with its head.
+            around = 0;
+        } else if around > AROUND_MAX {
             return Poll::Ready(Some(Err(FormError::Around.into())));
         }
         let polled = body.poll_next_unpin(cx);
@@ -163,6 +167,23 @@ mod tests {
         assert_eq!(read, 5_000_000);
         assert!(most < 100_000, "{most} bytes in memory");
         drop(file);
+        form.end().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_of_a_file_comes_with_its_head_does_not_count_as_what_stands_around_it() {
+        let mut chunks = vec![[head("a", Some("b.png")), vec![b'y'; 100_000]].concat()];
+        chunks.push([b"\r\n".to_vec(), head("note", None)].concat());
+        chunks.extend((0..50).map(|_| b"hello".to_vec()));
+        chunks.push(b"\r\n--x--\r\n".to_vec());
+        let mut form = form(chunks, &Arc::default());
+        let mut file = form.file().await.unwrap().unwrap();
+        let mut read = 0;
+        while let Some(bytes) = file.bytes.next().await {
+            read += bytes.unwrap().len();
+        }
+        drop(file);
+        assert_eq!(read, 100_000);
         form.end().await.unwrap();
     }
 

@@ -178,7 +178,11 @@ async fn done(
         Ok(action) => action,
         Err(why) => return Some(Err(Refusal::Wrong(why))),
     };
-    let claim = policy::idempotency_key(sent).map(|key| {
+    let key = match policy::idempotency_key(sent) {
+        Ok(key) => key,
+        Err(why) => return Some(Err(Refusal::Wrong(why))),
+    };
+    let claim = key.map(|key| {
         // The time is not part of what makes two requests the same.
         let timeless = read(&Sent { now: "", ..*sent });
         policy::claim(sent.path, &key, timeless.and_then(Result::ok).as_ref())

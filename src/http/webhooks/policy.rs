@@ -21,7 +21,8 @@ pub(super) const WEBHOOK: &str = "Webhook";
 const EMAIL: &str = "Email";
 /// Longest key of a session.
 const KEY_MAX: usize = 256;
-/// Longest key that makes two requests the same, as in the original.
+/// Longest key that makes two requests the same, as in the original, which does not
+/// tell of a longer one.
 const IDEMPOTENCY_MAX: usize = 256;
 /// Longest name of a run, in characters.
 const NAME_MAX: usize = 80;
@@ -134,15 +135,23 @@ fn name(written: &str) -> String {
 }
 
 /// What makes two requests the same, if the sender says.
-pub(super) fn idempotency_key(sent: &Sent<'_>) -> Option<String> {
-    let header = |name| sent.header(name);
-    let body = || said(sent.payload.get("idempotencyKey")).map(str::to_owned);
-    let is_one = |key: &String| !key.is_empty() && key.len() <= IDEMPOTENCY_MAX;
-    let trimmed = |key: String| key.trim().to_owned();
-    let known = |key: Option<String>| key.map(trimmed).filter(is_one);
-    known(header("idempotency-key"))
-        .or_else(|| known(header("x-openclaw-idempotency-key")))
-        .or_else(|| known(body()))
+///
+/// # Errors
+/// When it is too long: who counts on it must not have two runs.
+pub(super) fn idempotency_key(sent: &Sent<'_>) -> Result<Option<String>, String> {
+    let given = [
+        ("Idempotency-Key", sent.header("idempotency-key")),
+        ("X-OpenClaw-Idempotency-Key", sent.header("x-openclaw-idempotency-key")),
+        ("idempotencyKey", said(sent.payload.get("idempotencyKey")).map(str::to_owned)),
+    ];
+    let mut given =
+        given.into_iter().filter_map(|(name, key)| Some((name, key?.trim().to_owned())));
+    match given.find(|(_, key)| !key.is_empty()) {
+        Some((name, key)) if key.len() > IDEMPOTENCY_MAX => {
+            Err(format!("{name} must have at most {IDEMPOTENCY_MAX} bytes"))
+        }
+        found => Ok(found.map(|(_, key)| key)),
+    }
 }
 
 /// The same for requests that ask for the same thing at the same path with the

@@ -9,8 +9,10 @@ use serde_json::{Value, json};
 
 use super::{Chat, find, key_of, names, place, said};
 use crate::stage::{RUN_LIMIT, admin, call, history, serve, start, text_of, until};
+use crate::subagents::spawning;
 use crate::support::client::SOON;
-use crate::support::{Gateway, MockProvider};
+use crate::support::guest::Guest;
+use crate::support::{Gateway, MockProvider, WsClient};
 
 /// Where each command is asked about.
 async fn asking() -> (Gateway, MockProvider) {
@@ -304,14 +306,127 @@ async fn who_has_gone_has_said_no_to_what_is_asked_later() {
     let watcher = admin(&gateway).await;
     let mut chat = Chat::open(&gateway).await;
     chat.begin().await;
-    // The call comes after the second piece of text.
-    chat.send(&format!("{message} pre=\"let me look\" delay=1500")).await;
+    chat.send(&later(&message)).await;
     chat.until("delta").await;
     drop(chat);
     let is_resolved = |it: &Value| it["event"] == "exec.approval.resolved";
     let resolved = watcher.wait_for(RUN_LIMIT, is_resolved).await.expect("an answer");
     assert_eq!(resolved["payload"]["decision"], "deny");
     assert!(!file.exists());
+}
+
+/// A message upon which the call comes after the second piece of text.
+fn later(message: &str) -> String {
+    format!("{message} pre=\"let me look\" delay=500")
+}
+
+/// Another client's run in a conversation of the dialect, at which this one begins to look
+/// before its call comes.
+async fn look_at_run_of_another(chat: &mut Chat, gateway: &Gateway, message: &str) -> WsClient {
+    let id = Chat::open(gateway).await.begin().await;
+    let mut client = admin(gateway).await;
+    let key = key_of(&mut client, &id).await;
+    start(&mut client, &key, &later(message), "run-1").await;
+    crate::stage::deltas(&client, "run-1", 1).await;
+    chat.resume(&id).await;
+    client
+}
+
+/// The id of the question that comes.
+async fn question(client: &WsClient) -> Value {
+    let is_asked = |it: &Value| it["event"] == "exec.approval.requested";
+    client.wait_for(RUN_LIMIT, is_asked).await.expect("a question")["payload"]["id"].clone()
+}
+
+/// Who only looks on goes, and the question is still there for whoever has to answer.
+async fn goes_and_leaves_it(mut chat: Chat, client: &mut WsClient) {
+    let asked = chat.until("tool_approval_request").await;
+    let id = question(client).await;
+    // By its own id, as any question of somebody else.
+    assert_eq!(find(&asked, "tool_approval_request")["call_id"], id);
+    drop(chat);
+    let is_resolved = |it: &Value| it["event"] == "exec.approval.resolved";
+    assert_eq!(client.wait_for(Duration::from_secs(1), is_resolved).await, None);
+    call(client, "exec.approval.resolve", json!({"id": id, "decision": "allow-once"})).await;
+}
+
+#[tokio::test]
+async fn who_only_looks_at_a_response_has_said_no_to_nothing_when_he_goes() {
+    let (gateway, _mock) = asking().await;
+    let (file, message) = running(&gateway);
+    let mut chat = Chat::open(&gateway).await;
+    let mut client = look_at_run_of_another(&mut chat, &gateway, &message).await;
+    goes_and_leaves_it(chat, &mut client).await;
+    until("the command", async || file.exists().then_some(())).await;
+}
+
+/// A file that is only there when the command ran, and a message upon which a sub-agent
+/// of the model runs it.
+fn spawning_one_that_runs(gateway: &Gateway) -> (PathBuf, String) {
+    let (file, message) = running(gateway);
+    let task = message.replace("@mock", "@child");
+    (file, spawning(&[json!({ "task": task })]))
+}
+
+#[tokio::test]
+async fn a_sub_agent_asks_whoever_has_begun_it_and_not_who_looks_on() {
+    let (gateway, _mock) = asking().await;
+    let (file, message) = spawning_one_that_runs(&gateway);
+    let mut chat = Chat::open(&gateway).await;
+    let mut client = look_at_run_of_another(&mut chat, &gateway, &message).await;
+    goes_and_leaves_it(chat, &mut client).await;
+    until("the command", async || file.exists().then_some(())).await;
+}
+
+#[tokio::test]
+async fn who_goes_has_said_no_to_what_his_sub_agents_ask() {
+    let (gateway, _mock) = asking().await;
+    let (file, message) = spawning_one_that_runs(&gateway);
+    let watcher = admin(&gateway).await;
+    let mut chat = Chat::open(&gateway).await;
+    chat.begin().await;
+    chat.send(&message).await;
+    chat.until("tool_approval_request").await;
+    drop(chat);
+    let is_resolved = |it: &Value| it["event"] == "exec.approval.resolved";
+    let resolved = watcher.wait_for(RUN_LIMIT, is_resolved).await.expect("an answer");
+    assert_eq!(resolved["payload"]["decision"], "deny");
+    assert!(!file.exists());
+}
+
+#[tokio::test]
+async fn who_goes_has_said_no_to_what_his_sub_agent_asks_when_it_is_told_something_later() {
+    let (gateway, _mock) = asking().await;
+    let (file, message) = running(&gateway);
+    let watcher = admin(&gateway).await;
+    let mut chat = Chat::open(&gateway).await;
+    chat.begin().await;
+    chat.send(&spawning(&[json!({"task": "@child text text=ready", "label": "kid"})])).await;
+    chat.until("subagent_done").await;
+    // The mock obeys the last directive of a message, which is not that of the sub-agent.
+    let later = json!({"action": "steer", "target": "kid", "message": message});
+    let later = later.to_string().replace('@', "\\u0040");
+    chat.send(&format!("@mock tool name=subagents args={later} then=told")).await;
+    chat.until("tool_approval_request").await;
+    drop(chat);
+    let is_resolved = |it: &Value| it["event"] == "exec.approval.resolved";
+    let resolved = watcher.wait_for(RUN_LIMIT, is_resolved).await.expect("an answer");
+    assert_eq!(resolved["payload"]["decision"], "deny");
+    assert!(!file.exists());
+}
+
+#[tokio::test]
+async fn who_may_not_decide_is_not_shown_what_others_are_asked() {
+    let (gateway, _mock) = asking().await;
+    let (_, message) = running(&gateway);
+    let token = Guest::new("reader", &["operator.read"]).token(&gateway).await;
+    let mut chat = Chat::open_with(&gateway, &token).await.expect("let in");
+    let mut client = look_at_run_of_another(&mut chat, &gateway, &message).await;
+    let question = question(&client).await;
+    let answer = json!({"id": question, "decision": "allow-once"});
+    call(&mut client, "exec.approval.resolve", answer).await;
+    let frames = chat.response().await;
+    assert!(!names(&frames).iter().any(|name| name.contains("approval")), "{frames:?}");
 }
 
 #[tokio::test]

@@ -57,6 +57,22 @@ async fn a_conversation_is_listed_shown_and_deleted() {
 }
 
 #[tokio::test]
+async fn a_long_text_is_shown_whole_and_an_oversized_message_says_what_it_is() {
+    let (gateway, _mock) = place(|_| ()).await;
+    let mut chat = Chat::open(&gateway).await;
+    let id = chat.begin().await;
+    let (long, longer) = ("long".repeat(5_000), "longer".repeat(25_000));
+    let said = format!("@mock text text={long}");
+    chat.say(&said).await;
+    chat.say(&longer).await;
+    let shown = get(&gateway, &format!("/api/sessions/{id}")).await;
+    let text = |index: usize| shown["messages"][index]["content"].as_str().unwrap();
+    assert!(text(0) == said, "{}", text(0).len());
+    assert!(text(1) == long, "{}", text(1).len());
+    assert_eq!(text(2), "[chat.history omitted: message too large]");
+}
+
+#[tokio::test]
 async fn how_long_conversations_are_kept_is_the_gateways_own_setting() {
     let (gateway, _mock) = place(|_| ()).await;
     let options = json!(["24h", "7d", "30d", "never"]);

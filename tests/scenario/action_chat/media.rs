@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::{Chat, find, names, place, said};
 use crate::control_ui::http;
+use crate::stage::until;
 use crate::support::config::SECRET;
 
 /// The smallest PNG there is.
@@ -66,6 +67,18 @@ async fn files_of_an_answer_come_after_its_words_and_can_be_read() {
         client.get(format!("{base}{}", page["url"].as_str().unwrap())).send().await.unwrap();
     assert_eq!(answer.headers()["content-disposition"], "attachment");
     assert_eq!(answer.headers()["content-type"], "application/octet-stream");
+}
+
+#[tokio::test]
+async fn files_of_old_answers_go() {
+    let (mut gateway, _mock) = place(|_| {}).await;
+    let kept = gateway.state_dir().join("media/outgoing/chat");
+    fs::create_dir_all(&kept).unwrap();
+    fs::write(kept.join("old.png"), PNG).unwrap();
+    let old = fs::File::open(kept.join("old.png")).unwrap();
+    old.set_modified(std::time::UNIX_EPOCH).unwrap();
+    gateway.restart().await;
+    until("it is gone", async || (!kept.join("old.png").exists()).then_some(())).await;
 }
 
 /// A server of one tool, whose results have a card.

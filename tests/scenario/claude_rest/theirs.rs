@@ -52,6 +52,21 @@ async fn a_new_session_of_claude_code_is_told_and_listed() {
 }
 
 #[tokio::test]
+async fn the_list_without_pages_has_the_order_of_the_pages() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    talk(&mut client, "main", "@mock text text=\"yes\"", "run-1").await;
+    written(&gateway);
+    let ids = async |rest: &str| -> Vec<Value> {
+        let list = good(get(&gateway, &format!("{SESSIONS}{rest}"))).await;
+        list["sessions"].as_array().unwrap().iter().map(|it| it["id"].clone()).collect()
+    };
+    let every = ids("").await;
+    assert_eq!((every.len(), &every[0]), (2, &json!(ID)));
+    assert_eq!(every, ids("/all").await);
+}
+
+#[tokio::test]
 async fn sessions_of_claude_code_are_listed_and_read_and_never_changed() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let text = written(&gateway);

@@ -78,6 +78,46 @@ async fn under_the_id_of_a_conversation_that_was_begun_anew_nothing_more_is_said
     assert_eq!(told.len(), 1, "{told:#?}");
 }
 
+#[tokio::test]
+async fn under_the_id_of_a_conversation_that_was_begun_anew_no_other_is_told_or_changed() {
+    let mut scene = Scene::new(Api::OpenAi).await;
+    let mut old = scene.claude().await;
+    old.ask("@mock text text=\"tomatoes\"").await;
+    let reset = call(&mut scene.main, "sessions.reset", json!({"key": scene.key})).await;
+    let id = reset["entry"]["sessionId"].as_str().unwrap().to_owned();
+    let mut new = Claude::open(&scene.gateway, &id, "").await;
+    new.ask("@mock text text=\"peppers\"").await;
+    let before = old.frames().len();
+    let request = |subtype: &str| {
+        json!({"type": "control_request", "request_id": subtype,
+            "request": {"subtype": subtype, "mode": "plan"}})
+    };
+    let said = [
+        json!({"type": "subscribe"}),
+        request("interrupt"),
+        request("set_permission_mode"),
+        // Heard behind them.
+        json!({"type": "tool_result", "tool_use_id": "none"}),
+    ];
+    let count = before + said.len();
+    for frame in said {
+        old.send(frame).await;
+    }
+    let told = old.0.wait_until(TURN, |received| {
+        let frames = received.iter().filter_map(|it| it.what.frame());
+        (frames.count() >= count).then_some(())
+    });
+    told.await.unwrap_or_else(|| panic!("{:#?}", old.frames()));
+    let told = &old.frames()[before..];
+    let refused = told.iter().filter(|it| it["error"].is_string() && it.to_string().contains(&id));
+    assert_eq!((told.len(), refused.count()), (4, 3), "{told:#?}");
+    new.say("@mock text text=\"beans\"").await;
+    new.turns(2).await;
+    let frames = new.frames();
+    let modes = frames.iter().filter(|it| it["subtype"] == "init").map(|it| &it["permissionMode"]);
+    assert_eq!(modes.collect::<Vec<_>>(), ["default", "default"]);
+}
+
 /// A state folder with one session of yesterday, `s-old`.
 fn with_yesterday(state: &Path, key: &str) {
     let folder = state.join("agents/main/sessions");

@@ -122,3 +122,20 @@ async fn the_same_idempotency_key_has_the_same_run() {
     }
     assert_eq!(super::asked(&mock, "once-mark").len(), 3);
 }
+
+#[tokio::test]
+async fn an_idempotency_key_that_is_too_long_is_refused_by_its_name() {
+    let (gateway, _mock) = hooked(&json!({})).await;
+    let long = "k".repeat(257);
+    let mut body = json!({"message": "x", "deliver": false});
+    for name in ["Idempotency-Key", "X-OpenClaw-Idempotency-Key"] {
+        let headers = [(name, long.as_str())];
+        let answer =
+            super::post_with(&gateway, "/hooks/agent", super::TOKEN, &headers, &body).await;
+        assert_eq!(answer.refusal(), (400, format!("{name} must have at most 256 bytes")));
+    }
+    body["idempotencyKey"] = long.into();
+    let answer = super::post(&gateway, "/hooks/agent", &body).await;
+    let why = "idempotencyKey must have at most 256 bytes".to_owned();
+    assert_eq!(answer.refusal(), (400, why));
+}

@@ -56,6 +56,60 @@ async fn an_agent_answers_in_the_session_that_is_named() {
 }
 
 #[tokio::test]
+async fn a_user_goes_on_where_openclaw_or_an_earlier_release_has_left_off() {
+    let (gateway, _mock) = offering().await;
+    let mut client = admin(&gateway).await;
+    let mut body = says("@mock text text=\"hello\"");
+    for (user, before, key) in [
+        ("S\u{f8}ren a/b", None, "s\u{f8}ren a/b"),
+        ("telegram:42", Some("telegram:42"), "telegram:42"),
+        ("J\u{f6}rg", Some("j%c3%b6rg"), "j%c3%b6rg"),
+        ("j%c3%b6rg", None, "j%25c3%25b6rg"),
+        ("both:1", Some("both%3a1"), "both%3a1"),
+    ] {
+        let key_of = |name: &str| format!("agent:main:openai-user:{name}");
+        body["user"] = json!(user);
+        if let Some(before) = before {
+            let began = post(&gateway, PATH, &body);
+            let began = began.header("x-openclaw-session-key", key_of(before));
+            assert_eq!(answer(began).await.0, 200, "{user}");
+        }
+        if user == "both:1" {
+            let other = post(&gateway, PATH, &body);
+            let other = other.header("x-openclaw-session-key", key_of(user));
+            assert_eq!(answer(other).await.0, 200);
+        }
+        assert_eq!(answer(post(&gateway, PATH, &body)).await.0, 200, "{user}");
+        let said = history(&mut client, &key_of(key)).await.len();
+        assert_eq!(said, if before.is_some() { 4 } else { 2 }, "{user}");
+    }
+}
+
+#[tokio::test]
+async fn a_user_whose_conversation_cannot_be_looked_up_begins_no_other_one() {
+    let (gateway, _mock) = offering().await;
+    let mut client = admin(&gateway).await;
+    let key = "agent:main:openai-user:telegram:42";
+    let mut body = says("@mock text text=\"hello\"");
+    let began = post(&gateway, PATH, &body).header("x-openclaw-session-key", key);
+    assert_eq!(answer(began).await.0, 200);
+    until("it has ended", async || {
+        (row(&mut client, key).await["hasActiveRun"] == false).then_some(())
+    })
+    .await;
+    body["user"] = json!("telegram:42");
+    let database = rusqlite::Connection::open(gateway.state_dir().join("clawgate.sqlite")).unwrap();
+    database.busy_timeout(SOON).unwrap();
+    let change = |sql: &str| assert_eq!(database.execute(sql, [key]).unwrap(), 1, "{sql}");
+    change("UPDATE sessions SET entry = 'x' || entry WHERE key = ?1");
+    let (status, refusal) = answer(post(&gateway, PATH, &body)).await;
+    assert_eq!(status, 503, "{refusal}");
+    change("UPDATE sessions SET entry = substr(entry, 2) WHERE key = ?1");
+    assert_eq!(answer(post(&gateway, PATH, &body)).await.0, 200);
+    assert_eq!(history(&mut client, key).await.len(), 4);
+}
+
+#[tokio::test]
 async fn what_the_client_tells_of_before_is_told_once() {
     let (gateway, mock) = offering().await;
     let body = json!({"model": "openclaw", "user": "ann", "messages": [

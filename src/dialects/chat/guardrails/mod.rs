@@ -121,6 +121,7 @@ fn apply(section: &mut Value, edit: &Edit) -> Reply<bool> {
         }
         Edit::Preset(preset, tools) => {
             *settings::at(section, &["enabled"]) = json!(true);
+            forget_models(section);
             for context in RunContext::ALL {
                 let word = context.as_str();
                 // What there is not yet is as risky as can be.
@@ -131,6 +132,7 @@ fn apply(section: &mut Value, edit: &Edit) -> Reply<bool> {
         }
         Edit::All(strategy, tools) => {
             let word = json!(strategy.as_str());
+            forget_models(section);
             for context in RunContext::ALL {
                 let policies = tools.iter().map(|tool| (tool.id.clone(), word.clone()));
                 *settings::at(section, &["contextDefaults", context.as_str()]) = word.clone();
@@ -141,6 +143,12 @@ fn apply(section: &mut Value, edit: &Edit) -> Reply<bool> {
         }
     }
     Ok(true)
+}
+
+/// Takes away what is said of single models: that is asked first, so nothing else would
+/// be said of all tools.
+fn forget_models(section: &mut Value) {
+    settings::remove(section, &["modelPolicies"]);
 }
 
 fn set_members(section: &mut Value, members: &Value) -> Reply<()> {
@@ -254,6 +262,19 @@ fn rule(written: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_said_of_everything_leaves_no_model_with_a_word_of_its_own() {
+        let policies = json!({"p/m": {"interactive": {"exec": "allow"}}});
+        for edit in
+            [Edit::All(Strategy::Deny, Vec::new()), Edit::Preset(&presets::PRESETS[2], Vec::new())]
+        {
+            let mut section = json!({"enabled": true, "modelPolicies": policies});
+            assert!(apply(&mut section, &edit).unwrap());
+            assert_eq!(section.get("modelPolicies"), None, "{edit:?}");
+            assert_eq!(section["contextDefaults"]["background"], "deny", "{edit:?}");
+        }
+    }
 
     #[test]
     fn changes_touch_what_they_name_and_nothing_else() {

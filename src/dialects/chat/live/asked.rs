@@ -61,9 +61,9 @@ pub struct Questions {
 }
 
 impl Questions {
-    /// A call is asked about, of a turn that began here or of another, or that was
-    /// decided: the frames for it. `data` is that of an `approval` event.
-    pub fn hear(&mut self, call: &ToolCall, is_own: bool, data: &Value) -> Vec<Value> {
+    /// A call of a turn that began here is asked about, or that was decided, of any
+    /// turn: the frames for it. `data` is that of an `approval` event.
+    pub fn hear(&mut self, call: &ToolCall, data: &Value) -> Vec<Value> {
         let approval_id = data["approvalId"].as_str().unwrap_or_default().to_owned();
         if data["phase"] != "requested" {
             return self.settle(&approval_id, data["status"] == "approved");
@@ -71,12 +71,13 @@ impl Questions {
         let kind = kind_of(data);
         let (call_id, tool) = (call.id.clone(), call.name.clone());
         let arguments = frame::arguments_text(&call.arguments).unwrap_or_default();
-        let deadline = is_own.then(|| Instant::now() + PATIENCE);
+        let deadline = Some(Instant::now() + PATIENCE);
+        let is_own = true;
         self.ask(Asked { kind, approval_id, call_id, tool, is_own, deadline }, &arguments)
     }
 
-    /// The bus tells of a question in the conversation that is open here; in a turn
-    /// that began elsewhere, so it goes by its own id.
+    /// There is a question in the conversation that is open here; in a turn that began
+    /// elsewhere, so it goes by its own id, and waits as long as it may.
     pub fn overhear(&mut self, question: &Question) -> Vec<Value> {
         let request = &question.request;
         let text = |name: &str| request[name].as_str().map(str::to_owned);
@@ -191,25 +192,25 @@ mod tests {
     #[tokio::test]
     async fn a_question_and_its_answer_are_told_once() {
         let mut questions = Questions::default();
-        let asked = questions.hear(&call("c1"), true, &requested("a1"));
+        let asked = questions.hear(&call("c1"), &requested("a1"));
         assert_eq!(names(&asked), ["approval_request", "tool_approval_request"]);
-        assert!(questions.hear(&call("c1"), true, &requested("a1")).is_empty());
+        assert!(questions.hear(&call("c1"), &requested("a1")).is_empty());
         assert!(questions.has("a1"));
         let granted = json!({"phase": "resolved", "status": "approved", "approvalId": "a1"});
-        let resolved = questions.hear(&call("c1"), true, &granted);
+        let resolved = questions.hear(&call("c1"), &granted);
         assert_eq!(resolved, [frame::approval_resolved(Some("exec"), "c1", true)]);
-        assert!(questions.hear(&call("c1"), true, &granted).is_empty());
-        questions.hear(&call("c2"), true, &requested("a2"));
+        assert!(questions.hear(&call("c1"), &granted).is_empty());
+        questions.hear(&call("c2"), &requested("a2"));
         assert_eq!(questions.settle("a2", false).len(), 1);
         let denied = json!({"phase": "resolved", "status": "denied", "approvalId": "a2"});
-        assert!(questions.hear(&call("c2"), true, &denied).is_empty());
+        assert!(questions.hear(&call("c2"), &denied).is_empty());
     }
 
     #[tokio::test]
     async fn of_calls_with_one_id_the_later_ones_are_asked_about_under_names_of_their_own() {
         let mut questions = Questions::default();
         for (id, name) in [("a1", "c1"), ("a2", "a2"), ("a3", "a3")] {
-            let asked = questions.hear(&call("c1"), true, &requested(id));
+            let asked = questions.hear(&call("c1"), &requested(id));
             assert_eq!(names(&asked), ["approval_request", "tool_approval_request"]);
             assert!(asked.iter().all(|frame| frame["call_id"] == name), "{asked:?}");
             assert_eq!(questions.find(name).unwrap().approval_id, id);
@@ -227,7 +228,7 @@ mod tests {
     async fn what_is_said_late_to_a_question_is_no_answer_to_a_later_one() {
         let mut questions = Questions::default();
         let mut ask = |call_id: &str, id: &str| {
-            let asked = questions.hear(&call(call_id), true, &requested(id));
+            let asked = questions.hear(&call(call_id), &requested(id));
             questions.settle(id, true);
             asked[0]["call_id"].as_str().unwrap().to_owned()
         };
@@ -245,7 +246,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn after_five_minutes_a_question_is_overdue_once() {
         let mut questions = Questions::default();
-        questions.hear(&call("c1"), true, &requested("a1"));
+        questions.hear(&call("c1"), &requested("a1"));
         let deadline = questions.next_deadline().unwrap();
         assert_eq!(deadline - Instant::now(), Duration::from_mins(5));
         assert!(questions.take_overdue(Instant::now()).is_empty());
@@ -256,7 +257,7 @@ mod tests {
         assert!(questions.take_overdue(Instant::now()).is_empty());
         assert_eq!(questions.next_deadline(), None);
         let lapsed = json!({"phase": "resolved", "status": "unavailable", "approvalId": "a1"});
-        let told = questions.hear(&call("c1"), true, &lapsed);
+        let told = questions.hear(&call("c1"), &lapsed);
         assert_eq!(told, [frame::approval_resolved(Some("exec"), "c1", false)]);
     }
 
@@ -265,7 +266,7 @@ mod tests {
         let mut questions = Questions::default();
         for index in 0..=MAX_ASKED {
             let index = index.to_string();
-            questions.hear(&call(&index), true, &requested(&format!("plugin:{index}")));
+            questions.hear(&call(&index), &requested(&format!("plugin:{index}")));
         }
         let own = questions.take_own();
         assert_eq!(own.len(), MAX_ASKED);

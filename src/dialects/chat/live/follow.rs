@@ -3,8 +3,9 @@
 //!
 //! Promises: the end of a response is learnt, also when its news were missed; a
 //! question of a turn that began here becomes a no when it was not answered in
-//! time, whether its client is still there or not; what the agent makes of the end
-//! of a sub-agent is told as a message of its own.
+//! time, whether its client is still there or not; one of a turn that is only looked
+//! at is left to whoever asked for that; what the agent makes of the end of a
+//! sub-agent is told as a message of its own.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,8 +19,9 @@ use super::view::View;
 use crate::agent::feed::{Follower, RunNews, Told};
 use crate::agent::{ActiveRun, RunEnd, RunReport};
 use crate::dialects::chat::media;
+use crate::dialects::question::kind_of;
 use crate::sessions::SessionKey;
-use crate::store::StoreError;
+use crate::store::{StoreError, SubagentQuery};
 
 /// What a sub-agent without a name is called.
 const SUBAGENT: &str = "subagent";
@@ -40,6 +42,9 @@ pub struct Following<'a> {
     names: HashMap<SessionKey, String>,
     /// Sub-agents that work.
     children: HashSet<SessionKey>,
+    /// Sub-agents that responses have begun which were asked for here; each may have several
+    /// runs.
+    own_children: HashSet<SessionKey>,
     /// Runs that tell of the end of one.
     announcing: HashSet<Arc<str>>,
     /// Until when another one may begin.
@@ -73,6 +78,7 @@ impl<'a> Following<'a> {
             key,
             names: HashMap::new(),
             children: HashSet::new(),
+            own_children: HashSet::new(),
             announcing: HashSet::new(),
             expected: Instant::now(),
         }
@@ -154,6 +160,9 @@ impl<'a> Following<'a> {
             Next::Missed => {
                 if let Some(turn) = turn {
                     turn.set_late();
+                    if turn.is_ours {
+                        self.find_children_of(&turn.run_id).await;
+                    }
                 }
                 let runs = &self.view.services().runs;
                 self.children.retain(|child| runs.is_busy(child));
@@ -170,8 +179,17 @@ impl<'a> Following<'a> {
         };
         let is_child = told.key != self.key;
         if let RunNews::ToolAsks(card, data) = &told.news {
-            let is_own = is_child || turn.is_some_and(|turn| turn.is_of(&told));
-            self.view.tell_questions(|all| all.hear(&card.call, is_own, data));
+            let is_own = if is_child {
+                self.own_children.contains(&told.key)
+            } else {
+                turn.is_some_and(|turn| turn.is_ours && turn.is_of(&told))
+            };
+            if is_own || data["phase"] != "requested" {
+                self.view.tell_questions(|all| all.hear(&card.call, data));
+            } else {
+                let id = data["approvalId"].as_str().unwrap_or_default();
+                self.view.overhear(kind_of(data), id);
+            }
             if self.view.gone.is_cancelled() {
                 // It was not there when the client left.
                 self.view.refuse(self.view.leave()).await;
@@ -200,11 +218,25 @@ impl<'a> Following<'a> {
             && turn.is_of(told)
         {
             let child = output.details.as_ref().and_then(|it| it["childSessionKey"].as_str());
-            self.children.extend(child.map(SessionKey::from_canonical));
+            let child = child.map(SessionKey::from_canonical);
+            if turn.is_ours {
+                self.own_children.extend(child.clone());
+            }
+            self.children.extend(child);
         }
         let heard = turn.hear(told);
         self.view.tell_all(heard.frames);
         heard.end
+    }
+
+    /// Those that a response has begun which was asked for here, though nobody heard of it.
+    async fn find_children_of(&mut self, run_id: &str) {
+        let store = &self.view.services().runs.parts().store;
+        let Ok(rows) = store.subagents(SubagentQuery::OfParent(self.key.to_string())).await else {
+            return;
+        };
+        let begun = rows.into_iter().filter(|row| row.parent_run_id.as_deref() == Some(run_id));
+        self.own_children.extend(begun.map(|row| SessionKey::from_canonical(row.child_key)));
     }
 
     async fn hear_child(&mut self, told: &Told) {

@@ -2,7 +2,7 @@
 //!
 //! Promises: whatever a client sends, the connection stays open; what is said is
 //! done in order, everything else at once, also in the middle of a response; when
-//! the client goes, what it was asked becomes a no, and what runs goes on to its
+//! the client goes, what its own turns ask becomes a no, and what runs goes on to its
 //! end in the transcript.
 
 use std::panic::AssertUnwindSafe;
@@ -98,9 +98,7 @@ impl Connection {
         self.0.tell(&frame::session_resumed(&found.id, found.messages));
         self.0.tell(&frame::session_created(&found.id));
         let Some(key) = key else { return };
-        if self.0.cx().check("exec.approval.resolve").is_ok() {
-            self.0.show_open_questions(&key);
-        }
+        self.0.show_open_questions(&key);
         if self.0.services().runs.active(&key).is_some() {
             work::queue(&self.0, |_| Job::Watch(key));
         }
@@ -137,10 +135,7 @@ impl Connection {
         if !is_open || view.follows(key) {
             return;
         }
-        let approvals = &view.services().runs.parts().approvals;
-        let Ok(question) = approvals.find(kind, id) else { return };
-        view.settle_ended();
-        view.tell_questions(|all| all.overhear(&question));
+        view.overhear(kind, id);
     }
 
     fn overhear_answer(&self, payload: &Value) {

@@ -59,6 +59,8 @@ pub struct Turn {
     pub key: SessionKey,
     /// All text that was told.
     said: String,
+    /// Whether it was asked for here, and is not only looked at.
+    pub is_ours: bool,
     /// Whether news were missed: what is said is then read off the run.
     is_late: bool,
     /// Whether the model wrote anything, be it that nothing is to be said.
@@ -67,10 +69,16 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// The response of this run, of which nothing was told.
+    /// The response of this run, which was asked for here, and of which nothing was
+    /// told.
     pub fn new(run_id: String, key: SessionKey) -> Self {
         let (said, cards) = (String::new(), Vec::new());
-        Self { run_id, key, said, is_late: false, has_written: false, cards }
+        Self { run_id, key, said, is_ours: true, is_late: false, has_written: false, cards }
+    }
+
+    /// The response of a run that is looked at from its middle on.
+    pub fn watched(run_id: String, key: SessionKey) -> Self {
+        Self { is_ours: false, is_late: true, ..Self::new(run_id, key) }
     }
 
     /// Some of its news were missed.
@@ -183,6 +191,8 @@ impl Turn {
             Ending::Aborted(_) => End::Stopped,
             Ending::TakenInto(run_id) => {
                 self.run_id.clone_from(run_id);
+                // Somebody else has asked for that one.
+                self.is_ours = false;
                 return Heard::default();
             }
         };

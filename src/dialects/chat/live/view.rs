@@ -286,8 +286,29 @@ impl View {
         });
     }
 
-    /// Shows the questions of a conversation that are open and were not shown.
+    /// Whether the client may decide, and so is shown what others ask for.
+    fn may_decide(&self) -> bool {
+        self.cx().check("exec.approval.resolve").is_ok()
+    }
+
+    /// Shows a question of a turn that was asked for elsewhere to a client that may
+    /// decide.
+    pub fn overhear(&self, kind: QuestionKind, id: &str) {
+        let approvals = &self.services().runs.parts().approvals;
+        if let Ok(question) = approvals.find(kind, id)
+            && self.may_decide()
+        {
+            self.settle_ended();
+            self.tell_questions(|all| all.overhear(&question));
+        }
+    }
+
+    /// Shows the questions of a conversation that are open and were not shown, to a
+    /// client that may decide.
     pub fn show_open_questions(&self, key: &SessionKey) {
+        if !self.may_decide() {
+            return;
+        }
         let approvals = &self.services().runs.parts().approvals;
         for kind in [QuestionKind::Exec, QuestionKind::Plugin] {
             let all = approvals.list(kind).into_iter();

@@ -203,8 +203,7 @@ async fn watch<'a>(view: &'a View, followed: &mut Followed<'a>, key: SessionKey)
     // A lane that is only held answers nobody.
     let Some(run) = run.filter(|run| run.family != Family::Hold) else { return };
     view.begin();
-    let mut turn = Turn::new(run.id.to_string(), key);
-    turn.set_late();
+    let mut turn = Turn::watched(run.id.to_string(), key);
     view.tell_all(turn.catch_up(&run.progress().text));
     tokio::select! {
         () = left.cancelled() => {}

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::super::book::seconds;
-use crate::protocol::methods::chat::HISTORY_LIMIT_MAX;
+use crate::protocol::methods::chat::{HISTORY_CHARS_MAX, HISTORY_LIMIT_MAX};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::SessionKey;
 use crate::support::json;
@@ -12,12 +12,14 @@ use crate::support::json;
 /// Where a message came from that says nothing of that.
 const CHANNEL: &str = "web";
 
-/// The newest messages of a session, the oldest of them first.
+/// The newest messages of a session, the oldest of them first. Nothing here can say of a text
+/// that it was cut, so none is.
 ///
 /// # Errors
 /// Those of `chat.history`.
 pub(super) async fn messages(cx: &Ctx, key: &SessionKey) -> Reply<Value> {
-    let params = json!({"sessionKey": key.as_str(), "limit": HISTORY_LIMIT_MAX});
+    let params = json!({"sessionKey": key.as_str(), "limit": HISTORY_LIMIT_MAX,
+        "maxChars": HISTORY_CHARS_MAX});
     let history = cx.call("chat.history", &params).await?;
     let entry = cx.services.sessions.entry(key).await.ok().flatten();
     let channel = entry.and_then(|entry| entry.channel).unwrap_or_else(|| CHANNEL.into());

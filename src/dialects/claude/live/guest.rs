@@ -64,6 +64,15 @@ impl Guest {
         Ok(true)
     }
 
+    /// Nothing can be told. What goes on after the conversation has no part in its link.
+    fn fail(&self, error: &SessionError) {
+        if let SessionError::Replaced(_) = error {
+            return self.subscriber.outbox.close(ended());
+        }
+        tracing::warn!(session = %self.key, %error, "a session cannot be looked at");
+        self.close(1011, "session not readable");
+    }
+
     fn close(&self, code: u16, reason: &str) {
         let closing = Closing { code, reason: reason.into(), drains: true };
         self.subscriber.outbox.close(closing);
@@ -82,10 +91,7 @@ impl Speaker for Guest {
         match self.enter().await {
             Ok(true) => {}
             Ok(false) => return self.close(1013, "no place to look at this session"),
-            Err(error) => {
-                tracing::warn!(session = %self.key, %error, "a session cannot be looked at");
-                return self.close(1011, "session not readable");
-            }
+            Err(error) => return self.fail(&error),
         }
         // It may have ended before whoever ended it could see this connection.
         if !holds(&self.gateway, &self.link).await {
@@ -99,8 +105,7 @@ impl Speaker for Guest {
         if message["type"] == "subscribe" {
             let from = message["fromUuid"].as_str().and_then(|uuid| uuid.parse().ok());
             if let Err(error) = room.join(&self.subscriber, Some(&self.link), from).await {
-                tracing::warn!(session = %self.key, %error, "a session cannot be looked at");
-                self.close(1011, "session not readable");
+                self.fail(&error);
             }
         }
     }

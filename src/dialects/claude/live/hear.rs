@@ -18,7 +18,7 @@ use crate::commands::Command;
 use crate::dialects::claude::format::{Ids, echo};
 use crate::handlers::clean;
 use crate::http::cx_with;
-use crate::protocol::Scope;
+use crate::protocol::{ErrorShape, Scope};
 use crate::registry::{Ctx, Reply};
 use crate::support::json;
 
@@ -63,7 +63,7 @@ impl Hearing {
             }
             Some("subscribe") => self.subscribe(frame).await,
             Some("typing") => self.typing(frame),
-            Some("ack") => self.room.note_read().await,
+            Some("ack") if self.check_current().await.is_ok() => self.room.note_read().await,
             _ => {}
         }
     }
@@ -182,14 +182,20 @@ impl Hearing {
     }
 
     async fn interrupt(&self) {
-        let cx = self.cx();
-        if let Err(error) = cx.call("chat.abort", &json!({"sessionKey": self.key()})).await {
-            let text = format!("Failed to interrupt session: {}", error.message);
-            self.say(&frame::error(&text, &error.message));
+        if let Err(message) = self.abort().await {
+            let text = format!("Failed to interrupt session: {message}");
+            self.say(&frame::error(&text, &message));
         }
     }
 
+    async fn abort(&self) -> Result<(), String> {
+        self.check_current().await?;
+        let params = json!({"sessionKey": self.key()});
+        self.cx().call("chat.abort", &params).await.map(drop).map_err(|error| error.message)
+    }
+
     async fn patch(&self, change: &Value) -> Reply<()> {
+        self.check_current().await.map_err(ErrorShape::invalid)?;
         let mut params = change.clone();
         params["key"] = self.key().into();
         self.cx().call("sessions.patch", &params).await.map(drop)
@@ -317,9 +323,15 @@ impl Hearing {
     async fn subscribe(&self, frame: &Value) {
         let from = frame["fromUuid"].as_str().and_then(|uuid| uuid.parse().ok());
         let from = from.or_else(|| frame.get("fromUuid").map(|_| Uuid::nil()));
-        if let Err(error) = self.room.join(&self.subscriber, None, from).await {
-            self.say(&frame::error("Failed to read session", &error.to_string()));
+        if let Err(message) = self.read(from).await {
+            self.say(&frame::error("Failed to read session", &message));
         }
+    }
+
+    async fn read(&self, from: Option<Uuid>) -> Result<(), String> {
+        self.check_current().await?;
+        let joined = self.room.join(&self.subscriber, None, from).await;
+        joined.map_err(|error| error.to_string())
     }
 
     /// `typing` of whoever may write.

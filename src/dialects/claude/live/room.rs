@@ -102,7 +102,7 @@ impl Room {
     /// link, if it came by one.
     ///
     /// # Errors
-    /// When the transcript cannot be read.
+    /// When the transcript cannot be read, or the conversation was begun anew.
     pub async fn join(
         &self,
         subscriber: &Arc<Subscriber>,
@@ -122,7 +122,12 @@ impl Room {
     }
 
     async fn history(&self, from: Option<Uuid>) -> Result<History, SessionError> {
-        let entry = self.services.sessions.entry(&self.key).await?.unwrap_or_default();
+        let entry = self.services.sessions.entry(&self.key).await?;
+        // What goes on under its key is told to nobody who came for this one.
+        if entry.as_ref().is_some_and(|entry| entry.session_id != *self.session_id) {
+            return Err(SessionError::Replaced(self.key.clone()));
+        }
+        let entry = entry.unwrap_or_default();
         read(&self.services, &self.histories, (&self.key, &entry), from).await
     }
 

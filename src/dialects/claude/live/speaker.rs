@@ -1,8 +1,7 @@
 //! A connection that looks at a session.
 //!
-//! Promises: what it says is done in its order, but answers to questions and
-//! interrupts at once; what nobody understands is passed over, as by the real
-//! software. Must not: do anything but by methods, in the name of whoever
+//! Promises: messages, settings and `subscribe` are done in their order, all else
+//! at once; what nobody understands is passed over, as by the real software. Must not: do anything but by methods, in the name of whoever
 //! connected.
 
 use std::sync::Arc;
@@ -82,6 +81,18 @@ impl Viewer {
     }
 }
 
+/// Whether a frame is heard after what its sender has said before: a message, and what
+/// messages depend on. What goes on may wait for the others.
+fn is_in_line(frame: &Value) -> bool {
+    match frame["type"].as_str() {
+        Some("user_message" | "subscribe") => true,
+        Some("control_request") => {
+            frame["request"]["subtype"].as_str().is_some_and(|it| it.starts_with("set_"))
+        }
+        _ => false,
+    }
+}
+
 impl Viewer {
     /// The answer to a side question.
     fn say_aside(&self, event: &Event) {
@@ -118,7 +129,7 @@ impl Speaker for Viewer {
     async fn hear(&mut self, message: Utf8Bytes) {
         let Some(line) = &self.line else { return };
         let Ok(message) = serde_json::from_str::<Value>(&message) else { return };
-        if message["type"] == "user_message" {
+        if is_in_line(&message) {
             // Full only when its messages wait for each other; then so does this.
             drop(line.messages.send(message).await);
             return;
@@ -134,8 +145,8 @@ impl Speaker for Viewer {
     /// Events about questions of others, and answers that are in no transcript;
     /// what else happens comes by the room.
     fn render(&mut self, event: &Event, _: &mut Frames) {
-        if event.kind == EventKind::ChatSideResult && event.session_key.as_ref() == Some(&self.key)
-        {
+        let key = event.session_key.as_deref();
+        if event.kind == EventKind::ChatSideResult && key == Some(&self.key) {
             self.say_aside(event);
         }
         let kind = match event.kind {
@@ -162,6 +173,32 @@ impl Drop for Viewer {
     fn drop(&mut self) {
         if let Some(room) = self.line.as_ref().and_then(|line| line.seat.room()) {
             room.leave(&self.subscriber.conn_id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::json;
+
+    #[test]
+    fn only_messages_and_what_they_depend_on_wait_for_each_other() {
+        for kind in ["user_message", "subscribe"] {
+            assert!(is_in_line(&json!({"type": kind})), "{kind}");
+        }
+        for kind in ["typing", "ack", "tool_result", "control_response", "unknown"] {
+            assert!(!is_in_line(&json!({"type": kind})), "{kind}");
+        }
+        for (subtype, waits) in [
+            ("set_permission_mode", true),
+            ("set_model", true),
+            ("set_max_thinking_tokens", true),
+            ("interrupt", false),
+            ("initialize", false),
+        ] {
+            let frame = json!({"type": "control_request", "request": {"subtype": subtype}});
+            assert_eq!(is_in_line(&frame), waits, "{subtype}");
         }
     }
 }

@@ -13,7 +13,7 @@ use super::frame::{Frame, Keep};
 use super::guest;
 use super::history::History;
 use super::questions::Waiting;
-use crate::bus::Subscriber;
+use crate::bus::{Closing, Subscriber};
 use crate::dialects::claude::rest::share::Link;
 use crate::protocol::Scope;
 
@@ -69,14 +69,11 @@ pub struct State {
     waiting: Vec<Waiting>,
     /// The last questions that wait no more, and what was told of their end.
     settled: VecDeque<(String, Arc<str>)>,
+    /// Whether nothing more is heard.
+    is_over: bool,
 }
 
 impl State {
-    /// How many look.
-    pub fn members(&self) -> impl Iterator<Item = &Arc<Subscriber>> {
-        self.members.iter().map(|member| &member.subscriber)
-    }
-
     /// Whether anybody looks who did not come by a link.
     pub fn has_readers(&self) -> bool {
         self.members.iter().any(|member| member.link.is_none())
@@ -96,10 +93,21 @@ impl State {
     /// it. Gives what it may have to be told beside the history.
     pub fn enter(&mut self, subscriber: &Arc<Subscriber>, link: Option<&Arc<Link>>) -> Vec<Frame> {
         self.leave(&subscriber.conn_id);
+        if self.is_over {
+            subscriber.outbox.close(missed());
+        }
         let held = Some(Vec::new());
         let (subscriber, link) = (Arc::clone(subscriber), link.cloned());
         self.members.push(Member { subscriber, link, held });
         self.unsaved.iter().chain(&self.pieces).cloned().collect()
+    }
+
+    /// Something was missed: who looks has to come again, and so has who comes yet.
+    pub fn end(&mut self) {
+        self.is_over = true;
+        for member in &self.members {
+            member.subscriber.outbox.close(missed());
+        }
     }
 
     /// A connection is gone.
@@ -118,12 +126,14 @@ impl State {
         for line in &history.lines {
             member.say(&line.text);
         }
-        if let Some(init) = &self.init {
+        let held = member.held.take().unwrap_or_default();
+        // That of a turn that began meanwhile is told at its place.
+        let is_due = |init: &&Frame| !held.iter().any(|it| Arc::ptr_eq(&it.text, &init.text));
+        if let Some(init) = self.init.as_ref().filter(is_due) {
             member.say(&init.text);
         }
         let known: HashSet<_> = history.lines.iter().filter_map(|line| line.uuid).collect();
         let is_old = |frame: &Frame| frame.uuid.is_some_and(|uuid| known.contains(&uuid));
-        let held = member.held.take().unwrap_or_default();
         let new: Vec<_> = earlier.into_iter().chain(held).collect();
         // Pieces of what the history has whole are of no use.
         let last_old = new.iter().rposition(is_old).map_or(0, |last| last + 1);
@@ -167,8 +177,9 @@ impl State {
             Keep::Echo => self.unsaved.push(frame.clone()),
             Keep::Nothing => {}
         }
-        // Who has gone while the history is read for it will never take what is held back.
-        self.members.retain(|it| it.held.is_none() || !it.subscriber.outbox.is_closing());
+        // Who has gone takes nothing any more; while the history was read for it, it may have
+        // left before it came in.
+        self.members.retain(|it| !it.subscriber.outbox.is_closing());
         for member in &mut self.members {
             match &mut member.held {
                 Some(held) => held.push(frame.clone()),
@@ -275,23 +286,78 @@ impl State {
     }
 }
 
+/// What a connection is told for which something was missed.
+fn missed() -> Closing {
+    Closing { code: 1008, reason: "read the session again".into(), drains: true }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::auth::Principal;
-    use crate::bus::Closing;
+    use crate::bus::{Batch, Item};
     use crate::support::json;
+
+    const NOTHING: History = History { first: None, lines: Vec::new() };
+
+    fn subscriber() -> Arc<Subscriber> {
+        let principal = Arc::new(Principal::of_this_machine());
+        Arc::new(Subscriber::new("c".into(), principal, &[]))
+    }
+
+    fn told(subscriber: &Subscriber) -> Vec<String> {
+        let Batch::Items(items) = subscriber.outbox.take() else { return Vec::new() };
+        let text = |item| {
+            let Item::Frame(text) = item else { unreachable!("frames alone are told") };
+            text
+        };
+        items.into_iter().map(text).collect()
+    }
 
     #[test]
     fn nothing_is_held_back_for_who_has_gone() {
-        let principal = Arc::new(Principal::of_this_machine());
-        let subscriber = Arc::new(Subscriber::new("c".into(), principal, &[]));
-        let mut state = State::default();
+        let (subscriber, mut state) = (subscriber(), State::default());
         state.enter(&subscriber, None);
         state.tell(&Frame::passing(&json!({})));
         assert_eq!(state.members.len(), 1);
         subscriber.outbox.close(Closing::gone());
         state.tell(&Frame::passing(&json!({})));
         assert!(state.members.is_empty());
+    }
+
+    #[test]
+    fn who_has_gone_before_the_history_was_read_is_no_reader() {
+        let (subscriber, mut state) = (subscriber(), State::default());
+        state.leave("c");
+        let earlier = state.enter(&subscriber, None);
+        subscriber.outbox.close(Closing::gone());
+        state.begin("c", &NOTHING, earlier);
+        state.tell(&Frame::passing(&json!({})));
+        assert!(!state.has_readers());
+    }
+
+    #[test]
+    fn what_a_turn_begins_with_is_told_once_and_at_its_place() {
+        let (subscriber, mut state) = (subscriber(), State::default());
+        state.set_init(Frame::passing(&json!("first")));
+        let earlier = state.enter(&subscriber, None);
+        state.tell(&Frame::passing(&json!("end of the first")));
+        state.end_turn();
+        state.set_init(Frame::passing(&json!("second")));
+        state.begin("c", &NOTHING, earlier);
+        assert_eq!(told(&subscriber), [r#""end of the first""#, r#""second""#]);
+        let earlier = state.enter(&subscriber, None);
+        state.begin("c", &NOTHING, earlier);
+        assert_eq!(told(&subscriber), [r#""second""#]);
+    }
+
+    #[test]
+    fn who_comes_when_something_was_missed_has_to_come_again() {
+        let (before, after) = (subscriber(), subscriber());
+        let mut state = State::default();
+        state.enter(&before, None);
+        state.end();
+        state.enter(&after, None);
+        assert!(before.outbox.is_closing() && after.outbox.is_closing());
     }
 }

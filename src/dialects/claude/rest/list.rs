@@ -30,7 +30,7 @@ const PAGE: u32 = 20;
 /// Most sessions on a page.
 const PAGE_MAX: u32 = 100;
 
-/// `GET /api/claude/sessions`: those that nobody has put away.
+/// `GET /api/claude/sessions`: those that nobody has put away, in the order of the pages.
 pub(in crate::dialects::claude) async fn every(asked: Asked<'_>) -> Result<Response, Response> {
     let (gateway, manner) = (asked.gateway, asked.manner);
     let unavailable = |error| unavailable(manner, &error);
@@ -44,7 +44,8 @@ pub(in crate::dialects::claude) async fn every(asked: Asked<'_>) -> Result<Respo
     let own = own.map_err(unavailable)?.rows.into_iter().map(Candidate::own);
     let theirs = theirs::heads(gateway, OverviewFilter::Active).await.map_err(unavailable)?;
     let theirs = theirs.into_iter().take(THEIRS_MAX).map(Candidate::theirs);
-    let shapes = shapes(gateway, &Bustle::now(&gateway.services), own.chain(theirs)).await;
+    let candidates = in_order(own.chain(theirs));
+    let shapes = shapes(gateway, &Bustle::now(&gateway.services), candidates).await;
     let branches = Branches::of(&shapes).await;
     let sessions: Vec<_> = shapes.iter().map(|shape| shape.whole(&branches)).collect();
     Ok(ok(&json!({"sessions": sessions})))
@@ -60,7 +61,7 @@ pub(in crate::dialects::claude) async fn all(asked: Asked<'_>) -> Result<Respons
     let page = page(gateway, &bustle, &wanted).await;
     let Page { candidates, next, total } =
         page.map_err(|error| unavailable(asked.manner, &error))?;
-    let shapes = shapes(gateway, &bustle, candidates.into_iter()).await;
+    let shapes = shapes(gateway, &bustle, candidates).await;
     let branches = Branches::of(&shapes).await;
     let lines: Vec<_> = shapes.iter().map(|shape| shape.line(&branches)).collect();
     Ok(ok(&json!({
@@ -127,13 +128,15 @@ impl Candidate {
     }
 }
 
+/// These, the one in which a person was last first.
+fn in_order(all: impl Iterator<Item = Candidate>) -> Vec<Candidate> {
+    let mut all: Vec<_> = all.collect();
+    all.sort_by_key(|candidate| Reverse(candidate.place()));
+    all
+}
+
 /// What is told of these, in their order.
-async fn shapes(
-    gateway: &Gateway,
-    bustle: &Bustle,
-    candidates: impl Iterator<Item = Candidate>,
-) -> Vec<Shape> {
-    let candidates: Vec<_> = candidates.collect();
+async fn shapes(gateway: &Gateway, bustle: &Bustle, candidates: Vec<Candidate>) -> Vec<Shape> {
     let heads = candidates.iter().filter_map(|candidate| match candidate {
         Candidate::Own(_) => None,
         Candidate::Theirs(head, _) => Some(head.clone()),
@@ -204,9 +207,8 @@ async fn page(gateway: &Gateway, bustle: &Bustle, wanted: &Wanted) -> Result<Pag
     let is_due =
         |head: &Head| wanted.after.as_ref().is_none_or(|after| theirs::place(head) < *after);
     let theirs = theirs.into_iter().filter(|(head, _)| is_due(head)).take(limit.saturating_add(1));
-    let mut candidates: Vec<_> =
-        own.rows.into_iter().map(Candidate::own).chain(theirs.map(Candidate::theirs)).collect();
-    candidates.sort_by_key(|candidate| Reverse(candidate.place()));
+    let own_rows = own.rows.into_iter().map(Candidate::own);
+    let mut candidates = in_order(own_rows.chain(theirs.map(Candidate::theirs)));
     let has_more = candidates.len() > limit;
     candidates.truncate(limit);
     let last = candidates.last().filter(|_| has_more);

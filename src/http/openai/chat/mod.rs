@@ -33,7 +33,7 @@ async fn answered(mut asked: Asked<'_>) -> Result<Response, Response> {
     let ((attending, cx), manner) = (asked.attend().await, asked.manner);
     let wanted =
         Wanted { model: &request.model, user: request.user, session: None, prefix: PREFIX };
-    let target = target(&asked.parts.headers, &cx, wanted).map_err(|wrong| wrong.answer())?;
+    let target = target(&asked.parts.headers, &cx, wanted).await?;
     let message = (&request.entries[..], request.given);
     let received = received((&attending, &cx), &target.key, message, settings);
     let (text, attachments) = received.await?;

@@ -43,7 +43,7 @@ async fn answered(mut asked: Asked<'_>) -> Result<Response, Response> {
         None => None,
     };
     let wanted = Wanted { model: request.model, user: request.user, session, prefix: PREFIX };
-    let target = target(&asked.parts.headers, &cx, wanted).map_err(|wrong| wrong.answer())?;
+    let target = target(&asked.parts.headers, &cx, wanted).await?;
     let message = (&request.entries[..], request.given);
     let received = received((&attending, &cx), &target.key, message, settings);
     let (text, attachments) = received.await?;

@@ -57,7 +57,9 @@ fn other_runs_are_not_told_until_one_has_taken_the_message_in() {
     assert_eq!(turn.hear(&told_of(&other, RunNews::Says("x".into()))), Heard::default());
     assert_eq!(turn.hear(&told_of(&other, answered())), Heard::default());
     let taken = RunNews::Ends(Ending::TakenInto("other".into()));
+    assert!(turn.is_ours);
     assert_eq!(turn.hear(&told_of(&mine, taken)), Heard::default());
+    assert!(!turn.is_ours, "what that run asks is for whoever has begun it");
     let heard = turn.hear(&told_of(&other, RunNews::Says("y".into())));
     assert_eq!(heard, frame::delta("y").into());
     assert_eq!(turn.hear(&told_of(&other, answered())).end, Some(End::Answered));

@@ -20,7 +20,6 @@ use super::Room;
 use crate::agent::approvals::Decision;
 use crate::agent::feed::{Ending, Follower, RunNews, Told};
 use crate::agent::{ActiveRun, Card};
-use crate::bus::Closing;
 use crate::dialects::claude::format::{Ids, SessionFacts};
 use crate::registry::Ctx;
 use crate::sessions::{SessionEntry, SessionKey};
@@ -70,10 +69,7 @@ impl Hears {
     /// Something was missed: who comes again reads it.
     fn end(&self) {
         self.room.stop.cancel();
-        for subscriber in self.room.state.lock().members() {
-            let reason = "read the session again".into();
-            subscriber.outbox.close(Closing { code: 1008, reason, drains: true });
-        }
+        self.room.state.lock().end();
     }
 
     async fn hear(&mut self, told: &Told) {
