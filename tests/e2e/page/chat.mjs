@@ -280,7 +280,7 @@ export default steps({
     check((await card.getAttribute("data-state")) !== "running", "nothing runs any more");
   },
 
-  // Model and thinking level, then a picture that is pasted.
+  // Model and thinking level, then a picture that is pasted, and what is none.
   async chooses({ page, args }) {
     await login(page, args);
     await page.getByRole("button", { name: "Model: mock/mock-1" }).click();
@@ -297,6 +297,18 @@ export default steps({
     await page.getByText("Thinking", { exact: true }).click();
     await until("what it thought", async () => (await page.locator(".thinking .md").textContent()).includes("w1 w2"));
 
+    // Cells of a table come with a picture of them; a file comes with its name.
+    const paste = (text) => field(page).evaluate((element, text) => {
+      const data = new DataTransfer();
+      data.setData("text/plain", text);
+      data.items.add(new File(["of it"], "image.png", { type: "image/png" }));
+      return element.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+    }, text);
+    const remove = page.getByRole("button", { name: "Remove image.png" });
+    check(await paste("1\t2\n"), "the text is pasted");
+    check((await remove.count()) === 0, "and no picture");
+    check(!(await paste("file:///tmp/image.png")), "no name is pasted");
+    await remove.click();
     await field(page).evaluate(async (element) => {
       const canvas = Object.assign(document.createElement("canvas"), { width: 8, height: 8 });
       canvas.getContext("2d").fillRect(0, 0, 8, 8);

@@ -113,7 +113,7 @@ async fn commands_wait_for_a_decision_on_every_view_and_in_every_tab() {
 }
 
 #[tokio::test]
-async fn model_thinking_level_and_pictures_arrive_at_the_provider() {
+async fn model_thinking_level_and_pictures_arrive_at_the_provider_and_pasted_text_is_text() {
     let place = Place::new().await;
     run(&place, "chooses").await;
     let calls = place.mock.requests();

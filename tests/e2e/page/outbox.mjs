@@ -89,6 +89,44 @@ export default steps({
     return sent;
   },
 
+  // Two messages are written while a gateway that stops ends what runs: the first before
+  // the page hears of it. Returns the texts and keys of what was sent.
+  async stopping({ page, args }) {
+    const sent = [];
+    const held = [];
+    await page.routeWebSocket(/.*/, (socket) => {
+      const server = socket.connectToServer();
+      let refused;
+      socket.onMessage((data) => {
+        const { id, method, params } = JSON.parse(data);
+        if (method === "chat.send") sent.push([params.message, params.idempotencyKey]);
+        if (method === "chat.send" && held.length > 0) refused = id;
+        server.send(data);
+      });
+      server.onMessage((data) => {
+        const { id, event } = JSON.parse(data);
+        if (event !== "shutdown" && held.length === 0) return socket.send(data);
+        held.push(data);
+        if (id && id === refused) for (const one of held.splice(0)) socket.send(one);
+      });
+      server.onClose(() => socket.close());
+    });
+    await login(page, args);
+    await say(page, "@mock stream n=180 delay=50");
+    await page.locator(".live").waitFor();
+    await ask(args, "stop");
+    await until("it stops", () => held.length > 0);
+    await say(page, "one");
+    await until("it is refused", () => sent.length === 2 && held.length === 0);
+    await say(page, "two");
+    await until("both wait", async () => (await page.getByText("Waits for the connection").count()) === 2);
+    await start(page, args);
+    await until("both are sent", () => sent.length >= 4);
+    await until("nothing waits", async () => (await page.locator(".message.pending, .live").count()) === 0);
+    check((await page.locator(".toast.bad").count()) === 0, "nobody is told of it");
+    return sent.slice(1);
+  },
+
   // The answer to a message comes when another session is shown.
   async once({ page, args }) {
     const { sent, held, release } = await holding(page);

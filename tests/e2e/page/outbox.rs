@@ -1,9 +1,14 @@
 //! What is written on our page and not in the conversation yet.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::Place;
 use crate::stage::{admin, told};
+
+/// A run may go on for ten seconds after it was told to stop.
+const STOP_LIMIT: Duration = Duration::from_secs(30);
 
 /// What was said by a person in the main session.
 async fn said(place: &Place) -> Vec<String> {
@@ -35,6 +40,25 @@ async fn messages_are_sent_once_and_in_the_order_in_which_they_were_written() {
     let mut place = Place::new().await;
     let sent = over_a_restart(&mut place, "in_order").await;
     assert_eq!(sent, json!(["one", "two", "three", "four"]));
+}
+
+#[tokio::test]
+async fn what_is_written_while_the_gateway_stops_waits_and_is_sent_under_the_same_key() {
+    let mut place = Place::new().await;
+    let mut steps = place.begin("outbox", "stopping", json!({}));
+    let stop = place.asked_for("stop", &mut steps).await;
+    place.gateway.signal_term();
+    stop.done();
+    let start = place.asked_for("start", &mut steps).await;
+    assert!(place.gateway.wait_exit(STOP_LIMIT).await.is_some(), "it stops");
+    place.gateway.restart_in_place().await;
+    start.done();
+    let sent = steps.await.unwrap();
+    let texts: Vec<_> = sent.as_array().unwrap().iter().map(|one| one[0].clone()).collect();
+    assert_eq!(json!(texts), json!(["one", "one", "two"]), "{sent}");
+    assert_eq!(sent[0][1], sent[1][1], "{sent}");
+    let said = said(&place).await;
+    assert_eq!(said[1..], ["one", "two"]);
 }
 
 #[tokio::test]

@@ -3,12 +3,52 @@ import { call, check, login, record, steps, until } from "../../node/page.mjs";
 
 const rows = (page) => page.locator("main tbody tr");
 
+// What has the focus, and in which row.
+const focused = (page) => page.evaluate(() => {
+  const { tagName, ariaLabel, parentElement } = document.activeElement;
+  return `${ariaLabel ?? tagName} ${parentElement.closest("tbody tr")?.sectionRowIndex ?? "nowhere"}`;
+});
+
+// A row is used by keyboard while something happens to it and to others.
+async function keepsFocus(page) {
+  const { key } = await call(page, "sessions.create", { agentId: "main", label: "quiet" });
+  const menu = page.getByRole("button", { name: "Menu of quiet" });
+  await menu.focus();
+  await call(page, "sessions.create", { agentId: "main", label: "fresh" });
+  await page.getByRole("link", { name: "fresh", exact: true }).waitFor();
+  check((await focused(page)) === "Menu of quiet 1", "another one has come", await focused(page));
+  await call(page, "sessions.patch", { key, label: "still" });
+  await page.getByRole("link", { name: "still", exact: true }).waitFor();
+  await until("it has another name", async () => /^Menu of still /.test(await focused(page)));
+  await page.keyboard.press("Enter");
+  await page.getByRole("button", { name: "Rename" }).press("Enter");
+  // It is something else while a dialog is above it.
+  await call(page, "sessions.patch", { key, label: "calm" });
+  await page.getByRole("link", { name: "calm", exact: true, includeHidden: true }).waitFor();
+  await page.keyboard.press("Escape");
+  await until("after a dialog", async () => /^Menu of calm /.test(await focused(page)));
+  check((await page.getByRole("link", { name: "calm", exact: true }).getAttribute("dir")) === "auto", "its name has a direction of its own");
+
+  // Nothing happens, and the time goes on.
+  const changed = rows(page).filter({ hasText: "calm" }).locator("time");
+  await until("it gets older", async () => /\b([3-9]|\d\d) sec|min/.test(await changed.textContent()));
+
+  const row = (await focused(page)).split(" ").at(-1);
+  await page.getByRole("button", { name: "Delete calm" }).press("Enter");
+  await page.getByRole("dialog").getByRole("button", { name: "Delete" }).press("Enter");
+  await until("one goes on with the next one", async () => (await focused(page)) === `A ${row}`);
+  await page.getByRole("button", { name: "Delete fresh" }).press("Enter");
+  await page.getByRole("dialog").getByRole("button", { name: "Delete" }).press("Enter");
+  await until("both are gone", async () => (await rows(page).filter({ hasText: "fresh" }).count()) === 0);
+}
+
 export default steps({
   // More sessions than are listed at once. Returns how many are shown in the end.
   async lists({ page, args }) {
     await login(page, args, "#/sessions");
     const search = page.getByLabel("Search sessions");
     await until("the newest are shown", async () => (await rows(page).count()) === 300);
+    await keepsFocus(page);
     const oldest = page.getByRole("link", { name: "the oldest needle", exact: true });
     check((await oldest.count()) === 0, "the oldest is not among them");
     await search.fill("Oldest needle");
@@ -21,10 +61,40 @@ export default steps({
     await call(page, "sessions.delete", { key: sessions[0].key });
     await page.getByText("No session like that.").waitFor();
     await search.fill("");
-    await page.getByRole("button", { name: "Show more sessions" }).click();
+    await page.getByRole("button", { name: "Show more sessions" }).press("Enter");
     await oldest.waitFor();
+    await until("one goes on with the first of these", async () => (await focused(page)) === "A 300");
     check((await page.getByRole("button", { name: "Show more sessions" }).count()) === 0, "these are all");
     return rows(page).count();
+  },
+
+  // A conversation that is shown when the next day begins, and in which something is said
+  // then. Returns what its days are called: before, then, and after that.
+  async names_days({ page, args }) {
+    await login(page, args);
+    return page.evaluate(async () => {
+      const { Transcript } = await import("./js/chat/transcript.js");
+      const said = (seq) => ({ role: "user", content: `message ${seq}`, timestamp: Date.now(), __openclaw: { id: `m${seq}`, seq } });
+      const conversation = { messages: [said(1)], tools: new Map(), run: null, outbox: { items: [] }, isLoaded: true, hasOlder: false };
+      const transcript = new Transcript(conversation, { hasFailed: () => false });
+      document.body.append(transcript.element);
+      transcript.update();
+      const days = () => [...transcript.element.querySelectorAll(".day")].map((one) => one.textContent);
+      const shown = async (isWanted) => {
+        const end = performance.now() + 10_000;
+        while (!isWanted(days()) && performance.now() < end) await new Promise((resolve) => setTimeout(resolve, 20));
+        return days();
+      };
+      const told = [await shown((all) => all.length === 1)];
+      const { now } = Date;
+      Date.now = () => now.call(Date) + 86_400_000;
+      told.push(await shown(([first]) => first !== "Today"));
+      conversation.messages.push(said(2));
+      transcript.update();
+      told.push(await shown((all) => all.length === 2));
+      transcript.end();
+      return told;
+    });
   },
 
   // More messages than `chat.history` tells. Returns how many are shown in the end.

@@ -9,7 +9,7 @@ use super::Place;
 use crate::stage::{admin, call, row};
 
 #[tokio::test]
-async fn sessions_beyond_the_first_ones_are_found_and_listed_on_demand() {
+async fn sessions_beyond_the_first_ones_are_listed_on_demand_and_the_focus_stays_in_the_list() {
     let place = Place::new().await;
     let mut client = admin(&place.gateway).await;
     let oldest = json!({"agentId": "main", "label": "the oldest needle"});
@@ -51,6 +51,12 @@ async fn a_conversation_is_read_back_to_its_first_message() {
     // And one more, a question, and an answer.
     let shown = place.run("sessions", "goes_back", json!({"count": count})).await;
     assert_eq!(shown, count + 2);
+}
+
+#[tokio::test]
+async fn a_day_has_another_name_when_the_next_one_begins() {
+    let told = Place::new().await.run("sessions", "names_days", json!({})).await;
+    assert_eq!(told, json!([["Today"], ["Yesterday"], ["Yesterday", "Today"]]));
 }
 
 #[tokio::test]

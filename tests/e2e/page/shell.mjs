@@ -197,7 +197,19 @@ export default steps({
     await dark.waitFor({ state: "attached" });
     await login(page, args);
     await dark.waitFor({ state: "attached" });
-    await page.getByRole("heading", { name: "desk" }).waitFor();
+    const desk = page.getByRole("heading", { name: "desk" });
+    await desk.waitFor();
+    check((await desk.getAttribute("dir")) === "auto", "its name has a direction of its own");
+    // Back leads to it, and so does "Chat".
+    await page.evaluate(() => (location.hash = "#/chat/agent%3Amain%3Aother"));
+    await page.getByRole("heading", { name: "other" }).waitFor();
+    await page.goBack();
+    await desk.waitFor();
+    for (const view of ["Logs", "Chat", "Chat"]) await nav(page).getByRole("link", { name: view }).click();
+    await until("the address names it", () => page.evaluate(() => location.hash === "#/chat/agent%3Amain%3Adesk"));
+    await desk.waitFor();
+    await page.goBack();
+    await until("the second press is nothing to go back from", () => page.evaluate(() => location.hash === "#/logs"));
     await page.getByRole("button", { name: "Theme" }).click();
     const stored = () => page.evaluate(() => ["theme", "session"].map((name) => localStorage.getItem(`clawgate.${name}`)));
     await until("it is written like that", async () => (await stored()).join(" ") === "auto agent:main:desk");

@@ -61,7 +61,7 @@ async fn a_browser_that_keeps_nothing_says_things_where_they_belong() {
 }
 
 #[tokio::test]
-async fn the_theme_and_the_last_session_are_stored_as_text() {
+async fn the_theme_and_the_last_session_are_stored_as_text_and_back_leads_to_it() {
     Place::new().await.run("shell", "remembers", json!({})).await;
 }
 

@@ -193,8 +193,8 @@ export default steps({
     return sent;
   },
 
-  // A message is refused after the gateway has said how it names the session in which it
-  // was written.
+  // Messages are refused after the gateway has said how it names the session in which they
+  // were written.
   async is_refused_late({ page, args }) {
     const named = [];
     const refused = [];
@@ -215,15 +215,32 @@ export default steps({
     });
     await login(page, args, "#/chat/Agent%3AMain%3ADesk");
     await until("its name is on its way", () => named.length > 0);
-    await say(page, "a message");
-    await until("it is sent", () => refused.length > 0);
+    const files = page.getByRole("list", { name: "Attachments" }).locator("li");
+    const add = async (name) => {
+      await attach(page, name);
+      await files.getByText(name).waitFor();
+      await until("it is there", () => page.getByRole("button", { name: "Send" }).isEnabled());
+    };
+    for (const text of ["one", "two", "three"]) {
+      await add(`${text}.txt`);
+      await say(page, text);
+    }
+    await until("the first is sent", () => refused.length > 0);
     named[0]();
     await until("it has its own name", () => page.evaluate(() => location.hash === "#/chat/agent%3Amain%3Adesk"));
     await field(page).fill("a draft");
-    refused[0]();
+    await add("draft.txt");
+    for (const at of [0, 1, 2]) {
+      await until("it is sent", () => refused.length > at);
+      refused[at]();
+    }
     await page.locator(".toast.bad").filter({ hasText: "not today" }).waitFor();
-    check((await field(page).inputValue()) === "a message\na draft", "it is in the field", await field(page).inputValue());
+    await until("all are there", async () => (await files.count()) === 4);
+    const back = "one\ntwo\nthree\na draft";
+    check((await field(page).inputValue()) === back, "they are in the field, in their order", await field(page).inputValue());
+    const names = (await files.allTextContents()).map((text) => text.split(".")[0]);
+    check(names.join(" ") === "one two three draft", "so are their files", names);
     await page.reload();
-    await until("it is kept there", async () => (await field(page).inputValue()) === "a message\na draft");
+    await until("they are kept there", async () => (await field(page).inputValue()) === back);
   },
 });

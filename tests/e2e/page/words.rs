@@ -45,6 +45,6 @@ async fn what_is_written_before_a_session_has_its_own_name_goes_with_it() {
 }
 
 #[tokio::test]
-async fn what_is_refused_once_its_session_has_its_own_name_comes_back_there() {
+async fn what_is_refused_once_its_session_has_its_own_name_comes_back_there_in_its_order() {
     Place::new().await.run("words", "is_refused_late", json!({})).await;
 }

@@ -116,7 +116,11 @@ class Shell {
 
   #open() {
     const item = (view, at) => {
-      const link = h("a", { class: at < ON_PHONES ? null : "rest", href: `#/${view.id}` }, icon(view.icon), view.title, h("span.count"));
+      // Where a session is shown there is nothing to do, also not for Back.
+      const onclick = (event) => {
+        if (view === chat && location.hash.startsWith("#/chat/") && !(event.ctrlKey || event.metaKey || event.shiftKey)) event.preventDefault();
+      };
+      const link = h("a", { class: at < ON_PHONES ? null : "rest", href: `#/${view.id}`, onclick }, icon(view.icon), view.title, h("span.count"));
       this.#links.set(view.id, link);
       return link;
     };

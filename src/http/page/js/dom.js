@@ -37,6 +37,17 @@ export function replace(element, ...children) {
   return element;
 }
 
+// The same with a list of elements, and moves only what is at another place than before.
+export function place(element, wanted) {
+  const keep = new Set(wanted);
+  for (const child of [...element.children]) if (!keep.has(child)) child.remove();
+  let next = element.firstElementChild;
+  for (const child of wanted) {
+    if (child === next) next = next.nextElementSibling;
+    else element.insertBefore(child, next);
+  }
+}
+
 // Icons are strokes on a field of 24; decoration only, the words are beside them.
 const ICONS = {
   chat: "M4 5h16v11H9l-5 4z",

@@ -54,6 +54,8 @@ export class Link {
   hello = null;
   refusal = null;
   retryAt = 0;
+  // Whether the gateway has said that it stops: it takes no message any more.
+  isStopping = false;
 
   #device;
   #credential;
@@ -228,6 +230,7 @@ export class Link {
     const { seq } = frame;
     const isGap = seq !== undefined && this.#lastSeq !== null && seq !== this.#lastSeq + 1;
     if (seq !== undefined) this.#lastSeq = seq;
+    if (frame.event === "shutdown") this.isStopping = true;
     this.#tell(frame.event, frame.payload, frame);
     if (isGap) this.#tell("gap");
   }
@@ -267,6 +270,7 @@ export class Link {
   async #enter(hello, socket) {
     this.hello = hello;
     this.refusal = null;
+    this.isStopping = false;
     this.#attempts = 0;
     const token = hello.auth?.deviceToken;
     if (this.#device && token) {

@@ -37,7 +37,8 @@ export class Attachments {
   element = h("ul.attachments", { "aria-label": "Attachments", hidden: true });
   // {type, mimeType, fileName, size, url, isLarge, owner} and `content` or `uploadId`; none
   // of both while it is on its way: `upload` is {abort, sent, show} while it is uploaded,
-  // `waits` is true until it can be; `tried` is {hello, times}, over which connection.
+  // `waits` is true until it can be; `tried` is {hello, times}, over which connection;
+  // `isBack` is true once it has come back.
   // owner: the attachments that it is one of, which may be others when it is there.
   items = [];
   // Called when something is different.
@@ -83,10 +84,20 @@ export class Attachments {
     return items;
   }
 
-  // Puts back what was taken, also of others.
+  // Adds what was taken of others.
   put(items) {
+    this.#insert(this.items.length, items);
+  }
+
+  // Puts what was not sent before the others, and after what came back before.
+  putBack(items) {
+    this.#insert(this.items.findLastIndex((item) => item.isBack) + 1, items);
+    for (const item of items) item.isBack = true;
+  }
+
+  #insert(at, items) {
     for (const item of items) item.owner = this;
-    this.items.push(...items);
+    this.items.splice(at, 0, ...items);
     this.#draw();
   }
 

@@ -31,7 +31,7 @@ export class Composer {
       this.#set(writing.draft);
       this.#focus();
     };
-    this.#field = h("textarea", { rows: "1", dir: "auto", "aria-label": "Message", placeholder: "Message…", enterkeyhint: "send", "aria-autocomplete": "list", "aria-controls": "commands" });
+    this.#field = h("textarea", { rows: "1", "aria-label": "Message", placeholder: "Message…", enterkeyhint: "send", "aria-autocomplete": "list", "aria-controls": "commands" });
     this.#menu = new CommandMenu(link, this.#field, (text) => this.#set(text));
     this.#field.addEventListener("input", () => this.#changed());
     this.#field.addEventListener("keydown", (event) => this.#press(event));
@@ -139,7 +139,9 @@ export class Composer {
 
   #paste(event) {
     const files = [...(event.clipboardData?.files ?? [])];
-    if (files.length === 0) return;
+    const text = event.clipboardData?.getData("text/plain").trim() ?? "";
+    // Cells come with a picture of them; files may come with their names.
+    if (files.length === 0 || (text && !files.some(({ name }) => text.endsWith(name)))) return;
     event.preventDefault();
     this.#files.add(files);
   }

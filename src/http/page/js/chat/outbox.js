@@ -82,7 +82,8 @@ export class Outbox {
     try {
       for (;;) {
         const item = this.items.find(({ state }) => state === "waiting");
-        if (!item || this.#link.state !== "open" || !(await this.#send(item))) return;
+        const { state, isStopping } = this.#link;
+        if (!item || state !== "open" || isStopping || !(await this.#send(item))) return;
       }
     } finally {
       this.#isAtWork = false;
@@ -104,9 +105,9 @@ export class Outbox {
       else this.#changed();
       return true;
     } catch (error) {
-      const isLost = error.code === "DISCONNECTED" || error.code === "TIMEOUT";
+      const isLost = error.code === "DISCONNECTED" || error.code === "TIMEOUT" || (error.code === "UNAVAILABLE" && this.#link.isStopping);
       if (isLost) {
-        // Nobody knows whether it came; the key makes sure that it comes once.
+        // It did not come, or nobody knows whether it did; the key makes sure that it comes once.
         item.state = "waiting";
         this.told?.changed();
         if (error.code === "TIMEOUT") setTimeout(() => this.flush(), AGAIN_MS);

@@ -1,6 +1,6 @@
 // The messages of a conversation on the screen.
 
-import { button, h, replace } from "../dom.js";
+import { button, h, place, replace } from "../dom.js";
 import { duration } from "../format.js";
 import { Markdown } from "../markdown.js";
 import { textOf } from "./conversation.js";
@@ -23,6 +23,7 @@ export class Transcript {
   #note = h("p.working");
   #liveElement = h("article.message.assistant.live", { "aria-label": "Assistant, answering", "aria-live": "off" }, this.#live.element, this.#note);
   #days = new Map();
+  #today = null;
   #waiting = new Map();
   #isAtEnd = true;
   #isLoading = false;
@@ -40,7 +41,7 @@ export class Transcript {
     this.#scroller = h("div.scroller", { tabindex: "-1" }, this.#list);
     this.element = h("div.transcript", {}, this.#scroller, this.#jump);
     this.#scroller.addEventListener("scroll", () => this.#scrolled(), { passive: true });
-    this.#clock = setInterval(() => this.#work(), 1000);
+    this.#clock = setInterval(() => this.#step(), 1000);
     // Who opens something wants to read it where it is.
     this.#list.addEventListener("click", (event) => {
       if (!event.target.closest("summary")) return;
@@ -112,25 +113,23 @@ export class Transcript {
     else if (this.#isUnanswered()) wanted.push(this.#unanswered);
     if (wanted.length === 0 && conversation.isLoaded) wanted.push(this.#told.empty());
     if (conversation.hasOlder) wanted.unshift(this.#older);
-    this.#place(wanted);
+    place(this.#list, wanted);
     this.#scroller.setAttribute("aria-busy", String(!conversation.isLoaded));
     if (this.#isAtEnd) return this.#stick();
     const moved = read?.isConnected ? read.getBoundingClientRect().top - before : 0;
     if (moved !== 0) this.#scroller.scrollTop += moved;
   }
 
-  // Moves only what is at another place than before.
-  #place(wanted) {
-    const keep = new Set(wanted);
-    for (const child of [...this.#list.children]) if (!keep.has(child)) child.remove();
-    let next = this.#list.firstElementChild;
-    for (const element of wanted) {
-      if (element === next) next = next.nextElementSibling;
-      else this.#list.insertBefore(element, next);
-    }
+  #step() {
+    this.#work();
+    if (this.#today !== dayOf(Date.now())) this.update();
   }
 
   *#history() {
+    const today = dayOf(Date.now());
+    // "Today" has become another day.
+    if (today !== this.#today) this.#days.clear();
+    this.#today = today;
     let day = null;
     for (const message of this.#conversation.messages) {
       if (message.role === "toolResult") continue;

@@ -28,6 +28,8 @@ class Writing {
 
   #key;
   #draft;
+  // What has come back of it, which is at its beginning.
+  #back = "";
   // That under the name which the session has turned out to have.
   #heir = null;
 
@@ -47,13 +49,18 @@ class Writing {
     // What another tab has typed meanwhile is not ours to delete.
     if (text || drafts(local)[this.#key] === this.#draft) keep(local, this.#key, text);
     keep(session, this.#key, text);
+    if (!text) this.#back = "";
     this.#draft = text;
   }
 
-  // Puts what was not sent back before what is written.
+  // Puts what was not sent back before what is written, and after what came back before.
   giveBack(text, attachments) {
-    this.draft = this.#draft ? `${text}\n${this.#draft}` : text;
-    this.files.put(attachments);
+    const before = `${this.#draft}\n`.startsWith(`${this.#back}\n`) ? this.#back : "";
+    const after = this.#draft.slice(before ? before.length + 1 : 0);
+    const join = (...parts) => parts.filter(Boolean).join("\n");
+    this.draft = join(before, text, after);
+    this.#back = join(before, text);
+    this.files.putBack(attachments);
     this.restored?.();
   }
 

@@ -27,7 +27,7 @@ class Room {
   #composer;
   #pickers;
   #ends;
-  #name = h("h1.ellipsis");
+  #name = h("h1.ellipsis", { dir: "auto" });
   #agent = h("span.badge");
 
   // told: {openList(), named(key)}; named: that is what the gateway calls the session.
@@ -178,12 +178,15 @@ export const view = {
   mount(root, app, rest) {
     const sessions = sessionsOf(app.link);
     const place = h("div.place");
-    const main = () => app.link.hello.snapshot.sessionDefaults?.mainSessionKey ?? "agent:main:main";
     let room = null;
     let sheet = null;
     // A session has one name, in whatever way its address was written.
     const named = (key) => {
       writingIn(app.link, key).takeOver(writingIn(app.link, room.key));
+      openHere(key);
+    };
+    // The address names what is shown, so that one can come back to it.
+    const openHere = (key) => {
       history.replaceState(null, "", `#/chat/${encodeURIComponent(key)}`);
       open(key);
     };
@@ -213,12 +216,12 @@ export const view = {
       sheet.showModal();
     };
     replace(root, h("div.chat", {}, h("aside.side", { "aria-label": "Sessions" }, list.element), place));
-    open(rest || recallText(local, LAST) || main());
+    openHere(rest || recallText(local, LAST) || (app.link.hello.snapshot.sessionDefaults?.mainSessionKey ?? "agent:main:main"));
     const leave = () => {
       sheet?.close();
       room.end();
       list.end();
     };
-    return { leave, go: (key) => open(key || main()) };
+    return { leave, go: (key) => (key ? open(key) : openHere(room.key)) };
   },
 };
