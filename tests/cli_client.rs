@@ -777,6 +777,37 @@ async fn logs_shows_the_last_lines_of_the_level_that_is_wanted() {
 }
 
 #[tokio::test]
+async fn logs_looks_further_back_where_too_few_of_the_last_lines_are_of_the_level() {
+    let gateway = Gateway::bind().await;
+    let command = gateway.command(&["logs", "--json", "--level", "error", "--limit", "3"]);
+    let line =
+        |level: &str, text: &str| json!({"_meta": {"logLevelName": level}, "1": text}).to_string();
+    let (old, new) = (line("ERROR", "old"), line("ERROR", "new"));
+    let ran = play(command, async {
+        let mut peer = gateway.welcome().await;
+        let end = 9_000_000;
+        for (cursor, answer) in [
+            (None, json!({"cursor": end, "size": end, "lines": [new], "truncated": true})),
+            // The files that far back are gone.
+            (Some(1_000_000), json!({"cursor": end, "size": end, "lines": [new], "reset": true})),
+            (Some(5_000_000), json!({"cursor": 8_000_000, "size": end, "lines": [old]})),
+            (
+                Some(8_000_000),
+                json!({"cursor": end, "size": end, "lines": [line("INFO", "fine"), new]}),
+            ),
+        ] {
+            let request = peer.request("logs.tail").await;
+            assert_eq!(request["params"]["cursor"].as_u64(), cursor);
+            peer.answer(&request, answer).await;
+        }
+        peer.end().await;
+    })
+    .await;
+    assert_eq!((ran.code, ran.out), (Some(0), format!("{old}\n{new}\n")));
+    assert!(ran.err.contains("older lines were not looked at"), "{}", ran.err);
+}
+
+#[tokio::test]
 async fn a_credential_is_not_sent_to_other_machines_in_plain_text() {
     // Reserved for documentation, so nobody is there.
     let ran = run(clawgate(&["health", "--url", "ws://192.0.2.7", "--token", "hunter2"])).await;

@@ -288,6 +288,20 @@ fn a_port_in_use_is_said_with_the_way_out() {
 }
 
 #[test]
+fn what_is_no_database_is_told_once_and_with_what_to_do() {
+    let user = User::new();
+    let database = user.state().join("clawgate.sqlite");
+    fs::create_dir(user.state()).unwrap();
+    fs::write(&database, "this is a text file\n".repeat(100)).unwrap();
+    let error = user.refusal(&["--port", "0"]);
+    let told = format!(
+        "database {}: file is not a database; `clawgate doctor` says what to do\n",
+        database.display()
+    );
+    assert!(error.contains(&told) && !error.contains("because:"), "{error}");
+}
+
+#[test]
 fn an_open_gateway_without_authentication_is_refused() {
     let user = User::new();
     let refusal = user.refusal(&["--port", "0", "--bind", "lan", "--auth", "none"]);

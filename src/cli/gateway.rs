@@ -14,6 +14,7 @@ use crate::app::{self, AppError, Ended, Ready, Signals, Sockets, Start};
 use crate::config::document::ConfigIssue;
 use crate::config::{AuthMode, BindChoice, Env, GatewayMode, Overrides};
 use crate::registry::ConfigState;
+use crate::sessions::SessionError;
 use crate::store::atomic::create_private_dir;
 use crate::store::instance::{InstanceLock, Running};
 use crate::support::{Secret, blocking, trouble};
@@ -251,7 +252,7 @@ impl Rounds<'_> {
         }
         let issue = error.of_config().filter(|_| !self.is_strict && self.start.repair.is_none());
         let mending = issue.and_then(|issue| Start::mend(self.env, &self.start.overrides, issue));
-        Ok(mending.ok_or(error)?)
+        mending.ok_or_else(|| told(error))
     }
 }
 
@@ -268,6 +269,17 @@ fn announce(start: &Start, ready: &Ready, lock: &mut InstanceLock) {
     if let Err(error) = output::say(&text) {
         tracing::warn!(%error, "cannot print the start-up text");
     }
+}
+
+/// Why nothing is begun with, and what to do about it where that is the database. Its text has
+/// the reason.
+fn told(error: AppError) -> anyhow::Error {
+    let (AppError::Store(store) | AppError::Sessions(SessionError::Store(store))) = &error else {
+        return error.into();
+    };
+    let text = store.to_string();
+    let help = store.help().unwrap_or("`clawgate doctor` says what to do");
+    anyhow::Error::msg(if text.contains(help) { text } else { format!("{text}; {help}") })
 }
 
 /// Says why the configuration is not in use.

@@ -142,10 +142,10 @@ async fn note(
     own: &Indexes,
     is_looked_at: bool,
     seen: Vec<(String, u64)>,
-    mut notes: Vec<SourceNote>,
+    notes: Vec<SourceNote>,
 ) -> anyhow::Result<()> {
     if is_looked_at || own.are_noted(&store.sources().await?) {
-        notes.push(own.note_of_sessions(store, seen).await?);
+        return Ok(own.note(store, seen, notes).await?);
     }
     Ok(store.note_sources(notes).await?)
 }

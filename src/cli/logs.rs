@@ -23,6 +23,11 @@ const LIMIT: u64 = 200;
 /// Most lines, and most bytes, of one answer.
 const LIMIT_MAX: u64 = 5000;
 const BYTES_MAX: u64 = 1_000_000;
+/// How far back lines of a level are looked for, in bytes: some ten thousand lines. Where
+/// files are gone, half of it and a quarter.
+const BACK: [u64; 3] = [8 * BYTES_MAX, 4 * BYTES_MAX, 2 * BYTES_MAX];
+/// What is said when fewer are found than are wanted.
+const NOT_ALL: &str = "older lines were not looked at";
 
 /// Arguments of `clawgate logs`.
 #[derive(Debug, Args)]
@@ -51,8 +56,23 @@ impl LogsArgs {
     /// The last of the lines, as many as are wanted to begin with.
     fn last<'a>(&self, lines: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
         let mut wanted: Vec<_> = lines.filter(|line| self.wants(line)).collect();
-        let most = usize::try_from(self.limit).unwrap_or(usize::MAX);
-        wanted.split_off(wanted.len().saturating_sub(most))
+        wanted.split_off(wanted.len().saturating_sub(self.most()))
+    }
+
+    fn most(&self) -> usize {
+        usize::try_from(self.limit).unwrap_or(usize::MAX)
+    }
+
+    /// Whether lines of the level may be further back than those that were looked at.
+    fn misses(&self, found: usize, is_truncated: bool) -> bool {
+        self.level.is_some() && is_truncated && found < self.most()
+    }
+
+    /// The lines of an answer that are wanted.
+    fn of(&self, answer: &Value) -> Vec<String> {
+        let lines = answer["lines"].as_array().map_or(&[][..], Vec::as_slice);
+        let lines = lines.iter().filter_map(Value::as_str);
+        lines.filter(|line| self.wants(line)).map(str::to_owned).collect()
     }
 
     /// Whether a line is of the level; one that does not say so is.
@@ -116,24 +136,73 @@ async fn page(
     args: &LogsArgs,
     screen: &mut Screen,
 ) -> Result<(), CliError> {
-    let answer = client.request("logs.tail", asked.clone()).await?;
+    let mut answer = client.request("logs.tail", asked.clone()).await?;
     if answer["reset"] == true {
         screen.note("lines are missing: the files they were in are gone")?;
     }
-    let lines = answer["lines"].as_array().map_or(&[][..], Vec::as_slice);
-    let lines = lines.iter().filter_map(Value::as_str);
-    let lines = match asked.get("cursor") {
-        None => args.last(lines),
-        Some(_) => lines.filter(|line| args.wants(line)).collect(),
-    };
-    for line in lines {
+    let mut lines = args.of(&answer);
+    if asked.get("cursor").is_none() {
+        if args.misses(lines.len(), answer["truncated"] == true) {
+            let older = further_back(client, args, &answer).await?;
+            let is_all = older.as_ref().is_some_and(|older| older.from == 0);
+            if let Some(older) = older {
+                (lines, answer) = (older.lines, older.answer);
+            }
+            if args.misses(lines.len(), !is_all) {
+                screen.note(NOT_ALL)?;
+            }
+        }
+        lines.drain(..lines.len().saturating_sub(args.most()));
+    }
+    for line in &lines {
         show(line, args, screen)?;
     }
-    *asked = json!({"cursor": answer["cursor"], "limit": LIMIT_MAX, "maxBytes": BYTES_MAX});
+    *asked = after(&answer["cursor"]);
     if args.follow && answer["cursor"] == answer["size"] {
         rest(client).await?;
     }
     Ok(())
+}
+
+/// The params for what comes after a cursor.
+fn after(cursor: &Value) -> Value {
+    json!({"cursor": cursor, "limit": LIMIT_MAX, "maxBytes": BYTES_MAX})
+}
+
+/// Lines of more than one answer.
+struct Older {
+    /// The cursor that they come after.
+    from: u64,
+    /// Those that are wanted.
+    lines: Vec<String>,
+    /// The last answer.
+    answer: Value,
+}
+
+/// Looks further back than the answer `last`; `None` where that is not told.
+async fn further_back(
+    client: &mut Client,
+    args: &LogsArgs,
+    last: &Value,
+) -> Result<Option<Older>, CliError> {
+    let size = last["size"].as_u64().unwrap_or_default();
+    for back in BACK {
+        let from = size.saturating_sub(back);
+        let (mut at, mut lines) = (from, Vec::new());
+        loop {
+            let answer = client.request("logs.tail", after(&json!(at))).await?;
+            if answer["reset"] == true {
+                break;
+            }
+            lines.extend(args.of(&answer));
+            let next = answer["cursor"].as_u64().unwrap_or_default();
+            if next >= size || next <= at {
+                return Ok(Some(Older { from, lines, answer }));
+            }
+            at = next;
+        }
+    }
+    Ok(None)
 }
 
 /// Waits until it is time to ask again, or the gateway is gone. Events are of no
@@ -170,11 +239,18 @@ fn without_gateway(
     };
     let now = SystemClock.now_ms();
     let place = LogPlace::last_used(&settings.logging, &settings.paths.state_dir, now);
-    let limit = usize::try_from(args.to_look_at()).unwrap_or(usize::MAX);
-    let read = tail(&place, None, limit, BYTES_MAX, now);
+    let (limit, most) = match args.level {
+        Some(_) => (usize::MAX, BACK[0]),
+        None => (args.most(), BYTES_MAX),
+    };
+    let read = tail(&place, None, limit, most, now);
     let read = read.map_err(|error| CliError::Io(std::io::Error::other(error)))?;
     screen.note(&format!("no gateway runs here; from {}:", read.file.display()))?;
-    for line in args.last(read.lines.iter().map(String::as_str)) {
+    let lines = args.last(read.lines.iter().map(String::as_str));
+    if args.misses(lines.len(), read.truncated) {
+        screen.note(NOT_ALL)?;
+    }
+    for line in lines {
         show(line, args, screen)?;
     }
     Ok(0)

@@ -30,11 +30,14 @@ pub(super) fn note(text: &str) {
 pub(super) fn complain(error: &anyhow::Error) -> ExitCode {
     let mut err = io::stderr().lock();
     // A failure here has nobody left to be told.
-    let _ = writeln!(err, "error: {error}");
-    let mut causes: Vec<String> = error.chain().skip(1).map(ToString::to_string).collect();
-    causes.dedup(); // some libraries say the same on two levels
-    for cause in causes {
-        let _ = writeln!(err, "  because: {cause}");
+    let mut said = error.to_string();
+    let _ = writeln!(err, "error: {said}");
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        // Many texts have their reason in them, and some libraries say the same on two levels.
+        if !said.contains(&cause) {
+            let _ = writeln!(err, "  because: {cause}");
+            said = cause;
+        }
     }
     ExitCode::FAILURE
 }

@@ -11,7 +11,7 @@ use crate::config::profiles::ProfileMode;
 use crate::config::secrets::{SecretRef, SecretSource};
 use crate::providers::ModelInfo;
 use crate::providers::credentials::{Credentials, ProfileFile, path_below};
-use crate::support::{Secret, json};
+use crate::support::{Secret, json, with_cause};
 
 /// What tells a token of a Claude subscription from a key.
 const SETUP_TOKEN: &str = "sk-ant-oat";
@@ -136,16 +136,19 @@ impl StoredKey {
         let path = Self::file(draft);
         let stored = blocking(move || {
             let (id, provider) = (self.id(), self.provider.as_str());
-            match &self.access {
-                Access::Key(key) => ProfileFile::add(&path, &id, provider, Access::mode(key), key)?,
+            let added = match &self.access {
+                Access::Key(key) => ProfileFile::add(&path, &id, provider, Access::mode(key), key),
                 Access::Variable(name) => {
-                    ProfileFile::add_reference(&path, &id, provider, &variable(name))?;
+                    ProfileFile::add_reference(&path, &id, provider, &variable(name))
                 }
                 Access::AsIs => return Ok(()),
-            }
-            ProfileFile::put_first(&path, &id, provider)
+            };
+            added.map_err(|error| format!("the key is not stored: {}", with_cause(&error)))?;
+            ProfileFile::put_first(&path, &id, provider).map_err(|error| {
+                format!("the key is stored, but is not put first: {}", with_cause(&error))
+            })
         });
-        stored.await?.map_err(|error| Stopped::Failed(format!("the key is not stored: {error}")))
+        stored.await?.map_err(Stopped::Failed)
     }
 }
 

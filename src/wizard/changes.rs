@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::config::Env;
 use crate::config::document::{self, ConfigIssue, ConfigWrite, ConfigWriteError, merged};
-use crate::support::{BoxFuture, blocking, json};
+use crate::support::{BoxFuture, blocking, json, with_cause};
 
 /// What is to be merged into a config that says this, with what it includes.
 type Change = dyn Fn(&Value) -> Value + Send + Sync;
@@ -95,6 +95,6 @@ fn write(changes: &Changes, env: &Env, would_work: &WouldWork) -> Result<Written
         Ok(ConfigWrite::Merge(changes.patch(config).to_string()))
     };
     let written = document::write_by(env, work_out, would_work);
-    let written = written.map_err(|error| error.to_string())?;
+    let written = written.map_err(|error| with_cause(&error))?;
     Ok(Written { needs_restart: written.needs_restart })
 }

@@ -20,6 +20,8 @@ use crate::support::{Secret, json};
 const LIMIT: Duration = Duration::from_secs(20);
 /// The variable that the original reads a bot's token from.
 const TOKEN_VARIABLE: &str = "TELEGRAM_BOT_TOKEN";
+/// Ends a question that leaves its channel out when nothing is answered.
+pub const LEAVES_OUT: &str = "; nothing to leave Telegram out";
 /// Shortest secret that signs.
 const SECRET_MIN: usize = 16;
 /// Bytes of a secret that is made here.
@@ -60,17 +62,23 @@ async fn telegram(
     skips_check: bool,
 ) -> Result<(), Stopped> {
     let configured = draft.written("/channels/telegram/botToken").is_some();
+    // Its token may be elsewhere, such as in a file.
+    let is_there = draft.written("/channels/telegram").is_some();
     let in_variable = draft.env.get(TOKEN_VARIABLE).map(Secret::new);
     let more = match (&in_variable, configured) {
         (_, true) => "; nothing to keep the one that is there".to_owned(),
         (Some(_), false) => format!("; nothing to use the one in {TOKEN_VARIABLE}"),
-        (None, false) => String::new(),
+        (None, false) if is_there => "; nothing to change nothing".to_owned(),
+        (None, false) => LEAVES_OUT.to_owned(),
     };
-    let may_be_empty = configured || in_variable.is_some();
+    let before = draft.changes().clone();
     loop {
-        let line = Line::checked(move |text| check_token(text, may_be_empty));
-        let line = line.placeholder("123456:ABC…");
+        let line = Line::checked(check_token).placeholder("123456:ABC…");
         let token = talk.secret("telegramToken", format!("The bot's token{more}"), line).await?;
+        if token.is_empty() && !configured && in_variable.is_none() {
+            // With what a token before it has changed.
+            return draft.put(before).await.map_err(Stopped::from);
+        }
         let shown = match (token.is_empty(), configured, &in_variable) {
             (false, _, _) => Some(token.clone()),
             (true, false, Some(in_variable)) => Some(in_variable.clone()),
@@ -169,9 +177,9 @@ fn check_secret(text: &str) -> Result<(), String> {
     }
 }
 
-/// `<number>:<letters>`, as Telegram gives it.
-fn check_token(text: &str, may_be_empty: bool) -> Result<(), String> {
-    if text.is_empty() && may_be_empty {
+/// `<number>:<letters>`, as Telegram gives it, or nothing.
+fn check_token(text: &str) -> Result<(), String> {
+    if text.is_empty() {
         return Ok(());
     }
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);

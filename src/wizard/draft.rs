@@ -12,7 +12,7 @@ use super::asker::Stopped;
 use super::changes::Changes;
 use crate::config::document::merged;
 use crate::config::{self, ConfigError, Env, Settings, preview};
-use crate::support::{self, Clock, json};
+use crate::support::{self, Clock, json, with_cause};
 
 /// Changes that are not written yet, and what they come to.
 pub struct Draft {
@@ -43,7 +43,8 @@ impl Draft {
         });
         let settings = read.await?.map_err(|error| {
             Stopped::Failed(format!(
-                "{error}. Mend the config file first; `clawgate doctor` says what is wrong"
+                "{}. Mend the config file first; `clawgate doctor` says what is wrong",
+                with_cause(&error)
             ))
         })?;
         let raw = settings.raw.clone();
@@ -85,7 +86,14 @@ impl Draft {
         &mut self,
         change: impl Fn(&Value) -> Value + Send + Sync + 'static,
     ) -> Result<(), DraftError> {
-        let changes = self.changes.with(change);
+        self.put(self.changes.with(change)).await
+    }
+
+    /// The same with these changes in place of those so far.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn put(&mut self, changes: Changes) -> Result<(), DraftError> {
         let (text, env) = (self.changed(&changes).to_string(), self.env.clone());
         let read = blocking(move || preview(&text, &env)).await.map_err(DraftError::Stopped)?;
         self.settings = read.map_err(DraftError::Invalid)?;

@@ -100,7 +100,7 @@ pub struct Setup {
 ///
 /// # Errors
 /// When nobody answers any more, or it cannot go on; nothing was written then,
-/// unless the writing itself failed half-way, which the error says.
+/// unless the error says what.
 pub async fn run(asker: &mut dyn Asker, mut setup: Setup) -> Result<Outcome, Stopped> {
     let mut talk = Talk(asker);
     let mut draft = Draft::open(setup.env.clone(), Arc::clone(&setup.clock)).await?;
@@ -187,7 +187,7 @@ async fn write(
         needs_restart = save(talk, draft, setup).await?.needs_restart;
     }
     if setup.mode == Mode::Local {
-        workspace::make(draft).await?;
+        workspace::make(draft, changed).await?;
     }
     let outcome = Outcome::of(draft, setup.mode, changed, needs_restart);
     // It is written, whether somebody reads this or not.
@@ -211,11 +211,15 @@ async fn save(
             Ok(written) => return Ok(written),
             Err(why) => {
                 let question = format!("The config file is not written: {why}. Try again?");
-                if !talk.confirm("writeFailed", question, true).await? {
-                    let key = if draft.key.is_some() { "; the key is stored" } else { "" };
-                    let text = format!("the config file is not written: {why}{key}");
-                    return Err(Stopped::Failed(text));
-                }
+                let key = match talk.confirm("writeFailed", question, true).await {
+                    Ok(true) => continue,
+                    // Whoever leaves here leaves not everything as it was.
+                    Ok(false) | Err(_) if draft.key.is_some() => "; the key is stored",
+                    Ok(false) => "",
+                    Err(stopped) => return Err(stopped),
+                };
+                let text = format!("the config file is not written: {why}{key}");
+                return Err(Stopped::Failed(text));
             }
         }
     }

@@ -6,7 +6,7 @@ use super::asker::Stopped;
 use super::draft::{Draft, blocking};
 use super::talk::{Line, Talk};
 use crate::agent::workspace::set_up;
-use crate::support::json;
+use crate::support::{json, with_cause};
 
 /// Longest name of an agent; it stands in lists.
 const NAME_MAX: usize = 60;
@@ -53,16 +53,19 @@ fn written_id(config: &Value, id: &str) -> String {
     ids.into_iter().find(same).unwrap_or(id).to_owned()
 }
 
-/// Makes the folder and its files.
+/// Makes the folder and its files. What else was chosen `is_written` by then, or as it was.
 ///
 /// # Errors
 /// When that cannot be.
-pub async fn make(draft: &Draft) -> Result<(), Stopped> {
+pub async fn make(draft: &Draft, is_written: bool) -> Result<(), Stopped> {
     let (settings, clock) = (draft.settings.workspace.clone(), draft.clock.clone());
     let agents = &draft.settings.agents;
     let dir = agents.agent_or_default(&agents.default_id).workspace;
     let made = blocking(move || set_up(&dir, &settings, clock.now_ms()));
-    made.await?.map_err(|error| Stopped::Failed(format!("the workspace is not made: {error}")))
+    let rest = if is_written { "; all else that was chosen is written" } else { "" };
+    made.await?.map_err(|error| {
+        Stopped::Failed(format!("the workspace is not made: {}{rest}", with_cause(&error)))
+    })
 }
 
 fn check_folder(text: &str) -> Result<(), String> {

@@ -10,6 +10,9 @@ use serde_json::Value;
 
 use super::{is_valid, read};
 
+/// Longer than the gateway takes to stop, be it that something hangs.
+const STOP_SECONDS: u32 = 40;
+
 /// The settings that a sample's comments show.
 fn settings_in_comments(sample: &str) -> String {
     let lines = sample.lines().map_while(|line| line.strip_prefix('#'));
@@ -209,12 +212,19 @@ fn the_units_run_the_gateway_with_few_rights() {
         assert!(value("ExecStart").ends_with("/clawgate gateway"), "{name}");
         assert_eq!((value("UMask"), value("ProtectSystem")), ("0077", "strict"), "{name}");
         assert_eq!((value("NoNewPrivileges"), value("CapabilityBoundingSet")), ("yes", ""));
-        // Longer than the gateway takes to let runs end.
-        assert!(value("TimeoutStopSec").parse::<u32>().unwrap() > 12, "{name}");
+        assert_eq!(value("TimeoutStopSec"), STOP_SECONDS.to_string(), "{name}");
         for key in ["PrivateUsers", "PrivateTmp", "RestrictSUIDSGID", "ProtectKernelModules"] {
             assert_eq!(value(key), "yes", "{name}: {key}");
         }
     }
+}
+
+#[test]
+fn launchd_and_the_docs_wait_for_its_end_as_long_as_the_units() {
+    let limit = format!("<key>ExitTimeOut</key>\n  <integer>{STOP_SECONDS}</integer>");
+    assert!(read("config/ai.clawgate.gateway.plist").contains(&limit));
+    let told = format!("should wait {STOP_SECONDS} seconds before it kills");
+    assert!(read("docs/operations.md").contains(&told));
 }
 
 #[test]
@@ -246,6 +256,7 @@ fn the_container_is_built_of_files_that_are_there_and_has_no_privileges() {
     let service = &compose["services"]["clawgate"];
     assert_eq!(service["ports"][0], "127.0.0.1:18789:18789");
     assert_eq!(service["read_only"], true);
+    assert_eq!(service["stop_grace_period"], format!("{STOP_SECONDS}s"));
     assert_eq!(service["cap_drop"][0], "ALL");
     let volume = service["volumes"][0].as_str().unwrap();
     let (name, place) = volume.split_once(':').unwrap();

@@ -144,7 +144,7 @@ async fn finished(mut command: Command) -> Output {
 
 /// Accepts, and leaves all as it is offered, but for the agent's name.
 fn walks(terminal: &mut Pty, agent: &str) {
-    terminal.answers("Do you accept this?", "y");
+    terminal.answers("Do you accept this?", "y\r");
     terminal.answers("Which model?", "\r");
     terminal.answers("Which channels", "\r");
     terminal.answers("The folder", "\r");
@@ -325,8 +325,10 @@ async fn flags_that_do_not_do_are_named_and_nothing_is_written() {
         (&["--anthropic-api-key", "two words"], "--<provider>-api-key"),
         (&["--auth-choice", "offline", "--workspace", "here"], "--workspace"),
         (&["--auth-choice", "offline", "--telegram-token", "x"], "--telegram-token"),
+        (&["--auth-choice", "offline", "--telegram-token", ""], "--telegram-token is empty"),
         (&["--auth-choice", "offline", "--gateway-password", "short"], "--gateway-password"),
         (&["--mode", "remote", "--remote-url", "http://x"], "--remote-url"),
+        (&["--auth-choice", "offline", "--gateway-token", "-"], "stdin is empty"),
     ] {
         let error = machine.fails(flags).await;
         assert!(error.contains(expected), "{flags:?}: {error}");
@@ -343,13 +345,78 @@ async fn flags_that_do_not_do_are_named_and_nothing_is_written() {
 }
 
 #[tokio::test]
+async fn an_empty_token_of_a_bot_is_the_one_that_is_there() {
+    let machine = Machine::new().await;
+    let token = "123456:abcdefghijklmnopqrst";
+    machine.done(&["--auth-choice", "offline", "--telegram-token", token, "--skip-check"]).await;
+    let before = machine.text();
+    machine.done(&["--telegram-token", ""]).await;
+    assert_eq!(machine.text(), before);
+    let machine = Machine::new().await;
+    let env = format!("TELEGRAM_BOT_TOKEN={token}\n");
+    fs::write(machine.root.path().join("state/.env"), env).unwrap();
+    machine.done(&["--auth-choice", "offline", "--telegram-token", "", "--skip-check"]).await;
+    let text = machine.text();
+    assert!(text.contains("TELEGRAM_BOT_TOKEN") && !text.contains(token), "{text}");
+}
+
+#[tokio::test]
+async fn flags_that_nothing_asks_for_are_told() {
+    let machine = Machine::new().await;
+    let told = machine.done(&["--auth-choice", "offline", "--gateway-port", "18999"]).await;
+    assert_eq!(told["notes"], json!([]));
+    let before = machine.text();
+    // What answers is kept, so nobody asks for a model.
+    let flags = ["--model", "claude-sonnet-5", "--remote-url", "ws://h"];
+    let told = machine.done(&flags).await;
+    assert_eq!(told["notes"], json!(["not used, as nothing asked for it: --model, --remote-url"]));
+    let output = machine.run(&flags, "").await;
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("not used") && said.contains("--model"), "{said}");
+    assert_eq!(machine.text(), before);
+}
+
+#[tokio::test]
+async fn a_workspace_that_cannot_be_made_does_not_hide_that_the_rest_is_written() {
+    let machine = Machine::new().await;
+    let file = machine.root.path().join("file");
+    fs::write(&file, "").unwrap();
+    let place = file.join("work");
+    let flags = ["--auth-choice", "offline", "--workspace", place.to_str().unwrap()];
+    let error = machine.fails(&flags).await;
+    assert!(error.contains("the workspace is not made"), "{error}");
+    assert!(error.contains("(os error"), "why: {error}");
+    assert!(error.contains("all else that was chosen is written"), "{error}");
+    assert_eq!(machine.written()["agents"]["defaults"]["workspace"], json!(place));
+    // Once it is so, nothing more is.
+    let error = machine.fails(&flags).await;
+    assert!(error.contains("is not made") && !error.contains("is written"), "{error}");
+}
+
+#[tokio::test]
+async fn a_config_file_that_cannot_be_written_is_told_with_the_reason() {
+    let machine = Machine::new().await;
+    // Nobody can lock a folder for writing, root neither.
+    fs::create_dir(machine.root.path().join("state/openclaw.json.clawgate-lock")).unwrap();
+    let error = machine.fails(&["--anthropic-api-key", KEY, "--skip-check"]).await;
+    assert!(error.contains("the config file is not written"), "{error}");
+    assert!(error.contains("(os error") && error.contains("; the key is stored"), "{error}");
+    assert!(!machine.config().exists() && machine.profiles().exists());
+}
+
+#[tokio::test]
 async fn on_a_terminal_arrows_and_numbers_choose_and_the_key_is_not_shown() {
     let machine = Machine::new().await;
     let mut terminal = Pty::spawn(machine.onboard(&[]));
     let walked = tokio::task::spawn_blocking(move || {
-        terminal.answers("Do you accept this?", "y");
+        // The Enter is not the answer to the list.
+        terminal.answers("Do you accept this?", "n\x7fy\r");
+        terminal.shows("Who is to answer?");
+        terminal.shows(" more\r\n");
         // Down to OpenAI and back.
-        terminal.answers("Who is to answer?", "\x1b[B\x1b[A\r");
+        terminal.types("\x1b[B");
+        terminal.shows(">  2. ");
+        terminal.types("\x1b[A\r");
         terminal.shows("The key for Anthropic");
         terminal.types(&format!("two words\r{KEY}x\x7f\r"));
         terminal.shows("without spaces");
@@ -384,7 +451,7 @@ async fn ctrl_c_leaves_everything_as_it_was() {
     let second = Pty::spawn(machine.onboard(&["--anthropic-api-key", KEY, "--skip-check"]));
     let stopped = tokio::task::spawn_blocking(move || {
         let (mut first, mut second) = (first, second);
-        first.answers("Do you accept this?", "y");
+        first.answers("Do you accept this?", "y\r");
         first.answers("Who is to answer?", "\r");
         first.answers("The key for Anthropic", &format!("{KEY}\x03"));
         walks(&mut second, "");
@@ -432,7 +499,7 @@ async fn configure_asks_about_one_part_and_leaves_the_others() {
         terminal.answers("Who can reach it?", "\r");
         terminal.answers("What lets clients in?", "\r");
         terminal.answers("The token", "\r");
-        terminal.answers("Write this to", "y");
+        terminal.answers("Write this to", "y\r");
         assert!(terminal.ends().success(), "{}", terminal.all());
     });
     walked.await.unwrap();

@@ -354,16 +354,25 @@ async fn the_log_of_a_service_is_read_where_no_gateway_runs() {
     fs::create_dir_all(&logs).unwrap();
     let line = json!({"0": r#"{"subsystem":"gateway"}"#, "1": "said by the service",
         "_meta": {"logLevelName": "INFO"}, "time": "2026-01-01T00:00:00.000+00:00"});
-    fs::write(logs.join("openclaw-2026-01-01.log"), format!("{line}\n")).unwrap();
-    let output = Command::new(program())
-        .args(["logs"])
-        .env_clear()
-        .env("HOME", machine.home())
-        .env("TMPDIR", machine.root.path().join("tmp"))
-        .env("OPENCLAW_GATEWAY_PORT", "1")
-        .kill_on_drop(true)
-        .output()
-        .await
-        .unwrap();
-    assert!(out(&output).contains("said by the service"), "{output:?}");
+    let mut bad = line.clone();
+    (bad["1"], bad["_meta"]["logLevelName"]) = (json!("it failed"), json!("ERROR"));
+    // More than one answer of a gateway has.
+    let text = format!("{bad}\n{}", format!("{line}\n").repeat(20_000));
+    assert!(text.len() > 2_000_000);
+    fs::write(logs.join("openclaw-2026-01-01.log"), text).unwrap();
+    for (args, expected) in
+        [(&["logs"][..], "said by the service"), (&["logs", "--level", "error"], "it failed")]
+    {
+        let output = Command::new(program())
+            .args(args)
+            .env_clear()
+            .env("HOME", machine.home())
+            .env("TMPDIR", machine.root.path().join("tmp"))
+            .env("OPENCLAW_GATEWAY_PORT", "1")
+            .kill_on_drop(true)
+            .output()
+            .await
+            .unwrap();
+        assert!(out(&output).contains(expected), "{output:?}");
+    }
 }

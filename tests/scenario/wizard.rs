@@ -258,6 +258,33 @@ async fn a_bot_is_asked_for_its_name_and_the_config_file_of_somebody_else_is_not
 }
 
 #[tokio::test]
+async fn who_has_no_token_that_telegram_knows_leaves_telegram_out() {
+    let (gateway, _mock) = bare().await;
+    let mut config: Value =
+        serde_json::from_str(&fs::read_to_string(gateway.config_path()).unwrap()).unwrap();
+    // Nothing listens there.
+    config["channels"] = json!({"telegram": {"enabled": false, "apiRoot": "http://127.0.0.1:1"}});
+    fs::write(gateway.config_path(), config.to_string()).unwrap();
+    let mut walk = Walk::start(admin(&gateway).await).await;
+    walk.accepts().await;
+    walk.says("Who is to answer?", json!("offline")).await;
+    walk.says("Which channels", json!(["telegram"])).await;
+    walk.says("The bot's token; nothing to change nothing", json!(TOKEN)).await;
+    walk.says("Telegram does not know this bot", json!("again")).await;
+    walk.says("The bot's token", json!("")).await;
+    let usual = walk.now["step"]["initialValue"].clone();
+    walk.says("The folder", usual).await;
+    walk.says("The agent's name", json!("")).await;
+    walk.says("The gateway:", json!("keep")).await;
+    walk.reads("What will be").await;
+    walk.says("Write this", json!(true)).await;
+    walk.reads("Done").await;
+    let text = fs::read_to_string(gateway.config_path()).unwrap();
+    let parsed = clawgate::config::parse(&text, &gateway.config_path()).unwrap();
+    assert_eq!(parsed["channels"], config["channels"]);
+}
+
+#[tokio::test]
 async fn what_somebody_writes_between_the_questions_and_their_end_is_not_undone() {
     let (gateway, _mock) = bare().await;
     let bots = BotApi::start().await;

@@ -69,7 +69,8 @@ pub fn run(args: IdentityArgs, env: &Env) -> anyhow::Result<ExitCode> {
             workspace.join("IDENTITY.md").display()
         );
     }
-    let (workspace, identity) = roster(env).update(&id, change)?;
+    let agent = roster(env).update(&id, change)?;
+    let (workspace, identity) = (agent.workspace, agent.identity);
     let told = json!({
         "agentId": id.as_str(),
         "identity": without_nulls(json!({

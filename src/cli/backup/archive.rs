@@ -16,6 +16,7 @@ use super::super::bar::Bar;
 use super::{Found, verify};
 use crate::config::Paths;
 use crate::store;
+use crate::store::atomic::sync_dir;
 
 /// How often the folder is looked through for what came while it was written.
 const LOOKS: usize = 4;
@@ -28,7 +29,7 @@ struct Item {
     about: Metadata,
 }
 
-/// What would be written, and which links lead to other folders.
+/// What would be written, and which links lead to something.
 pub(super) fn planned(root: &Path, database: &Path) -> anyhow::Result<(Found, Vec<PathBuf>)> {
     let items = items_of(root)?;
     let mut found = Found::default();
@@ -48,8 +49,7 @@ fn count(items: &[Item], found: &mut Found) {
 }
 
 /// Writes an archive under another name, and gives it its own when all of it is on disk, and
-/// verified where it `verifies`. Answers what it has, and which links lead to other
-/// folders.
+/// verified where it `verifies`. Answers what it has, and which links lead to something.
 pub(super) fn write(
     target: &Path,
     root: &Path,
@@ -83,7 +83,7 @@ pub(super) fn write(
 fn keep(archive: NamedTempFile, target: &Path) -> io::Result<()> {
     archive.persist_noclobber(target).map_err(|error| error.error)?;
     let folder = target.parent().unwrap_or(Path::new("."));
-    File::open(folder)?.sync_all()
+    sync_dir(folder)
 }
 
 /// An empty file beside the archive that is to be.
@@ -128,7 +128,7 @@ impl<W: Write> Writing<W> {
     }
 
     /// Adds what is in the state directory, and what has come when that is done: a file that
-    /// is put away meanwhile has another name afterwards. Answers the links to other folders.
+    /// is put away meanwhile has another name afterwards. Answers the links to something.
     fn add_all(&mut self, root: &Path) -> anyhow::Result<Vec<PathBuf>> {
         let bar = Bar::new();
         let progress = bar.progress();
@@ -235,15 +235,17 @@ fn collect(root: &Path, at: &Path, items: &mut Vec<Item>) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Whether it is of the running program: its lock, or the database, which comes as a copy.
+/// Whether it is of the running program: its lock, its prompts for the CLI that answers, or the
+/// database, which comes as a copy.
 fn is_of_program(name: &str) -> bool {
     let end = name.strip_prefix(Paths::DATABASE);
-    name == Paths::LOCK || end.is_some_and(|end| ["", "-wal", "-shm", "-journal"].contains(&end))
+    let is_database = end.is_some_and(|end| ["", "-wal", "-shm", "-journal"].contains(&end));
+    is_database || [Paths::LOCK, Paths::CLI_PROMPTS].contains(&name)
 }
 
-/// The links to folders, of which the archive has no more than that.
+/// The links to folders and files, of which the archive has no more than that.
 fn links(items: &[Item]) -> Vec<PathBuf> {
-    let links = items.iter().filter(|item| item.about.is_symlink() && item.path.is_dir());
+    let links = items.iter().filter(|item| item.about.is_symlink() && item.path.exists());
     links.map(|item| item.path.clone()).collect()
 }
 
@@ -257,6 +259,9 @@ mod tests {
         for name in ["a", "b"] {
             fs::write(home.path().join(name), name).unwrap();
         }
+        // Of the running gateway.
+        fs::create_dir(home.path().join("cli-prompts")).unwrap();
+        fs::write(home.path().join("cli-prompts/system-prompt-1"), "secret").unwrap();
         let mut writing = Writing::new(Builder::new(Vec::new()));
         let items = items_of(home.path()).unwrap();
         writing.add(&items[0], false).unwrap();

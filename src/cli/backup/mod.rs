@@ -120,11 +120,14 @@ fn create(args: &CreateArgs, env: &Env) -> anyhow::Result<()> {
         archive::write(&target, &state_dir, &paths.database(), args.verify)?
     };
     let files = paths.config_files().into_iter().chain([paths.exec_approvals()]);
-    let outside: Vec<_> = files
+    let mut outside: Vec<_> = files
         .filter(|file| file.exists())
         .chain(links)
         .filter(|file| !fs::canonicalize(file).is_ok_and(|file| file.starts_with(&state_dir)))
         .collect();
+    // The config may be a link itself.
+    outside.sort();
+    outside.dedup();
     let not_included: Vec<_> = outside.iter().map(|file| file.to_string_lossy()).collect();
     let answer = json!({"archive": target.to_string_lossy(),
         "stateDir": state_dir.to_string_lossy(), "dryRun": args.dry_run,

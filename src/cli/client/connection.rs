@@ -69,7 +69,9 @@ impl Client {
     pub async fn connect(target: &Target, limit: Duration) -> Result<Self, ClientError> {
         let (socket, hello) =
             tokio::time::timeout(limit, handshake::open(target)).await.map_err(|_| {
-                ClientError::Timeout { what: format!("connecting to {}", target.url), limit }
+                let url = &target.url;
+                let port = url.is_loopback().then(|| url.port());
+                ClientError::Mute { url: url.to_string(), port, limit }
             })??;
         Ok(Self { socket, hello, limit, requests: 0, backlog: VecDeque::new() })
     }
@@ -83,6 +85,7 @@ impl Client {
                     ClientError::Refused { .. }
                     | ClientError::Unreachable { .. }
                     | ClientError::Busy { .. }
+                    | ClientError::Mute { .. }
                     | ClientError::Closed { .. }
                     | ClientError::Lost { .. },
                 ) if Instant::now() < give_up => tokio::time::sleep(RENEWAL_PAUSE).await,
@@ -179,5 +182,30 @@ impl Client {
     /// Says goodbye.
     pub async fn close(self) {
         self.socket.close().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::super::address::GatewayUrl;
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_says_nothing_is_waited_for_and_may_be_starting_or_another_program() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = GatewayUrl::at(listener.local_addr().unwrap(), false).unwrap();
+        let find = format!("lsof -nP -iTCP:{} -sTCP:LISTEN", url.port());
+        let target = Target { url, token: None, password: None, tls_fingerprint: None };
+        let (start, limit) = (Instant::now(), Duration::from_mins(1));
+        let error = Client::connect(&target, limit).await.err().unwrap().to_string();
+        assert!(error.contains(&find) && error.contains("--timeout"), "{error}");
+        assert!(start.elapsed() >= limit, "{:?}", start.elapsed());
+        // One that restarts is asked again.
+        let start = Instant::now();
+        let error = Client::renew(&target, Duration::from_secs(1)).await.err().unwrap();
+        assert!(matches!(error, ClientError::Mute { .. }), "{error}");
+        assert!(start.elapsed() >= RENEWAL_LIMIT, "{:?}", start.elapsed());
     }
 }

@@ -135,6 +135,20 @@ pub enum ClientError {
         /// What it said instead.
         found: String,
     },
+    /// Nothing there has begun as a gateway does, or not to its end.
+    #[error(
+        "no gateway has let this client in at {url} for {} s: one that is still starting or busy \
+         needs a longer --timeout, or another program listens there{}",
+        limit.as_secs_f32(), which_program(*port)
+    )]
+    Mute {
+        /// Where.
+        url: String,
+        /// Its port, if that is one of this machine.
+        port: Option<u16>,
+        /// How long it was waited for.
+        limit: Duration,
+    },
     /// The gateway refused the handshake.
     #[error("the gateway refused the connection: {0}{advice}", advice = .0.advice())]
     Handshake(Box<GatewayError>),
@@ -186,6 +200,13 @@ impl ClientError {
     pub const fn is_lost(&self) -> bool {
         matches!(self, Self::Closed { .. } | Self::Lost { .. } | Self::Silent(_))
     }
+}
+
+/// How to find out who listens.
+fn which_program(port: Option<u16>) -> String {
+    port.map_or_else(String::new, |port| {
+        format!("; `lsof -nP -iTCP:{port} -sTCP:LISTEN` says which one")
+    })
 }
 
 fn closed_text(code: u16, reason: &str, shutdown: Option<&str>) -> String {
@@ -241,6 +262,17 @@ mod tests {
             closed("service restart", Some("gateway restarting")),
             "the gateway closed the connection (1012: service restart), because of gateway restarting"
         );
+    }
+
+    #[test]
+    fn programs_are_looked_for_on_this_machine_only() {
+        let mute = |port: Option<u16>| {
+            let url = "wss://far".to_owned();
+            ClientError::Mute { url, port, limit: Duration::from_millis(2500) }.to_string()
+        };
+        let far = mute(None);
+        assert!(far.contains("2.5 s") && !far.contains("lsof"), "{far}");
+        assert!(mute(Some(7)).contains("lsof -nP -iTCP:7 -sTCP:LISTEN"));
     }
 
     #[test]

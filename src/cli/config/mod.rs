@@ -129,7 +129,9 @@ fn check(env: &Env) -> anyhow::Result<(Settings, Vec<ConfigIssue>)> {
     let warnings = document::warnings(&settings.raw).into_iter();
     let missing = missing.into_iter().map(ConfigIssue::from);
     let misnamed = misnamed(&settings.raw).into_iter();
-    Ok((settings, warnings.chain(misnamed).chain(missing).collect()))
+    let unusable = settings.channels.unusable().into_iter();
+    let warnings = warnings.chain(misnamed).chain(unusable).chain(missing).collect();
+    Ok((settings, warnings))
 }
 
 fn validate(env: &Env, as_json: bool) -> anyhow::Result<ExitCode> {

@@ -17,6 +17,8 @@ use crate::support::json;
 const CRITICAL: u8 = 1;
 /// Something should be better.
 const WARN: u8 = 2;
+/// More repairs that failed tell nothing new.
+const FAILED_MAX: usize = 10;
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,9 +52,10 @@ pub enum Repair {
 }
 
 impl Repair {
-    fn run(&self) -> std::io::Result<()> {
+    fn run(&self) -> Result<(), String> {
         match self {
-            Self::Chmod(path, mode) => fs::set_permissions(path, Permissions::from_mode(*mode)),
+            Self::Chmod(path, mode) => fs::set_permissions(path, Permissions::from_mode(*mode))
+                .map_err(|error| format!("{}: {error}", path.display())),
         }
     }
 }
@@ -108,12 +111,18 @@ impl Finding {
         self
     }
 
+    /// Does each of the repairs: a file of somebody else leaves none of ours open.
     fn fix(&mut self) {
         if self.repairs.is_empty() {
             return;
         }
-        let done = self.repairs.iter().try_for_each(Repair::run);
-        self.fixed = Some(done.map_err(|error| error.to_string()));
+        let mut failed: Vec<_> = self.repairs.iter().filter_map(|it| it.run().err()).collect();
+        let more = failed.len().saturating_sub(FAILED_MAX);
+        failed.truncate(FAILED_MAX);
+        if more > 0 {
+            failed.push(format!("and {more} more"));
+        }
+        self.fixed = Some(if failed.is_empty() { Ok(()) } else { Err(failed.join("; ")) });
     }
 
     fn counts(&self) -> bool {
@@ -250,5 +259,27 @@ mod tests {
         assert_eq!(shown["summary"], json!({"critical": 0, "warn": 1, "info": 0}));
         assert_eq!(shown["findings"][0]["fixed"], true);
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_closed_is_named_and_the_others_are_closed() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = |name: &str| dir.path().join(name);
+        for name in ["a", "c"] {
+            fs::write(place(name), "x").unwrap();
+            fs::set_permissions(place(name), Permissions::from_mode(0o644)).unwrap();
+        }
+        let repairs = ["a", "gone", "c"].map(|name| Repair::Chmod(place(name), 0o600)).to_vec();
+        let open = Finding::new("a.b", Severity::Critical, "open", "", "").repaired_by(repairs);
+        let mut report = Report::new(vec![open]);
+        report.fix();
+        for name in ["a", "c"] {
+            let mode = fs::metadata(place(name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+        }
+        assert_eq!(report.exit_code(), ExitCode::from(1));
+        let why = report.to_json()["findings"][0]["error"].as_str().unwrap().to_owned();
+        assert!(why.starts_with(&format!("{}: ", place("gone").display())), "{why}");
+        assert!(!why.contains("; "), "{why}");
     }
 }

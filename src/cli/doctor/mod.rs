@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::output::say;
+use super::output::say_of_others;
 use crate::config::{self, Env, Overrides, Paths};
 use crate::support::{Clock, SystemClock};
 
@@ -48,6 +48,7 @@ pub fn run(args: &DoctorArgs, env: &Env) -> anyhow::Result<ExitCode> {
     findings.extend(loaded.as_ref().ok().and_then(setup::unknown));
     findings.extend(loaded.iter().flat_map(setup::foreign));
     findings.extend(loaded.iter().flat_map(setup::mistaken));
+    findings.extend(loaded.iter().flat_map(setup::channels));
     findings.extend(loaded.iter().flat_map(setup::unenforced));
     if let (Some(url), Ok(settings)) = (&args.url, &loaded) {
         findings.push(setup::page(url, settings));
@@ -83,6 +84,6 @@ pub(super) fn tell(mut report: Report, fix: bool, json: bool) -> anyhow::Result<
     if fix {
         report.fix();
     }
-    say(&if json { format!("{:#}\n", report.to_json()) } else { report.to_text() })?;
+    say_of_others(&if json { format!("{:#}\n", report.to_json()) } else { report.to_text() })?;
     Ok(report.exit_code())
 }

@@ -12,13 +12,13 @@ use crate::agent::missing_models;
 use crate::agent::tools::misnamed;
 use crate::app;
 use crate::auth::origin::page_verdict;
-use crate::config::document;
+use crate::config::document::{self, ConfigIssue};
 use crate::config::foreign::{self, Foreign};
 use crate::config::secrets::{self, targets};
 use crate::config::{self, ConfigError, Env, Overrides, Paths, Settings, keys};
 use crate::gateway::tls::Tls;
 use crate::providers::{Failover, MissingModel};
-use crate::support::{Clock, SystemClock};
+use crate::support::{Clock, SystemClock, find_program};
 
 /// Programs that agents use, and what for.
 const PROGRAMS: [(&str, &str); 3] = [
@@ -55,11 +55,23 @@ pub fn config(loaded: &Result<Settings, ConfigError>, env: &Env) -> Finding {
                 ConfigError::Unreadable { path, source } if source.kind() == PermissionDenied => {
                     give(path)
                 }
-                _ => "mend the place that is named; earlier versions are beside the file, as .bak"
-                    .to_owned(),
+                _ if has_earlier(env) => {
+                    "mend the place that is named; earlier versions are beside the file, as .bak"
+                        .to_owned()
+                }
+                _ => "mend the place that is named".to_owned(),
             },
         ),
     }
+}
+
+/// Whether an earlier version of the file is beside it.
+fn has_earlier(env: &Env) -> bool {
+    Paths::resolve(env).is_ok_and(|paths| {
+        let mut name = paths.config_path.into_os_string();
+        name.push(".bak");
+        Path::new(&name).exists()
+    })
 }
 
 /// Whether the fault is one of the file, for whose end a gateway waits.
@@ -150,6 +162,20 @@ pub fn mistaken(settings: &Settings) -> Vec<Finding> {
     misnamed.chain(beyond).collect()
 }
 
+/// Accounts of channels that are turned on and cannot be used.
+pub fn channels(settings: &Settings) -> Vec<Finding> {
+    let findings = settings.channels.unusable().into_iter().map(|ConfigIssue { path, message }| {
+        Finding::new(
+            "channels.unusable",
+            Severity::Warn,
+            format!("{path}: {message}"),
+            "nobody is heard or answered by this account",
+            "mend what is named, or turn it off by enabled; docs/channels.md",
+        )
+    });
+    findings.collect()
+}
+
 /// What the file forbids, and nobody here keeps to.
 pub fn unenforced(settings: &Settings) -> Vec<Finding> {
     let findings = app::unenforced(settings).into_iter().map(|it| {
@@ -232,6 +258,7 @@ pub async fn models(settings: &Settings, env: &Env) -> Vec<Finding> {
     };
     let named_in_vain = missing_models(Arc::clone(&failover), &settings.agents);
     let mut findings: Vec<_> = named_in_vain.into_iter().map(missing).collect();
+    findings.extend(cli_backend(&failover));
     if failover.catalog().default_choice().model.options.missing.is_none() {
         findings.push(default_model(settings, &failover).await);
     }
@@ -246,6 +273,24 @@ fn missing(MissingModel { path, message, is_answered, .. }: MissingModel) -> Fin
         (Severity::Critical, "whoever wants it is answered by an error")
     };
     Finding::new("models.missing", severity, format!("{path}: {message}"), detail, CORRECT_MODEL)
+}
+
+/// Whether the CLI that may answer is there.
+fn cli_backend(failover: &Failover) -> Option<Finding> {
+    let catalog = failover.catalog();
+    let backend = catalog.models().iter().find_map(|model| model.options.cli.as_deref())?;
+    let command = backend.command.display();
+    if let Some(program) = backend.program() {
+        return Some(Finding::ok("models.cli", format!("{} is there", program.display())));
+    }
+    let is_first = catalog.default_choice().model.options.cli.is_some();
+    Some(Finding::new(
+        "models.cli",
+        if is_first { Severity::Critical } else { Severity::Warn },
+        format!("there is no program {command} that can be started"),
+        "whoever wants a model of claude-cli is answered by an error",
+        "install it, or correct agents.defaults.cliBackends.claude-cli.command",
+    ))
 }
 
 /// Whether the model that answers by default can be asked.
@@ -280,21 +325,14 @@ async fn default_model(settings: &Settings, failover: &Failover) -> Finding {
 /// Programs of the machine.
 pub fn programs(env: &Env) -> Vec<Finding> {
     let path = env.get("PATH").unwrap_or_default();
-    let is_there = |name: &str| std::env::split_paths(&path).any(|dir| is_program(&dir.join(name)));
     let findings = PROGRAMS.iter().map(|(name, why)| {
-        if is_there(name) {
+        if find_program(Path::new(name), &path).is_some() {
             return Finding::ok("machine.program", format!("{name} is installed"));
         }
         let title = format!("{name} is not in PATH");
         Finding::new("machine.program", Severity::Info, title, *why, format!("install {name}"))
     });
     findings.collect()
-}
-
-fn is_program(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    let facts = std::fs::metadata(path);
-    facts.is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
 }
 
 /// Whether commands can be confined.

@@ -1,7 +1,7 @@
 //! The flags, and which questions they answer. Names are OpenClaw's.
 
 use std::collections::HashMap;
-use std::io::{self, Read};
+use std::io::{self, IsTerminal, Read};
 
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
@@ -296,8 +296,8 @@ fn of_model(args: &OnboardArgs, env: &Env, answers: &mut Answers) -> anyhow::Res
     }
     put("model", model.model.as_ref().map(|model| json!(model)));
     put("modelId", model.custom_model_id.as_ref().map(|model| json!(model)));
-    put("baseUrl", model.custom_base_url.as_ref().map(|url| json!(url)));
-    put("ollamaUrl", model.custom_base_url.as_ref().map(|url| json!(url)));
+    let address = if provider == Some(OLLAMA) { "ollamaUrl" } else { "baseUrl" };
+    put(address, model.custom_base_url.as_ref().map(|url| json!(url)));
     put("providerId", model.custom_provider_id.as_ref().map(|id| json!(id)));
     let api = model.custom_compatibility.map(|api| match api {
         Compatibility::Openai => "openai-completions",
@@ -353,9 +353,29 @@ fn secret(given: Option<&Secret>) -> anyhow::Result<Option<Value>> {
     if !given.matches("-") {
         return Ok(Some(json!(given.expose())));
     }
+    let stdin = io::stdin();
+    let is_shown = stdin.is_terminal();
+    Ok(Some(json!(piped(&mut stdin.lock(), is_shown)?.expose())))
+}
+
+/// The secret that stdin has, unless what is typed there `is_shown`.
+///
+/// # Errors
+/// When there is none: the one that was there before, or a new one, would take its place.
+fn piped(stdin: &mut dyn Read, is_shown: bool) -> anyhow::Result<Secret> {
+    if is_shown {
+        bail!(
+            "- reads a secret from a pipe or a file: on a terminal it would be shown. Without \
+             the flag, and without --non-interactive, it is asked for and not shown"
+        );
+    }
     let mut text = String::new();
-    io::stdin().lock().take(MAX_KEY).read_to_string(&mut text).context("stdin is no text")?;
-    Ok(Some(json!(text.trim())))
+    stdin.take(MAX_KEY).read_to_string(&mut text).context("stdin is no text")?;
+    let secret = Secret::new(text);
+    if secret.is_empty() {
+        bail!("stdin is empty, and - reads a secret from it; nothing was written");
+    }
+    Ok(secret)
 }
 
 #[cfg(test)]
@@ -430,6 +450,16 @@ mod tests {
             let error = read(flags).unwrap_err().to_string();
             assert!(error.contains("one flag"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_secret_of_stdin_is_there_and_comes_from_no_terminal() {
+        let secret = piped(&mut &b" key \n"[..], false).unwrap();
+        assert!(secret.matches("key"));
+        let error = piped(&mut &b" \n"[..], false).unwrap_err().to_string();
+        assert!(error.contains("stdin is empty"), "{error}");
+        let error = piped(&mut &b"key\n"[..], true).unwrap_err().to_string();
+        assert!(error.contains("would be shown"), "{error}");
     }
 
     #[test]

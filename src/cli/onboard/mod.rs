@@ -114,13 +114,19 @@ fn walk(
         Ok(outcome) => outcome,
         Err(stopped) => return Ok(complain(&stopped)),
     };
+    let unused = asker.unused().join(", ");
+    let unused =
+        (!unused.is_empty()).then(|| format!("not used, as nothing asked for it: {unused}"));
     let daemon = args.install_daemon.then(|| daemon(args, env));
     if args.json {
-        say(&format!("{:#}\n", report(&outcome, daemon.as_ref())))?;
+        say(&format!("{:#}\n", report(&outcome, daemon.as_ref(), unused.as_deref())))?;
     } else if args.non_interactive {
         say(&told(&outcome))?;
     }
     if let Some(Ok(text) | Err(text)) = &daemon {
+        note(text);
+    }
+    if let Some(text) = &unused {
         note(text);
     }
     Ok(ExitCode::SUCCESS)
@@ -153,9 +159,14 @@ fn complain(stopped: &Stopped) -> ExitCode {
 }
 
 /// For programs.
-fn report(outcome: &Outcome, daemon: Option<&Result<String, String>>) -> Value {
+fn report(
+    outcome: &Outcome,
+    daemon: Option<&Result<String, String>>,
+    unused: Option<&str>,
+) -> Value {
     let next: Vec<_> = next_steps(outcome).into_iter().map(|(command, _)| command).collect();
-    let notes: Vec<_> = daemon.into_iter().map(|(Ok(text) | Err(text))| text).collect();
+    let of_daemon = daemon.map(|(Ok(text) | Err(text))| text.as_str());
+    let notes: Vec<_> = of_daemon.into_iter().chain(unused).collect();
     json!({
         "ok": true,
         "mode": outcome.mode.as_str(),

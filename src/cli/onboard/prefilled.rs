@@ -7,7 +7,9 @@ use super::terminal::Terminal;
 use crate::config::Env;
 use crate::providers::{key_in_environment, known_providers};
 use crate::support::{BoxFuture, json};
-use crate::wizard::{Answer, Asker, KEEP, OTHER_MODEL, SKIP, Step, StepKind, Stopped, WrongAnswer};
+use crate::wizard::{
+    Answer, Asker, KEEP, LEAVES_OUT, OTHER_MODEL, SKIP, Step, StepKind, Stopped, WrongAnswer,
+};
 
 /// Whoever answers.
 pub struct Prefilled {
@@ -23,8 +25,35 @@ impl Prefilled {
         Self { answers, terminal, env }
     }
 
+    /// Flags that said something and that no question was for.
+    pub fn unused(&self) -> Vec<&'static str> {
+        // What a key or an address says of its provider, that is told of already.
+        let is_named =
+            ["key", "baseUrl", "ollamaUrl"].iter().any(|it| self.answers.contains_key(it));
+        let flag_of = |(name, value): (&&'static str, &Value)| match *name {
+            "key" => "the provider's key",
+            "provider" if !is_named => "--auth-choice",
+            "keySource" if value == "variable" => "--secret-input-mode",
+            "model" => "--model",
+            "modelId" => "--custom-model-id",
+            "api" => "--custom-compatibility",
+            "bind" => "--gateway-bind",
+            "auth" => "--gateway-auth",
+            other => flag(other),
+        };
+        let mut flags: Vec<_> = self.answers.iter().map(flag_of).collect();
+        flags.retain(|it| !it.is_empty());
+        flags.sort_unstable();
+        flags
+    }
+
     fn answer(&mut self, step: &Step) -> Result<Answer, Stopped> {
         if let Some(value) = self.flag(step) {
+            // Whoever gives a flag does not mean that.
+            if value.as_str() == Some("") && step.message.ends_with(LEAVES_OUT) {
+                let text = format!("{} is empty; nothing was written", flag(step.name));
+                return Err(Stopped::Failed(text));
+            }
             return step.read(&value).map_err(|wrong| refused(step, &wrong));
         }
         match &mut self.terminal {
@@ -123,5 +152,38 @@ fn flag(name: &str) -> &'static str {
         "remoteUrl" => "--remote-url",
         "remoteToken" => "--remote-token",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nothing_asked_for_is_told_by_the_flag_that_said_it() {
+        let unused = |answers: &[(&'static str, &str)]| {
+            let answers = answers.iter().map(|(name, value)| (*name, json!(*value))).collect();
+            Prefilled::new(answers, None, Env::fixed([], "/h")).unused()
+        };
+        let by_reference = [("provider", "anthropic"), ("keySource", "variable")];
+        assert_eq!(unused(&by_reference), ["--auth-choice", "--secret-input-mode"]);
+        let by_key = [("provider", "anthropic"), ("keySource", "enter"), ("key", "k")];
+        assert_eq!(unused(&by_key), ["the provider's key"]);
+        let by_address = [("provider", "custom"), ("baseUrl", "http://h/v1")];
+        assert_eq!(unused(&by_address), ["--custom-base-url"]);
+        // The key was asked for, and not where it is.
+        assert_eq!(unused(&[("keySource", "enter")]), [""; 0]);
+    }
+
+    #[test]
+    fn an_empty_flag_leaves_nothing_out() {
+        let answered = |more: &str| {
+            let step = Step::new(StepKind::Text, "telegramToken", format!("The token{more}"));
+            let answers = Answers::from([("telegramToken", json!(""))]);
+            Prefilled::new(answers, None, Env::fixed([], "/h")).answer(&step)
+        };
+        assert!(matches!(answered("; nothing to keep it"), Ok(Answer::Text(it)) if it.is_empty()));
+        let error = answered(LEAVES_OUT).unwrap_err().to_string();
+        assert_eq!(error, "--telegram-token is empty; nothing was written");
     }
 }

@@ -94,19 +94,27 @@ impl Terminal {
         write!(self.out, "{bold}{}{reset} {dim}({hint}){reset} ", harmless(&step.message))?;
         self.out.flush()?;
         let mut keys = Keys::new()?;
-        let yes = loop {
-            match keys.next()? {
-                Key::Char('y' | 'Y') => break true,
-                Key::Char('n' | 'N') => break false,
-                Key::Enter => break usual,
+        let mut said = None;
+        // A letter is not the end: its Enter would answer the next question.
+        loop {
+            let next = match keys.next()? {
+                Key::Char('y' | 'Y') => Some(true),
+                Key::Char('n' | 'N') => Some(false),
+                Key::Backspace | Key::Clear => None,
+                Key::Enter => break,
                 Key::Stop => {
                     writeln!(self.out)?;
                     return Ok(None);
                 }
-                _ => {}
-            }
-        };
-        writeln!(self.out, "{}", if yes { "yes" } else { "no" })?;
+                _ => continue,
+            };
+            let back = "\x08 \x08".repeat(said.map_or(0, |yes| word(yes).len()));
+            write!(self.out, "{back}{}", next.map_or("", word))?;
+            self.out.flush()?;
+            said = next;
+        }
+        let yes = said.unwrap_or(usual);
+        writeln!(self.out, "{}", if said.is_none() { word(yes) } else { "" })?;
         Ok(Some(json!(yes)))
     }
 
@@ -166,7 +174,7 @@ impl Terminal {
         let Some(()) = self.choose(step, &mut list)? else { return Ok(None) };
         let option = step.options.get(list.at);
         let label = option.map(|option| option.label.as_str()).unwrap_or_default();
-        writeln!(self.out, "{CLEAR}  {label}")?;
+        self.out.write_all(chosen_line(&[label]).as_bytes())?;
         Ok(option.map(|option| json!(option.value)))
     }
 
@@ -178,8 +186,7 @@ impl Terminal {
         let chosen = step.options.iter().zip(marks).filter(|(_, is_chosen)| *is_chosen);
         let (labels, values): (Vec<_>, Vec<_>) =
             chosen.map(|(option, _)| (option.label.as_str(), option.value.as_str())).unzip();
-        let shown = if labels.is_empty() { "none".to_owned() } else { labels.join(", ") };
-        writeln!(self.out, "{CLEAR}  {shown}")?;
+        self.out.write_all(chosen_line(&labels).as_bytes())?;
         Ok(Some(json!(values)))
     }
 
@@ -209,6 +216,16 @@ impl Terminal {
             }
         }
     }
+}
+
+const fn word(yes: bool) -> &'static str {
+    if yes { "yes" } else { "no" }
+}
+
+/// What stays of a list once something is chosen.
+fn chosen_line(labels: &[&str]) -> String {
+    let shown = if labels.is_empty() { "none".to_owned() } else { labels.join(", ") };
+    format!("{CLEAR}  {}\n", harmless(&shown))
 }
 
 /// How wide the terminal is.
@@ -256,14 +273,19 @@ impl List {
         self.typed.clear();
     }
 
-    /// The lines around the place.
+    /// The lines around the place, and how many there are before and after them.
     fn draw(&self, step: &Step, columns: usize, style: Style) -> Vec<String> {
         let Style { dim, reset, .. } = style;
         let length = step.options.len();
         let first = self.at.saturating_sub(WINDOW / 2).min(length.saturating_sub(WINDOW));
         let rows = step.options.iter().enumerate().skip(first).take(WINDOW);
         let width = length.to_string().len();
-        rows.map(|(at, option)| {
+        let more = |count: usize| {
+            let line: String = format!("  … {count} more").chars().take(columns).collect();
+            (count > 0).then(|| line + "\n")
+        };
+        let after = more(length.saturating_sub(first + WINDOW));
+        let lines = rows.map(|(at, option)| {
             let mark = if at == self.at { ">" } else { " " };
             let chosen = self.chosen.as_ref().map(|it| it.get(at).copied().unwrap_or_default());
             let chosen = match chosen {
@@ -282,8 +304,8 @@ impl List {
             } else {
                 format!("{head} {dim}{hint}{reset}\n")
             }
-        })
-        .collect()
+        });
+        more(first).into_iter().chain(lines).chain(after).collect()
     }
 }
 
@@ -316,15 +338,25 @@ mod tests {
     }
 
     #[test]
+    fn what_was_chosen_does_not_steer_the_terminal() {
+        assert_eq!(chosen_line(&["a\x1b]0;t\x07", "b"]), format!("{CLEAR}  a]0;t, b\n"));
+        assert_eq!(chosen_line(&[]), format!("{CLEAR}  none\n"));
+    }
+
+    #[test]
     fn a_long_list_is_shown_around_the_place() {
         let options: Vec<_> =
             (1..=30).map(|n| StepOption::new(n.to_string(), format!("line {n}"))).collect();
         let step = Step { options, ..Step::new(StepKind::Select, "n", "Which?") };
         let drawn = |at| List { at, typed: String::new(), chosen: None }.draw(&step, 12, STYLE);
         assert!(drawn(0).iter().all(|line| line.chars().count() <= 13));
-        assert_eq!(drawn(0).len(), WINDOW);
+        let below = "  … 18 more\n";
+        assert_eq!((drawn(0).len(), drawn(0)[WINDOW].as_str()), (WINDOW + 1, below));
         assert_eq!(drawn(0)[0], ">  1. line 1\n");
-        assert_eq!(drawn(29)[WINDOW - 1], "> 30. line 3\n");
-        assert!(drawn(15).contains(&"> 16. line 1\n".to_owned()));
+        assert_eq!((drawn(29)[0].as_str(), drawn(29)[WINDOW].as_str()), (below, "> 30. line 3\n"));
+        let middle = drawn(15);
+        assert!(middle.contains(&"> 16. line 1\n".to_owned()));
+        let ends = (middle[0].as_str(), middle[WINDOW + 1].as_str());
+        assert_eq!(ends, ("  … 9 more\n", "  … 9 more\n"));
     }
 }

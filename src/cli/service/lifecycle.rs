@@ -19,7 +19,7 @@ use crate::support::json;
 
 /// A gateway that is told to stop lets runs end for 10 s, and may be held up some seconds
 /// more by channels and disks.
-const STOP_LIMIT: Duration = Duration::from_secs(30);
+const STOP_LIMIT: Duration = Duration::from_secs(40);
 /// Before it begins again it lets runs end for five minutes, and then stops as above.
 const RESTART_LIMIT: Duration = Duration::from_mins(6);
 /// One that listens again answers within this.

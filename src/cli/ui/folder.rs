@@ -10,6 +10,8 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 
+use crate::store::atomic::sync_dir;
+
 /// The original's has some forty.
 const MAX_FILES: u64 = 5_000;
 /// The original's largest has one million.
@@ -84,8 +86,7 @@ impl Filling {
         let path = self.folder.join(super::MARK);
         let written = fs::write(&path, mark).and_then(|()| File::open(&path)?.sync_all());
         written.with_context(|| format!("cannot write {}", path.display()))?;
-        let synced = File::open(&self.folder).and_then(|folder| folder.sync_all());
-        synced.with_context(|| format!("cannot write {}", self.folder.display()))
+        sync_dir(&self.folder).with_context(|| format!("cannot write {}", self.folder.display()))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Putting the Control UI into its folder, and taking it away.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::folder::Filling;
 use super::{Mark, PAGE, archive, installed_in, npm};
 use crate::config::Settings;
-use crate::store::atomic::create_private_dir;
+use crate::store::atomic::{create_private_dir, sync_dir};
 use crate::support::{Clock, SystemClock};
 
 /// Beginning of the names of folders that are not finished.
@@ -139,7 +139,7 @@ fn swap(new: &Path, place: &Path) -> anyhow::Result<()> {
         }
     }
     let parent = place.parent().unwrap_or(place);
-    File::open(parent).and_then(|parent| parent.sync_all()).with_context(failed)
+    sync_dir(parent).with_context(failed)
 }
 
 /// A line on the terminal that says what is going on.
