@@ -10,16 +10,19 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use clawgate::config::{DiskBudget, MaintenanceMode, MaintenanceSettings};
 use clawgate::protocol::message::{AgentMessage, AssistantMessage, UserMessage};
 use clawgate::sessions::import::Indexes;
+use clawgate::sessions::maintenance::Cleanup;
 use clawgate::sessions::{
-    AppendOptions, CompactedFiles, CompactedSession, Compaction, CompactionReason, HistoryOptions,
-    KeyRules, SessionEntry, SessionError, SessionKey, SessionQuery, Sessions, SessionsOptions,
-    Source, TranscriptFormat, stored_sessions,
+    AgentId, AppendOptions, CompactedFiles, CompactedSession, Compaction, CompactionReason,
+    HistoryOptions, KeyRules, Remains, SessionEntry, SessionError, SessionKey, SessionQuery,
+    Sessions, SessionsOptions, Source, TranscriptFormat, stored_sessions,
 };
-use clawgate::store::{Claim, NewRun, RunOutcome, RunState, SqliteStore, Store};
+use clawgate::store::{Claim, NewRun, RunOutcome, RunState, SqliteStore, Store, sources_beside};
 use clawgate::support::{Clock, RandomIds};
 use futures_util::future::{join_all, try_join_all};
+use parking_lot::Mutex;
 use rustix::fs::{Mode, OFlags};
 use serde_json::{Value, json};
 
@@ -504,9 +507,9 @@ async fn reset_and_delete_put_transcripts_away() {
     let old = format!("{}.jsonl.reset.2026-11-22T03-35-28.398Z", first.session_id);
     assert!(fs::read_to_string(folder.join(old)).unwrap().contains("old"));
 
-    let deleted = sessions.delete(&work, false).await.unwrap().unwrap();
+    let deleted = sessions.delete(&work, Remains::PutAway).await.unwrap().unwrap();
     assert!(fs::read_to_string(&deleted.archived[0]).unwrap().contains("new"));
-    assert_eq!(sessions.delete(&work, false).await.unwrap(), None);
+    assert_eq!(sessions.delete(&work, Remains::PutAway).await.unwrap(), None);
     let error = sessions.append(&work, user("late"), AppendOptions::default()).await.unwrap_err();
     assert!(matches!(error, SessionError::NotFound(_)));
 }
@@ -528,7 +531,7 @@ async fn what_the_index_has_taken_is_answered_as_done_though_no_file_can_be_writ
     fs::write(&folder, "").unwrap();
     let reset = sessions.reset(&old, Path::new("/w")).await.unwrap();
     assert_ne!(reset.session_id, before.session_id);
-    let deleted = sessions.delete(&gone, false).await.unwrap().unwrap();
+    let deleted = sessions.delete(&gone, Remains::PutAway).await.unwrap().unwrap();
     assert_eq!(deleted.archived, Vec::<PathBuf>::new());
     assert_eq!(sessions.entry(&gone).await.unwrap(), None);
     let entry = sessions.ensure(&begun, Path::new("/w")).await.unwrap();
@@ -553,6 +556,71 @@ async fn what_the_index_has_taken_is_answered_as_done_though_no_file_can_be_writ
 }
 
 #[tokio::test]
+async fn only_a_transcript_that_is_kept_by_itself_is_noted() {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = open(dir.path()).await;
+    let mut kept = Vec::new();
+    for (name, remains) in
+        [("a", Remains::PutAway), ("b", Remains::Kept), ("c", Remains::WithAgent)]
+    {
+        let key = key(name);
+        sessions.ensure(&key, Path::new("/w")).await.unwrap();
+        let path = transcript(&sessions, &key).await;
+        let deleted = sessions.delete(&key, remains).await.unwrap().unwrap();
+        assert_eq!(path.exists(), remains != Remains::PutAway, "{name}");
+        kept.extend((remains == Remains::Kept).then_some(deleted.entry.session_id));
+    }
+    assert_eq!(let_go(dir.path()).await, kept);
+}
+
+#[tokio::test]
+async fn what_the_disk_budget_takes_out_does_not_come_back_though_its_file_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = open(dir.path()).await;
+    let work = key("work");
+    let entry = sessions.ensure(&work, Path::new("/w")).await.unwrap();
+    say(&sessions, &work, "much").await;
+    let path = transcript(&sessions, &work).await;
+    let notes = Mutex::new(Vec::new());
+    let rules = MaintenanceSettings {
+        mode: MaintenanceMode::Enforce,
+        prune_after_ms: None,
+        max_entries: None,
+        archive_retention_ms: None,
+        disk_budget: Some(DiskBudget { max_bytes: 1, high_water_bytes: 0 }),
+    };
+    let wish = Cleanup {
+        agent: AgentId::normalize("main"),
+        rules: &rules,
+        applies: true,
+        fixes_missing: false,
+        is_active: &|_: &SessionKey| false,
+        // What cannot be removed as a file.
+        on_gone: &|_: &SessionKey| {
+            *notes.lock() = sources_beside(&dir.path().join("clawgate.sqlite")).unwrap();
+            fs::remove_file(&path).unwrap();
+            fs::create_dir(&path).unwrap();
+        },
+    };
+    let error = sessions.clean_up(&wish).await.unwrap_err().to_string();
+    assert!(error.contains(path.to_str().unwrap()), "{error}");
+    assert_eq!(sessions.entry(&work).await.unwrap(), None);
+    // A kill before the file is removed has nothing come back either.
+    let is_noted = |id: &str| notes.lock().iter().any(|note| note.path.ends_with(id));
+    assert!(is_noted(&entry.session_id), "it was taken out first");
+    assert_eq!(let_go(dir.path()).await, [entry.session_id]);
+    // Of one whose file is removed no note stays.
+    let before = notes.lock().clone();
+    let next = key("next");
+    sessions.ensure(&next, Path::new("/w")).await.unwrap();
+    say(&sessions, &next, "much").await;
+    let wish = Cleanup { on_gone: &|_: &SessionKey| {}, ..wish };
+    let report = sessions.clean_up(&wish).await.unwrap();
+    assert_eq!(report.removed, [next]);
+    assert_eq!(sources_beside(&dir.path().join("clawgate.sqlite")).unwrap(), before);
+}
+
+#[tokio::test]
 async fn a_transcript_that_two_sessions_have_stays_until_both_let_go() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("agents/main/sessions");
@@ -570,10 +638,10 @@ async fn a_transcript_that_two_sessions_have_stays_until_both_let_go() {
     sessions.reset(&job, Path::new("/w")).await.unwrap();
     assert_eq!(shown(&sessions, &job, 9).await.len(), 0);
     assert_eq!(heard(&sessions, &run).await, ["1 kept"]);
-    let deleted = sessions.delete(&other, false).await.unwrap().unwrap();
+    let deleted = sessions.delete(&other, Remains::PutAway).await.unwrap().unwrap();
     assert_eq!(deleted.archived, Vec::<PathBuf>::new());
     assert_eq!(heard(&sessions, &run).await, ["1 kept"]);
-    let deleted = sessions.delete(&run, false).await.unwrap().unwrap();
+    let deleted = sessions.delete(&run, Remains::PutAway).await.unwrap().unwrap();
     assert_eq!(deleted.archived.len(), 1);
     assert!(!folder.join("s-1.jsonl").exists());
 }
@@ -668,6 +736,30 @@ async fn keys_of_aborted_runs_are_free_and_others_stay_taken() {
     let failed = store.run("b").await.unwrap().unwrap();
     assert_eq!(failed.state, RunState::Failed);
     assert_eq!(failed.error.as_deref(), Some("500 scripted failure"));
+}
+
+#[tokio::test]
+async fn a_message_whose_run_failed_may_be_tried_again_after_six_minutes_and_nothing_else() {
+    const SIX_MINUTES: u64 = 6 * 60 * 1000;
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(dir.path());
+    let again = |key: &str, later: u64| NewRun { now_ms: NOW + later, ..run(key, key) };
+    let of_agent = |later: u64| NewRun { scope: "agent".into(), ..again("asked", later) };
+    let failed = || RunOutcome::Failed("500 scripted failure".into());
+    for (run, outcome) in [
+        (again("failed", 0), failed()),
+        (again("done", 0), RunOutcome::Done),
+        (of_agent(0), failed()),
+    ] {
+        store.claim_run(run.clone()).await.unwrap();
+        assert!(store.finish_run(&run.scope, &run.run_id, outcome, true, NOW).await.unwrap());
+    }
+    let is_new = async |run: NewRun| store.claim_run(run).await.unwrap() == Claim::New;
+    assert!(!is_new(again("failed", SIX_MINUTES - 1)).await);
+    assert!(is_new(again("failed", SIX_MINUTES)).await);
+    assert!(!is_new(again("failed", SIX_MINUTES)).await, "it runs");
+    assert!(!is_new(again("done", SIX_MINUTES)).await);
+    assert!(!is_new(of_agent(SIX_MINUTES)).await);
 }
 
 #[tokio::test]
@@ -985,8 +1077,8 @@ async fn whoever_removes_the_last_session_has_none_back_after_a_restart() {
     let sessions = open(dir.path()).await;
     // Beside it one that was kept, and has no session any more.
     sessions.ensure(&key("kept"), Path::new("/w")).await.unwrap();
-    for (key, keeps) in [(&key("kept"), true), (&main, false)] {
-        assert!(sessions.delete(key, keeps).await.unwrap().is_some(), "{key}");
+    for (key, remains) in [(&key("kept"), Remains::Kept), (&main, Remains::PutAway)] {
+        assert!(sessions.delete(key, remains).await.unwrap().is_some(), "{key}");
     }
     drop(sessions);
     let keys = async || {
@@ -1050,6 +1142,8 @@ async fn a_message_that_is_in_the_transcript_is_stored_though_the_index_cannot_b
     let database = full(dir.path());
     assert_eq!(say(&sessions, &main, "second").await, 2);
     assert_eq!(say(&sessions, &main, "third").await, 3);
+    assert_eq!(heard(&sessions, &main).await, ["1 first", "2 second", "3 third"]);
+    assert_eq!(sessions.context(&main).await.unwrap().len(), 3);
     database.execute_batch("DROP TRIGGER full").unwrap();
     assert_eq!(heard(&sessions, &main).await, ["1 first", "2 second", "3 third"]);
     assert_eq!(say(&sessions, &main, "fourth").await, 4);

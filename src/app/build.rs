@@ -20,6 +20,7 @@ use crate::config::{Env, GatewaySettings, Settings};
 use crate::dialects::Dialects;
 use crate::gateway::Gateway;
 use crate::handlers::{self, HealthCache, Reads};
+use crate::providers::forget_prompts;
 use crate::registry::{Lanes, Reload, Restart, Services};
 use crate::wizard::Wizards;
 
@@ -41,6 +42,7 @@ pub(super) async fn gateway(
     mode.recover(&runs).await?;
     phases.end("recovery");
     let settings = base.settings.now();
+    forget_prompts(settings.paths.cli_prompts_dir()).await;
     // What somebody wants of a file that cannot be read is not known.
     if mode.repair.is_none() {
         upkeep::end_links(&settings, &*base.store).await;

@@ -142,10 +142,12 @@ async fn stop(services: &Services, hub: &Hub, restarts: bool) {
     let parts = services.runs.parts();
     parts.cron.stop();
     services.runs.drain(DRAIN_LIMIT).await;
-    // What was said last goes out.
-    parts.channels.drain(CHANNELS_LIMIT).await;
-    parts.channels.end();
-    tokio::join!(parts.processes.end_all(), parts.tools.mcp().stop());
+    let channels = async {
+        // What was said last goes out.
+        parts.channels.drain(CHANNELS_LIMIT).await;
+        parts.channels.end();
+    };
+    tokio::join!(channels, parts.processes.end_all(), parts.tools.mcp().stop());
     hub.close_all(&Closing { code: 1012, reason: "service restart".into(), drains: true });
     let all_gone = async {
         while !hub.is_empty() || parts.cron.running() > 0 {

@@ -81,8 +81,7 @@ pub(super) async fn arrive(
         first.extend(report.brought);
         seen = report.seen;
     }
-    first.push(indexes.note_of_sessions(&**store, seen).await?);
-    Ok(store.note_sources(first).await?)
+    Ok(indexes.note(&**store, seen, first).await?)
 }
 
 /// Tells of files that are others than those that were taken over, or never were.

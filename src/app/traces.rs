@@ -76,7 +76,7 @@ async fn export(
     env: Env,
     mut queue: Receiver<Queued>,
 ) {
-    let Some(collector) = reached(&settings, &otel, &env, &mut queue).await else { return };
+    let Some(mut collector) = reached(&settings, &otel, &env, &mut queue).await else { return };
     let mut has_failed = false;
     while let Some(first) = queue.recv().await {
         let (batch, waiting) = gather(first, &mut queue, otel.flush).await;
@@ -88,11 +88,18 @@ async fn export(
                 NUMBERS.spans.add("exported", count);
                 has_failed = false;
             }
-            Err(why) => {
+            Err(Untold { why, is_refused }) => {
                 NUMBERS.spans.add("failed", count);
                 // Once until it takes some again.
                 if !std::mem::replace(&mut has_failed, true) {
                     tracing::warn!(spans = count, "the collector of traces takes none: {why}");
+                }
+                // The secret of a header may be another one by now.
+                if is_refused
+                    && otel.references().next().is_some()
+                    && let Ok(anew) = Collector::reach(&settings.now(), &otel, &env).await
+                {
+                    collector = anew;
                 }
             }
         }
@@ -163,6 +170,13 @@ async fn gather(first: Queued, queue: &mut Receiver<Queued>, patience: Duration)
     (batch, None)
 }
 
+/// Why spans were not told.
+struct Untold {
+    why: String,
+    /// Whether the collector does not know who tells them.
+    is_refused: bool,
+}
+
 /// Who is told.
 struct Collector {
     client: Client,
@@ -202,24 +216,25 @@ impl Collector {
     }
 
     /// Tells of spans; again, when it may do better later.
-    async fn tell(&self, service: &str, spans: &[Box<Ended>]) -> Result<(), String> {
+    async fn tell(&self, service: &str, spans: &[Box<Ended>]) -> Result<(), Untold> {
         let body = bytes::Bytes::from(traces::encode(service, SERVER_VERSION, spans));
         let mut pauses = PAUSES.iter();
         loop {
             let request = self.client.post(self.url.clone()).headers(self.headers.clone());
             let answer = timeout(ANSWER, request.body(body.clone()).send()).await;
-            let (why, may_pass) = match answer {
+            let (why, status) = match answer {
                 Ok(Ok(answer)) if answer.status().is_success() => return Ok(()),
                 Ok(Ok(answer)) => {
                     let status = answer.status().as_u16();
-                    (format!("it answers {status}"), matches!(status, 429 | 502 | 503 | 504))
+                    (format!("it answers {status}"), Some(status))
                 }
-                Ok(Err(error)) => (root_cause(&error), true),
-                Err(_) => (format!("no answer within {ANSWER:?}"), true),
+                Ok(Err(error)) => (root_cause(&error), None),
+                Err(_) => (format!("no answer within {ANSWER:?}"), None),
             };
+            let may_pass = matches!(status, None | Some(429 | 502 | 503 | 504));
             match pauses.next().filter(|_| may_pass) {
                 Some(pause) => sleep(*pause).await,
-                None => return Err(why),
+                None => return Err(Untold { why, is_refused: matches!(status, Some(401 | 403)) }),
             }
         }
     }

@@ -3,25 +3,39 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::Settings;
+use crate::config::{AgentsSettings, Settings};
+use crate::dialects::chat::media;
 use crate::registry::Services;
-use crate::store::Store;
 use crate::store::atomic::{self, Swept};
+use crate::store::{Store, StoreError};
 use crate::support::blocking;
 
 /// How often it is looked for.
 const PRUNE_EVERY: Duration = Duration::from_hours(1);
 
-/// Removes what crashes have left half written, and records of ended runs.
+/// Removes what crashes have left half written, files of old answers, records of ended
+/// runs, and what was indexed of workspaces that no agent has any more.
 pub(super) async fn prune(services: Arc<Services>) {
     loop {
         sweep(&services).await;
+        let store = &services.runs.parts().store;
+        if let Err(error) = forget_memory(&services.settings.now(), &**store).await {
+            tracing::warn!(%error, "memory files of agents that are gone not forgotten");
+        }
         tokio::time::sleep(PRUNE_EVERY).await;
-        let parts = services.runs.parts();
-        if let Err(error) = parts.store.prune_runs(services.clock.now_ms()).await {
+        if let Err(error) = store.prune_runs(services.clock.now_ms()).await {
             tracing::warn!(%error, "records of old runs not pruned");
         }
     }
+}
+
+/// Of an agent that is gone nothing is kept in the index of memory files.
+async fn forget_memory(settings: &Settings, store: &dyn Store) -> Result<(), StoreError> {
+    let AgentsSettings { list, defaults, .. } = &settings.agents;
+    let workspaces = list.iter().map(|agent| &agent.workspace).chain([&defaults.workspace]);
+    let kept: Vec<_> = workspaces.map(|it| it.display().to_string()).collect();
+    while store.forget_memory_but(kept.clone()).await? {}
+    Ok(())
 }
 
 /// Ends the links to sessions where the config says that there are none: whoever switches them
@@ -43,15 +57,56 @@ pub(super) async fn end_links(settings: &Settings, store: &dyn Store) {
 async fn sweep(services: &Services) {
     let folder = services.settings.now().paths.state_dir.clone();
     let now_ms = services.clock.now_ms();
-    let Ok(Swept { removed, failed }) = blocking(move || atomic::sweep(&folder, now_ms)).await
-    else {
-        return;
-    };
+    let sweeping = blocking(move || {
+        media::sweep(&folder);
+        atomic::sweep(&folder, now_ms)
+    });
+    let Ok(Swept { removed, failed }) = sweeping.await else { return };
     if removed > 0 {
         tracing::info!(removed, "removed files that a crash left half written");
     }
     if let Some(error) = failed.first() {
         let others = failed.len().saturating_sub(1);
         tracing::warn!(%error, others, "files that a crash left half written may stay");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Env, preview};
+    use crate::store::{MemoryFile, MemoryUpdate, SqliteStore};
+
+    #[tokio::test]
+    async fn memory_is_indexed_for_as_long_as_an_agent_has_the_workspace() {
+        let home = tempfile::tempdir().unwrap();
+        let env = Env::fixed([], home.path());
+        let store = SqliteStore::open(&home.path().join("x.sqlite")).unwrap();
+        let of = |list: &str| {
+            let agents = format!("{{defaults: {{workspace: '/usual'}}, list: [{list}]}}");
+            preview(&format!("{{agents: {agents}}}"), &env).unwrap()
+        };
+        // More than are forgotten in one commit.
+        let many = |number: u32| MemoryUpdate {
+            file: MemoryFile { path: format!("{number}.md"), ..MemoryFile::default() },
+            ..MemoryUpdate::default()
+        };
+        for workspace in ["/a", "/b", "/usual"] {
+            let indexed = (0..250).map(many).collect();
+            store.update_memory(workspace, indexed, Vec::new()).await.unwrap();
+        }
+        let left = async || {
+            let mut left = Vec::new();
+            for workspace in ["/a", "/b", "/usual"] {
+                let files = store.memory_files(workspace).await.unwrap();
+                left.extend((!files.is_empty()).then_some(workspace));
+            }
+            left
+        };
+        let both = of("{id: 'a', workspace: '/a'}, {id: 'b', workspace: '/b'}");
+        forget_memory(&both, &store).await.unwrap();
+        assert_eq!(left().await, ["/a", "/b", "/usual"]);
+        forget_memory(&of("{id: 'b', workspace: '/b'}"), &store).await.unwrap();
+        assert_eq!(left().await, ["/b", "/usual"]);
     }
 }

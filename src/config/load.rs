@@ -122,7 +122,7 @@ fn settings(
     let tools = tools::read(&root, &file.path, &mut ledger)?;
     let history_max_chars = gateway::history_max_chars(&root, &file.path, &mut ledger)?;
     let commands = commands::read(&root, &file.path, &mut ledger)?;
-    let claude_cli = cli_backend::read(&root, &agents.defaults.workspace)?;
+    let claude_cli = cli_backend::read(&root, &paths, &agents.defaults.workspace)?;
     let models = models::read(&root.member("models")?)?;
     let profiles = profiles::read(&root.member("auth")?)?;
     let secrets = secrets::read(&root.member("secrets")?, &paths)?;

@@ -24,6 +24,8 @@ impl Paths {
     pub const DATABASE: &str = "clawgate.sqlite";
     /// Name of the lock of the running gateway.
     pub const LOCK: &str = "clawgate.lock";
+    /// Name of the folder of prompts for the CLI that answers.
+    pub const CLI_PROMPTS: &str = "cli-prompts";
 
     /// `OPENCLAW_STATE_DIR` and `OPENCLAW_CONFIG_PATH`, else below `~/.openclaw`.
     /// What the config and `.env` say of variables counts for nothing here.
@@ -97,6 +99,11 @@ impl Paths {
     /// What commands have said beyond what is kept in memory.
     pub fn exec_output_dir(&self) -> PathBuf {
         self.state_dir.join("exec-output")
+    }
+
+    /// What the CLI that answers is told of itself, while it does.
+    pub fn cli_prompts_dir(&self) -> PathBuf {
+        self.state_dir.join(Self::CLI_PROMPTS)
     }
 
     /// Held by the running gateway.

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 
 use super::edit::EditError;
+use super::error::ConfigError;
 use super::include;
 use super::load::{readable_start, text_of};
 use crate::store::atomic::{self, Disk, FileError, OnPath, System};
@@ -35,6 +36,9 @@ pub enum SaveError {
         #[source]
         source: io::Error,
     },
+    /// It is no text.
+    #[error(transparent)]
+    Text(ConfigError),
     /// It cannot be changed as asked.
     #[error(transparent)]
     Edit(#[from] EditError),
@@ -63,10 +67,7 @@ pub fn edit_file(
     edit: impl FnOnce(&str) -> Result<String, EditError>,
 ) -> Result<bool, SaveError> {
     write_with(&System, path, |before| -> Result<String, SaveError> {
-        let text = text_of(before.unwrap_or_default(), path).map_err(|error| {
-            let source = io::Error::new(io::ErrorKind::InvalidData, error);
-            SaveError::Read { path: path.to_owned(), source }
-        })?;
+        let text = text_of(before.unwrap_or_default(), path).map_err(SaveError::Text)?;
         Ok(edit(text)?)
     })
 }
@@ -202,6 +203,17 @@ mod tests {
             matches!(&refused, SaveError::Read { source, .. } if is_said(&source.to_string())),
             "{refused:?}"
         );
+    }
+
+    #[test]
+    fn what_is_no_text_is_told_with_its_place() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("c");
+        fs::write(&path, b"{n: 1,\n m: \"\xff\"}").unwrap();
+        let refused = change(&path, 2).unwrap_err().to_string();
+        let why = "not valid JSON5: the text is not UTF-8; save it as UTF-8";
+        assert_eq!(refused, format!("{}:2:6: {why}", path.display()));
+        assert_eq!(fs::read(&path).unwrap(), b"{n: 1,\n m: \"\xff\"}");
     }
 
     #[test]

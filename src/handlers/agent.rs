@@ -93,7 +93,7 @@ fn anew(cx: &Ctx, p: &AgentParams, key: &SessionKey, text: &str) -> Reply<Option
     let command = Command::parse(text).filter(Command::begins_anew);
     let Some(command) = command.filter(|_| p.attachments.is_empty()) else { return Ok(None) };
     cx.check("sessions.reset")?;
-    Ok(Some(command.work(cx, key)))
+    Ok(Some(command.work(cx, key, None)))
 }
 
 /// A place among the requests of a connection that are answered twice.
@@ -108,7 +108,7 @@ fn place(cx: &Ctx) -> Reply<SemaphorePermit<'_>> {
 
 /// What `waiting` gives; `None` when the connection of whoever asks has ended: nobody would
 /// hear the answer.
-async fn while_open<T>(cx: &Ctx, waiting: impl Future<Output = T>) -> Option<T> {
+pub(super) async fn while_open<T>(cx: &Ctx, waiting: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
         given = waiting => Some(given),

@@ -21,6 +21,8 @@ use crate::protocol::{ErrorShape, simple};
 use crate::registry::{Ctx, Reply};
 use crate::support::json;
 
+use super::agent::while_open;
+
 /// How long a plugin's question waits when nobody says so, as in the original.
 const PLUGIN_TIMEOUT: Duration = Duration::from_mins(2);
 
@@ -152,11 +154,12 @@ async fn ask(cx: &Ctx, id: Option<String>, draft: Draft, two_phase: bool) -> Rep
         cx.answer_first(&json!({"status": "accepted", "id": question.id,
             "createdAtMs": question.created_at, "expiresAtMs": question.expires_at}));
     }
-    Ok(answered(&question).await)
+    Ok(answered(cx, &question).await)
 }
 
-async fn answered(question: &Question) -> Value {
-    let decision = question.decision().await;
+/// The decision; nothing when the connection of whoever waits has ended. The question stays.
+async fn answered(cx: &Ctx, question: &Question) -> Value {
+    let Some(decision) = while_open(cx, question.decision()).await else { return Value::Null };
     json!({"id": question.id, "decision": decision.map(Decision::as_str),
         "createdAtMs": question.created_at, "expiresAtMs": question.expires_at})
 }
@@ -222,7 +225,7 @@ async fn wait(cx: Ctx, kind: QuestionKind, p: WaitDecisionParams) -> Reply<Value
     let Some(id) = p.id else { return Err(ErrorShape::invalid("id is required")) };
     let found = approvals(&cx).find(kind, &id).ok().filter(|question| question.id == id);
     match found {
-        Some(question) => Ok(answered(&question).await),
+        Some(question) => Ok(answered(&cx, &question).await),
         None => Err(ErrorShape::not_found("approval expired or not found")),
     }
 }

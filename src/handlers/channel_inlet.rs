@@ -68,8 +68,8 @@ async fn accept(services: Arc<Services>, said: Said) -> Result<Taken, InletError
         provenance_receipt: None,
         idempotency_key: said.run_id,
     };
-    let checked = chat::check(&cx, key, params).await.map_err(refused)?;
-    match chat::hand_in(&cx, checked.by_channel(said.channel)).await.map_err(refused)? {
+    let checked = chat::check(&cx, key, params, Some(said.channel)).await.map_err(refused)?;
+    match chat::hand_in(&cx, checked).await.map_err(refused)? {
         Handed::Stopped(runs) => Ok(Taken::Stopped(runs.len())),
         // One that was accepted before the last stop has its end told all the same.
         Handed::Sent(Ok(_)) => Ok(Taken::Run),

@@ -44,7 +44,32 @@ pub async fn status(cx: Ctx, p: ChannelsStatusParams) -> Reply<Value> {
         members.extend(listing(&cx.services, limit).await.map_err(unavailable)?);
     }
     name_offered(&mut answer);
+    if cx.caller.is_dashboard {
+        let items = items(&answer);
+        answer["items"] = items;
+    }
     Ok(answer)
+}
+
+/// A row for each account, as dashboards read them. That of the default account has the id of
+/// its channel, by which `channels.logout` is called. The id of another one only tells it from
+/// the others: no method takes it.
+fn items(answer: &Value) -> Value {
+    let mut items = Vec::new();
+    for (channel, rows) in answer["channelAccounts"].as_object().into_iter().flatten() {
+        let default = &answer["channelDefaultAccountId"][channel];
+        for row in rows.as_array().into_iter().flatten() {
+            let id = match row["accountId"].as_str() {
+                Some(account) if default != account => format!("{channel}:{account}"),
+                _ => channel.clone(),
+            };
+            let mut item = row.clone();
+            item["id"] = json!(id);
+            item["channel"] = json!(channel);
+            items.push(item);
+        }
+    }
+    items.into()
 }
 
 /// Lists the channels as well that could be configured, after those that are, so

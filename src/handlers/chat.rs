@@ -38,7 +38,7 @@ pub(super) const INTERRUPTED: &str = "the gateway stopped while this message was
 pub async fn send(cx: Ctx, p: ChatSendParams) -> Reply<Value> {
     check_disk()?;
     let key = cx.enter_session(&p.session_key).await;
-    let message = check(&cx, key, p).await?;
+    let message = check(&cx, key, p, None).await?;
     deliver(&cx, message).await
 }
 
@@ -49,14 +49,6 @@ pub(super) struct Checked {
     route: Option<Route>,
     /// Whether the answer goes to the session's channel as well.
     deliver: bool,
-}
-
-impl Checked {
-    /// The same as a message that came by a channel.
-    pub(super) fn by_channel(mut self, channel: &str) -> Self {
-        self.request.terms.came_by = Some(channel.to_owned());
-        self
-    }
 }
 
 /// What a message is for.
@@ -70,14 +62,22 @@ enum Task {
 }
 
 /// Whether a message is taken, for a request that is in the lane of its
-/// session. The order of the checks is the recorded one.
-pub(super) async fn check(cx: &Ctx, key: SessionKey, p: ChatSendParams) -> Reply<Checked> {
+/// session. The order of the checks is the recorded one. `channel` is the one of ours by
+/// which it came.
+pub(super) async fn check(
+    cx: &Ctx,
+    key: SessionKey,
+    p: ChatSendParams,
+    channel: Option<&str>,
+) -> Reply<Checked> {
     check_privileged(cx, &p)?;
     let text = clean(&p.message)?;
     if text.trim().is_empty() && !p.attachments.iter().any(attachments::has_content) {
         return Err(ErrorShape::invalid("message or attachment required"));
     }
     check_session(cx, &key).await?;
+    let of_route = || p.route.as_ref().map(|route| route.channel.as_str());
+    let came_by = channel.or_else(of_route).unwrap_or(WEBCHAT).to_owned();
     let is_slash = text.starts_with('/');
     let meaning = Meaning::of(&text, !p.attachments.is_empty(), cx, &key).await;
     let mut when_stale = WhenStale::AtOnce;
@@ -89,7 +89,7 @@ pub(super) async fn check(cx: &Ctx, key: SessionKey, p: ChatSendParams) -> Reply
                 when_stale = WhenStale::Afterwards;
             }
             let line = command.line(&text);
-            let work = command.work(cx, &key);
+            let work = command.work(cx, &key, Some(&came_by));
             let text = match &work {
                 Work::Message(message) => message.text.clone(),
                 Work::AtOnce(_) | Work::Later(_) => line,
@@ -100,6 +100,7 @@ pub(super) async fn check(cx: &Ctx, key: SessionKey, p: ChatSendParams) -> Reply
     let mut request = send_request(cx, &p, key, &text).await?;
     request.thinking = thinking.or(request.thinking);
     request.terms.when_stale = when_stale;
+    request.terms.came_by = Some(came_by);
     if is_slash || !matches!(task, Task::Plain) {
         // Two commands are two, though they read the same.
         request.dedupe_text = None;
@@ -202,7 +203,6 @@ async fn send_request(
     let mut incoming = attachments::receive(cx, &key, text, p.attachments.clone()).await?;
     let extra = &mut incoming.message.extra;
     extra.extend(p.provenance.clone().map(|provenance| ("provenance".into(), provenance)));
-    let came_by = p.route.as_ref().map_or(WEBCHAT, |route| route.channel.as_str());
     let receipt = p.provenance_receipt.as_deref().map(str::trim).filter(|text| !text.is_empty());
     extra.extend(receipt.map(|receipt| (RECEIPT_MEMBER.into(), receipt.into())));
     Ok(SendRequest {
@@ -217,7 +217,7 @@ async fn send_request(
         // What another system passes on it has told apart, and answers apart.
         dedupe_text: (may_be_repeated && p.route.is_none()).then(|| text.trim().to_owned()),
         limit: p.timeout_ms.map(run_limit),
-        terms: RunTerms { came_by: Some(came_by.to_owned()), ..terms(cx) },
+        terms: terms(cx),
     })
 }
 

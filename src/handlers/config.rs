@@ -25,7 +25,7 @@ use crate::protocol::methods::config::{
 use crate::registry::{
     Caller, Ctx, Promised, RenewError, Renewed, Reply, Services, TakenUp, Writing, is_of_stop,
 };
-use crate::support::{Unfinished, blocking, json};
+use crate::support::{Unfinished, blocking, json, with_cause};
 
 use super::restart::{self, Restarting};
 use super::session_settings::refuse_malformed;
@@ -369,7 +369,7 @@ pub(super) fn refusal(error: &ConfigWriteError) -> ErrorShape {
     let shape = ErrorShape::invalid(error.to_string());
     match error {
         ConfigWriteError::Invalid(wrong) => shape.details(json!({"issues": [issue(wrong)]})),
-        ConfigWriteError::Save(_) => ErrorShape::unavailable(error.to_string()),
+        ConfigWriteError::Save(_) => ErrorShape::unavailable(with_cause(error)),
         _ => shape,
     }
 }

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::Notify;
 
 use super::health_parts::parts;
 use super::shared::{Asked, shared};
-use crate::bus::{Audience, Event, EventKind};
+use crate::bus::{Audience, Bus, Event, EventKind, Presence};
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::system::HealthParams;
 use crate::registry::{Ctx, Reply, Services, Shared};
@@ -40,6 +41,10 @@ pub struct HealthCache {
     last: ArcSwapOption<Box<RawValue>>,
     refresh: Notify,
     presence: Notify,
+    /// Held by who makes a snapshot until it is told, so that the last is the newest.
+    making: tokio::sync::Mutex<()>,
+    /// Held by who tells who is there, for the same.
+    telling: Mutex<()>,
 }
 
 impl HealthCache {
@@ -56,6 +61,18 @@ impl HealthCache {
     /// Asks for a `presence` event within a moment.
     pub fn presence_changed(&self) {
         self.presence.notify_one();
+    }
+
+    /// Sends the presence list to everybody.
+    fn publish(&self, presence: &Presence, bus: &Bus, now_ms: u64) {
+        if !bus.wants(EventKind::Presence, &Audience::Everyone) {
+            return;
+        }
+        let _turn = self.telling.lock();
+        let (list, version) = presence.snapshot(now_ms);
+        let payload = BTreeMap::from([("presence", list)]);
+        let event = Event::new(EventKind::Presence, &payload).versioned(version);
+        bus.deliver(event, &Audience::Everyone);
     }
 }
 
@@ -110,17 +127,12 @@ pub async fn tell_presence(services: Arc<Services>) {
 
 /// Sends the presence list to everybody.
 pub fn publish_presence(services: &Services) {
-    if !services.bus.wants(EventKind::Presence, &Audience::Everyone) {
-        return;
-    }
-    let (list, version) = services.presence.snapshot(services.clock.now_ms());
-    let payload = BTreeMap::from([("presence", list)]);
-    let event = Event::new(EventKind::Presence, &payload).versioned(version);
-    services.bus.deliver(event, &Audience::Everyone);
+    services.health.publish(&services.presence, &services.bus, services.clock.now_ms());
 }
 
 /// Makes a snapshot, keeps it, and sends it to everybody.
 pub async fn refresh(services: &Services) -> Result<Arc<Box<RawValue>>, SessionError> {
+    let _turn = services.health.making.lock().await;
     let snapshot = snapshot(services).await?;
     let raw = Arc::new(to_raw_value(&snapshot).unwrap_or_default());
     services.health.last.store(Some(Arc::clone(&raw)));
@@ -230,4 +242,46 @@ async fn sessions_of(services: &Services, agent: &str, now_ms: u64) -> Result<Va
         .collect();
     let path = services.settings.now().paths.sessions_dir(agent).join("sessions.json");
     Ok(json!({"path": path.display().to_string(), "count": count, "recent": recent}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::Principal;
+    use crate::bus::{Batch, Beacon, Hub, Item, LocalBackplane, Subscriber};
+
+    fn version(item: &Item) -> u64 {
+        let Item::Event(event) = item else { panic!("{item:?}") };
+        let frame: Value = serde_json::from_str(&event.frame(0)).unwrap();
+        frame["stateVersion"]["presence"].as_u64().unwrap()
+    }
+
+    #[test]
+    fn of_lists_that_are_told_at_once_the_newest_is_told_last() {
+        const THREADS: usize = 4;
+        const ROUNDS: usize = 500;
+        let (hub, cache) = (Arc::new(Hub::default()), HealthCache::default());
+        let presence = Presence::new(Beacon::default());
+        let principal = Arc::new(Principal::of_this_machine());
+        let subscriber = Arc::new(Subscriber::new("c".into(), principal, &[]));
+        hub.join(Arc::clone(&subscriber));
+        let bus = Bus::new(LocalBackplane(hub));
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (cache, presence, bus) = (&cache, &presence, &bus);
+                scope.spawn(move || {
+                    for round in 0..ROUNDS {
+                        presence.announce(&format!("{thread} {round}"), Beacon::default(), 1);
+                        cache.publish(presence, bus, 1);
+                    }
+                });
+            }
+        });
+        let mut told = Vec::new();
+        while let Batch::Items(items) = subscriber.outbox.take() {
+            told.extend(items.iter().map(version));
+        }
+        assert_eq!(told.len(), THREADS * ROUNDS);
+        assert!(told.is_sorted(), "{told:?}");
+    }
 }

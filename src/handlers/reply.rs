@@ -122,11 +122,12 @@ pub(super) async fn expect(
 
 /// There is a run, or there is none.
 pub(super) async fn settle(cx: &Ctx, expected: Option<Expected>, has_run: bool) {
-    let Some(Expected { reply, is_new: true }) = expected else { return };
+    let Some(Expected { reply, is_new }) = expected else { return };
     let channels = &cx.services.runs.parts().channels;
     if has_run {
+        // Also when it was expected before, and there was no run then.
         channels.follow(reply);
-    } else if let Err(error) = channels.expect_no_more(&reply.run_id).await {
+    } else if is_new && let Err(error) = channels.expect_no_more(&reply.run_id).await {
         tracing::error!(run = reply.run_id, %error, "a reply is still expected");
     }
 }

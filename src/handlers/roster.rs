@@ -14,7 +14,7 @@ use crate::protocol::methods::agents::{
     AgentsCreateParams, AgentsDeleteParams, AgentsUpdateParams,
 };
 use crate::registry::{Ctx, Reply};
-use crate::sessions::{AgentId, SessionKey, SessionQuery};
+use crate::sessions::{AgentId, Remains, SessionKey, SessionQuery};
 use crate::support::{json, without_nulls};
 
 use super::config;
@@ -69,9 +69,16 @@ pub async fn update(cx: Ctx, p: AgentsUpdateParams) -> Reply<Value> {
     };
     let of = id.clone();
     let _turn = turn(&cx).await;
-    work(&cx, "agents.update", move |roster| roster.update(&of, change)).await?;
+    let agent = work(&cx, "agents.update", move |roster| roster.update(&of, change)).await?;
     tracing::info!(agent = %id, by = %cx.caller.name, "an agent was changed");
-    Ok(json!({"ok": true, "agentId": id.as_str()}))
+    let mut answer = json!({"ok": true, "agentId": id.as_str()});
+    if cx.is_simple() || cx.caller.is_dashboard {
+        answer["id"] = json!(id.as_str());
+        answer["name"] = json!(agent.name);
+        answer["model"] = json!(agent.model.map(|model| model.primary));
+        answer["emoji"] = json!(agent.identity.emoji);
+    }
+    Ok(without_nulls(answer))
 }
 
 /// `agents.delete`: removes an agent, its bindings and what it was always allowed, ends its
@@ -139,7 +146,7 @@ async fn end_sessions(cx: &Ctx, id: &AgentId) {
         if let Err(error) = &held {
             tracing::warn!(session = %key, error = error.message, "a removed agent still runs");
         }
-        match cx.services.sessions.delete(&key, true).await {
+        match cx.services.sessions.delete(&key, Remains::WithAgent).await {
             Ok(_) => {
                 cx.services.runs.parts().session_deleted(&key);
                 let (runs, session_id) = (Arc::clone(&cx.services.runs), row.entry.session_id);

@@ -13,7 +13,7 @@ use crate::protocol::methods::sessions::{
     SessionsAbortParams, SessionsDeleteParams, SessionsResetParams, SessionsSendParams,
 };
 use crate::registry::{Ctx, Reply};
-use crate::sessions::{SessionEntry, SessionKey, WEBCHAT};
+use crate::sessions::{Remains, SessionEntry, SessionKey, WEBCHAT};
 use crate::support::json;
 
 /// `sessions.send`: `chat.send` for a session that exists.
@@ -64,7 +64,7 @@ pub(super) async fn say(
         provenance_receipt: None,
         idempotency_key: run_id.clone(),
     };
-    let message = chat::check(&cx, key.clone(), request).await?;
+    let message = chat::check(&cx, key.clone(), request, None).await?;
     let runs = &cx.services.runs;
     let mut interrupted = false;
     // One that was taken before is told what became of it, and stops nothing.
@@ -150,13 +150,8 @@ pub async fn delete(cx: Ctx, p: SessionsDeleteParams) -> Reply<Value> {
         return Err(ErrorShape::invalid(format!("Cannot delete the main session ({main}).")));
     }
     let held = clear(&cx, &key, &p.key).await?;
-    let sessions = &cx.services.sessions;
-    if !p.delete_transcript
-        && let Some(entry) = sessions.entry(&key).await.map_err(unavailable)?
-    {
-        sessions.lets_go(&key, &entry).await;
-    }
-    let deleted = sessions.delete(&key, !p.delete_transcript).await.map_err(unavailable)?;
+    let remains = if p.delete_transcript { Remains::PutAway } else { Remains::Kept };
+    let deleted = cx.services.sessions.delete(&key, remains).await.map_err(unavailable)?;
     let session_id = deleted.as_ref().map(|deleted| deleted.entry.session_id.clone());
     let archived = deleted.map(|deleted| deleted.archived).unwrap_or_default();
     let is_deleted = session_id.is_some();

@@ -14,7 +14,7 @@ use crate::protocol::simple;
 use crate::registry::{Ctx, Reply, Shared};
 use crate::sessions::{
     AgentId, HistoryOptions, SessionEntry, SessionError, SessionKey, SessionQuery,
-    SessionRow as Listed, iso_time,
+    SessionRow as Listed, WEBCHAT, iso_time,
 };
 use crate::support::json;
 
@@ -161,7 +161,8 @@ pub(super) fn shown(cx: &Ctx, row: SessionRow, key: &SessionKey, entry: &Session
             members.insert("key".into(), json!(name));
         }
         members.insert("thinkingLevel".into(), json!(simple::thinking_out(level)));
-        members.insert("surface".into(), json!("web"));
+        let channel = entry.channel.as_deref().filter(|channel| *channel != WEBCHAT);
+        members.insert("surface".into(), json!(channel.unwrap_or("web")));
     }
     if cx.caller.is_dashboard {
         let agent = key.agent(&cx.services.keys.now());

@@ -126,8 +126,14 @@ pub async fn invoke(cx: Ctx, p: ToolsInvokeParams) -> Reply<Value> {
         let tool = toolbox.find(&call.name);
         add_action(&mut call.arguments, tool, &action);
     }
+    let is_known = services.settings.now().agents.has(of_key.as_str());
     // Who may not call it now is told no answer of an earlier call either.
     match toolbox.check(&call) {
+        // What its own rules would be, nobody has said.
+        Ok((tool, _)) if !is_known && tool.kind() != ToolKind::Reads => {
+            let text = format!("unknown agent id \"{of_key}\"");
+            return Ok(refused(&call.name, "validation_error", &text));
+        }
         Ok((tool, _)) if p.dry_run == Some(true) && tool.kind() != ToolKind::Reads => {
             let text = "this tool changes something, so it cannot be called with dryRun";
             return Ok(refused(&call.name, "validation_error", text));

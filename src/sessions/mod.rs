@@ -71,7 +71,7 @@ pub use time::{iso as iso_time, millis as millis_of_iso};
 pub use transcript::TranscriptFormat;
 pub use types::{
     AppendOptions, CompactedFiles, CompactedSession, Compaction, CutSession, DeletedSession,
-    ForkedSession, SessionsOptions, StoredMessage,
+    ForkedSession, Remains, SessionsOptions, StoredMessage,
 };
 pub use uploads::{About, Partial, Stock, Upload, Uploads};
 pub use words::{LastWords, Words};

@@ -15,7 +15,7 @@ use super::history::{self, Between, HistoryOptions, HistoryPage, TranscriptPart}
 use super::steps::{blocking, marked, remember, renew};
 use super::transcript::{NewKind, Position, Writer};
 use super::{
-    AgentId, AppendOptions, DeletedSession, KeyRules, Media, SessionKey, SessionsOptions,
+    AgentId, AppendOptions, DeletedSession, KeyRules, Media, Remains, SessionKey, SessionsOptions,
     StoredMessage, paths, rebuild,
 };
 use crate::protocol::message::AgentMessage;
@@ -281,13 +281,18 @@ impl Sessions {
     pub async fn delete(
         &self,
         key: &SessionKey,
-        keep_transcript: bool,
+        remains: Remains,
     ) -> Result<Option<DeletedSession>, SessionError> {
+        if remains == Remains::Kept
+            && let Some(entry) = self.entry(key).await?
+        {
+            self.lets_go(key, &entry).await;
+        }
         let Some(entry) = self.inner.store.delete_session(key.as_str()).await? else {
             return Ok(None);
         };
         let mut archived = Vec::new();
-        if !keep_transcript {
+        if remains == Remains::PutAway {
             archived.extend(self.archive(key, &entry, "deleted").await);
         }
         Ok(Some(DeletedSession { entry, archived }))

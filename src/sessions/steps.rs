@@ -15,7 +15,7 @@ use super::service::Sessions;
 use super::transcript::{Birth, NewEntry, NewKind, Place, Placed, Position, position};
 use super::{SessionId, SessionKey, WEBCHAT, digest, import, paths, time};
 use crate::protocol::message::{AgentMessage, UserMessage};
-use crate::store::{NewSession, SessionEntry};
+use crate::store::{NewSession, SessionEntry, SourceNote};
 use crate::support::{self, json, trouble};
 
 /// How long a reader waits until the index knows what he has found: it is no harm
@@ -160,12 +160,14 @@ impl Sessions {
     }
 
     /// Notes that the transcript of a session stays without it, so that no import takes it for
-    /// something new. Noted before it is so, it is no harm: what a session has comes anyway.
-    pub async fn lets_go(&self, key: &SessionKey, entry: &SessionEntry) {
+    /// something new; answers the note. Noted before it is so, it is no harm: what a session
+    /// has comes anyway.
+    pub(super) async fn lets_go(&self, key: &SessionKey, entry: &SessionEntry) -> SourceNote {
         let note = import::kept(self.state_dir(), &entry.session_id, self.inner.clock.now_ms());
-        if let Err(error) = self.inner.store.note_sources(vec![note]).await {
+        if let Err(error) = self.inner.store.note_sources(vec![note.clone()]).await {
             tracing::warn!(session = %key, %error, "an import may bring back what it had");
         }
+        note
     }
 
     /// Takes an append into the index.
@@ -238,8 +240,9 @@ impl Sessions {
                 }
             };
             let noting = self.inner.store.update_session(key.as_str(), Box::new(caught_up));
-            if let Ok(noted) = timeout(NOTE_LIMIT, noting).await {
-                noted?;
+            // What was read is worth as much where it cannot be noted.
+            if let Ok(Err(error)) = timeout(NOTE_LIMIT, noting).await {
+                tracing::debug!(session = %key, %error, "the end of a transcript is not noted");
             }
         }
         Ok(value)

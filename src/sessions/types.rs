@@ -117,6 +117,18 @@ pub struct ForkedSession {
     pub entry: SessionEntry,
 }
 
+/// What becomes of the transcript of a session that is deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remains {
+    /// It is put away.
+    PutAway,
+    /// It stays where it is, and no import takes it for something new.
+    Kept,
+    /// It goes where the files of its agent go, which is removed: should they come back, so
+    /// does it.
+    WithAgent,
+}
+
 /// A session that is no more.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeletedSession {

@@ -263,11 +263,17 @@ impl Partial {
         let text = serde_json::to_vec(&upload).map_err(|error| MediaError::disk(error.into()))?;
         // The record comes first: no file is there without one.
         create_private(&record, &text)?;
-        if let Err(error) = move_private(&path, &uploads.file(&upload.id)) {
+        let failed = match move_private(&path, &uploads.file(&upload.id)) {
+            Ok(true) => None,
+            // Somebody has removed it meanwhile.
+            Ok(false) => Some(MediaError::disk(io::ErrorKind::NotFound.into())),
+            Err(error) => Some(error.into()),
+        };
+        if let Some(error) = failed {
             // It may have its name already, only not for sure. What stays of it is removed
             // when its time is over.
             let _ = remove(&uploads.file(&upload.id)).and_then(|()| remove(&record));
-            return Err(error.into());
+            return Err(error);
         }
         // Its first name is gone.
         drop(path.keep());
@@ -365,6 +371,16 @@ mod tests {
         std::mem::forget(media.uploads().begin().unwrap());
         assert_eq!(media.uploads().sweep().unwrap(), 1);
         assert!(files(&media).is_empty());
+    }
+
+    #[test]
+    fn a_file_that_is_gone_before_it_is_whole_is_no_upload() {
+        let (_home, media) = home();
+        let mut partial = media.uploads().begin().unwrap();
+        partial.write(b"x").unwrap();
+        fs::remove_file(&partial.path).unwrap();
+        partial.finish(about("a---1.txt", 0)).unwrap_err();
+        assert_eq!(files(&media), [""; 0]);
     }
 
     #[test]

@@ -71,8 +71,8 @@ impl<T, E: Into<io::Error>> OnPath<T> for Result<T, E> {
 /// What replacing a file asks of the system, step by step: a test can have any of
 /// them fail.
 pub(crate) trait Disk {
-    /// Makes an empty file with a new name in `dir`.
-    fn create(&self, dir: &Path) -> io::Result<NamedTempFile>;
+    /// Makes an empty file with a new name in `dir`; it belongs to who has `like`.
+    fn create(&self, dir: &Path, like: &Path) -> io::Result<NamedTempFile>;
     /// Writes all of it.
     fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<()>;
     /// Has what was written survive power loss.
@@ -87,8 +87,8 @@ pub(crate) trait Disk {
 pub(crate) struct System;
 
 impl Disk for System {
-    fn create(&self, dir: &Path) -> io::Result<NamedTempFile> {
-        staged_in(dir)
+    fn create(&self, dir: &Path, like: &Path) -> io::Result<NamedTempFile> {
+        staged_in(dir, like)
     }
 
     fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<()> {
@@ -108,13 +108,13 @@ impl Disk for System {
     }
 }
 
-/// Makes an empty private file in `dir` that is to get its name once it is whole. What a
-/// crash leaves of it goes with [`sweep`].
-pub(crate) fn staged_in(dir: &Path) -> io::Result<NamedTempFile> {
+/// Makes an empty private file in `dir` that is to get its name once it is whole; it belongs to
+/// who has `like`. What a crash leaves of it goes with [`sweep`].
+pub(crate) fn staged_in(dir: &Path, like: &Path) -> io::Result<NamedTempFile> {
     let mut named = tempfile::Builder::new();
     let named = named.prefix(STAGED).rand_bytes(STAGED_LETTERS);
     let file = named.permissions(Permissions::from_mode(FILE_MODE)).tempfile_in(dir)?;
-    keep_owner(file.as_file(), dir);
+    keep_owner(file.as_file(), like);
     Ok(file)
 }
 
@@ -340,8 +340,7 @@ fn staged(disk: &dyn Disk, target: &Path, bytes: &[u8]) -> Result<NamedTempFile,
 fn unsynced(disk: &dyn Disk, target: &Path, bytes: &[u8]) -> Result<NamedTempFile, FileError> {
     let dir = parent_of(target);
     create_private_dir(dir)?;
-    let mut file = disk.create(dir).on_path("create a file in", dir)?;
-    keep_owner(file.as_file(), target);
+    let mut file = disk.create(dir, target).on_path("create a file in", dir)?;
     disk.write(file.as_file_mut(), bytes).on_path("write", file.path())?;
     Ok(file)
 }
@@ -444,12 +443,14 @@ mod tests {
         assert_eq!((owner(&theirs), owner(&new), mode(&new)), ((7, 8), (7, 8), 0o600));
         let folder = home.path().join("made/inner");
         create_private_dir(&folder).unwrap();
-        let staged = staged_in(&folder).unwrap();
+        let staged = staged_in(&folder, &folder).unwrap();
         let [lock, database] = ["lock", "x.sqlite"].map(|name| folder.join(name));
         drop(crate::store::instance::InstanceLock::acquire(&lock).unwrap());
         drop(crate::store::Database::open(&database).unwrap());
         let made: [&Path; 5] = [folder.parent().unwrap(), &folder, staged.path(), &lock, &database];
         assert_eq!(made.map(owner), [(7, 8); 5]);
+        std::os::unix::fs::chown(&new, Some(9), Some(9)).unwrap();
+        assert_eq!(owner(staged_in(&folder, &new).unwrap().path()), (9, 9));
         // One that was there is left alone.
         std::os::unix::fs::chown(&lock, Some(0), Some(0)).unwrap();
         drop(crate::store::instance::InstanceLock::acquire(&lock).unwrap());
@@ -497,7 +498,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let dir = home.path().join("a/b");
         create_private_dir(&dir).unwrap();
-        let (_, left) = staged_in(&dir).unwrap().keep().unwrap();
+        let (_, left) = staged_in(&dir, &dir).unwrap().keep().unwrap();
         let written = fs::metadata(&left).unwrap().modified().unwrap();
         let now_ms = millis(written.duration_since(UNIX_EPOCH).unwrap());
         let swept = sweep(home.path(), now_ms + STAGED_MAX_MS);
@@ -531,7 +532,7 @@ mod tests {
     #[test]
     fn a_folder_that_is_gone_or_cannot_be_looked_into_keeps_no_other_from_being_swept() {
         let home = tempfile::tempdir().unwrap();
-        let (_, left) = staged_in(home.path()).unwrap().keep().unwrap();
+        let (_, left) = staged_in(home.path(), home.path()).unwrap().keep().unwrap();
         let blocker = home.path().join("file");
         fs::write(&blocker, "").unwrap();
         // The last one is the first.

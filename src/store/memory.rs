@@ -10,6 +10,10 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::column::{signed, unsigned};
 use super::error::Fault;
 
+/// Files that are forgotten in one commit, which others wait for, with the rest of their
+/// workspaces.
+const FORGOTTEN_MAX: u16 = 100;
+
 /// A file as it was when it was indexed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemoryFile {
@@ -83,8 +87,7 @@ pub(super) fn update(
 ) -> Result<(), Fault> {
     for path in gone {
         if let Some(id) = file_id(connection, workspace, path)? {
-            forget_chunks(connection, id)?;
-            connection.prepare_cached("DELETE FROM memory_files WHERE id = ?1")?.execute([id])?;
+            forget_file(connection, id)?;
         }
     }
     for MemoryUpdate { file, chunks } in updates {
@@ -120,6 +123,28 @@ fn file_id(connection: &Connection, workspace: &str, path: &str) -> rusqlite::Re
         .prepare_cached("SELECT id FROM memory_files WHERE workspace = ?1 AND path = ?2")?
         .query_row([workspace, path], |row| row.get(0))
         .optional()
+}
+
+/// Forgets some of the files that are in none of these workspaces; answers whether there may
+/// be more.
+pub(super) fn forget_others(connection: &Connection, workspaces: &[String]) -> Result<bool, Fault> {
+    let files = connection
+        .prepare_cached(
+            "SELECT id FROM memory_files
+             WHERE workspace NOT IN (SELECT value FROM json_each(?1)) LIMIT ?2",
+        )?
+        .query_map(params![serde_json::to_string(workspaces)?, FORGOTTEN_MAX], |row| row.get(0))?
+        .collect::<rusqlite::Result<Vec<i64>>>()?;
+    for file in &files {
+        forget_file(connection, *file)?;
+    }
+    Ok(files.len() >= usize::from(FORGOTTEN_MAX))
+}
+
+fn forget_file(connection: &Connection, file: i64) -> rusqlite::Result<()> {
+    forget_chunks(connection, file)?;
+    connection.prepare_cached("DELETE FROM memory_files WHERE id = ?1")?.execute([file])?;
+    Ok(())
 }
 
 fn forget_chunks(connection: &Connection, file: i64) -> rusqlite::Result<()> {
@@ -255,6 +280,22 @@ mod tests {
         update(&connection, "w", &[touched], &[]).unwrap();
         assert_eq!(found(&connection, "w", &["new"]), ["new"]);
         assert_eq!(files(&connection, "w").unwrap().len(), 1);
+    }
+
+    #[test]
+    fn of_workspaces_that_nobody_has_nothing_is_kept() {
+        let connection = database();
+        for workspace in ["w", "gone"] {
+            update(&connection, workspace, &[file("a.md", &["words"])], &[]).unwrap();
+        }
+        assert!(!forget_others(&connection, &["w".into(), "new".into()]).unwrap());
+        assert_eq!(found(&connection, "w", &["words"]), ["words"]);
+        assert_eq!(files(&connection, "gone").unwrap(), []);
+        let left = |table: &str| -> i64 {
+            let sql = format!("SELECT COUNT(*) FROM {table}");
+            connection.query_row(&sql, [], |row| row.get(0)).unwrap()
+        };
+        assert_eq!((left("memory_chunks"), left("memory_words")), (1, 1));
     }
 
     #[test]

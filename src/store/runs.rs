@@ -1,7 +1,8 @@
 //! Runs and the idempotency keys that started them.
 //!
 //! Promises: of many claims of one key exactly one is new, also across a
-//! restart. An aborted run gives its key back, as in the original.
+//! restart. An aborted run gives its key back, as in the original, and so does
+//! a message whose run has failed, after a while.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -10,6 +11,13 @@ use super::error::Fault;
 
 /// How long the record of an ended run is kept.
 const RETENTION_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// How long the key of a message is taken whose run has failed, as in the original: who
+/// sends it again later wants another try.
+const FAILED_MS: u64 = 6 * 60 * 1000;
+
+/// Whose keys are messages of clients; what the gateway asks by itself, it asks once.
+const MESSAGES: &str = "chat";
 
 /// How many records of ended runs are kept at most.
 const RETAINED_MAX: u32 = 10_000;
@@ -71,6 +79,14 @@ pub struct RunRecord {
     pub message: Option<String>,
 }
 
+impl RunRecord {
+    /// Whether its key is still taken then.
+    pub fn holds_key(&self, now_ms: u64) -> bool {
+        let ended = self.ended_at.filter(|_| self.state == RunState::Failed);
+        self.scope != MESSAGES || ended.is_none_or(|ended| now_ms < ended.saturating_add(FAILED_MS))
+    }
+}
+
 /// How far a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunState {
@@ -129,7 +145,8 @@ impl RunOutcome {
 }
 
 pub(super) fn claim(connection: &Connection, run: &NewRun) -> Result<Claim, Fault> {
-    if let Some(existing) = by_key(connection, &run.scope, &run.key)? {
+    let existing = by_key(connection, &run.scope, &run.key)?;
+    if let Some(existing) = existing.filter(|it| it.holds_key(run.now_ms)) {
         return Ok(Claim::Existing(existing));
     }
     if let Some(existing) = by_text(connection, run)? {

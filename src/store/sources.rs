@@ -51,6 +51,9 @@ pub trait SourceStore: Send + Sync + 'static {
 
     /// Notes files; those that are noted already are noted anew.
     fn note_sources(&self, notes: Vec<SourceNote>) -> StoreFuture<'_, ()>;
+
+    /// Takes these notes out, unless they have been noted anew.
+    fn drop_sources(&self, notes: Vec<SourceNote>) -> StoreFuture<'_, ()>;
 }
 
 impl SourceStore for SqliteStore {
@@ -61,6 +64,11 @@ impl SourceStore for SqliteStore {
     fn note_sources(&self, notes: Vec<SourceNote>) -> StoreFuture<'_, ()> {
         let note = move |c: &Connection| notes.iter().try_for_each(|note| put(c, note));
         Box::pin(self.database().write("note files that were taken over", note))
+    }
+
+    fn drop_sources(&self, notes: Vec<SourceNote>) -> StoreFuture<'_, ()> {
+        let take = move |c: &Connection| notes.iter().try_for_each(|note| take_out(c, note));
+        Box::pin(self.database().write("take out notes of files", take))
     }
 }
 
@@ -86,6 +94,13 @@ fn all(connection: &Connection) -> Result<Vec<SourceNote>, Fault> {
 fn put(connection: &Connection, note: &SourceNote) -> Result<(), Fault> {
     connection
         .prepare_cached("INSERT OR REPLACE INTO sources (path, print, ids) VALUES (?1, ?2, ?3)")?
+        .execute(params![note.path, note.print, serde_json::to_string(&note.ids)?])?;
+    Ok(())
+}
+
+fn take_out(connection: &Connection, note: &SourceNote) -> Result<(), Fault> {
+    connection
+        .prepare_cached("DELETE FROM sources WHERE path = ?1 AND print = ?2 AND ids = ?3")?
         .execute(params![note.path, note.print, serde_json::to_string(&note.ids)?])?;
     Ok(())
 }
@@ -129,6 +144,12 @@ mod tests {
         assert!(one.has_changed());
         fs::remove_file(&path).unwrap();
         assert!(!one.has_changed());
+        let anew = SourceNote { ids: vec!["b".into()], ..one.clone() };
+        store.note_sources(vec![anew.clone()]).await.unwrap();
+        store.drop_sources(vec![one]).await.unwrap();
+        assert_eq!(store.sources().await.unwrap(), std::slice::from_ref(&anew));
+        store.drop_sources(vec![anew]).await.unwrap();
+        assert_eq!(store.sources().await.unwrap(), []);
         assert_eq!(SourceNote::of(root.path()).print, "", "a folder is no file");
     }
 }

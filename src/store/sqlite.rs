@@ -248,6 +248,11 @@ impl Store for SqliteStore {
         )
     }
 
+    fn forget_memory_but(&self, workspaces: Vec<String>) -> StoreFuture<'_, bool> {
+        let forget = move |c: &_| memory::forget_others(c, &workspaces);
+        Box::pin(self.database.write("forget memory files", forget))
+    }
+
     fn search_memory<'a>(
         &'a self,
         workspace: &'a str,

@@ -204,6 +204,10 @@ pub trait Store:
         gone: Vec<String>,
     ) -> StoreFuture<'a, ()>;
 
+    /// Forgets what was indexed of workspaces that are none of these, a part of it at a time;
+    /// answers whether there may be more.
+    fn forget_memory_but(&self, workspaces: Vec<String>) -> StoreFuture<'_, bool>;
+
     /// The chunks of a workspace in which most of some terms are, the best
     /// first. A term is a word, or words that stand together.
     fn search_memory<'a>(

@@ -411,6 +411,39 @@ async fn a_question_asked_by_a_client_is_answered_by_another_only() {
     assert_eq!((&answer["decision"], &decided["ok"]), (&json!("deny"), &json!(true)));
 }
 
+/// Tasks of the gateway.
+async fn tasks(client: &mut WsClient) -> u64 {
+    let health = call(client, "health", json!({"probe": true})).await;
+    health["services"]["tasks"]["alive"].as_u64().unwrap()
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_decision_whose_connection_has_gone_and_the_question_stays() {
+    const ASKED: u64 = 20;
+    let (gateway, _mock) = place(&json!({})).await;
+    let (mut client, mut other) = (admin(&gateway).await, admin(&gateway).await);
+    let before = tasks(&mut client).await;
+    let id = json!("mine-1");
+    let params = json!({"id": id, "command": "ls -l", "timeoutMs": 600_000});
+    let ask = json!({"type": "req", "id": "q", "method": "exec.approval.request",
+        "params": params});
+    other.send(&ask).await;
+    assert_eq!(question(&client).await["id"], id);
+    for index in 0..ASKED {
+        let wait = json!({"type": "req", "id": format!("w{index}"),
+            "method": "exec.approval.waitDecision", "params": {"id": id}});
+        other.send(&wait).await;
+    }
+    // Few others come and go meanwhile.
+    until("all wait", async || (tasks(&mut client).await >= before + ASKED / 2).then_some(()))
+        .await;
+    other.close().await;
+    until("nobody waits", async || (tasks(&mut client).await < before + ASKED / 2).then_some(()))
+        .await;
+    assert_eq!(open(&mut client).await.len(), 1);
+    assert_eq!(decide(&mut client, &id, "deny").await["ok"], true);
+}
+
 #[tokio::test]
 async fn commands_of_several_sessions_wait_side_by_side() {
     let (gateway, _mock) = place(&json!({"ask": "always"})).await;

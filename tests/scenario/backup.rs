@@ -96,12 +96,18 @@ async fn an_archive_is_whole_or_refused_and_never_written_over() {
     fs::write(&outside, "{}").unwrap();
     let link = gateway.state_dir().join("shelf");
     std::os::unix::fs::symlink(&folder, &link).unwrap();
+    let keys = gateway.state_dir().join("keys.json");
+    std::os::unix::fs::symlink(&outside, &keys).unwrap();
+    let near = gateway.state_dir().join("near");
+    std::os::unix::fs::symlink(gateway.state_dir().join("clawgate.sqlite"), &near).unwrap();
     let mut planned = command(&gateway, &["backup", "create", "--dry-run", "-o", "never.tgz"]);
     let planned = planned.env("OPENCLAW_CONFIG_PATH", &outside).output().await.unwrap();
     let planned = said(&planned);
-    for place in [&outside, &link] {
-        assert!(planned.contains(&format!("not in it: {}", place.display())), "{planned}");
+    for place in [&outside, &link, &keys] {
+        let told = format!("not in it: {}\n", place.display());
+        assert_eq!(planned.matches(&told).count(), 1, "{planned}");
     }
+    assert!(!planned.contains(near.to_str().unwrap()), "what it leads to is in it: {planned}");
     let found = json_of(&backup(&gateway, &["verify", path, "--json"]).await);
     assert_eq!((&found["ok"], &found["database"]), (&json!(true), &json!(true)), "{found}");
 

@@ -2,11 +2,12 @@
 
 use serde_json::{Value, json};
 
+use crate::channels::{SIGNING, with_channels};
 use crate::stage::{
     Api, Stage, admin, ask, call, connect, end_of, events, scripted, start, text_of,
 };
 use crate::support::client::{ALL_SCOPES, SOON, standard_connect};
-use crate::support::{Gateway, SECRET, WsClient};
+use crate::support::{Gateway, GatewayOptions, SECRET, WsClient};
 
 const ANSWER: &str = "Good morning. This answer comes in many small pieces, one after the other.";
 
@@ -259,6 +260,30 @@ async fn a_dashboard_is_understood_in_its_own_words() {
     assert!(entries.iter().all(|it| it["level"] != "debug" && it["message"].is_string()), "{tail}");
     let none = call(&mut client, "logs.tail", json!({"level": "fatal"})).await;
     assert_eq!((&none["lines"], &none["entries"]), (&json!([]), &json!([])));
+}
+
+#[tokio::test]
+async fn a_dashboard_gets_the_accounts_of_channels_in_one_list() {
+    let account = json!({"secret": SIGNING, "url": "http://127.0.0.1:9/"});
+    let webhook = json!({"defaultAccount": "red", "accounts": {"blue": account, "red": account}});
+    let config = with_channels("127.0.0.1:9", &json!({"webhook": webhook}));
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = connect(&gateway, &dashboard()).await;
+    let status = call(&mut client, "channels.status", json!({})).await;
+    let items = status["items"].as_array().unwrap();
+    assert_eq!(items.len(), 2, "{status}");
+    for (item, row) in items.iter().zip(status["channelAccounts"]["webhook"].as_array().unwrap()) {
+        let id = if row["accountId"] == "red" { "webhook" } else { "webhook:blue" };
+        let mut expected = row.clone();
+        expected["id"] = json!(id);
+        expected["channel"] = json!("webhook");
+        assert_eq!(*item, expected);
+    }
+    // By its id it is logged out.
+    let id = json!({"id": "webhook"});
+    assert_eq!(call(&mut client, "channels.logout", id).await["accountId"], "red");
+    let status = call(&mut admin(&gateway).await, "channels.status", json!({})).await;
+    assert!(status.get("items").is_none(), "{status}");
 }
 
 #[tokio::test]

@@ -323,7 +323,11 @@ async fn a_dashboard_adds_and_changes_agents_in_its_own_words() {
     let workspace = gateway.workspace().join("dash");
     assert_eq!(created["workspace"], json!(workspace));
     assert!(workspace.join("IDENTITY.md").is_file());
-    call(&mut client, "agents.update", json!({"id": "dash", "name": "Board"})).await;
+    let change = json!({"id": "dash", "name": "Board", "model": "mock/mock-2"});
+    let changed = call(&mut client, "agents.update", change).await;
+    let expected = json!({"ok": true, "agentId": "dash", "id": "dash", "name": "Board",
+        "model": "mock/mock-2", "emoji": "📊"});
+    assert_eq!(changed, expected);
     assert_eq!(entries(&gateway)[1]["name"], "Board");
     let set = json!({"agentId": "main", "filename": "SOUL.md", "content": "calm"});
     call(&mut client, "agents.files.set", set).await;

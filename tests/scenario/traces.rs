@@ -1,8 +1,10 @@
 //! Spans, as a collector gets them: read by the messages that OpenTelemetry
 //! publishes.
 
+use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -20,15 +22,21 @@ use tokio::task::JoinSet;
 use crate::metrics::Scraped;
 use crate::stage::{Api, admin, ask, config, until};
 use crate::support::gateway::free_port;
-use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, python};
+use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, WsClient, python};
 
 const KEY: &str = "the key of a collector";
+const OTHER_KEY: &str = "the next key of a collector";
 
 #[derive(Default)]
 struct Got {
     bodies: Vec<Bytes>,
     headers: Vec<HeaderMap>,
     paths: Vec<String>,
+    /// Whoever comes with another one is refused.
+    key: Option<&'static str>,
+    /// What each is answered whose spans are not taken, and how many there were.
+    fault: Option<StatusCode>,
+    faults: usize,
 }
 
 /// A collector of spans.
@@ -45,6 +53,13 @@ impl Collector {
         let got = Arc::<Mutex<Got>>::default();
         let take = |State(got): State<Arc<Mutex<Got>>>, uri: Uri, head: HeaderMap, body: Bytes| {
             let mut got = got.lock();
+            if got.key.is_some_and(|key| head.get("x-key").is_none_or(|it| *it != *key)) {
+                return std::future::ready(StatusCode::UNAUTHORIZED);
+            }
+            if let Some(fault) = got.fault {
+                got.faults += 1;
+                return std::future::ready(fault);
+            }
             got.bodies.push(body);
             got.headers.push(head);
             got.paths.push(uri.path().to_owned());
@@ -91,6 +106,32 @@ fn options(mock: &MockProvider, endpoint: &str) -> GatewayOptions {
         "headers": {"x-key": {"source": "env", "provider": "default", "id": "COLLECTOR_KEY"}},
         "flushIntervalMs": 1000, "serviceName": "of a test"}});
     GatewayOptions::with_config(config).env("COLLECTOR_KEY", KEY)
+}
+
+/// The key of the collector is in this file.
+fn with_key_in(file: &Path, mock: &MockProvider, collector: &Collector) -> GatewayOptions {
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["secrets"]["providers"]["t"] =
+        json!({"source": "file", "path": file, "mode": "singleValue"});
+    config["diagnostics"] = json!({"otel": {"enabled": true, "flushIntervalMs": 1000,
+        "endpoint": format!("http://{}", collector.address),
+        "headers": {"x-key": {"source": "file", "provider": "t", "id": "value"}}}});
+    GatewayOptions::with_config(config)
+}
+
+fn write_key(file: &Path, key: &str) {
+    fs::write(file, key).unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+/// Waits for spans, and says with which key they came.
+async fn key_of_next(client: &mut WsClient, collector: &Collector) -> String {
+    let has_come = async || {
+        client.request("health", json!({})).await;
+        let key = collector.got.lock().headers.last()?["x-key"].clone();
+        Some(key.to_str().unwrap().to_owned())
+    };
+    until("a span", has_come).await
 }
 
 /// The one span of this name with this fact.
@@ -173,8 +214,8 @@ async fn a_message_is_a_trace_down_to_the_call_of_the_model() {
 
 /// What is in the log files.
 fn log_file(gateway: &Gateway) -> String {
-    let files = std::fs::read_dir(gateway.state_dir().join("logs")).unwrap();
-    files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect()
+    let files = fs::read_dir(gateway.state_dir().join("logs")).unwrap();
+    files.map(|file| fs::read_to_string(file.unwrap().path()).unwrap()).collect()
 }
 
 #[tokio::test]
@@ -318,7 +359,7 @@ async fn traces_begin_and_end_with_the_configuration() {
     let set = |otel: Value| {
         let mut config = config(mock.address(), Api::OpenAi);
         config["diagnostics"] = json!({"otel": otel});
-        std::fs::write(gateway.config_path(), config.to_string()).unwrap();
+        fs::write(gateway.config_path(), config.to_string()).unwrap();
     };
     set(otel);
     let traced = async |client: &mut _, run: &str| {
@@ -340,25 +381,48 @@ async fn a_secret_that_is_not_there_at_first_is_asked_for_again() {
     let (mock, collector) = (MockProvider::start().await, Collector::start().await);
     let folder = tempfile::tempdir().unwrap();
     let secret = folder.path().join("key.txt");
-    let mut config = config(mock.address(), Api::OpenAi);
-    config["secrets"]["providers"]["t"] =
-        json!({"source": "file", "path": secret, "mode": "singleValue"});
-    config["diagnostics"] = json!({"otel": {"enabled": true, "flushIntervalMs": 1000,
-        "endpoint": format!("http://{}", collector.address),
-        "headers": {"x-key": {"source": "file", "provider": "t", "id": "value"}}}});
-    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let gateway = Gateway::start(with_key_in(&secret, &mock, &collector)).await;
     let is_told = async || {
         gateway.stderr().contains("diagnostics.otel: no traces are sent for now").then_some(())
     };
     until("a line about the secret", is_told).await;
-    std::fs::write(&secret, KEY).unwrap();
-    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
+    write_key(&secret, KEY);
     let mut client = admin(&gateway).await;
-    let has_come = async || {
+    assert_eq!(key_of_next(&mut client, &collector).await, KEY);
+}
+
+#[tokio::test]
+async fn a_secret_that_has_become_another_one_is_asked_for_when_the_old_one_is_refused() {
+    let (mock, collector) = (MockProvider::start().await, Collector::start().await);
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("key.txt");
+    write_key(&secret, KEY);
+    let gateway = Gateway::start(with_key_in(&secret, &mock, &collector)).await;
+    let mut client = admin(&gateway).await;
+    assert_eq!(key_of_next(&mut client, &collector).await, KEY);
+    *collector.got.lock() = Got { key: Some(OTHER_KEY), ..Got::default() };
+    write_key(&secret, OTHER_KEY);
+    assert_eq!(key_of_next(&mut client, &collector).await, OTHER_KEY);
+}
+
+#[tokio::test]
+async fn a_collector_that_fails_has_no_secret_asked_for_again() {
+    let (mock, collector) = (MockProvider::start().await, Collector::start().await);
+    let folder = tempfile::tempdir().unwrap();
+    let secret = folder.path().join("key.txt");
+    write_key(&secret, KEY);
+    let gateway = Gateway::start(with_key_in(&secret, &mock, &collector)).await;
+    let mut client = admin(&gateway).await;
+    assert_eq!(key_of_next(&mut client, &collector).await, KEY);
+    write_key(&secret, OTHER_KEY);
+    *collector.got.lock() = Got { fault: Some(StatusCode::BAD_REQUEST), ..Got::default() };
+    let has_failed = async || {
         client.request("health", json!({})).await;
-        Some(collector.got.lock().headers.first()?["x-key"].clone())
+        (collector.got.lock().faults > 0).then_some(())
     };
-    assert_eq!(until("a span", has_come).await, KEY);
+    until("a fault", has_failed).await;
+    *collector.got.lock() = Got::default();
+    assert_eq!(key_of_next(&mut client, &collector).await, KEY);
 }
 
 /// What the collector got came the way that the configuration names, and says

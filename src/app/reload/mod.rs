@@ -8,6 +8,7 @@
 
 mod changes;
 mod control;
+mod looking;
 mod news;
 mod secrets;
 
@@ -20,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::bus::Closing;
 use crate::config::document::ConfigIssue;
-use crate::config::watch::{MOST_READS, Seen, UNKNOWN, Watch, fingerprint};
+use crate::config::watch::Watch;
 use crate::config::{Env, Overrides, ReloadMode, Settings};
 use crate::gateway::Gateway;
 use crate::registry::{Ask, ConfigState, Services, TakenUp};
@@ -33,19 +34,8 @@ use super::again::begins;
 use super::traces::Exporter;
 use super::{periodic, upkeep};
 pub(super) use control::Control;
+use looking::changed;
 use news::News;
-
-/// A file that is written again and again is looked at after so long all the
-/// same.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// A configuration that is not taken up is looked at again after so long: what is wrong
-/// may be a file or a program that it refers to.
-const AGAIN: Duration = Duration::from_secs(2);
-/// The wait doubles each time, up to this.
-const AGAIN_MAX: Duration = Duration::from_mins(1);
-/// What programs have told for a text that was looked at counts for so long for the file: who
-/// was content with it has written it by then.
-const FRESH: Duration = Duration::from_mins(1);
 
 /// Takes up the configuration.
 pub(super) struct Reloader {
@@ -182,46 +172,6 @@ impl Reloader {
         self.services().settings.now().files()
     }
 
-    async fn note_change(&mut self, is_well: bool) {
-        if !is_well {
-            tracing::error!("the config file is watched no more; config.apply takes it up");
-            self.watch = None;
-            return;
-        }
-        self.due = Some(self.soon());
-        // The way to the file may be another one now.
-        self.follow().await;
-    }
-
-    /// Since when the files change, and when they are looked at: once they are left alone.
-    fn soon(&self) -> (Instant, Instant) {
-        let (now, wait) = (Instant::now(), self.services().settings.now().gateway.reload.debounce);
-        let since = self.due.map_or(now, |(since, _)| since);
-        (since, (now + wait).min(since + PATIENCE.max(wait)))
-    }
-
-    /// Watches the files that there are now, unless the configuration says no.
-    async fn follow(&mut self) {
-        let is_wanted = self.services().settings.now().gateway.reload.mode != ReloadMode::Off
-            || self.services().repair.is_some();
-        if !is_wanted {
-            self.watch = None;
-            return;
-        }
-        let (files, watch) = (self.files(), self.watch.take());
-        // It asks the file system, which may be slow.
-        let watched = blocking(move || match watch {
-            Some(mut watch) => watch.follow(&files).map(|()| watch),
-            None => Watch::start(&files),
-        });
-        match watched.await.unwrap_or_else(|error| Err(std::io::Error::other(error))) {
-            Ok(watch) => self.watch = Some(watch),
-            Err(error) => {
-                tracing::error!(%error, "the config file cannot be watched; config.apply takes it up");
-            }
-        }
-    }
-
     /// Takes the file up as it is now.
     async fn take_up(&mut self, caller: Option<&str>, anew: bool) -> Result<TakenUp, ConfigIssue> {
         let print = self.print(self.files()).await;
@@ -236,11 +186,8 @@ impl Reloader {
         self.gave_up &= !is_other && !anew;
         let (print, news) = Box::pin(self.read()).await;
         self.seen = print;
-        if print == UNKNOWN && self.watch.is_some() {
-            // Whoever changed it while it was read may be done, and nobody tell of that.
-            self.due = Some(self.soon());
-        }
         self.checked = None;
+        let files = news.as_ref().map_or_else(|_| self.files(), |news| news.settings.files());
         let taken = match news {
             Ok(news) => Ok(Box::pin(self.apply(news, caller)).await),
             Err(issue) => Err(issue),
@@ -257,6 +204,11 @@ impl Reloader {
         }
         self.gave_up &= taken.is_err();
         self.follow().await;
+        if self.watch.is_some() && self.print(files).await != print {
+            // Nobody tells of what was changed while it was read, nor of a file that is
+            // watched only from here on.
+            self.due = Some(self.soon());
+        }
         self.look_again_later(taken.is_err(), is_other);
         taken
     }
@@ -267,60 +219,6 @@ impl Reloader {
         trouble::tell("config", state.said());
         self.services().reload.state.set(state);
         self.services().health.refresh_soon();
-    }
-
-    /// What stands for these files as they are now.
-    async fn print(&self, files: Vec<PathBuf>) -> [u8; 32] {
-        blocking(move || fingerprint(&files)).await.unwrap_or(self.seen)
-    }
-
-    /// Reads them, again where others are meant since, or they have changed meanwhile, also
-    /// where they say again what they said: what is written while it is read may be half of
-    /// it. What stands for what was read, and what that says.
-    async fn read(&self) -> ([u8; 32], Result<News, ConfigIssue>) {
-        let mut seen = look(self.files()).await;
-        let checked = self.checked.as_ref().filter(|(at, _)| at.elapsed() < FRESH);
-        let checked = checked.map(|(_, settings)| settings);
-        let mut reads = 1;
-        loop {
-            let given = (&self.overrides, self.gave_up);
-            let news = News::of_file(self.services(), &self.env, given, checked).await;
-            let files = news.as_ref().map_or_else(|_| self.files(), |it| it.settings.files());
-            let after = look(files).await;
-            if after == seen {
-                return (seen.print, news);
-            }
-            if reads == MOST_READS {
-                // Whatever is there when it is looked at next is something else.
-                return (UNKNOWN, news);
-            }
-            (seen, reads) = (after, reads + 1);
-        }
-    }
-
-    /// Looks at it again without being asked, where the files are watched.
-    fn look_again_later(&mut self, is_wrong: bool, is_other: bool) {
-        let last = self.again.filter(|_| !is_other);
-        let next = last.map_or(AGAIN, |last| last.saturating_mul(2).min(AGAIN_MAX));
-        self.again = is_wrong.then_some(next);
-        let is_watched = self.watch.is_some();
-        self.again_at = self.again.filter(|_| is_watched).map(|wait| Instant::now() + wait);
-    }
-
-    /// A file that changes is left alone for a moment, whatever was to be looked at again.
-    fn next_look(&self) -> Option<Instant> {
-        self.due.map(|(_, due)| due).or(self.again_at)
-    }
-
-    /// Waits for it. Whoever writes the file has it taken up himself, in his own name.
-    async fn until_next_look(&self) {
-        match self.next_look() {
-            Some(due) => {
-                tokio::time::sleep_until(due).await;
-                self.services().reload.written().await;
-            }
-            None => std::future::pending().await,
-        }
     }
 
     /// Has everything use what is new. Nothing fails here.
@@ -383,11 +281,12 @@ impl Reloader {
         parts.tools.reconfigure(&settings);
         services.runs.reconfigure();
         parts.cron.reconfigure(tasks);
+        // Before channels: they may wait for the database or for a service.
+        let is_over = self.let_in(&settings, caller);
         parts.channels.reconfigure(before).await;
         services.nodes.follow_settings().await;
         self.gateway.preauth.resize(settings.gateway.max_preauth_per_ip);
         self.control.set(services, settings.gateway.control_socket).await;
-        let is_over = self.let_in(&settings, caller);
         upkeep::end_links(&settings, &*parts.store).await;
         if !settings.gateway.dialects.claude_share {
             self.gateway.claude.end_links();
@@ -410,24 +309,5 @@ impl Reloader {
         let is_out = |who: &crate::auth::Principal| !now.still_admits(who, &before);
         hub.close_where(&Closing::auth_changed(), caller, is_out);
         caller.is_some_and(|caller| hub.is_any(caller, is_out))
-    }
-}
-
-/// These files as they are now.
-async fn look(files: Vec<PathBuf>) -> Seen {
-    blocking(move || Seen::of(&files)).await.unwrap_or_default()
-}
-
-/// Waits for a change; `false` when nothing is to be heard any more.
-async fn changed(watch: Option<&Watch>) -> bool {
-    match watch {
-        Some(watch) => match watch.changed().await {
-            Ok(()) => true,
-            Err(error) => {
-                tracing::error!(%error, "watching the config file failed");
-                false
-            }
-        },
-        None => std::future::pending().await,
     }
 }

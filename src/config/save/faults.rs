@@ -41,9 +41,9 @@ impl Faulty {
 }
 
 impl Disk for Faulty {
-    fn create(&self, dir: &Path) -> io::Result<NamedTempFile> {
+    fn create(&self, dir: &Path, like: &Path) -> io::Result<NamedTempFile> {
         self.step("create")?;
-        System.create(dir)
+        System.create(dir, like)
     }
 
     fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<()> {
@@ -76,9 +76,9 @@ impl Disk for Faulty {
 struct Edited<'a>(&'a Path);
 
 impl Disk for Edited<'_> {
-    fn create(&self, dir: &Path) -> io::Result<NamedTempFile> {
+    fn create(&self, dir: &Path, like: &Path) -> io::Result<NamedTempFile> {
         fs::write(self.0, version(9))?;
-        System.create(dir)
+        System.create(dir, like)
     }
 
     fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<()> {

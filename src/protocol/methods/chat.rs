@@ -15,7 +15,7 @@ const LABEL_MAX: usize = 100;
 /// Most messages of one history page.
 pub const HISTORY_LIMIT_MAX: u64 = 1000;
 /// Most characters per text that a history may be asked for.
-const HISTORY_CHARS_MAX: u64 = 500_000;
+pub const HISTORY_CHARS_MAX: u64 = 500_000;
 
 /// Most characters per text that one message may be asked for.
 const MESSAGE_CHARS_MAX: u64 = 2_000_000;

@@ -51,7 +51,7 @@ pub(super) fn bring(
     }
     let folder = to.parent().unwrap_or(Path::new("."));
     create_private_dir(folder).map_err(io::Error::other)?;
-    let mut file = staged_in(folder)?;
+    let mut file = staged_in(folder, to)?;
     let content = pass(&source, file.as_file_mut(), passed)?;
     // Its age decides what goes first when there is too much.
     file.as_file().set_modified(source.metadata()?.modified()?)?;

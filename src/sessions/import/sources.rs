@@ -72,19 +72,25 @@ impl Indexes {
         further.filter(|path| !is_noted(notes, path)).collect()
     }
 
-    /// The look, with the ids of the sessions whose transcripts are here now, and of those that
-    /// were when it was noted before: each with when its session had changed last, as it was
-    /// `seen` where it came from, or else here. What an import that was cut off has not brought
-    /// has not come.
+    /// Notes the look beside these `notes`, with the ids of the sessions whose transcripts are
+    /// here now, and of those that were when it was noted before: each with when its session
+    /// had changed last, as it was `seen` where it came from, or else here. What an import that
+    /// was cut off has not brought has not come. What noted a removal by itself is part of it
+    /// then, and goes.
     ///
     /// # Errors
     /// When our own index fails.
-    pub async fn note_of_sessions(
+    pub async fn note(
         &self,
         store: &dyn Store,
         seen: Vec<(String, u64)>,
-    ) -> Result<SourceNote, StoreError> {
-        let mut came = self.came(store.sources().await?);
+        mut notes: Vec<SourceNote>,
+    ) -> Result<(), StoreError> {
+        let before = store.sources().await?;
+        let mark = mark(&self.state_dir);
+        let removals: Vec<_> =
+            before.iter().filter(|note| is_removal(note, &mark)).cloned().collect();
+        let mut came = self.came(before);
         let state_dir = self.state_dir.clone();
         let there = blocking(move || transcripts(&state_dir)).await.unwrap_or_default();
         for entry in sessions_here(store).await? {
@@ -102,9 +108,11 @@ impl Indexes {
             Some(at) => timed(&id, at),
             None => id,
         };
-        let path = mark(&self.state_dir).display().to_string();
+        let path = mark.display().to_string();
         let ids = came.into_iter().map(text).collect();
-        Ok(SourceNote { path, print: String::new(), ids })
+        notes.push(SourceNote { path, print: String::new(), ids });
+        store.note_sources(notes).await?;
+        store.drop_sources(removals).await
     }
 
     /// The ids of transcripts that were noted, and are no more those of sessions here; with
@@ -166,8 +174,8 @@ impl Indexes {
     /// What the looks have noted, and each removal of a session whose transcript stayed.
     fn came(&self, notes: Vec<SourceNote>) -> BTreeMap<String, Option<u64>> {
         let mark = mark(&self.state_dir);
-        let is_ours = |path: &Path| path == mark || path.parent() == Some(mark.as_path());
-        let notes = notes.into_iter().filter(|note| is_ours(Path::new(&note.path)));
+        let is_ours = |note: &SourceNote| Path::new(&note.path) == mark || is_removal(note, &mark);
+        let notes = notes.into_iter().filter(is_ours);
         let mut came: BTreeMap<String, Option<u64>> = BTreeMap::new();
         for text in notes.flat_map(|note| note.ids) {
             let (id, at) = match text.split_once(' ') {
@@ -184,9 +192,13 @@ impl Indexes {
 /// What notes that a session was removed while its transcript stays: no import takes that
 /// for something new, unless an OpenClaw goes on with it.
 pub(in crate::sessions) fn kept(state_dir: &Path, id: &str, now_ms: u64) -> SourceNote {
-    // No file has this name, so none is found to be another one.
     let path = mark(state_dir).join(id).display().to_string();
     SourceNote { path, print: String::new(), ids: vec![timed(id, now_ms)] }
+}
+
+/// Whether a note is one of those.
+fn is_removal(note: &SourceNote, mark: &Path) -> bool {
+    note.print.is_empty() && Path::new(&note.path).parent() == Some(mark)
 }
 
 fn timed(id: &str, at: u64) -> String {
@@ -196,9 +208,10 @@ fn timed(id: &str, at: u64) -> String {
 /// The files of another program that are others than those that were taken over, those
 /// among them that are new. Blocks.
 pub fn changed_sources(state_dir: &Path, notes: &[SourceNote]) -> Vec<PathBuf> {
-    let changed = notes.iter().filter(|note| note.has_changed());
+    let mark = mark(state_dir);
+    let changed = notes.iter().filter(|note| !is_removal(note, &mark) && note.has_changed());
     let mut found: Vec<_> = changed.map(|note| PathBuf::from(&note.path)).collect();
-    if is_noted(notes, &mark(state_dir)) {
+    if is_noted(notes, &mark) {
         found.extend(usual(state_dir).into_iter().filter(|path| !is_noted(notes, path)));
     }
     found.sort();
@@ -257,6 +270,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::store::{SourceStore, SqliteStore};
 
     #[test]
     fn indexes_are_found_where_the_config_names_them() {
@@ -327,6 +341,32 @@ mod tests {
         let indexes = Indexes { state_dir, named: None, agents: Vec::new() };
         let came: Vec<_> = indexes.came(notes).into_iter().collect();
         assert_eq!(came, [("a".to_owned(), None), ("b".to_owned(), Some(7))]);
+    }
+
+    #[tokio::test]
+    async fn the_next_look_takes_in_what_noted_a_removal() {
+        let root = tempfile::tempdir().unwrap();
+        let state_dir = root.path().to_owned();
+        let store = SqliteStore::open(&state_dir.join("x.sqlite")).unwrap();
+        let removal = kept(&state_dir, "a", 7);
+        // Whatever has its name by now, it is no file that was taken over.
+        fs::create_dir_all(mark(&state_dir)).unwrap();
+        fs::write(&removal.path, "x").unwrap();
+        let removals = std::slice::from_ref(&removal);
+        assert_eq!(changed_sources(&state_dir, removals), [""; 0].map(PathBuf::from));
+        let jobs = SourceNote::of(&root.path().join("jobs.json"));
+        store.note_sources(vec![jobs.clone(), removal]).await.unwrap();
+        let indexes = Indexes { state_dir: state_dir.clone(), named: None, agents: Vec::new() };
+        indexes.note(&store, Vec::new(), Vec::new()).await.unwrap();
+        let mut noted = store.sources().await.unwrap();
+        noted.sort_by_key(|note| note.path.len());
+        let look = SourceNote {
+            path: mark(&state_dir).display().to_string(),
+            print: String::new(),
+            ids: vec![timed("a", 7)],
+        };
+        assert_eq!(noted, [look, jobs]);
+        assert_eq!(indexes.removed(&store).await.unwrap(), BTreeMap::from([("a".into(), Some(7))]));
     }
 
     #[test]

@@ -252,10 +252,16 @@ impl Sessions {
                 continue;
             }
             if wish.applies {
+                // Its file may stay: it cannot be removed, or a kill comes first.
+                let note = self.lets_go(&key, &row.entry).await;
                 if !self.take_out(&key, row, wish).await? {
                     continue;
                 }
                 remove(&path).await?;
+                // It did not stay.
+                if let Err(error) = self.inner.store.drop_sources(vec![note]).await {
+                    tracing::debug!(session = %key, %error, "what noted its removal stays");
+                }
             }
             report.freed(*bytes);
             report.removed_entries += 1;

@@ -235,7 +235,7 @@ impl Kept {
 
 fn staged_beside(target: &Path) -> io::Result<NamedTempFile> {
     let folder = target.parent().unwrap_or(Path::new("."));
-    staged_in(folder)
+    staged_in(folder, target)
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ impl WriterHealth {
 
 fn write_there(folder: &Path) -> io::Result<()> {
     create_private_dir(folder).map_err(io::Error::other)?;
-    let mut file = staged_in(folder)?;
+    let mut file = staged_in(folder, folder)?;
     file.write_all(b"\n")?;
     file.as_file().sync_all()
 }

@@ -339,9 +339,14 @@ fn replace(path: &Path, length: u64, by: TempPath, backup: &Path) -> io::Result<
     if fs::metadata(path)?.len() != length {
         return Ok(false);
     }
-    if fs::hard_link(path, backup).is_err() {
-        fs::copy(path, backup)?;
-        File::open(backup)?.sync_all()?;
+    match fs::hard_link(path, backup) {
+        Ok(()) => {}
+        // What an earlier cut has put there is in no other file.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
+        Err(_) => {
+            fs::copy(path, backup)?;
+            File::open(backup)?.sync_all()?;
+        }
     }
     by.persist(path)?;
     if let Some(folder) = path.parent() {
@@ -369,6 +374,23 @@ mod tests {
     fn append(files: &mut Files, place: &Place, text: &str) -> Result<Placed, TranscriptError> {
         let entry = entry(1, said(text));
         files.with(place, |file| file.append(place, &entry))
+    }
+
+    #[test]
+    fn a_transcript_that_is_cut_overwrites_none_that_was_put_away() {
+        let home = tempfile::tempdir().unwrap();
+        let [path, backup] = ["s.jsonl", "s.jsonl.bak"].map(|name| home.path().join(name));
+        let cut = |by: &str, length| {
+            let staged = tempfile::NamedTempFile::new_in(home.path()).unwrap();
+            fs::write(staged.path(), by).unwrap();
+            replace(&path, length, staged.into_temp_path(), &backup)
+        };
+        fs::write(&path, "first").unwrap();
+        assert!(cut("second", 5).unwrap());
+        let error = cut("third", 6).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        let said = [&path, &backup].map(|it| fs::read_to_string(it).unwrap());
+        assert_eq!(said, ["second", "first"]);
     }
 
     #[test]

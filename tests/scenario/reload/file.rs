@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::{config, edit, logged, patch, put, until};
@@ -135,6 +136,31 @@ async fn a_mounted_folder_that_is_exchanged_is_noticed() {
     symlink("..2", folder.join("..new")).unwrap();
     fs::rename(folder.join("..new"), folder.join("..data")).unwrap();
     until(&mut client, "agents.list", |told| told["mainKey"] == "second").await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_included_anew_and_changes_before_it_is_watched_is_read_again() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let folder = gateway.config_path().with_file_name("parts");
+    fs::create_dir(&folder).unwrap();
+    let include = |cap: u64| {
+        let text = json!({"queue": {"cap": cap}}).to_string();
+        fs::write(folder.join("messages.json"), text).unwrap();
+    };
+    include(7);
+    // What is taken up waits for the database in the end: links to sessions are ended.
+    let database = Connection::open(gateway.state_dir().join("clawgate.sqlite")).unwrap();
+    database.execute_batch("BEGIN IMMEDIATE").unwrap();
+    edit(&gateway, |config| config["messages"] = json!({"$include": "./parts/messages.json"}));
+    let mut is_used = async |cap: u64| {
+        let has = |seen: &Value| seen["runtimeConfig"]["messages"]["queue"]["cap"] == cap;
+        until(&mut client, "config.get", has).await;
+    };
+    is_used(7).await;
+    include(8);
+    database.execute_batch("ROLLBACK").unwrap();
+    is_used(8).await;
 }
 
 #[tokio::test]
