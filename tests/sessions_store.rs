@@ -19,7 +19,10 @@ use clawgate::sessions::{
     HistoryOptions, KeyRules, Remains, SessionEntry, SessionError, SessionKey, SessionQuery,
     Sessions, SessionsOptions, Source, TranscriptFormat, stored_sessions,
 };
-use clawgate::store::{Claim, NewRun, RunOutcome, RunState, SqliteStore, Store, sources_beside};
+use clawgate::store::{
+    ChannelStore, Claim, NewPart, NewRun, OutboxAddress, RunOutcome, RunState, SqliteStore, Store,
+    sources_beside,
+};
 use clawgate::support::{Clock, RandomIds};
 use futures_util::future::{join_all, try_join_all};
 use parking_lot::Mutex;
@@ -754,12 +757,24 @@ async fn a_message_whose_run_failed_may_be_tried_again_after_six_minutes_and_not
         store.claim_run(run.clone()).await.unwrap();
         assert!(store.finish_run(&run.scope, &run.run_id, outcome, true, NOW).await.unwrap());
     }
+    // What a chat was told of each, which keeps the place of what it is told.
+    let [channel, account, target, thread] = ["webhook", "default", "7", ""].map(String::from);
+    let address = OutboxAddress { channel, account, target, thread };
+    let told = ["failed", "done"].map(|delivery| NewPart {
+        delivery: delivery.into(),
+        address: address.clone(),
+        part: 0,
+        body: "{}".into(),
+    });
+    store.add_outbox(told.into(), NOW).await.unwrap();
     let is_new = async |run: NewRun| store.claim_run(run).await.unwrap() == Claim::New;
     assert!(!is_new(again("failed", SIX_MINUTES - 1)).await);
     assert!(is_new(again("failed", SIX_MINUTES)).await);
     assert!(!is_new(again("failed", SIX_MINUTES)).await, "it runs");
     assert!(!is_new(again("done", SIX_MINUTES)).await);
     assert!(!is_new(of_agent(SIX_MINUTES)).await);
+    assert!(store.outbox_of("failed".into()).await.unwrap().is_empty());
+    assert_eq!(store.outbox_of("done".into()).await.unwrap().len(), 1);
 }
 
 #[tokio::test]

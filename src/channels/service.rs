@@ -147,7 +147,9 @@ impl Channels {
             // What the last process left waits for runs; the beginning opens all.
             return;
         }
-        self.open_enabled(|account| !is_in(&known, account)).await;
+        // Those that are not in use may have waited for another one, such as for its bot.
+        let is_open = |account: &Arc<Account>| account.channel().is_some();
+        self.open_enabled(|account| !is_in(&known, account) || !is_open(account)).await;
     }
 
     /// Whether an account works with another secret than what was found now.

@@ -146,11 +146,16 @@ impl RunOutcome {
 
 pub(super) fn claim(connection: &Connection, run: &NewRun) -> Result<Claim, Fault> {
     let existing = by_key(connection, &run.scope, &run.key)?;
-    if let Some(existing) = existing.filter(|it| it.holds_key(run.now_ms)) {
-        return Ok(Claim::Existing(existing));
-    }
+    let failed = match existing {
+        Some(existing) if existing.holds_key(run.now_ms) => return Ok(Claim::Existing(existing)),
+        failed => failed,
+    };
     if let Some(existing) = by_text(connection, run)? {
         return Ok(Claim::Existing(existing));
+    }
+    // What chats were told of it would stand where the answer has its place.
+    if let Some(failed) = failed {
+        super::channels::forget(connection, &failed.run_id)?;
     }
     connection
         .prepare_cached(

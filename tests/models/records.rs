@@ -9,6 +9,15 @@ mod error;
 #[path = "../../src/store/runs.rs"]
 mod runs;
 
+/// Chats are told nothing here, so that there is nothing to forget.
+mod channels {
+    use super::error::Fault;
+
+    pub fn forget(_: &rusqlite::Connection, _: &str) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
 use std::sync::OnceLock;
 
 use rusqlite::Connection;

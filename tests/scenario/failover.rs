@@ -375,6 +375,15 @@ async fn a_key_that_asks_for_a_wait_gives_way_to_one_that_is_awake() {
 
 #[tokio::test]
 async fn a_model_that_asks_for_a_wait_is_asked_again_after_it_when_no_fallback_answers() {
+    a_model_is_asked_again_after_its_wait_when_the_fallback_says(404, "gone").await;
+}
+
+#[tokio::test]
+async fn a_model_that_asks_for_a_wait_is_asked_again_when_the_fallback_reads_too_little() {
+    a_model_is_asked_again_after_its_wait_when_the_fallback_says(400, "prompt is too long").await;
+}
+
+async fn a_model_is_asked_again_after_its_wait_when_the_fallback_says(status: u16, message: &str) {
     let calls = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&calls);
     let app = Router::new().fallback(move || {
@@ -389,7 +398,7 @@ async fn a_model_that_asks_for_a_wait_is_asked_again_after_it_when_no_fallback_a
     });
     let (port, _server) = serve(app).await;
     let mock = MockProvider::start().await;
-    mock.fail("mock-think", 404, "gone");
+    mock.fail("mock-think", status, message);
     let mut config = default_config(mock.address());
     config["models"]["providers"]["mock"]["baseUrl"] = json!(format!("http://127.0.0.1:{port}/v1"));
     config["agents"]["defaults"]["model"]["fallbacks"] = json!(["mocka/mock-think"]);
@@ -399,6 +408,8 @@ async fn a_model_that_asks_for_a_wait_is_asked_again_after_it_when_no_fallback_a
     assert_eq!((&end["state"], text_of(&end["message"])), (&json!("final"), "fine".into()));
     assert_eq!((calls.load(Ordering::Relaxed), models(&mock)), (2, vec!["mock-think".into()]));
     assert_eq!(phases(&client, "r1", "retry").len(), 1);
+    let all = events(&client, "agent", "r1");
+    assert!(all.iter().all(|event| event["stream"] != "compaction"), "{all:?}");
 }
 
 #[tokio::test]

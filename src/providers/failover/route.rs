@@ -57,6 +57,8 @@ enum Tried {
     Answered(Box<AssistantMessage>),
     /// The next model may do better.
     Failed(ProviderError),
+    /// Nobody new is asked with this; who was passed over still is.
+    Refused(ProviderError),
     /// This is what the user must hear.
     Final(ProviderError),
 }
@@ -154,7 +156,8 @@ impl Route {
     /// Streams one answer. The model of `request` is set here; what each model is
     /// told of itself, and what it may use, comes from `briefing`. The next call begins
     /// with the model that answered this one, and comes back to those before it when all
-    /// that follow have failed. Last of all one is waited for that was passed over.
+    /// that follow have failed. Last of all, or when another refuses what it is sent, one is
+    /// waited for that was passed over.
     ///
     /// # Errors
     /// When no model gives an answer.
@@ -174,15 +177,20 @@ impl Route {
             let is_last = again.is_some();
             let tried =
                 self.try_model(&model, again.take(), request, briefing, &mut heard, events).await;
-            let error = match tried {
+            let (error, is_refused) = match tried {
                 Tried::Answered(message) => {
                     self.note_answer(&message, events);
                     return Ok(*message);
                 }
                 Tried::Final(error) => return Err(error),
-                Tried::Failed(error) => error,
+                // The same model would refuse it with another credential too.
+                Tried::Refused(error) if self.passed.iter().all(|it| it.place == self.at) => {
+                    return Err(error);
+                }
+                Tried::Refused(error) => (error, true),
+                Tried::Failed(error) => (error, false),
             };
-            let mut place = if is_last { None } else { self.next_place().await };
+            let mut place = if is_last || is_refused { None } else { self.next_place().await };
             let passed = self.passed.take_if(|_| place.is_none() && !is_last);
             place = place.or(passed.as_ref().map(|passed| passed.place));
             let next = place.and_then(|place| self.models.get(place));
@@ -318,9 +326,11 @@ impl Route {
                 status: error.status,
             });
             // The CLI may have used its own tools before it has said anything.
-            let is_final = heard.has_text() || model.api == Api::ClaudeCli && heard.has_begun();
-            if is_final || !reason.fails_over() {
+            if heard.has_text() || model.api == Api::ClaudeCli && heard.has_begun() {
                 return Tried::Final(error);
+            }
+            if !reason.fails_over() {
+                return Tried::Refused(error);
             }
             self.note_passed(&credential, &error, passes);
             match waiting.next().filter(|_| reason.rotates()) {

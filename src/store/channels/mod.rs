@@ -6,10 +6,10 @@ mod people;
 mod replies;
 mod traits;
 
-pub(super) use outbox::prune;
 pub use outbox::{
     NewPart, OutboxAddress, OutboxCounts, OutboxNext, OutboxPart, OutboxSettled, OutboxState,
 };
+pub(super) use outbox::{forget, prune};
 pub use people::{
     CODE_MS as PAIRING_CODE_MS, ChannelPerson, PairingClaim, PairingRequest,
     WAITING_MAX as PAIRINGS_MAX,

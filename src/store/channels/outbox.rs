@@ -177,6 +177,14 @@ pub(super) fn add(
     Ok(ids)
 }
 
+/// Forgets what was to be sent for a run that is done anew under its key.
+pub(in crate::store) fn forget(connection: &Connection, delivery: &str) -> Result<(), Fault> {
+    connection
+        .prepare_cached("DELETE FROM channel_outbox WHERE delivery = ?1")?
+        .execute([delivery])?;
+    Ok(())
+}
+
 /// The oldest part of an address that is not settled. One that waits behind
 /// another is not looked at: the order of messages is kept.
 pub(super) fn next(

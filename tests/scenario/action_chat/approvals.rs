@@ -317,7 +317,7 @@ async fn who_has_gone_has_said_no_to_what_is_asked_later() {
 
 /// A message upon which the call comes after the second piece of text.
 fn later(message: &str) -> String {
-    format!("{message} pre=\"let me look\" delay=500")
+    format!("{message} pre=\"let me look\" delay=1000")
 }
 
 /// Another client's run in a conversation of the dialect, at which this one begins to look

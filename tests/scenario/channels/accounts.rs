@@ -269,6 +269,15 @@ async fn a_bot_to_whose_token_two_references_lead_is_used_by_one_account() {
     api.direct(1, 7, "hello");
     api.shows(&["Echo: hello"]).await;
     assert_eq!((api.calls("getMe").len(), api.most_waiting()), (1, 1));
+
+    let without = json!({"channels": {"telegram": {"accounts": {"a": {"enabled": false}}}}});
+    patch(&mut client, &without).await;
+    until("the other one is used", async || {
+        let status = call(&mut client, "channels.status", json!({})).await;
+        let mut rows = status["channelAccounts"]["telegram"].as_array().unwrap().iter();
+        rows.any(|row| row["accountId"] == "b" && row["running"] == true).then_some(())
+    })
+    .await;
 }
 
 /// The bots that run once it was tried so often to begin `c`.

@@ -4,8 +4,10 @@
 //! refused is said to the sender alone.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::frame::{self, Frame};
@@ -26,6 +28,8 @@ use crate::support::json;
 pub const NOT_SENT: &str = "Failed to send message to session";
 /// Why it cannot be sent to a session that is gone.
 const DELETED: &str = "the session was deleted";
+/// How long whoever interrupts waits to hear whether the conversation is another one by now.
+const LOOK: Duration = Duration::from_secs(1);
 /// What a tool result of a client cannot be for.
 const NO_CALL: &str = "no call waits for a result of a client: the gateway runs its tools itself";
 /// What the rest of an answer to a question would have to be.
@@ -188,8 +192,14 @@ impl Hearing {
         }
     }
 
+    /// Ends what runs, also while nobody can say whose conversation it is by now.
     async fn abort(&self) -> Result<(), String> {
-        self.check_current().await?;
+        let entry = self.room.services.sessions.entry(&self.room.key);
+        if let Ok(Ok(Some(entry))) = timeout(LOOK, entry).await
+            && entry.session_id != *self.room.session_id
+        {
+            return Err(frame::begun_anew(&entry.session_id));
+        }
         let params = json!({"sessionKey": self.key()});
         self.cx().call("chat.abort", &params).await.map(drop).map_err(|error| error.message)
     }
