@@ -9,9 +9,11 @@ use tokio::time::Instant;
 use super::differences;
 use super::ids::Learned;
 use super::pairing::{Label, run_of};
+use super::prelude::is_answer;
 use super::replay::{Conn, log_of, received};
 use super::setup::is_not_sent;
 use super::trace::{Line, Trace, What};
+use crate::support::Received;
 
 /// Added to the time that the recording itself took; a machine that does other things as
 /// well needs more of it.
@@ -94,10 +96,14 @@ impl Pending {
     ) {
         let given_up = self.given_up.get(&key).copied().unwrap_or_default();
         let wanted = count.saturating_sub(given_up);
-        let arrived = || labels(conn).iter().filter(|label| **label == key.1).count();
-        if !wait_while(conn, until, || arrived() < wanted).await {
-            let missing = count.saturating_sub(arrived());
-            self.given_up.insert(key, missing);
+        let mut arrived = 0;
+        let limit = until.saturating_duration_since(Instant::now());
+        let all_there = conn.client.wait_until(limit, |received| {
+            arrived = count_of(&key.1, conn, received);
+            (arrived >= wanted).then_some(())
+        });
+        if all_there.await.is_none() {
+            self.given_up.insert(key, count.saturating_sub(arrived));
         }
     }
 }
@@ -105,6 +111,12 @@ impl Pending {
 /// What the connection has received of the recording's part.
 fn labels(conn: &Conn) -> Vec<Label> {
     log_of(conn).recorded_part().map(Label::of).collect()
+}
+
+/// How many frames of this label are in the recording's part of what came.
+fn count_of(label: &Label, conn: &Conn, received: &[Received]) -> usize {
+    let frames = received.iter().filter_map(|one| one.what.frame()).skip(conn.skipped);
+    frames.filter(|frame| !is_answer(frame) && Label::of(frame) == *label).count()
 }
 
 type Counts = Vec<((String, Label), (usize, Duration))>;
@@ -160,24 +172,10 @@ fn length(frame: &Value) -> usize {
 
 /// Until the run has said that much, or has ended.
 async fn wait_text(conn: &Conn, run: &str, wanted: usize, until: Instant) {
-    wait_while(conn, until, || {
-        let frames = conn.client.frames();
-        let mut mine = frames.iter().filter(|f| f["event"] == "chat" && run_of(f) == Some(run));
-        !mine.any(|frame| frame["payload"]["state"] != "delta" || length(frame) >= wanted)
-    })
-    .await;
-}
-
-/// Whether the condition ended; not when the deadline or the connection's end
-/// came first.
-async fn wait_while(conn: &Conn, until: Instant, holds: impl Fn() -> bool) -> bool {
-    loop {
-        let seen = conn.client.received_count();
-        if !holds() {
-            return true;
-        }
-        if !conn.client.wait_more(seen, until).await {
-            return !holds();
-        }
-    }
+    let limit = until.saturating_duration_since(Instant::now());
+    let has_said = |frame: &Value| {
+        let is_mine = frame["event"] == "chat" && run_of(frame) == Some(run);
+        is_mine && (frame["payload"]["state"] != "delta" || length(frame) >= wanted)
+    };
+    conn.client.wait_for(limit, has_said).await;
 }

@@ -1,6 +1,10 @@
 //! Replays traces against the real binary, several at a time.
 
+use std::cmp::Reverse;
+use std::num::NonZeroUsize;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
@@ -15,8 +19,11 @@ use super::verdict::Verdict;
 use crate::support::control_ui::write_control_ui;
 use crate::support::{Gateway, GatewayOptions, MockProvider};
 
-/// More gateways than this disturb each other on a small machine.
-const AT_ONCE: usize = 3;
+/// They wait far more than they compute; more gateways than this for each core disturb each
+/// other, and the other tests that run beside them …
+const PER_CORE: usize = 3;
+/// … within these.
+const AT_ONCE: RangeInclusive<usize> = 3..=8;
 /// How much longer than its recording a trace may take …
 const MARGIN: Duration = Duration::from_secs(45);
 /// … and how long at all.
@@ -28,14 +35,20 @@ const LONGEST_IN_VAIN: Duration = Duration::from_secs(180);
 
 /// One verdict per name, in their order. Whether each is known to pass comes with it.
 pub async fn run_all(corpus: &Corpus, names: &[(String, bool)]) -> Vec<Verdict> {
-    let slots = Arc::new(Semaphore::new(AT_ONCE));
+    let traces = names.iter().map(|(name, passes)| (corpus.load(name), *passes));
+    let mut traces: Vec<_> = traces.enumerate().collect();
+    // The longest come first, so that none of them is waited for alone in the end.
+    traces.sort_by_key(|(_, (trace, _))| Reverse(trace.duration_ms()));
+    let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let at_once = (PER_CORE * cores).clamp(*AT_ONCE.start(), *AT_ONCE.end());
+    let slots = Arc::new(Semaphore::new(at_once));
     let mut tasks = JoinSet::new();
-    for (index, (name, passes)) in names.iter().enumerate() {
-        let passes = *passes;
-        let (slots, trace) = (Arc::clone(&slots), corpus.load(name));
+    for (index, (trace, passes)) in traces {
+        let slot = Arc::clone(&slots).acquire_owned().await.unwrap();
         tasks.spawn(async move {
-            let _slot = slots.acquire().await.unwrap();
-            (index, run(&trace, passes).await)
+            let verdict = run(&trace, passes).await;
+            drop(slot);
+            (index, verdict)
         });
     }
     let mut verdicts = tasks.join_all().await;

@@ -46,13 +46,17 @@ async fn every_call_is_made_and_read_as_pi_ai_makes_and_reads_it() {
         [anthropic::cases(), completions::cases(), responses::cases(), google::cases()].concat();
     let server = Server::start(cases.iter().map(|case| case.answers.clone()).collect()).await;
     let script = their_calls(&cases, &server);
-    let theirs = tokio::task::spawn_blocking(move || run_script(&script)).await.unwrap();
-    let mut report = String::new();
-    let mut needed = HashSet::new();
-    for (number, (case, theirs)) in cases.iter().zip(theirs.as_array().unwrap()).enumerate() {
-        let ours = our_call(case, number, &server).await;
+    let theirs = tokio::task::spawn_blocking(move || run_script(&script));
+    let mut ours = Vec::new();
+    for (number, case) in cases.iter().enumerate() {
+        ours.push(our_call(case, number, &server).await);
+    }
+    let theirs = theirs.await.unwrap();
+    let (mut report, mut needed) = (String::new(), HashSet::new());
+    let both = ours.iter().zip(theirs.as_array().unwrap());
+    for (number, (case, (ours, theirs))) in cases.iter().zip(both).enumerate() {
         let theirs = compare::theirs(requests(&server.asked(number, "theirs")), theirs);
-        check(case, &ours, &theirs, &mut needed, &mut report);
+        check(case, ours, &theirs, &mut needed, &mut report);
     }
     for (number, known) in DIFFERENCES.iter().enumerate() {
         if !needed.contains(&number) {

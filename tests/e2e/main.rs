@@ -1,5 +1,5 @@
 //! The gateway as people reach it: by a real browser, through real proxies, as
-//! a real service.
+//! a real service, from another machine.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -7,11 +7,21 @@ mod support;
 #[allow(dead_code, reason = "the stage is shared with other test crates")]
 #[path = "../scenario/aimock.rs"]
 mod aimock;
+#[allow(dead_code, reason = "as above")]
+#[path = "../chaos/dice.rs"]
+mod dice;
+#[allow(dead_code, reason = "as above")]
+#[path = "../adversity/seen.rs"]
+mod seen;
 #[allow(dead_code, unused_imports, unused_macros, reason = "as above")]
 #[path = "../scenario/stage.rs"]
 mod stage;
+#[allow(dead_code, reason = "as above")]
+#[path = "../adversity/traveller.rs"]
+mod traveller;
 
 mod another_gateway;
+mod another_machine;
 mod browser;
 mod chat_page;
 mod claude_page;

@@ -20,7 +20,8 @@ const LONG_MIB: u32 = 1;
 /// kept in a tree takes ways that a few never see, and each is 64 KiB more for the first who
 /// comes by it.
 const IDLE_CLIENTS: usize = 200;
-const HEALTH_EVENT: &[u8] = br#"{"type":"event","event":"health""#;
+/// What every client is told when it has been there for a moment.
+pub const HEALTH_EVENT: &[u8] = br#"{"type":"event","event":"health""#;
 
 /// Counts.
 pub struct Counter {

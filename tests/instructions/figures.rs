@@ -6,15 +6,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What somebody can do about it.
+/// What somebody can do about it; `RENEW` follows.
 pub const ADVICE: &str = "benches/instructions.txt has what each cost before. \
-    If it is meant to cost more now, or the compiler is another one, renew the file: \
+    If it is meant to cost more now, or the compiler is another one, renew the file:";
+
+/// What renews the figures and the order of the functions, which have to have names.
+pub const RENEW: &str = "cargo rustc --release --bin clawgate -- -C strip=none && \
     CLAWGATE_UPDATE=1 CLAWGATE_PROGRAM=target/release/clawgate cargo test --test instructions";
 
 const HEAD: &str = "\
 # What the release build executes for each of these, in instructions as valgrind's
 # callgrind counts them. docs/benchmarks.md says what they are. Written by
-# cargo rustc --release --bin clawgate -- -C strip=none && CLAWGATE_UPDATE=1 CLAWGATE_PROGRAM=target/release/clawgate cargo test --test instructions
 ";
 
 /// What everything cost before.
@@ -65,7 +67,7 @@ impl Figures {
 
     /// Puts these into the file.
     pub fn write(counted: &[(&'static str, u64)]) {
-        let mut text = HEAD.to_owned();
+        let mut text = format!("{HEAD}# {RENEW}\n");
         for (tool, argument) in [("rustc", "--version"), ("valgrind", "--version")] {
             let output = Command::new(tool).arg(argument).output().unwrap();
             writeln!(text, "# {}", String::from_utf8_lossy(&output.stdout).trim()).unwrap();

@@ -223,13 +223,6 @@ impl WsClient {
         }
     }
 
-    /// Whether more than `seen` things have been received before the deadline.
-    pub async fn wait_more(&self, seen: usize, until: Instant) -> bool {
-        let mut count = self.count.clone();
-        let more = timeout_at(until, count.wait_for(|count| *count > seen)).await;
-        matches!(more, Ok(Ok(_)))
-    }
-
     /// The first frame, from the beginning, that `wanted` accepts.
     pub async fn wait_for(
         &self,

@@ -1,5 +1,6 @@
 //! Packets that are lost, late, doubled and overtaken by others, and machines that are
-//! gone without a word.
+//! gone without a word. That takes a minute and a half to be found out, in which others of
+//! this crate compute.
 //!
 //! What is real here: TCP of the kernel at both ends, over an IP link between two
 //! networks that does this to it (`lossy.py`), in private namespaces. The gateway is in
@@ -47,7 +48,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const GONE_LIMIT: Duration = Duration::from_secs(150);
 
 fn script() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/adversity/lossy.py")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/lossy.py")
 }
 
 /// Starts a program in a network of its own.
@@ -96,7 +97,7 @@ fn apart<F: Future<Output = ()>>(name: &str, test: impl FnOnce() -> F) {
     };
     let mut again = isolated(way);
     again.arg(std::env::current_exe().unwrap());
-    again.args([&format!("lossy::{name}"), "--exact", "--nocapture"]).env(ALONE, "1");
+    again.args([&format!("another_machine::{name}"), "--exact", "--nocapture"]).env(ALONE, "1");
     let output = again.stdin(Stdio::null()).output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     println!("{said}");
