@@ -120,6 +120,7 @@ fn the_list_shows_what_may_be_chosen_and_with_all_what_is_known() {
     assert!(groq["models"].as_array().unwrap().iter().all(|row| row["available"] == true));
     assert!(home.ok(&["list"]).starts_with("Model     Input  Context  Usable  Notes\n"));
     assert!(home.ok(&["list", "--provider", "nobody"]).starts_with("No models; "));
+    assert_eq!(home.ok(&["list", "--provider", "nobody", "--all"]), "No models.\n");
     assert_eq!(fs::read_to_string(home.config()).unwrap(), CONFIG);
 }
 

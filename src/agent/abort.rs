@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::lane::Stopped;
 use super::run::{AbortReason, ActiveRun, RunEnd};
 use super::runs::Runs;
-use crate::auth::Principal;
+use crate::auth::{Owner, Principal};
 use crate::protocol::Scope;
 use crate::sessions::SessionKey;
 
@@ -31,8 +31,8 @@ pub enum AbortError {
 
 impl Runs {
     /// Stops runs of a session that `principal` may stop: one, or all, with the
-    /// sub-agents that it began. Answers the ids of those that ended by it; a lane that was
-    /// held for a run is told as that run.
+    /// sub-agents that it began and what is told of them. Answers the ids of those that
+    /// ended by it; a lane that was held for a run is told as that run.
     pub async fn abort(
         self: &Arc<Self>,
         key: &SessionKey,
@@ -44,7 +44,9 @@ impl Runs {
             let table = self.lanes.table();
             let mut runs = table.stoppable(key);
             if let Some(run_id) = run_id {
-                runs.retain(|run| run.known_as() == run_id);
+                runs.retain(|run| {
+                    run.known_as() == run_id || run.terms.begun_by.as_deref() == Some(run_id)
+                });
                 if runs.is_empty() {
                     runs.extend(table.get(run_id));
                 }
@@ -62,7 +64,7 @@ impl Runs {
         if mine.is_empty() && !runs.is_empty() {
             return Err(AbortError::NotYours);
         }
-        let stopped = self.stop(&mine, reason).await;
+        let stopped = self.stop_by(Some(principal.owner()), &mine, reason).await;
         let spawned = Box::pin(self.stop_subagents(key, run_id, Some(principal), reason)).await;
         // A run may have answered in the same moment; only its end tells.
         let wind_down = async {
@@ -88,8 +90,23 @@ impl Runs {
         runs: &[&Arc<ActiveRun>],
         reason: AbortReason,
     ) -> Vec<Arc<ActiveRun>> {
+        self.stop_by(None, runs, reason).await
+    }
+
+    /// The same, by somebody who may have asked for some of them: the others are taken away
+    /// from those who did.
+    pub(super) async fn stop_by(
+        self: &Arc<Self>,
+        who: Option<&Owner>,
+        runs: &[&Arc<ActiveRun>],
+        reason: AbortReason,
+    ) -> Vec<Arc<ActiveRun>> {
         let mut all = Vec::new();
         for run in runs {
+            // Before it ends. The first who stops it counts.
+            if who != Some(&*run.owner) && run.abort_reason().is_none() {
+                run.note(|progress| progress.is_taken_away = true);
+            }
             let stopped = self.lanes.table().stop_with_own(run, reason);
             for (run, stopped) in stopped {
                 match stopped {

@@ -124,7 +124,8 @@ impl Runs {
             if line.take() {
                 return Ok(());
             }
-            self.interrupt_runs(&line.run.key, AbortReason::Rpc).await?;
+            let (key, who) = (&line.run.key, Some(&*line.run.owner));
+            self.interrupt_runs(who, key, AbortReason::Rpc).await?;
             tokio::select! {
                 biased;
                 () = line.turn() => return Ok(()),
@@ -153,7 +154,8 @@ impl Runs {
         let mut others = self.lanes.table().everyone(key);
         loop {
             others.retain(|run| !Arc::ptr_eq(run, &line.run));
-            let cleared = self.quiet(key, &others, AbortReason::Interrupt).await;
+            let who = Some(&*line.run.owner);
+            let cleared = self.quiet(who, key, &others, AbortReason::Interrupt).await;
             cleared.map_err(|_| HoldError::Active)?;
             if line.take() {
                 return self.hold_now(line).await;

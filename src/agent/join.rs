@@ -109,7 +109,7 @@ impl Runs {
             let before = all.iter().take(place.unwrap_or_default());
             // A lane that is only held is nobody's answer: the message waits.
             let others: Vec<_> = before.filter(|other| other.family != Family::Hold).collect();
-            self.stop(&others, AbortReason::Interrupt).await;
+            self.stop_by(Some(&*run.owner), &others, AbortReason::Interrupt).await;
         }
     }
 }

@@ -174,7 +174,8 @@ impl LaneTable {
 
     /// The active run is about to ask the model: the messages that steer it
     /// now, in order. Those that only steer are its own from here on. What waited before it
-    /// came, and let it pass since the lane was held for it, has its turn later.
+    /// came, and let it pass since the lane was held for it, has its turn later; so has what is
+    /// answered elsewhere.
     pub fn steer(&mut self, run: &ActiveRun) -> Vec<Arc<ActiveRun>> {
         let mut has_one = false;
         let passed = self.lanes.get(&run.key).map_or_else(Vec::new, |lane| lane.passed.clone());
@@ -189,7 +190,7 @@ impl LaneTable {
     }
 
     /// A collecting run is about to start: the messages that it answers along
-    /// with its own, in order.
+    /// with its own and in the same place, in order.
     pub fn collect(&mut self, run: &ActiveRun) -> Vec<Arc<ActiveRun>> {
         self.take(run, |waiting| waiting.queue.mode == QueueMode::Collect)
     }
@@ -206,7 +207,7 @@ impl LaneTable {
         let room = MAX_JOINED.saturating_sub(lane.joined.len());
         let mut taken = Vec::new();
         lane.waiting.retain(|waiting| {
-            if taken.len() >= room || !is_wanted(waiting) {
+            if taken.len() >= room || !waiting.shares_place(run) || !is_wanted(waiting) {
                 return true;
             }
             taken.push(Arc::clone(waiting));

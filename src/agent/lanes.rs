@@ -82,7 +82,8 @@ impl Lanes {
     /// look again because it has not been quiet for long enough.
     pub fn collect(&self, run: &ActiveRun) -> Result<Vec<Arc<ActiveRun>>, Instant> {
         let mut table = self.table();
-        let all = table.of_session(&run.key);
+        let mut all = table.of_session(&run.key);
+        all.retain(|other| other.shares_place(run));
         let newest = all.iter().map(|run| run.entered).max().unwrap_or(run.entered);
         let quiet_at = newest + run.queue.debounce;
         if all.len() <= run.queue.cap && Instant::now() < quiet_at {

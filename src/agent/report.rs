@@ -58,6 +58,8 @@ pub struct Progress {
     /// What models have used that reviewed its tool calls, or that tools had asked when
     /// they were stopped.
     pub reviews: Usage,
+    /// What it has used in all, once it ends, with or without an answer.
+    pub used: Usage,
     /// Its answer, once it is there.
     pub answer: Option<Answer>,
     /// The calls that it ended with, for whoever asked to do.
@@ -68,19 +70,31 @@ pub struct Progress {
     pub passing: Option<ProviderErrorKind>,
     /// The run that took its message in, and answered it.
     pub answered_by: Option<Arc<str>>,
+    /// Whether somebody else stopped it than who asked for it.
+    pub is_taken_away: bool,
 }
 
 impl Progress {
-    /// Its text with an empty line between what its turns have said.
+    /// What each of its turns has said, in their order.
     #[must_use]
-    pub fn paragraphs(&self) -> String {
-        let (mut whole, mut begins) = (String::new(), 0);
+    pub fn said(&self) -> Vec<&str> {
+        let (mut all, mut begins) = (Vec::new(), 0);
         for end in self.turns.iter().copied().chain([self.text.len()]) {
             // Of a turn that is not shown yet there is nothing.
             if let Some(said) = self.text.get(begins..end) {
-                add_turn(&mut whole, said);
+                all.push(said);
                 begins = end;
             }
+        }
+        all
+    }
+
+    /// Its text with an empty line between what its turns have said.
+    #[must_use]
+    pub fn paragraphs(&self) -> String {
+        let mut whole = String::new();
+        for said in self.said() {
+            add_turn(&mut whole, said);
         }
         whole
     }

@@ -217,6 +217,11 @@ impl ActiveRun {
         self.stored.load(Ordering::Relaxed)
     }
 
+    /// Whether its answer goes where that of another goes: one run may answer both.
+    pub fn shares_place(&self, other: &Self) -> bool {
+        self.terms.place == other.terms.place
+    }
+
     /// Its message went into another run; its own turn is still to come.
     pub fn set_steered(&self) {
         self.steered.store(true, Ordering::Relaxed);

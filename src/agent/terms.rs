@@ -1,9 +1,11 @@
 //! What a run may do, and who sees it, beside what its session says.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::protocol::methods::agent::PromptMode;
 use crate::providers::{AnswerWishes, ToolSpec};
+use crate::store::OutboxAddress;
 
 /// The terms of a run. By default nobody in particular asks, in the open.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -41,6 +43,11 @@ pub struct RunTerms {
     /// The channel that its message is said to come by, where it is not that of
     /// its session.
     pub channel: Option<String>,
+    /// Where its answer goes, if that is a place of a channel. Only what is answered in the same
+    /// place goes into its run, so that nobody hears an answer to somebody else's words.
+    pub place: Option<Arc<OutboxAddress>>,
+    /// The run by which what it tells was begun: whoever stops that one stops this.
+    pub begun_by: Option<Arc<str>>,
 }
 
 impl RunTerms {

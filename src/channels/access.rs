@@ -157,6 +157,7 @@ mod tests {
             attachments: vec![],
             files: vec![],
             is_mention: false,
+            without_name: None,
             quoted: None,
         }
     }

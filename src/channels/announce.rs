@@ -60,7 +60,8 @@ impl Channels {
     }
 
     /// Where an announcement goes: to the chat it names, else to where the main
-    /// session of its agent was last written to from, else to the usual one.
+    /// session of its agent was last written to from, unless it names another account
+    /// than that of this place, else to the usual one.
     async fn place_of(&self, announcement: &Announcement) -> Result<Target, OutletError> {
         let failed = |error: TargetError| match error {
             TargetError::Unsupported(name) => OutletError::NoChannel(name),
@@ -71,7 +72,12 @@ impl Channels {
             let agent = AgentId::normalize(&announcement.agent_id);
             let main = SessionKey::main(&agent, &self.0.parts.keys.now());
             let last = self.place_of_session(&main).await;
-            if let Some(last) = last.filter(|last| last.kind == kind) {
+            let named = announcement.account_id.as_deref().map(str::trim);
+            let named = named.filter(|id| !id.is_empty());
+            let is_meant = |last: &Target| {
+                last.kind == kind && named.is_none_or(|id| id == last.address.account)
+            };
+            if let Some(last) = last.filter(is_meant) {
                 return Ok(last);
             }
         }

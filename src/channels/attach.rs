@@ -26,7 +26,7 @@ const MEDIA_FOLDER: &str = "media";
 
 /// Why a file does not go out.
 #[derive(Debug, thiserror::Error)]
-enum AttachError {
+pub enum AttachError {
     #[error("it is neither in the workspace nor among the gateway's media")]
     Outside,
     #[error("it is larger than the {0} MB that this channel takes")]
@@ -62,8 +62,7 @@ impl Channels {
                 Ok(item) => items.push(item),
                 Err(error) => {
                     tracing::warn!(file = name, %error, "a file of an answer is not sent");
-                    let shown = last_name(name);
-                    told.extend(["\n⚠️ ", &shown, " could not be sent: ", &error.to_string()]);
+                    told.push_str(&not_sent(name, &error.to_string()));
                 }
             }
         }
@@ -78,7 +77,6 @@ impl Channels {
         name: &str,
     ) -> Result<MediaItem, AttachError> {
         let megabytes = account.config.media_max_mb;
-        let limit = megabytes.saturating_mul(1024 * 1024);
         let id = runs.parts().ids.uuid();
         if name.starts_with("http://") || name.starts_with("https://") {
             let bytes = self.fetch_file(name, megabytes).await?;
@@ -89,16 +87,8 @@ impl Channels {
         }
         let (settings, agent) = (self.0.parts.settings.now(), runs.parts().agent_of(key));
         let path = name.strip_prefix("file://").unwrap_or(name).to_owned();
-        let reading = blocking(move || read_named(&settings, &agent, &path, limit));
-        let bytes =
-            reading.await.map_err(|_| AttachError::Stopped)?.map_err(|error| match error {
-                ReachError::Outside(_) | ReachError::Private(_) => AttachError::Outside,
-                ReachError::TooLarge { .. } => AttachError::TooLarge(megabytes),
-                ReachError::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
-                    AttachError::Missing
-                }
-                _ => AttachError::Unreadable,
-            })?;
+        let reading = blocking(move || read_named(&settings, &agent, &path, megabytes));
+        let bytes = reading.await.map_err(|_| AttachError::Stopped)??;
         Ok(self.keep_file(&id, &last_name(name), bytes).await?)
     }
 
@@ -126,7 +116,8 @@ impl Channels {
     }
 }
 
-/// Reads a file of an agent's workspace, or of the gateway's media. Blocks.
+/// Reads a file of an agent's workspace, or of the gateway's media, of at most so many
+/// megabytes. Blocks.
 ///
 /// # Errors
 /// When it is elsewhere, too large, or cannot be read.
@@ -134,15 +125,29 @@ pub fn read_named(
     settings: &Settings,
     agent: &AgentSettings,
     written: &str,
-    limit: u64,
-) -> Result<Vec<u8>, ReachError> {
+    megabytes: u64,
+) -> Result<Vec<u8>, AttachError> {
     let reach = Reach::new(settings, agent, true);
-    match reach.find(written) {
+    let found = match reach.find(written) {
         Err(ReachError::Outside(path)) if is_media(settings, &path) => {
-            reach.limited(false).find(written)?.read(limit)
+            reach.limited(false).find(written)
         }
-        found => found?.read(limit),
-    }
+        found => found,
+    };
+    let read = found.and_then(|found| found.read(megabytes.saturating_mul(1024 * 1024)));
+    read.map_err(|error| match error {
+        ReachError::Outside(_) | ReachError::Private(_) => AttachError::Outside,
+        ReachError::TooLarge { .. } => AttachError::TooLarge(megabytes),
+        ReachError::Io { source, .. } if source.kind() == ErrorKind::NotFound => {
+            AttachError::Missing
+        }
+        _ => AttachError::Unreadable,
+    })
+}
+
+/// How it is told that a file of an answer does not go out.
+pub fn not_sent(name: &str, why: &str) -> String {
+    format!("\n⚠️ {} could not be sent: {why}", last_name(name))
 }
 
 /// Whether a path names something in the gateway's media folder. Where it leads
@@ -155,7 +160,9 @@ fn is_media(settings: &Settings, path: &std::path::Path) -> bool {
 
 /// What people call a file with this path or address.
 pub fn last_name(name: &str) -> String {
-    let path = name.split(['?', '#']).next().unwrap_or_default();
+    let is_address = name.starts_with("http://") || name.starts_with("https://");
+    let path = if is_address { name.split(['?', '#']).next() } else { Some(name) };
+    let path = path.unwrap_or_default();
     let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     if last.is_empty() { "file".to_owned() } else { last.to_owned() }
 }
@@ -169,6 +176,7 @@ mod tests {
         for (name, shown) in [
             ("./out/plot.png", "plot.png"),
             ("https://x.test/a/b.png?size=1", "b.png"),
+            ("./out/plot #2?.png", "plot #2?.png"),
             ("https://x.test/", "x.test"),
             ("/", "file"),
         ] {

@@ -190,6 +190,8 @@ pub struct Said {
     pub person: String,
     /// Whether the person may do what an admin may.
     pub is_owner: bool,
+    /// Where it is answered.
+    pub place: OutboxAddress,
 }
 
 /// What became of it.
@@ -220,6 +222,9 @@ pub trait Inlet: Send + Sync {
         key: &'a SessionKey,
         text: &'a str,
     ) -> BoxFuture<'a, Result<bool, InletError>>;
+
+    /// Whether a message says to stop what runs, and nothing else.
+    fn is_stop(&self, text: &str) -> bool;
 
     /// Accepts a message as `chat.send` does, with the rights of its sender.
     fn accept(&self, said: Said) -> BoxFuture<'_, Result<Taken, InletError>>;

@@ -43,6 +43,11 @@ impl Followers {
         Some(Follower { followers: Arc::clone(self), run_id: run_id.to_owned() })
     }
 
+    /// Whether somebody follows the reply of a run.
+    pub fn has(&self, run_id: &str) -> bool {
+        self.places.lock().contains_key(run_id)
+    }
+
     /// Waits until nobody follows the reply of a run to this place any more.
     pub async fn through(&self, run_id: &str, address: &OutboxAddress) {
         loop {
@@ -90,6 +95,7 @@ mod tests {
         let followers = Arc::new(Followers::default());
         let first = followers.take("a", &to("7")).unwrap();
         assert!(followers.take("a", &to("7")).is_none());
+        assert!(followers.has("a") && !followers.has("b"));
         followers.through("b", &to("7")).await;
         followers.through("a", &to("8")).await;
         let there = to("7");

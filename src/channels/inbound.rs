@@ -82,6 +82,9 @@ pub struct Inbound {
     pub files: Vec<RemoteFile>,
     /// Whether it is to the agent by its name, or answers it.
     pub is_mention: bool,
+    /// What it says without the name of the agent before or behind it, where it has that and
+    /// the channel knows it.
+    pub without_name: Option<String>,
     /// What it answers, in words.
     pub quoted: Option<String>,
 }
@@ -107,16 +110,22 @@ impl Channels {
         self.0.parts.tasks.spawn("acknowledge", telling);
     }
 
-    /// Takes a message in a task of its own: whoever brings it may go away in
-    /// between, and a reply that is expected must not be left alone. `None` when
-    /// that broke.
+    /// Takes a message, once those that came before it in its chat are taken; in a task of
+    /// its own: whoever brings it may go away meanwhile, and neither its place nor a reply that
+    /// is expected is lost. `None` when that broke.
     pub(super) async fn take_in(
         &self,
         account: &Arc<Account>,
         inbound: Inbound,
     ) -> Option<Result<Received, String>> {
+        let config = &account.config;
+        let chat = format!("{}:{}:{}", config.kind.as_str(), config.id, inbound.chat.id);
+        let turn = self.0.turns.take(chat);
         let (channels, account) = (self.clone(), Arc::clone(account));
-        let work = async move { channels.receive(&account, inbound).await };
+        let work = async move {
+            let _turn = turn.await;
+            channels.receive(&account, inbound).await
+        };
         self.0.parts.tasks.spawn("inbound", work).await.ok().flatten()
     }
 
@@ -165,6 +174,16 @@ impl Channels {
             // It came before, and is answered: a command has no run that tells so.
             return Ok(Received::Accepted(run_id));
         }
+        let Some(runs) = self.runs() else { return Err("the gateway is starting".into()) };
+        let is_taken = runs.is_taken(reply.family, &run_id).await.map_err(failed)?;
+        drop(runs);
+        if is_taken {
+            // It came before, and its files need not come again.
+            self.expect(&reply).await.map_err(failed)?;
+            self.follow(reply);
+            return Ok(Received::Accepted(run_id));
+        }
+        let stop = self.stop_of(&inbound)?;
         if let Some(channel) = account.channel() {
             remote::fetch_all(&*channel, &mut inbound).await;
         }
@@ -174,12 +193,13 @@ impl Channels {
         let said = Said {
             key,
             run_id: run_id.clone(),
-            text: text_for_model(&inbound, is_as_written),
+            text: stop.unwrap_or_else(|| text_for_model(&inbound, is_as_written)),
             attachments: inbound.attachments,
             channel: config.kind.as_str(),
             account: config.id.clone(),
             person: inbound.sender.id.clone(),
             is_owner: parts.settings.now().channels.is_owner(config.kind, &inbound.sender.id),
+            place: reply.address.clone(),
         };
         match self.inlet()?.accept(said).await {
             // Also when it was expected before, and could not be accepted then.
@@ -189,6 +209,8 @@ impl Channels {
             Err(InletError::Later(why)) => {
                 if is_new {
                     self.expect_no_more(&run_id).await.map_err(failed)?;
+                } else {
+                    self.still_expect(run_id);
                 }
                 return Err(why);
             }
@@ -219,6 +241,16 @@ impl Channels {
             return Ok(false);
         }
         self.inlet()?.is_command(key, text).await.map_err(|error| error.to_string())
+    }
+
+    /// The words of a message that says to stop what runs and nothing else, without whom it
+    /// is to.
+    fn stop_of(&self, inbound: &Inbound) -> Result<Option<String>, String> {
+        if !inbound.attachments.is_empty() || !inbound.files.is_empty() {
+            return Ok(None);
+        }
+        let said = inbound.without_name.as_deref().unwrap_or(&inbound.text);
+        Ok(self.inlet()?.is_stop(said).then(|| said.to_owned()))
     }
 
     /// Tells whoever wrote a message that it was given up, if it was to be answered.
@@ -409,6 +441,7 @@ mod tests {
             attachments: vec![],
             files: vec![],
             is_mention: false,
+            without_name: None,
             quoted: Some("a\nb".into()),
         }
     }

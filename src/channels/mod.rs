@@ -32,9 +32,10 @@ mod state;
 mod supervisor;
 mod target;
 mod telegram;
+mod turns;
 pub mod webhook;
 
-pub use attach::{last_name, read_named};
+pub use attach::{last_name, not_sent, read_named};
 pub use body::{Body, MediaItem, Poll};
 pub use buttons::{presented_buttons, presented_words};
 pub use channel::{

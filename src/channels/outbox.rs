@@ -1,8 +1,9 @@
 //! The way out: parts of messages, durable, in order for each address.
 //!
 //! Promises: a part is noted as being sent before it is; one of which nobody
-//! knows whether the service has it is not sent again (#129793); a service that
-//! says later is asked later. A task only while something is to be sent.
+//! knows whether the service has it is not sent again (#129793), unless it only
+//! takes the place of what was shown of it; a service that says later is asked
+//! later. A task only while something is to be sent.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -165,19 +166,30 @@ impl Channels {
         Ok(())
     }
 
-    /// Sends what waits for an account that has just begun.
-    pub(super) async fn resume_outbox(&self, account: &Account) {
-        let waiting = self.0.parts.store.waiting_outbox().await;
-        let waiting = waiting.unwrap_or_else(|error| {
-            tracing::error!(%error, "the outbox cannot be read");
-            Vec::new()
-        });
-        let (channel, id) = (account.config.kind.as_str(), &account.config.id);
-        for address in waiting {
-            if address.channel == channel && address.account == *id {
-                self.kick(address);
+    /// Sends what waits for an account that has just begun, once the outbox can be read.
+    pub(super) fn resume_outbox(&self, account: &Arc<Account>) {
+        let (channels, account) = (self.clone(), Arc::clone(account));
+        self.0.parts.tasks.spawn("outbox", async move {
+            let waiting = loop {
+                match channels.0.parts.store.waiting_outbox().await {
+                    Ok(waiting) => break waiting,
+                    Err(error) => tracing::error!(%error, "the outbox cannot be read"),
+                }
+                tokio::select! {
+                    () = channels.0.closing.cancelled() => return,
+                    () = tokio::time::sleep(STORE_PAUSE) => {}
+                }
+                if account.channel().is_none() {
+                    // Whoever opens it again looks then.
+                    return;
+                }
+            };
+            let (channel, id) = (account.config.kind.as_str(), &account.config.id);
+            let is_its = |it: &OutboxAddress| it.channel == channel && it.account == *id;
+            for address in waiting.into_iter().filter(is_its) {
+                channels.kick(address);
             }
-        }
+        });
     }
 
     /// Something is to be sent to an address.

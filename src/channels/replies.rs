@@ -41,6 +41,9 @@ const STORE_PAUSE_MAX: Duration = Duration::from_mins(1);
 const INTERRUPTED: &str =
     "⚠️ The gateway stopped before it had answered. Send your message again to get an answer.";
 
+/// What somebody hears whose message was being answered when somebody else stopped that.
+const STOPPED: &str = "⚠️ It was stopped.";
+
 /// A run whose reply goes to a channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplyTo {
@@ -86,13 +89,46 @@ impl Channels {
         self.0.parts.store.expect_reply(expected).await
     }
 
-    /// The run was not accepted after all.
+    /// The run was not accepted after all, and its reply was not expected before.
     ///
     /// # Errors
     /// When that cannot be written down.
     pub async fn expect_no_more(&self, run_id: &str) -> Result<(), StoreError> {
         let now = self.0.parts.clock.now_ms();
         self.0.parts.store.settle_reply(run_id.into(), Vec::new(), now).await.map(drop)
+    }
+
+    /// The run was not accepted after all, and its reply was expected before: the last process
+    /// may owe it, and nobody else goes on with one of a run that was taken for one of this
+    /// process. That is done once there are runs, and the database can be read.
+    pub fn still_expect(&self, run_id: String) {
+        let channels = self.clone();
+        self.0.parts.tasks.spawn("reply", async move {
+            let Some(runs) = channels.begun().await else { return };
+            while let Err(error) = channels.resume_if_expected(&runs, &run_id).await {
+                tracing::error!(run = run_id, %error, "a reply is still expected");
+                tokio::select! {
+                    // The next process looks again.
+                    () = channels.0.closing.cancelled() => return,
+                    () = tokio::time::sleep(STORE_PAUSE) => {}
+                }
+            }
+        });
+    }
+
+    /// There is the run of a reply that is expected, or there is none. `is_new`: it was not
+    /// expected before.
+    pub async fn settle_expected(&self, reply: ReplyTo, is_new: bool, has_run: bool) {
+        if has_run {
+            // Also when it was expected before, and there was no run then.
+            self.follow(reply);
+        } else if is_new {
+            if let Err(error) = self.expect_no_more(&reply.run_id).await {
+                tracing::error!(run = reply.run_id, %error, "a reply is still expected");
+            }
+        } else {
+            self.still_expect(reply.run_id);
+        }
     }
 
     /// Waits for the end of an accepted run, and sends its reply; nothing where somebody
@@ -125,34 +161,57 @@ impl Channels {
         let rows = self.0.parts.store.expected_replies().await?;
         // The others may be about to be accepted.
         for row in rows.into_iter().filter(|row| !self.0.followers.is_own(&row.run_id)) {
-            let is_agent = row.scope == Family::Agent.as_str();
-            let family = if is_agent { Family::Agent } else { Family::Chat };
-            let reply = ReplyTo {
-                run_id: row.run_id,
-                family,
-                key: SessionKey::from_canonical(row.session_key),
-                address: row.address,
-                reply_to: row.reply_to,
-            };
-            let follower = self.0.followers.take(&reply.run_id, &reply.address);
-            let Some(follower) = follower else { continue };
-            if runs.ended(Some(family), &reply.run_id).await?.is_some() {
-                self.follow_as(follower, reply, row.preview);
-            } else {
+            let run_id = row.run_id.clone();
+            if !self.resume_reply(runs, row).await? {
                 // It was never accepted: whoever has the message comes again.
-                self.expect_no_more(&reply.run_id).await?;
+                self.expect_no_more(&run_id).await?;
             }
         }
         Ok(())
     }
 
-    async fn follow_to_end(&self, reply: ReplyTo, mut preview: Option<String>) {
-        let begun = tokio::select! {
+    /// Goes on with a reply, unless somebody does already; `false` when its run was never
+    /// accepted.
+    async fn resume_reply(&self, runs: &Runs, row: ExpectedReply) -> Result<bool, StoreError> {
+        let is_agent = row.scope == Family::Agent.as_str();
+        let family = if is_agent { Family::Agent } else { Family::Chat };
+        let reply = ReplyTo {
+            run_id: row.run_id,
+            family,
+            key: SessionKey::from_canonical(row.session_key),
+            address: row.address,
+            reply_to: row.reply_to,
+        };
+        if runs.ended(Some(family), &reply.run_id).await?.is_none() {
+            // Who is about to follow it finds its place free.
+            return Ok(self.0.followers.has(&reply.run_id));
+        }
+        if let Some(follower) = self.0.followers.take(&reply.run_id, &reply.address) {
+            self.follow_as(follower, reply, row.preview);
+        }
+        Ok(true)
+    }
+
+    /// Goes on with the reply of a run, if one is expected.
+    async fn resume_if_expected(&self, runs: &Runs, run_id: &str) -> Result<(), StoreError> {
+        let mut rows = self.0.parts.store.expected_replies().await?.into_iter();
+        match rows.find(|row| row.run_id == run_id) {
+            Some(row) => self.resume_reply(runs, row).await.map(drop),
+            None => Ok(()),
+        }
+    }
+
+    /// Runs, once the channels have begun; `None` at the end of the gateway.
+    async fn begun(&self) -> Option<Arc<Runs>> {
+        tokio::select! {
             biased;
             runs = self.0.runs.wait() => runs.upgrade(),
             () = self.0.closing.cancelled() => None,
-        };
-        let Some(runs) = begun else { return };
+        }
+    }
+
+    async fn follow_to_end(&self, reply: ReplyTo, mut preview: Option<String>) {
+        let Some(runs) = self.begun().await else { return };
         let mut pause = STORE_PAUSE;
         let report = loop {
             match self.watch_to_end(&runs, &reply, &mut preview).await {
@@ -258,6 +317,13 @@ impl Channels {
                 words("⚠️ It took too long and was stopped.".to_owned())
             }
             RunEnd::Aborted(AbortReason::Shutdown) => words(INTERRUPTED.to_owned()),
+            // After what was said so far, of which the beginning may be shown.
+            RunEnd::Aborted(_) if progress.is_taken_away => {
+                let mut text = progress.paragraphs();
+                add_turn(&mut text, STOPPED);
+                words(text)
+            }
+            // Who is answered has asked for it.
             RunEnd::Aborted(_) => Said::default(),
         }
     }

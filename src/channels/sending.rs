@@ -75,7 +75,7 @@ impl Channels {
     ) -> Result<Vec<NewPart>, DeliveryError> {
         let address = &target.address;
         let refused = |why: &str| DeliveryError::Refused(why.to_owned());
-        let account = self.account(&address.channel, &address.account);
+        let account = self.current(&address.channel, &address.account);
         let account = account.ok_or_else(|| refused("there is no such account"))?;
         // It would wait until the config is another, and nobody would know.
         account.config.way.as_ref().map_err(|why| refused(why))?;

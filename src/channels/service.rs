@@ -13,6 +13,7 @@ use super::channel::Inlet;
 use super::followers::Followers;
 use super::outbox::Outbox;
 use super::state::{Account, AccountState};
+use super::turns::Turns;
 use crate::agent::Runs;
 use crate::agent::web::Tls;
 use crate::config::channels::{ChannelAccount, ChannelKind};
@@ -27,6 +28,9 @@ use crate::support::{Clock, Live, Tasks};
 const STORE_TRIES: u32 = 10;
 /// … and how long the next try waits.
 const STORE_PAUSE: Duration = Duration::from_secs(2);
+
+/// How many accounts are known that are there no more; some are renamed, few are removed.
+const FORMER_MAX: usize = 100;
 
 /// What channels work with.
 pub struct ChannelsParts {
@@ -52,8 +56,12 @@ pub(super) type Accounts = BTreeMap<(ChannelKind, String), Arc<Account>>;
 pub(super) struct Inner {
     pub parts: ChannelsParts,
     pub accounts: Live<Accounts>,
+    /// Those that the configuration had, and may have again: what runs owe to people of theirs waits in
+    /// the outbox until they are back.
+    former: Live<Accounts>,
     pub outbox: Outbox,
     pub followers: Arc<Followers>,
+    pub turns: Turns,
     pub tls: Arc<Tls>,
     /// Cancelled at the end: nobody waits for anything any more.
     pub closing: CancellationToken,
@@ -85,10 +93,12 @@ impl Channels {
             parts,
             opening: Mutex::default(),
             accounts: Live::new(accounts),
+            former: Live::default(),
             settled: OnceCell::new(),
             resumed: OnceCell::new(),
             outbox: Outbox::default(),
             followers: Arc::default(),
+            turns: Turns::default(),
             tls: Arc::new(Tls::default()),
             closing: CancellationToken::new(),
             swept_at: AtomicU64::new(0),
@@ -139,6 +149,12 @@ impl Channels {
         let is_in = |all: &Accounts, account: &Arc<Account>| {
             all.values().any(|other| Arc::ptr_eq(other, account))
         };
+        // First: each is known all along. For that, those that are back stay among the former.
+        let gone: Vec<_> = known.iter().filter(|(key, _)| !accounts.contains_key(*key)).collect();
+        let former = self.0.former.now();
+        let older = former.iter().take(FORMER_MAX.saturating_sub(gone.len()));
+        let all = older.chain(gone).map(|(key, account)| (key.clone(), Arc::clone(account)));
+        self.0.former.set(all.collect());
         self.0.accounts.set(accounts.clone());
         for account in known.values().filter(|account| !is_in(&accounts, account)) {
             account.close(now);
@@ -240,9 +256,18 @@ impl Channels {
         self.0.accounts.now().is_empty()
     }
 
+    /// An account that there is.
+    pub(super) fn current(&self, channel: &str, id: &str) -> Option<Arc<Account>> {
+        let key = (ChannelKind::parse(channel)?, id.to_owned());
+        self.0.accounts.now().get(&key).cloned()
+    }
+
+    /// The same, or one that there was: it is not in use, and what is to be sent by it waits.
     pub(super) fn account(&self, channel: &str, id: &str) -> Option<Arc<Account>> {
-        let kind = ChannelKind::parse(channel)?;
-        self.0.accounts.now().get(&(kind, id.to_owned())).cloned()
+        self.current(channel, id).or_else(|| {
+            let key = (ChannelKind::parse(channel)?, id.to_owned());
+            self.0.former.now().get(&key).cloned()
+        })
     }
 
     pub(super) fn runs(&self) -> Option<Arc<Runs>> {

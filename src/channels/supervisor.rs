@@ -50,8 +50,8 @@ pub enum ControlError {
 
 impl Channels {
     /// Begins to use an account; the default one when no id is given. One that
-    /// is in use stays so. Who asks may go away: what is begun is begun whole. Answers
-    /// its id, and whether it is in use now.
+    /// is in use stays so. Who asks may go away: what is begun is begun whole; what cannot
+    /// begin is tried again as at the start. Answers its id, and whether it is in use now.
     ///
     /// # Errors
     /// When there is none, or the configuration does not let it be used.
@@ -67,7 +67,11 @@ impl Channels {
         let opening = async move {
             // What is sent from here on is not what the last process was sending.
             channels.settle_once().await;
-            channels.open_account(&opened).await
+            let outcome = channels.open_account(&opened).await;
+            if outcome.is_err() {
+                channels.open_later(opened);
+            }
+            outcome
         };
         let opened = self.0.parts.tasks.spawn("channel start", opening).await.ok().flatten();
         let Some(opened) = opened else {
@@ -101,7 +105,7 @@ impl Channels {
         let unknown = || ControlError::UnknownAccount(id.unwrap_or("default").to_owned());
         let settings = self.0.parts.settings.now();
         let config = settings.channels.account(kind, id).ok_or_else(unknown)?;
-        self.account(kind.as_str(), &config.id).ok_or_else(unknown)
+        self.current(kind.as_str(), &config.id).ok_or_else(unknown)
     }
 
     pub(super) async fn open_account(&self, account: &Arc<Account>) -> Result<(), ControlError> {
@@ -141,7 +145,7 @@ impl Channels {
         } else {
             account.is_well(self.0.parts.clock.now_ms());
         }
-        self.resume_outbox(account).await;
+        self.resume_outbox(account);
         Ok(())
     }
 
@@ -202,7 +206,7 @@ impl Channels {
     /// Whether an account is one of those that there are now, and may begin.
     fn is_current(&self, account: &Arc<Account>) -> bool {
         let config = &account.config;
-        let now = self.account(config.kind.as_str(), &config.id);
+        let now = self.current(config.kind.as_str(), &config.id);
         !self.0.closing.is_cancelled() && now.is_some_and(|it| Arc::ptr_eq(&it, account))
     }
 

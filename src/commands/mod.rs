@@ -39,7 +39,7 @@ use crate::config::QueueMode;
 use crate::protocol::ErrorShape;
 use crate::providers::ThinkingLevel;
 use crate::registry::Ctx;
-use crate::sessions::SessionKey;
+use crate::sessions::{SessionKey, WEBCHAT};
 use crate::support::BoxFuture;
 
 use directives::Directive;
@@ -118,6 +118,8 @@ pub enum Command {
     },
     /// Nothing but this is said to it: the gateway does not have what it names.
     Said(String),
+    /// It would change who may write.
+    Allowlist,
 }
 
 /// What doing a command comes to.
@@ -154,6 +156,9 @@ impl Command {
         }
         let (name, glued, rest) = taken_apart(message);
         let args = [glued, " ", rest].concat().trim().to_owned();
+        if name.eq_ignore_ascii_case(unoffered::ALLOWLIST) {
+            return Some(Self::Allowlist);
+        }
         let Some(spec) = table::find(name) else {
             return unoffered::told(name, !args.is_empty()).map(Self::Said);
         };
@@ -196,6 +201,10 @@ impl Command {
                 }));
             }
             Self::Said(said) => return soon(async { said }),
+            Self::Allowlist => {
+                let said = unoffered::no_allowlist(came_by.as_deref().unwrap_or(WEBCHAT));
+                return soon(async { said });
+            }
             Self::One(action, args) => (action, args),
         };
         match action {

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::directives::{self, Directive};
 use super::refusal;
 use super::table::{Action, COMMANDS, Setting};
+use crate::protocol::Scope;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{SessionEntry, SessionKey};
 use crate::support::json;
@@ -159,12 +160,16 @@ async fn usage(word: &str, cx: &Ctx, key: &SessionKey, entry: &SessionEntry) -> 
 
 async fn cost(cx: &Ctx, key: &SessionKey) -> Reply<String> {
     let entry = cx.services.sessions.entry(key).await.ok().flatten().unwrap_or_default();
+    let own = entry.estimated_cost_usd.unwrap_or_default();
+    if cx.caller.person.is_some() && !cx.caller.principal.allows(Scope::Admin) {
+        // What others use is none of a person's business.
+        return Ok(format!("💸 Usage cost\nSession ${own:.4}"));
+    }
     let days = cx.call("usage.cost", &json!({"days": 30})).await?;
     let of = |value: &Value| value["totalCost"].as_f64().unwrap_or_default();
     let today = days["daily"].as_array().and_then(|days| days.last()).map(of);
     Ok(format!(
-        "💸 Usage cost\nSession ${:.4}\nToday ${:.4}\nLast 30d ${:.4}",
-        entry.estimated_cost_usd.unwrap_or_default(),
+        "💸 Usage cost\nSession ${own:.4}\nToday ${:.4}\nLast 30d ${:.4}",
         today.unwrap_or_default(),
         of(&days["totals"]),
     ))

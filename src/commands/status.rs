@@ -3,8 +3,8 @@
 use crate::agent::status;
 use crate::auth::Owner;
 use crate::protocol::Scope;
-use crate::registry::Ctx;
-use crate::sessions::SessionKey;
+use crate::registry::{Ctx, Person};
+use crate::sessions::{SessionKey, WEBCHAT};
 
 /// `/status`: the gateway and the session, on a page.
 pub async fn run(cx: &Ctx, key: &SessionKey, came_by: Option<&str>) -> String {
@@ -21,9 +21,11 @@ pub fn whoami(cx: &Ctx) -> String {
         Owner::Device(id) => format!("\nDevice: {id}"),
         Owner::Connection(_) => String::new(),
     };
-    let client = &cx.caller.client_id;
-    format!(
-        "🧭 Identity\nChannel: webchat\nUser id: {client}{device}\nScopes: {}",
-        scopes.join(", ")
-    )
+    let who = match cx.caller.person.as_deref() {
+        Some(Person { channel, account, id }) => {
+            format!("Channel: {channel}\nAccount: {account}\nUser id: {id}")
+        }
+        None => format!("Channel: {WEBCHAT}\nUser id: {}", cx.caller.client_id),
+    };
+    format!("🧭 Identity\n{who}{device}\nScopes: {}", scopes.join(", "))
 }

@@ -22,20 +22,22 @@ const UNOFFERED: &[(&[&str], bool, &str)] = &[
     (&["/tts"], true, "answers are not spoken; `tts.convert` speaks a text"),
 ];
 
-/// The webchat of the original says so, too.
-const ALLOWLIST: &str = "⚠️ webchat does not expose allowlist configuration.";
+/// Changes who may write, in the original where the channel can do that.
+pub const ALLOWLIST: &str = "/allowlist";
+
+/// What is said to that in a channel. The webchat of the original says so, too.
+pub fn no_allowlist(channel: &str) -> String {
+    format!("⚠️ {channel} does not expose allowlist configuration.")
+}
 
 /// What they are all called, with their slashes.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    UNOFFERED.iter().flat_map(|(names, ..)| *names).copied().chain(["/allowlist"])
+    UNOFFERED.iter().flat_map(|(names, ..)| *names).copied().chain([ALLOWLIST])
 }
 
 /// What is said to a command of this name, with or without words after it.
 pub fn told(name: &str, has_args: bool) -> Option<String> {
     let name = name.to_lowercase();
-    if name == "/allowlist" {
-        return Some(ALLOWLIST.to_owned());
-    }
     let is_it =
         |names: &[&str], takes_args| names.contains(&name.as_str()) && (takes_args || !has_args);
     UNOFFERED.iter().find_map(|(names, takes_args, why)| {

@@ -11,12 +11,16 @@ use crate::channels::{Inlet, InletError, Said, Taken};
 use crate::commands;
 use crate::protocol::methods::chat::ChatSendParams;
 use crate::protocol::{ErrorCode, ErrorShape, Profile, Version};
-use crate::registry::{Caller, Ctx, Services};
+use crate::registry::{Caller, Ctx, Person, Services};
 use crate::sessions::SessionKey;
 use crate::support::BoxFuture;
 
 /// What programs are called that speak for people of channels.
 const CLIENT: &str = "channel";
+
+/// What a person hears who says to stop what others have asked for.
+const NOT_YOURS: &str =
+    "What runs here was asked for by somebody else. Only they or an owner can stop it.";
 
 /// Accepts messages of channels.
 pub struct ChannelInlet {
@@ -48,6 +52,10 @@ impl Inlet for ChannelInlet {
         })
     }
 
+    fn is_stop(&self, text: &str) -> bool {
+        commands::is_stop_word(text)
+    }
+
     fn accept(&self, said: Said) -> BoxFuture<'_, Result<Taken, InletError>> {
         Box::pin(async move { accept(self.services()?, said).await })
     }
@@ -69,8 +77,10 @@ async fn accept(services: Arc<Services>, said: Said) -> Result<Taken, InletError
         idempotency_key: said.run_id,
     };
     let checked = chat::check(&cx, key, params, Some(said.channel)).await.map_err(refused)?;
+    let checked = checked.answered_in(said.place);
     match chat::hand_in(&cx, checked).await.map_err(refused)? {
         Handed::Stopped(runs) => Ok(Taken::Stopped(runs.len())),
+        Handed::NotYours => Err(InletError::Refused(NOT_YOURS.into())),
         // One that was accepted before the last stop has its end told all the same.
         Handed::Sent(Ok(_)) => Ok(Taken::Run),
         Handed::Sent(Err(error)) => Err(unsent(&error)),
@@ -102,12 +112,14 @@ fn refused(error: ErrorShape) -> InletError {
 fn caller(said: &Said) -> Caller {
     let Said { channel, account, person, is_owner, .. } = said;
     let principal = Arc::new(Principal::of_channel(channel, account, person, *is_owner));
+    let of_channel = Person { channel: said.channel, account: account.clone(), id: person.clone() };
     let id: Arc<str> = format!("{CLIENT}:{channel}:{account}:{person}").into();
     Caller {
         subscriber: Arc::new(Subscriber::new(Arc::clone(&id), Arc::clone(&principal), &[])),
         principal,
         profile: Profile::Standard(Version::V3),
         client_id: CLIENT.into(),
+        person: Some(of_channel.into()),
         name: id,
         place: None,
         is_webchat: false,

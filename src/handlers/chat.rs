@@ -1,5 +1,6 @@
 //! `chat.*`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -12,10 +13,11 @@ use crate::agent::{
 use crate::commands::{Meaning, Work};
 use crate::protocol::message::{AgentMessage, AssistantMessage};
 use crate::protocol::methods::chat::{ChatAbortParams, ChatInjectParams, ChatSendParams, Route};
-use crate::protocol::{ErrorKind, ErrorShape, Scope};
+use crate::protocol::{ErrorKind, ErrorShape, Scope, simple};
 use crate::providers::ThinkingLevel;
-use crate::registry::{Ctx, Reply};
+use crate::registry::{ACTION_CHAT, Caller, Ctx, Reply};
 use crate::sessions::{RECEIPT_MEMBER, SessionEntry, SessionError, SessionKey, WEBCHAT};
+use crate::store::OutboxAddress;
 use crate::support::{json, trouble};
 
 use super::{attachments, reply};
@@ -49,6 +51,15 @@ pub(super) struct Checked {
     route: Option<Route>,
     /// Whether the answer goes to the session's channel as well.
     deliver: bool,
+}
+
+impl Checked {
+    /// The same, answered in this place of a channel.
+    #[must_use]
+    pub(super) fn answered_in(mut self, place: OutboxAddress) -> Self {
+        self.request.terms.place = Some(place.into());
+        self
+    }
 }
 
 /// What a message is for.
@@ -112,6 +123,8 @@ pub(super) async fn check(
 pub(super) enum Handed {
     /// It has stopped these runs.
     Stopped(Vec<String>),
+    /// What it was to stop is somebody else's.
+    NotYours,
     /// It was accepted, or not.
     Sent(Result<Accepted, SendError>),
 }
@@ -123,6 +136,7 @@ pub(super) async fn deliver(cx: &Ctx, message: Checked) -> Reply<Value> {
         Handed::Stopped(runs) => {
             Ok(json!({"ok": true, "aborted": !runs.is_empty(), "runIds": runs}))
         }
+        Handed::NotYours => Err(not_stopped(AbortError::NotYours)),
         Handed::Sent(outcome) => accepted(outcome, &run_id),
     }
 }
@@ -137,9 +151,17 @@ pub(super) async fn hand_in(cx: &Ctx, message: Checked) -> Reply<Handed> {
         Task::Stop => None,
         _ => reply::of_chat(cx, &key, &run_id, route.as_ref(), deliver).await?,
     };
+    if let Some(reply) = &reply {
+        request.terms.place = Some(reply.place());
+    }
     let work = match task {
         Task::Stop => {
-            return Ok(Handed::Stopped(stop(cx, &key, None, AbortReason::Stop).await?));
+            let (runs, principal) = (&cx.services.runs, &cx.caller.principal);
+            return match runs.abort(&key, None, principal, AbortReason::Stop).await {
+                Ok(stopped) => Ok(Handed::Stopped(stopped)),
+                Err(AbortError::NotYours) => Ok(Handed::NotYours),
+                Err(error) => Err(not_stopped(error)),
+            };
         }
         Task::Command(work) => Some(work),
         Task::Plain => None,
@@ -199,7 +221,7 @@ async fn send_request(
     text: &str,
 ) -> Reply<SendRequest> {
     let may_be_repeated = cx.caller.is_retrying && p.attachments.is_empty();
-    let thinking = thinking(p.thinking.as_deref())?;
+    let thinking = thinking(cx, p.thinking.as_deref())?;
     let mut incoming = attachments::receive(cx, &key, text, p.attachments.clone()).await?;
     let extra = &mut incoming.message.extra;
     extra.extend(p.provenance.clone().map(|provenance| ("provenance".into(), provenance)));
@@ -222,14 +244,19 @@ async fn send_request(
 }
 
 /// How hard a model is to think; what the session says when nothing, or `auto`, is asked for.
-pub(super) fn thinking(written: Option<&str>) -> Reply<Option<ThinkingLevel>> {
+pub(super) fn thinking(cx: &Ctx, written: Option<&str>) -> Reply<Option<ThinkingLevel>> {
     let Some(written) = written.map(str::trim).filter(|word| !word.is_empty()) else {
         return Ok(None);
     };
     let level = ThinkingLevel::meant_by(written);
     let is_auto = || ["adaptive", "auto"].iter().any(|word| word.eq_ignore_ascii_case(written));
     if level.is_none() && !is_auto() {
-        let text = "Invalid thinking level. Use one of: off, minimal, low, medium, high.";
+        let levels = if cx.is_simple() {
+            simple::THINKING.join(", ")
+        } else {
+            "off, minimal, low, medium, high".to_owned()
+        };
+        let text = format!("Invalid thinking level. Use one of: {levels}.");
         return Err(ErrorShape::invalid(text));
     }
     Ok(level)
@@ -237,7 +264,16 @@ pub(super) fn thinking(written: Option<&str>) -> Reply<Option<ThinkingLevel>> {
 
 /// What runs of this caller may do.
 pub(super) fn terms(cx: &Ctx) -> RunTerms {
-    RunTerms { is_owner: cx.caller.principal.allows(Scope::Admin), ..RunTerms::default() }
+    let Caller { principal, client_id, subscriber, .. } = &*cx.caller;
+    // A place of its own: what is said there goes into no answer that is told elsewhere.
+    let place = (**client_id == *ACTION_CHAT).then(|| OutboxAddress {
+        channel: ACTION_CHAT.to_owned(),
+        account: String::new(),
+        target: subscriber.conn_id.to_string(),
+        thread: String::new(),
+    });
+    let place = place.map(Arc::new);
+    RunTerms { is_owner: principal.allows(Scope::Admin), place, ..RunTerms::default() }
 }
 
 /// When a run of `chat.send` is stopped that was given `timeoutMs`: never at
@@ -347,10 +383,14 @@ pub(super) async fn stop(
     reason: AbortReason,
 ) -> Reply<Vec<String>> {
     let principal = &cx.caller.principal;
-    cx.services.runs.abort(key, run_id, principal, reason).await.map_err(|error| match error {
+    cx.services.runs.abort(key, run_id, principal, reason).await.map_err(not_stopped)
+}
+
+fn not_stopped(error: AbortError) -> ErrorShape {
+    match error {
         AbortError::OtherSession => ErrorShape::invalid(error.to_string()),
         AbortError::NotYours => ErrorShape::denied(error.to_string()),
-    })
+    }
 }
 
 /// `chat.inject`: adds an assistant note without asking the model.

@@ -95,7 +95,10 @@ pub(super) async fn ask(
         owner: cx.caller.principal.owner().clone(),
         dedupe_text: None,
         limit: p.timeout_seconds.map(Duration::from_secs),
-        terms: RunTerms::default(),
+        terms: RunTerms {
+            place: reply.as_ref().map(reply::Expected::place),
+            ..RunTerms::default()
+        },
     };
     let sent = cx.services.runs.send(request).await;
     reply::settle(cx, reply, sent.is_ok()).await;

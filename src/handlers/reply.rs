@@ -1,6 +1,7 @@
 //! Answers that are to go to a channel, too: `deliver` of `agent` and
 //! `chat.send`, and messages that another system passes on.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::{Family, RunReport};
@@ -11,6 +12,7 @@ use crate::protocol::methods::agent::AgentParams;
 use crate::protocol::methods::chat::Route;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::SessionKey;
+use crate::store::OutboxAddress;
 
 /// Names the channel that a session was written to from last.
 const LAST: &str = "last";
@@ -21,6 +23,13 @@ const DELIVERY_WAIT: Duration = Duration::from_secs(5);
 pub(super) struct Expected {
     reply: ReplyTo,
     is_new: bool,
+}
+
+impl Expected {
+    /// Where it goes.
+    pub(super) fn place(&self) -> Arc<OutboxAddress> {
+        Arc::new(self.reply.address.clone())
+    }
 }
 
 /// What must be refused before anything is accepted.
@@ -123,13 +132,7 @@ pub(super) async fn expect(
 /// There is a run, or there is none.
 pub(super) async fn settle(cx: &Ctx, expected: Option<Expected>, has_run: bool) {
     let Some(Expected { reply, is_new }) = expected else { return };
-    let channels = &cx.services.runs.parts().channels;
-    if has_run {
-        // Also when it was expected before, and there was no run then.
-        channels.follow(reply);
-    } else if is_new && let Err(error) = channels.expect_no_more(&reply.run_id).await {
-        tracing::error!(run = reply.run_id, %error, "a reply is still expected");
-    }
+    cx.services.runs.parts().channels.settle_expected(reply, is_new, has_run).await;
 }
 
 /// Whether the channel has the reply of a run that has ended.

@@ -345,6 +345,8 @@ const STEPS: &[&str] = &[
         print TEXT NOT NULL,
         ids TEXT NOT NULL
     ) STRICT;",
+    // The place of a channel where the answer to the result of a sub-agent goes, as JSON.
+    "ALTER TABLE subagents ADD COLUMN place TEXT;",
 ];
 
 /// Brings the schema up to date.

@@ -6,6 +6,7 @@
 use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, Row, params, params_from_iter};
 
+use super::channels::OutboxAddress;
 use super::column::{signed, unsigned};
 use super::error::Fault;
 
@@ -13,7 +14,7 @@ use super::error::Fault;
 const RETAINED_MAX: u32 = 10_000;
 
 const COLUMNS: &str = "run_id, child_key, parent_key, parent_run_id, owner, label, task, message, \
-                       timeout_seconds, is_temporary, state, outcome, created_at, ended_at";
+                       timeout_seconds, is_temporary, state, outcome, created_at, ended_at, place";
 
 /// How far the run of a sub-agent is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,6 +91,8 @@ pub struct SubagentRow {
     pub created_at: u64,
     /// When it ended.
     pub ended_at: Option<u64>,
+    /// Where the answer to its result goes, if that is a place of a channel.
+    pub place: Option<OutboxAddress>,
 }
 
 /// Which rows are wanted.
@@ -123,10 +126,14 @@ pub(super) fn add(
     if usize::try_from(open).unwrap_or(usize::MAX) >= max_open {
         return Ok(false);
     }
+    let place = row.place.as_ref().map(|place| {
+        let OutboxAddress { channel, account, target, thread } = place;
+        serde_json::to_string(&[channel, account, target, thread])
+    });
     connection
         .prepare_cached(&format!(
             "INSERT INTO subagents ({COLUMNS})
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
         ))?
         .execute(params![
             row.run_id,
@@ -143,6 +150,7 @@ pub(super) fn add(
             row.outcome,
             signed(row.created_at),
             row.ended_at.map(signed),
+            place.transpose()?,
         ])?;
     Ok(true)
 }
@@ -246,7 +254,14 @@ fn read(row: &Row<'_>) -> rusqlite::Result<SubagentRow> {
         outcome: row.get(11)?,
         created_at: unsigned(row.get(12)?),
         ended_at: row.get::<_, Option<i64>>(13)?.map(unsigned),
+        place: row.get::<_, Option<String>>(14)?.and_then(|written| place_of(&written)),
     })
+}
+
+fn place_of(written: &str) -> Option<OutboxAddress> {
+    let parts: Vec<String> = serde_json::from_str(written).ok()?;
+    let [channel, account, target, thread] = <[String; 4]>::try_from(parts).ok()?;
+    Some(OutboxAddress { channel, account, target, thread })
 }
 
 #[cfg(test)]
@@ -270,6 +285,12 @@ mod tests {
             outcome: None,
             created_at: 1,
             ended_at: None,
+            place: Some(OutboxAddress {
+                channel: "webhook".into(),
+                account: "default".into(),
+                target: "\"ann\"".into(),
+                thread: String::new(),
+            }),
         }
     }
 

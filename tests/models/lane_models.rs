@@ -10,6 +10,7 @@ use shuttle::rand::{Rng, thread_rng};
 use crate::agent::run::{AbortReason, ActiveRun, RunEnd};
 use crate::config::QueueMode;
 use crate::office::{InLine, Office, dropped, run, run_of_hook};
+use crate::store::OutboxAddress;
 
 const MODES: [QueueMode; 5] = [
     QueueMode::Steer,
@@ -21,6 +22,19 @@ const MODES: [QueueMode; 5] = [
 
 fn some_mode() -> QueueMode {
     MODES[thread_rng().gen_range(0..MODES.len())]
+}
+
+/// The same, answered in a place of its own or where others without one are.
+fn somewhere(mut run: Arc<ActiveRun>) -> Arc<ActiveRun> {
+    let place = OutboxAddress {
+        channel: "webhook".into(),
+        account: "default".into(),
+        target: "ann".into(),
+        thread: String::new(),
+    };
+    let is_elsewhere: bool = thread_rng().r#gen();
+    Arc::get_mut(&mut run).unwrap().terms.place = is_elsewhere.then(|| place.into());
+    run
 }
 
 /// Sends each run in a task of its own; the answers say whether they were taken.
@@ -58,13 +72,14 @@ pub fn who_comes_as_another_ends_gets_his_turn() {
 }
 
 /// Return, panic, a panic while the end is told, a stop, too long: the next one starts,
-/// each runs once or goes into another that does, and whoever waits hears of its end. What
-/// was stopped while it waited is kept before the next one begins.
+/// each runs once or goes into another that does and that is answered in the same place, and
+/// whoever waits hears of its end. What was stopped while it waited is kept before the next one
+/// begins.
 pub fn however_a_run_ends_the_next_one_starts() {
     block_on(async {
         let office = Office::new(None);
         let ids = ["answers-badly", "panics-1", "endless-1", "answers-2"];
-        let runs = ids.map(|id| run(id, some_mode()));
+        let runs = ids.map(|id| somewhere(run(id, some_mode())));
         let (sent, waiting) = (send_all(&office, &runs), wait_for_all(&office, &runs));
         let timed_out = Arc::clone(&runs[2]);
         let timer = spawn(async move { timed_out.abort(AbortReason::Timeout) });

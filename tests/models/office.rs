@@ -352,6 +352,7 @@ impl Duty for Arc<Office> {
     async fn end_joined(&self, run: &ActiveRun, end: &RunEnd) {
         let joined = self.lanes.table().joined(run);
         for message in &joined {
+            assert!(message.shares_place(run), "{} is answered elsewhere", message.id);
             self.book.lock().done.push(Arc::clone(&message.id));
             self.lanes.keep_report(message, end);
         }

@@ -428,11 +428,19 @@ async fn a_job_that_the_database_does_not_take_delays_no_other() {
         }
         sleep(Duration::from_millis(5)).await;
     }
+    assert_eq!(scene.cron.stuck(), [refused.as_str()], "health tells it");
     // The refused one is let rest for longer than this.
     scene.hands.0.store(NOON + 2 * SECOND, Ordering::SeqCst);
     let next = timeout(Duration::from_secs(4), scene.wait_for(&taken, 2)).await;
     next.expect("the next instant is late");
     assert_eq!(scene.rows(&refused).await, Vec::<Value>::new());
+    scene.place.database().execute_batch("DROP TRIGGER refusal").unwrap();
+    scene.wait_for(&refused, 1).await;
+    let deadline = Instant::now() + LIMIT;
+    while !scene.cron.stuck().is_empty() {
+        assert!(Instant::now() < deadline, "it is taken again");
+        sleep(Duration::from_millis(5)).await;
+    }
 }
 
 #[tokio::test]

@@ -19,9 +19,11 @@ use clawgate::store::{
 };
 use clawgate::support::{BoxFuture, Live, Secret};
 use futures_util::FutureExt;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use super::faults::faults;
@@ -99,6 +101,10 @@ impl Inlet for Second {
         Box::pin(std::future::ready(Ok(false)))
     }
 
+    fn is_stop(&self, _: &str) -> bool {
+        false
+    }
+
     fn accept(&self, _: Said) -> BoxFuture<'_, Result<Taken, InletError>> {
         let is_second = self.0.swap(true, Ordering::SeqCst);
         let later = || InletError::Later("come again".into());
@@ -106,7 +112,55 @@ impl Inlet for Second {
     }
 }
 
+/// The way to an agent that takes each message once the gate is open, and keeps what was said.
+struct Slow {
+    said: Mutex<Vec<String>>,
+    gate: Semaphore,
+}
+
+impl Default for Slow {
+    fn default() -> Self {
+        Self { said: Mutex::default(), gate: Semaphore::new(0) }
+    }
+}
+
+impl Inlet for Slow {
+    fn is_command<'a>(
+        &'a self,
+        _: &'a SessionKey,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<bool, InletError>> {
+        Box::pin(std::future::ready(Ok(false)))
+    }
+
+    fn is_stop(&self, _: &str) -> bool {
+        false
+    }
+
+    fn accept(&self, said: Said) -> BoxFuture<'_, Result<Taken, InletError>> {
+        Box::pin(async move {
+            self.said.lock().push(said.text);
+            drop(self.gate.acquire().await);
+            Ok(Taken::Run)
+        })
+    }
+}
+
 impl Place {
+    /// Ann writes a message; the status of the answer to who brings it.
+    async fn bring(&self, channels: &Channels, id: &str) -> u16 {
+        let body = json!({"id": id, "text": id, "from": {"id": "ann"}}).to_string();
+        let now = self.runs.parts().clock.now_ms() / 1000;
+        let (timestamp, signature) = sign(&Secret::new(SIGNING), now, body.as_bytes());
+        let header = |name: &str| match name {
+            TIMESTAMP => Some(timestamp.clone()),
+            SIGNATURE => Some(signature.clone()),
+            _ => None,
+        };
+        let request = HookRequest { header: &header, body: body.as_bytes() };
+        channels.hook("/webhooks/default", request).await.status
+    }
+
     /// A run of the last process has failed.
     async fn has_failed(&self, run: &str) {
         let claim = NewRun {
@@ -218,25 +272,46 @@ async fn a_message_that_could_not_be_taken_is_answered_when_it_comes_again() {
     let refuses = "CREATE TRIGGER full BEFORE DELETE ON channel_replies
         BEGIN SELECT RAISE(ABORT, 'no room'); END";
     database.execute_batch(refuses).unwrap();
-    let body = json!({"id": "1", "text": "hello", "from": {"id": "ann"}}).to_string();
-    let bring = async || {
-        let now = place.runs.parts().clock.now_ms() / 1000;
-        let (timestamp, signature) = sign(&Secret::new(SIGNING), now, body.as_bytes());
-        let header = |name: &str| match name {
-            TIMESTAMP => Some(timestamp.clone()),
-            SIGNATURE => Some(signature.clone()),
-            _ => None,
-        };
-        let request = HookRequest { header: &header, body: body.as_bytes() };
-        channels.hook("/webhooks/default", request).await
-    };
-    let answer = bring().await;
-    assert_eq!(answer.status, 503, "{answer:?}");
+    assert_eq!(place.bring(&channels, "1").await, 503);
     assert_eq!(place.store.expected_replies().await.unwrap().len(), 1, "it cannot be taken back");
     database.execute_batch("DROP TRIGGER full").unwrap();
-    let answer = bring().await;
-    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(place.bring(&channels, "1").await, 200);
     place.replies(run).await;
+}
+
+#[tokio::test]
+async fn a_message_keeps_its_place_though_whoever_brings_it_goes_away_before_its_turn() {
+    let (place, root) = (place().await, TempDir::new().unwrap());
+    let channels = channels(&place, &root, nowhere());
+    let slow = Arc::new(Slow::default());
+    let inlet = Arc::clone(&slow) as Arc<dyn Inlet>;
+    Box::pin(channels.clone().begin(Arc::clone(&place.runs), inlet)).await;
+    let [mut first, mut gone, mut third] =
+        ["1", "2", "3"].map(|id| Box::pin(place.bring(&channels, id)));
+    for bringing in [&mut first, &mut gone, &mut third] {
+        assert!(futures_util::poll!(bringing).is_pending());
+    }
+    drop(gone);
+    slow.gate.add_permits(1);
+    let taken = timeout(LIMIT, async { (first.await, third.await) }).await;
+    assert_eq!(taken.expect("they are not taken"), (200, 200));
+    assert_eq!(*slow.said.lock(), ["1", "2", "3"]);
+}
+
+#[tokio::test]
+async fn a_reply_that_is_still_expected_goes_out_though_the_database_could_not_tell_of_it() {
+    let (place, root) = (place().await, TempDir::new().unwrap());
+    let channels = channels(&place, &root, nowhere());
+    Box::pin(channels.clone().begin(Arc::clone(&place.runs), Arc::new(Second::default()))).await;
+    place.has_failed("r1").await;
+    assert!(channels.expect(&reply_of("r1")).await.unwrap());
+    let database = place.database();
+    database.execute_batch("ALTER TABLE runs RENAME TO away").unwrap();
+    let (faults, _log) = faults();
+    channels.still_expect("r1".into());
+    timeout(LIMIT, faults.notified()).await.expect("the database does not fail");
+    database.execute_batch("ALTER TABLE away RENAME TO runs").unwrap();
+    place.replies("r1").await;
 }
 
 #[tokio::test]
@@ -309,6 +384,40 @@ async fn replies_that_are_expected_before_the_channels_begin_are_not_lost() {
 }
 
 #[tokio::test]
+async fn a_reply_of_the_last_process_goes_out_though_its_message_comes_again_and_is_refused() {
+    for has_begun in [false, true] {
+        let (place, root) = (place().await, TempDir::new().unwrap());
+        let channels = channels(&place, &root, nowhere());
+        let begin = async || {
+            let inlet = Arc::new(Second::default());
+            Box::pin(channels.clone().begin(Arc::clone(&place.runs), inlet)).await;
+        };
+        place.has_failed("r1").await;
+        let expected = ExpectedReply {
+            run_id: "r1".into(),
+            scope: "chat".into(),
+            session_key: key(0).to_string(),
+            address: to("ann"),
+            reply_to: None,
+            preview: None,
+            created_at: 1,
+        };
+        assert!(place.store.expect_reply(expected).await.unwrap());
+        assert!(!channels.expect(&reply_of("r1")).await.unwrap());
+        if has_begun {
+            // They begin before it is refused.
+            begin().await;
+            assert_eq!(place.store.expected_replies().await.unwrap().len(), 1);
+        }
+        channels.still_expect("r1".into());
+        if !has_begun {
+            begin().await;
+        }
+        place.replies("r1").await;
+    }
+}
+
+#[tokio::test]
 async fn an_account_that_cannot_begin_is_tried_again_by_one_at_a_time() {
     let (place, root) = (place().await, TempDir::new().unwrap());
     let secret = json!({"source": "env", "id": "NOT_THERE"});
@@ -325,6 +434,64 @@ async fn an_account_that_cannot_begin_is_tried_again_by_one_at_a_time() {
     sleep(Duration::from_mins(10)).await;
     let later = tries() - before;
     assert!((5..15).contains(&later), "{later} tries in ten minutes");
+}
+
+#[tokio::test]
+async fn an_account_that_somebody_starts_and_that_cannot_begin_is_tried_again() {
+    let (place, root) = (place().await, TempDir::new().unwrap());
+    let secret = json!({"source": "env", "id": "NOT_THERE"});
+    let channels = channels_that_sign(&place, &root, nowhere(), &secret);
+    channels.stop(ChannelKind::Webhook, None).unwrap();
+    Box::pin(channels.clone().begin(Arc::clone(&place.runs), Arc::new(Second::default()))).await;
+    let tries = || channels.accounts()[0].1.reconnect_attempts;
+    assert_eq!(tries(), 0, "it is stopped");
+    channels.start(ChannelKind::Webhook, None).await.unwrap_err();
+    let tried_again = async {
+        while tries() < 2 {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(LIMIT, tried_again).await.expect("nobody tries again");
+}
+
+#[tokio::test]
+async fn what_waits_is_sent_though_the_outbox_could_not_be_read_when_its_account_began() {
+    let (place, root) = (place().await, TempDir::new().unwrap());
+    let service = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let channels = channels(&place, &root, service.local_addr().unwrap());
+    channels.start(ChannelKind::Webhook, None).await.unwrap();
+    channels.stop(ChannelKind::Webhook, None).unwrap();
+    let body = json!({"text": "hello"}).to_string();
+    let part = NewPart { delivery: "one".into(), address: to("ann"), part: 0, body };
+    place.store.add_outbox(vec![part], place.runs.parts().clock.now_ms()).await.unwrap();
+    let database = place.database();
+    database.execute_batch("ALTER TABLE channel_outbox RENAME TO away").unwrap();
+    let (faults, _log) = faults();
+    channels.start(ChannelKind::Webhook, None).await.unwrap();
+    timeout(LIMIT, faults.notified()).await.expect("the database does not fail");
+    database.execute_batch("ALTER TABLE away RENAME TO channel_outbox").unwrap();
+    timeout(LIMIT, service.accept()).await.expect("it is not sent").unwrap();
+}
+
+#[tokio::test]
+async fn nobody_looks_for_what_waits_for_an_account_that_was_stopped_meanwhile() {
+    let (place, root) = (place().await, TempDir::new().unwrap());
+    let channels = channels(&place, &root, nowhere());
+    let before = place.tasks.len();
+    channels.start(ChannelKind::Webhook, None).await.unwrap();
+    channels.stop(ChannelKind::Webhook, None).unwrap();
+    let database = place.database();
+    database.execute_batch("ALTER TABLE channel_outbox RENAME TO away").unwrap();
+    let (faults, _log) = faults();
+    channels.start(ChannelKind::Webhook, None).await.unwrap();
+    timeout(LIMIT, faults.notified()).await.expect("the database does not fail");
+    channels.stop(ChannelKind::Webhook, None).unwrap();
+    let gone = async {
+        while place.tasks.len() > before {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(LIMIT, gone).await.expect("somebody looks for ever");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clawgate::agent::subagents::{Said, SpawnRequest};
 use clawgate::agent::{AbortReason, ActiveRun, Ended, Family, RunEnd};
-use clawgate::auth::Owner;
+use clawgate::auth::{Owner, Principal};
 use clawgate::sessions::SessionKey;
 use clawgate::store::{
     NewRun, RunOutcome, SessionEntry, SubagentQuery, SubagentRow, SubagentState,
@@ -37,6 +37,7 @@ fn row(run_id: &str, child: &SessionKey, parent: &SessionKey, state: SubagentSta
         outcome: None,
         created_at: 1,
         ended_at: None,
+        place: None,
     }
 }
 
@@ -82,6 +83,37 @@ async fn a_result_on_its_way_is_not_told_to_a_session_that_somebody_stops() {
     assert!(place.store.run(&telling).await.unwrap().is_none(), "it is told all the same");
     let stopped = place.store.subagents(SubagentQuery::Run(spawned.run_id)).await.unwrap();
     assert_eq!(stopped[0].state, SubagentState::Stopped);
+}
+
+#[tokio::test]
+async fn who_stops_a_run_stops_the_result_that_waits_for_its_end() {
+    let (place, parent) = (place().await, key(0));
+    begin_sessions(&place, &[&parent]).await;
+    assert!(place.send(0, "asks", "@mock stream n=2000 delay=20", Family::Agent).await);
+    for (index, is_temporary) in [false, true].into_iter().enumerate() {
+        let run = place.runs.active(&parent);
+        let task = "@child text text=done".into();
+        let request = SpawnRequest { task, is_temporary, ..SpawnRequest::default() };
+        let spawned = place.runs.spawn_subagent(&parent, run, request).await.unwrap();
+        place.end_of(&spawned.run_id).await;
+        let told = async {
+            while place.runs.waiting_in(&parent) <= index {
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(LIMIT, told).await.expect("its result does not come");
+    }
+    let other = "@mock text text=other";
+    assert!(place.send(0, "other", other, Family::Agent).await);
+    let admin = Principal::of_this_machine();
+    let stopping = place.runs.abort(&parent, Some("asks"), &admin, AbortReason::Rpc);
+    let stopped = Box::pin(stopping).await.unwrap();
+    assert_eq!(stopped.len(), 3, "{stopped:?}");
+    for id in &stopped {
+        assert!(id == "asks" || id.starts_with("announce:v1:"), "{id}");
+        assert_eq!(place.end_of(id).await, RunEnd::Aborted(AbortReason::Rpc), "{id}");
+    }
+    assert_eq!(place.end_of("other").await, RunEnd::Answered);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 
-use super::tests::rules;
+use super::tests::{rules, to};
 use super::*;
 use crate::agent::run::tests::{run, run_with};
 use crate::support::sync::Notify;
@@ -26,6 +26,8 @@ enum Step {
         cap: usize,
         drop: DropPolicy,
         agent: bool,
+        /// To whom it is answered.
+        person: Option<&'static str>,
     },
     /// The active run of a session comes to a model call.
     Steer(u8),
@@ -87,10 +89,13 @@ fn step() -> impl proptest::strategy::Strategy<Value = Step> {
         2 => Just(Move::SendOwn),
         1 => Just(Move::Stop),
     ];
+    let person = prop_oneof![3 => Just(None), 2 => Just(Some("ann")), 1 => Just(Some("bob"))];
     let session = 0..3_u8;
     prop_oneof![
-        6 => (session.clone(), mode, 1..4_usize, drop, prop::bool::weighted(0.2)).prop_map(
-            |(session, mode, cap, drop, agent)| Step::Send { session, mode, cap, drop, agent }),
+        6 => (session.clone(), mode, 1..4_usize, drop, prop::bool::weighted(0.2), person).prop_map(
+            |(session, mode, cap, drop, agent, person)| {
+                Step::Send { session, mode, cap, drop, agent, person }
+            }),
         3 => session.clone().prop_map(Step::Steer),
         1 => session.clone().prop_map(Step::Collect),
         5 => (session.clone(), end).prop_map(|(session, end)| Step::Finish(session, end)),
@@ -284,22 +289,28 @@ impl Model {
 
     fn apply(&mut self, index: usize, step: Step) {
         match step {
-            Step::Send { session, mode, cap, drop, agent } => {
+            Step::Send { session, mode, cap, drop, agent, person } => {
                 let mut rules = rules(mode, cap, drop);
                 if agent {
                     rules = rules.of_family(Family::Agent);
                 }
                 let sent = run_with(&index.to_string(), &session.to_string(), rules);
+                let sent = match person {
+                    Some(person) => to(person, sent),
+                    None => sent,
+                };
                 self.send(&dated(sent, index, Family::Chat));
             }
             Step::Steer(session) => {
                 if let Some(run) = self.working(session) {
-                    self.table.steer(&run);
+                    let taken = self.table.steer(&run);
+                    assert!(taken.iter().all(|it| it.shares_place(&run)), "{taken:?}");
                 }
             }
             Step::Collect(session) => {
                 if let Some(run) = self.working(session) {
-                    self.table.collect(&run);
+                    let taken = self.table.collect(&run);
+                    assert!(taken.iter().all(|it| it.shares_place(&run)), "{taken:?}");
                 }
             }
             Step::Finish(session, end) => {

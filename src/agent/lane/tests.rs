@@ -4,6 +4,7 @@ use super::*;
 use crate::agent::queue::QueueRules;
 use crate::agent::run::tests::{run, run_with};
 use crate::config::QueueSettings;
+use crate::store::OutboxAddress;
 use crate::support::sync::Notify;
 
 pub(super) fn rules(mode: QueueMode, cap: usize, drop: DropPolicy) -> QueueRules {
@@ -118,6 +119,61 @@ fn collected_messages_end_with_the_run_that_answers_them() {
     let finished = table.finish(&first);
     assert_eq!(ids(&finished.joined), ["2", "4"]);
     assert_eq!(&*finished.next.unwrap().id, "3");
+}
+
+/// The same, answered to this person of a channel.
+pub(super) fn to(person: &str, mut run: Arc<ActiveRun>) -> Arc<ActiveRun> {
+    let place = OutboxAddress {
+        channel: "webhook".into(),
+        account: "default".into(),
+        target: person.into(),
+        thread: String::new(),
+    };
+    Arc::get_mut(&mut run).unwrap().terms.place = Some(place.into());
+    run
+}
+
+#[test]
+fn what_is_answered_elsewhere_has_a_turn_of_its_own_and_is_in_nobodys_way() {
+    use QueueMode::{Collect, Queue, Steer, SteerBacklog};
+    let mut table = LaneTable::default();
+    let active = to("ann", with("active", Steer));
+    table.enter(&active);
+    for (id, person, mode) in [
+        ("1", Some("bob"), Steer),
+        ("2", None, Steer),
+        ("3", Some("bob"), Queue),
+        ("4", Some("bob"), SteerBacklog),
+        ("5", Some("ann"), Steer),
+        ("6", Some("ann"), Queue),
+        ("7", Some("ann"), SteerBacklog),
+    ] {
+        let run = with(id, mode);
+        table.enter(&match person {
+            Some(person) => to(person, run),
+            None => run,
+        });
+    }
+    assert_eq!(ids(&table.steer(&active)), ["5", "7"]);
+    assert_eq!(ids(&table.steer(&active)), ["6"]);
+    assert!(table.steer(&active).is_empty());
+    let finished = table.finish(&active);
+    assert_eq!(ids(&finished.joined), ["5", "6"]);
+    let bobs = finished.next.unwrap();
+    assert_eq!(&*bobs.id, "1");
+    assert_eq!(ids(&table.steer(&bobs)), ["3", "4"]);
+    let of_the_web = table.finish(&bobs).next.unwrap();
+    assert_eq!(&*of_the_web.id, "2");
+    assert!(table.steer(&of_the_web).is_empty(), "the answer would go to somebody as well");
+
+    let mut table = LaneTable::default();
+    let first = to("ann", with("first", Collect));
+    table.enter(&first);
+    for (id, person) in [("bobs", "bob"), ("anns", "ann")] {
+        table.enter(&to(person, with(id, Collect)));
+    }
+    table.enter(&with("web", Collect));
+    assert_eq!(ids(&table.collect(&first)), ["anns"]);
 }
 
 #[test]

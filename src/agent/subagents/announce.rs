@@ -2,6 +2,7 @@
 //!
 //! Promises: it arrives once, however often it is tried. Its run has an id of its
 //! own, made of those of the child, and an id is answered once, also across a restart.
+//! Where the answer of the run that asked for it goes to a chat, the answer to it goes there, too.
 //! What it brings to the run of a job waits until nothing runs in the session of the job.
 
 use std::sync::Arc;
@@ -9,12 +10,14 @@ use std::sync::Arc;
 use crate::agent::inter_session::{self, Source};
 use crate::agent::report::Family;
 use crate::agent::request::SendRequest;
-use crate::agent::runs::{Runs, SendError};
+use crate::agent::run::ActiveRun;
+use crate::agent::runs::{Accepted, Runs, SendError, Start};
 use crate::agent::terms::RunTerms;
 use crate::auth::Owner;
+use crate::channels::ReplyTo;
 use crate::protocol::message::UserMessage;
 use crate::sessions::{Remains, SessionKey, directives};
-use crate::store::{StoreError, SubagentRow, SubagentState};
+use crate::store::{OutboxAddress, StoreError, SubagentRow, SubagentState};
 
 use super::Outcome;
 
@@ -31,8 +34,12 @@ pub(super) struct Word<'a> {
     pub to: &'a SessionKey,
     /// The id of the run that it hears it by, which begins with [`ID_PREFIX`].
     pub run_id: String,
+    /// The run of that session by which it was asked for, if one did.
+    pub begun_by: Option<Arc<str>>,
     /// Who may stop that.
     pub owner: Owner,
+    /// Where the answer to it goes, if that is a place of a channel.
+    pub place: Option<OutboxAddress>,
     /// What it comes by, as clients see it.
     pub tool: &'a str,
     /// What is said.
@@ -80,7 +87,9 @@ impl Runs {
             from: &child,
             to: parent,
             run_id: format!("{ID_PREFIX}{}:{}", row.child_key, row.run_id),
+            begun_by: row.parent_run_id.as_deref().map(Arc::from),
             owner: Owner::from_text(&row.owner),
+            place: row.place.clone(),
             tool: TOOL,
             text: &outcome.told(row),
             mark: inter_session::internal,
@@ -92,19 +101,36 @@ impl Runs {
         self.bring(word, is_wanted).await
     }
 
+    /// The place of a channel where the answer of a run goes: there goes, too, what is answered
+    /// once what it has begun is told.
+    pub(super) async fn answered_place(&self, run: Option<&ActiveRun>) -> Option<OutboxAddress> {
+        let run = run.filter(|run| run.terms.place.is_some())?;
+        self.parts.channels.place_of_run(&run.id).await.map(|place| place.address)
+    }
+
     /// Says a word in a session, unless it is not wanted there any more; false then.
     pub(super) async fn bring(
         self: &Arc<Self>,
         word: Word<'_>,
         is_wanted: impl Future<Output = Result<bool, StoreError>> + Send,
     ) -> Result<bool, SendError> {
-        let Word { from, to, run_id, owner, tool, text, mark } = word;
+        let Word { from, to, run_id, begun_by, owner, place, tool, text, mark } = word;
         let held = self.hold_row(to, owner.clone()).await?;
         // Without a session there is nobody to say it to.
         let Some(entry) = self.parts.sessions.entry(to).await? else { return Ok(true) };
         let of_source = self.parts.sessions.entry(from).await.ok().flatten();
         let channel = of_source.and_then(|entry| entry.last_channel);
         let source = Source { key: from, channel: channel.as_deref(), tool };
+        // Without channels nobody would follow it.
+        let place = place.filter(|_| !self.parts.channels.is_empty());
+        let reply = place.map(|address| ReplyTo {
+            run_id: run_id.clone(),
+            family: Family::Agent,
+            key: to.clone(),
+            address,
+            reply_to: None,
+        });
+        let place = reply.as_ref().map(|reply| Arc::new(reply.address.clone()));
         let request = SendRequest {
             family: Family::Agent,
             key: to.clone(),
@@ -116,7 +142,7 @@ impl Runs {
             owner,
             dedupe_text: None,
             limit: None,
-            terms: RunTerms::default(),
+            terms: RunTerms { place, begun_by, ..RunTerms::default() },
         };
         if let Some(held) = &held {
             held.stand_for(&run_id);
@@ -128,7 +154,7 @@ impl Runs {
             if !is_wanted.await? {
                 return Ok(false);
             }
-            self.send(request).await?
+            self.send_expected(request, reply).await?
         };
         let is_busy = self.active(to).is_some();
         self.parts.events.reason(to, Some(&entry), "send", is_busy);
@@ -138,6 +164,21 @@ impl Runs {
         // The run begins as this goes.
         drop(start);
         Ok(true)
+    }
+
+    /// Has a message accepted whose answer goes to a channel, if it does.
+    async fn send_expected(
+        self: &Arc<Self>,
+        request: SendRequest,
+        reply: Option<ReplyTo>,
+    ) -> Result<(Accepted, Option<Start>), SendError> {
+        let Some(reply) = reply else { return self.send(request).await };
+        let channels = &self.parts.channels;
+        // Before it is accepted: a crash between the two loses no answer.
+        let is_new = channels.expect(&reply).await?;
+        let sent = self.send(request).await;
+        channels.settle_expected(reply, is_new, sent.is_ok()).await;
+        sent
     }
 
     /// Takes the session of a sub-agent away, unless it is in use.

@@ -2,7 +2,8 @@
 //!
 //! Promises: one is told once, or never: not in a session that was stopped, reset or deleted
 //! meanwhile, not in that of a job, and not by the next process. It asks for nothing: what the
-//! session says to it goes to nobody by itself.
+//! session says to it goes to no other session by itself, and to a chat where that gets the
+//! answer of the run that has asked.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -16,7 +17,7 @@ use crate::agent::run::{ActiveRun, RunEnd};
 use crate::agent::runs::{Runs, SendError};
 use crate::auth::{Owner, Principal};
 use crate::sessions::{SessionKey, directives};
-use crate::store::{StoreError, SubagentQuery, SubagentRow, SubagentState};
+use crate::store::{OutboxAddress, StoreError, SubagentQuery, SubagentRow, SubagentState};
 
 use super::announce::{ID_PREFIX, Word};
 use super::stop::may_stop_of;
@@ -31,6 +32,8 @@ struct Asker {
     /// The run that did; none when a client did.
     run_id: Option<Arc<str>>,
     owner: Owner,
+    /// Where the answer of that run goes, if that is a place of a channel.
+    place: Option<OutboxAddress>,
     /// Nobody is to hear the answer any more.
     stopped: CancellationToken,
 }
@@ -84,8 +87,8 @@ impl Runs {
             return false;
         }
         let run_id = run.map(|run| Arc::clone(&run.id));
-        let stopped = CancellationToken::new();
-        let asker = Arc::new(Asker { key: key.clone(), run_id, owner, stopped });
+        let (place, stopped) = (self.answered_place(run).await, CancellationToken::new());
+        let asker = Arc::new(Asker { key: key.clone(), run_id, owner, place, stopped });
         self.subagents.askers.add(&asker);
         // Whoever stops the run either saw it there, or is seen here.
         if run.is_some_and(|run| run.abort_reason().is_some()) {
@@ -123,7 +126,8 @@ impl Runs {
                 Err(_) => return Ok(()),
             },
         };
-        let text = report.progress.text.trim();
+        let text = report.progress.paragraphs();
+        let text = text.trim();
         if report.end != RunEnd::Answered || text.is_empty() || directives::is_silent(text) {
             return Ok(());
         }
@@ -138,7 +142,9 @@ impl Runs {
             from: target,
             to: &asker.key,
             run_id: format!("{ID_PREFIX}{target}:{answering}"),
+            begun_by: asker.run_id.clone(),
             owner: asker.owner.clone(),
+            place: asker.place.clone(),
             tool: "sessions_send",
             text,
             mark: inter_session::message,

@@ -53,8 +53,7 @@ impl Outcome {
             RunEnd::Aborted(AbortReason::Timeout) => ("timeout", None),
             RunEnd::Aborted(_) => ("killed", None),
         };
-        let used = report.progress.answer.as_ref().map(|answer| answer.used.clone());
-        let used = used.unwrap_or_default();
+        let used = &report.progress.used;
         let began = report.progress.started_at.unwrap_or(report.accepted_at);
         Self {
             status: status.into(),

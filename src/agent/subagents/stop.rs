@@ -15,8 +15,8 @@ use super::announce::ID_PREFIX;
 impl Runs {
     /// Stops the sub-agents of a session and all below them, or those that one
     /// run began; with a principal, those that it may stop. Nobody is told of
-    /// their results. Answers the runs that are, or soon will be, over by it. Who asks
-    /// may go away: none is stopped half.
+    /// their results, also where that has begun. Answers the runs that are, or soon will
+    /// be, over by it. Who asks may go away: none is stopped half.
     pub async fn stop_subagents(
         self: &Arc<Self>,
         key: &SessionKey,
@@ -49,35 +49,35 @@ impl Runs {
             }
             Err(error) => tracing::error!(session = %key, %error, "sub-agents not stopped"),
         }
-        if run_id.is_none() {
-            self.stop_results(key, principal, reason, &mut stopped).await;
-        } else {
-            self.subagents.askers.stop(key, run_id, principal);
-        }
+        self.stop_results(key, run_id, principal, reason, &mut stopped).await;
         stopped
     }
 
-    /// Stops results that came into the lane of a session while it was being stopped, and
-    /// answers on their way to it; with a principal, those that it may stop.
+    /// Stops results that came into the lane of a session while it was being stopped, or
+    /// one run of it, and answers on their way to it; with a principal, those that it may
+    /// stop.
     async fn stop_results(
         self: &Arc<Self>,
         key: &SessionKey,
+        run_id: Option<&str>,
         principal: Option<&Principal>,
         reason: AbortReason,
         stopped: &mut Vec<Arc<ActiveRun>>,
     ) {
-        if self.subagents.askers.stop(key, None, principal) {
+        if self.subagents.askers.stop(key, run_id, principal) {
             // One that is being told is in the lane after this.
             drop(self.subagents.turning.lock().await);
         }
         let runs = self.lanes.table().of_session(key);
         let is_result = |run: &&Arc<ActiveRun>| {
             run.id.starts_with(ID_PREFIX)
+                && run_id.is_none_or(|run_id| run.terms.begun_by.as_deref() == Some(run_id))
                 && run.abort_reason().is_none()
                 && principal.is_none_or(|principal| may_stop_of(principal, &run.owner))
         };
         let results: Vec<_> = runs.iter().filter(is_result).collect();
-        stopped.extend(self.stop(&results, reason).await);
+        let who = principal.map(Principal::owner);
+        stopped.extend(self.stop_by(who, &results, reason).await);
     }
 
     /// Stops one run of a sub-agent, with all below it; answers whether there
@@ -127,7 +127,7 @@ impl Runs {
         // Now that nothing below tells a result any more.
         for child in children {
             let child = SessionKey::from_canonical(child);
-            self.stop_results(&child, None, reason, stopped).await;
+            self.stop_results(&child, None, None, reason, stopped).await;
         }
         if has_stopped {
             self.subagents.news.notify_waiters();

@@ -81,7 +81,13 @@ impl Runs {
                 }
             }
         }
+        let place = match run.as_deref() {
+            Some(run) => self.answered_place(Some(run)).await,
+            // A person has commanded it: it is told where it was to be.
+            None => row.place.clone(),
+        };
         let again = SubagentRow {
+            place,
             run_id: self.parts.ids.uuid(),
             parent_run_id: run.as_ref().map(|run| run.id.to_string()),
             owner: owner.to_text(),

@@ -110,7 +110,7 @@ impl Channel for Telegram {
         part: &'a OutboxPart,
         body: &'a Body,
     ) -> BoxFuture<'a, Result<Sent, SendFailure>> {
-        Box::pin(send::part(self, &part.address, body))
+        Box::pin(send::part(self, part, body))
     }
 
     fn listen(self: Arc<Self>, ear: Arc<dyn Ear>) -> Option<BoxFuture<'static, String>> {

@@ -11,7 +11,7 @@ use crate::channels::body::{Body, MediaItem, Poll};
 use crate::channels::buttons::Button;
 use crate::channels::channel::{Action, Refused, SendFailure, Sent};
 use crate::channels::media::read_kept;
-use crate::store::OutboxAddress;
+use crate::store::{OutboxAddress, OutboxPart};
 use crate::support::json;
 
 /// How many buttons are beside each other, as in the original.
@@ -34,9 +34,10 @@ type Way = (&'static str, &'static str);
 /// Sends one part of a message.
 pub(super) async fn part(
     bot: &Telegram,
-    address: &OutboxAddress,
+    part: &OutboxPart,
     body: &Body,
 ) -> Result<Sent, SendFailure> {
+    let address = &part.address;
     if let Some(poll) = &body.poll {
         return ask(bot, address, body, poll).await;
     }
@@ -46,8 +47,13 @@ pub(super) async fn part(
     if let Some(shown) = &body.edits {
         match edit(bot, &address.target, shown, &body.text, true).await {
             Ok(()) => return Ok(Sent { message_id: Some(shown.clone()) }),
-            // The preview is gone, or its chat is: the text is a message of its own.
-            Err(error) if is_gone(&error) || error.moved_to().is_some() => {}
+            // The preview is gone, or its chat is: the text is a message of its own, which
+            // the last process may have sent.
+            Err(error) if is_gone(&error) || error.moved_to().is_some() => {
+                if part.was_cut_off() {
+                    return Err(SendFailure::Unknown(error.to_string()));
+                }
+            }
             // The same text twice is the same text: it may be set again.
             Err(error @ (ApiError::Unknown(_) | ApiError::Refused { code: 500.., .. })) => {
                 let why = error.to_string();

@@ -80,6 +80,7 @@ fn read_move(message: &Value, (former, now): (i64, i64), bot: &Bot) -> Option<In
         attachments: Vec::new(),
         files: Vec::new(),
         is_mention: false,
+        without_name: None,
         quoted: None,
     })
 }
@@ -107,6 +108,7 @@ fn read_press(press: &Value, bot: &Bot) -> Option<Inbound> {
         attachments: Vec::new(),
         files: Vec::new(),
         is_mention: true,
+        without_name: None,
         quoted: None,
     })
 }
@@ -155,6 +157,8 @@ pub fn read(update: &Value, bot: &Bot) -> Option<Inbound> {
         return None;
     }
     let said = own_command(text, bot)?;
+    let names = own_names(text, entities, bot);
+    let without_name = names.iter().find_map(|name| without(&said, name));
     // The API marks `/command@us` as a command only.
     let names_us = said != text;
     let answered = &message["reply_to_message"];
@@ -170,7 +174,8 @@ pub fn read(update: &Value, bot: &Bot) -> Option<Inbound> {
         text: said,
         attachments: Vec::new(),
         files,
-        is_mention: answers_us || names_us || is_mentioned(text, entities, bot),
+        is_mention: answers_us || names_us || !names.is_empty(),
+        without_name,
         quoted: quoted.filter(|_| !is_topic_start).map(str::to_owned),
     })
 }
@@ -194,13 +199,28 @@ fn own_command(text: &str, bot: &Bot) -> Option<String> {
     name.eq_ignore_ascii_case(&bot.username).then(|| format!("{command}{rest}"))
 }
 
-fn is_mentioned(text: &str, entities: &Value, bot: &Bot) -> bool {
+/// What we are called by in a text, as it is written there; empty where that is not told.
+fn own_names(text: &str, entities: &Value, bot: &Bot) -> Vec<String> {
     let own = format!("@{}", bot.username);
-    entities.as_array().into_iter().flatten().any(|entity| match entity["type"].as_str() {
-        Some("mention") => part(text, entity).is_some_and(|it| it.eq_ignore_ascii_case(&own)),
-        Some("text_mention") => entity["user"]["id"] == bot.id,
-        _ => false,
-    })
+    let entities = entities.as_array().into_iter().flatten();
+    let names = entities.filter_map(|entity| {
+        let name = part(text, entity).unwrap_or_default();
+        let is_own = match entity["type"].as_str() {
+            Some("mention") => name.eq_ignore_ascii_case(&own),
+            Some("text_mention") => entity["user"]["id"] == bot.id,
+            _ => false,
+        };
+        is_own.then_some(name)
+    });
+    names.collect()
+}
+
+/// A text without this name before or behind it, where it is there.
+fn without(text: &str, name: &str) -> Option<String> {
+    let text = text.trim();
+    let rest = text.strip_prefix(name).or_else(|| text.strip_suffix(name));
+    let rest = rest.filter(|_| !name.is_empty())?;
+    Some(rest.trim_matches(|c: char| c.is_whitespace() || ",:".contains(c)).to_owned())
 }
 
 /// The part of a text that an entity means; the API counts in UTF-16.
@@ -317,6 +337,24 @@ mod tests {
         answer["reply_to_message"] = json!({"from": {"id": 99}, "text": "sure?"});
         let read = read_message(&answer).unwrap();
         assert!(read.is_mention && read.quoted.as_deref() == Some("sure?"));
+    }
+
+    #[test]
+    fn our_name_before_or_behind_a_text_is_no_part_of_what_it_says() {
+        let said = |text: &str, offset: usize, length: usize| {
+            let mut written = message(text);
+            written["entities"] = json!([{"type": "mention", "offset": offset, "length": length}]);
+            written["reply_to_message"] = json!({"from": {"id": 99}});
+            let read = read_message(&written).unwrap();
+            assert!(read.is_mention && read.text == text, "{text}");
+            read.without_name
+        };
+        for (text, offset) in [("@clawbot stop", 0), ("@ClawBot,  stop ", 0), ("stop @clawbot", 5)]
+        {
+            assert_eq!(said(text, offset, 8).as_deref(), Some("stop"), "{text}");
+        }
+        assert_eq!(said("@bob stop", 0, 4), None, "somebody else is meant");
+        assert_eq!(said("say @clawbot twice", 4, 8), None);
     }
 
     #[test]

@@ -88,6 +88,7 @@ pub fn read(body: &[u8]) -> Result<Inbound, String> {
         attachments,
         files: Vec::new(),
         is_mention: mentioned,
+        without_name: None,
         quoted: quoted_text,
     })
 }

@@ -14,6 +14,9 @@ const RETENTION_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 /// How many of them are kept at most.
 const RETAINED_MAX: u32 = 10_000;
 
+/// What is said of a part that somebody was sending when the gateway stopped.
+const CUT_OFF: &str = "the gateway stopped while it was being sent";
+
 const COLUMNS: &str = "id, delivery, channel, account, target, thread, part, body, state, \
                        attempts, due_at, message_id, error, created_at";
 
@@ -105,10 +108,18 @@ pub struct OutboxPart {
     pub due_at: u64,
     /// The service's id of the message.
     pub message_id: Option<String>,
-    /// What went wrong last.
+    /// What went wrong last; of one that was cut off, that.
     pub error: Option<String>,
     /// When it was put here.
     pub created_at: u64,
+}
+
+impl OutboxPart {
+    /// Whether a gateway stopped while it was being sent: what became of that try is not known,
+    /// whatever has become of those after it.
+    pub fn was_cut_off(&self) -> bool {
+        self.error.as_deref() == Some(CUT_OFF)
+    }
 }
 
 /// What there is to do for an address.
@@ -219,7 +230,7 @@ pub(super) fn next(
     Ok(OutboxNext::Send(Box::new(part)))
 }
 
-/// Notes what became of a try.
+/// Notes what became of a try. What waits again after it was cut off stays known for that.
 pub(super) fn settle(
     connection: &Connection,
     id: i64,
@@ -228,8 +239,8 @@ pub(super) fn settle(
 ) -> Result<(), Fault> {
     connection
         .prepare_cached(
-            "UPDATE channel_outbox SET state = ?2, message_id = ?3, error = ?4, due_at = ?5,
-                updated_at = ?6
+            "UPDATE channel_outbox SET state = ?2, message_id = ?3, due_at = ?5, updated_at = ?6,
+                error = CASE WHEN ?2 = 'waiting' AND error = ?7 THEN error ELSE ?4 END
              WHERE id = ?1 AND state = 'sending'",
         )?
         .execute(params![
@@ -239,18 +250,24 @@ pub(super) fn settle(
             settled.error,
             signed(settled.due_at),
             signed(now_ms),
+            CUT_OFF,
         ])?;
     Ok(())
 }
 
 /// What the last process was sending when it stopped is uncertain from now on;
-/// answers how many parts that are.
+/// answers how many parts that are. A text that takes the place of another may be set again.
 pub(super) fn doubt(connection: &Connection, now_ms: u64) -> Result<usize, Fault> {
+    // Such a text has `edits` beside it; inside of one the marks are written otherwise.
+    connection.execute(
+        "UPDATE channel_outbox SET state = 'waiting', updated_at = ?1, error = ?2
+         WHERE state = 'sending' AND instr(body, '\"edits\":\"') > 0",
+        params![signed(now_ms), CUT_OFF],
+    )?;
     let changed = connection.execute(
-        "UPDATE channel_outbox SET state = 'uncertain', updated_at = ?1,
-            error = 'the gateway stopped while it was being sent'
+        "UPDATE channel_outbox SET state = 'uncertain', updated_at = ?1, error = ?2
          WHERE state = 'sending'",
-        [signed(now_ms)],
+        params![signed(now_ms), CUT_OFF],
     )?;
     Ok(changed)
 }

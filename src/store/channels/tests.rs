@@ -3,6 +3,7 @@ use rusqlite::Connection;
 use super::outbox::{add, counts, doubt, next, of_delivery, settle, waiting};
 use super::*;
 use crate::store::migrations::database;
+use crate::support::json;
 
 fn to(target: &str) -> OutboxAddress {
     OutboxAddress {
@@ -61,6 +62,37 @@ fn what_was_being_sent_at_a_crash_is_uncertain_and_not_sent_again() {
     assert_eq!(taken(&database, 8).unwrap().part, 1);
     let first = &of_delivery(&database, "r").unwrap()[0];
     assert_eq!(first.state, OutboxState::Uncertain);
+}
+
+#[test]
+fn an_edit_that_a_crash_cut_off_is_made_again_and_no_text_passes_for_one() {
+    for (body, is_again) in [
+        (json!({"text": "x", "edits": "5"}), true),
+        (json!({"text": "\"edits\":\"5\""}), false),
+        (json!({"text": "edits"}), false),
+    ] {
+        let database = database();
+        add(&database, &[NewPart { body: body.to_string(), ..part("r", 0) }], 5).unwrap();
+        assert!(!taken(&database, 6).unwrap().was_cut_off());
+        assert_eq!(doubt(&database, 7).unwrap(), usize::from(!is_again), "{body}");
+        let again = taken(&database, 8);
+        let was_cut_off = again.as_ref().map(OutboxPart::was_cut_off);
+        assert_eq!(was_cut_off, is_again.then_some(true), "{body}");
+        let Some(again) = again else { continue };
+        // The service wants it later; that says nothing of the first try.
+        let later = OutboxSettled {
+            state: OutboxState::Waiting,
+            message_id: None,
+            error: Some("busy".into()),
+            due_at: 9,
+        };
+        settle(&database, again.id, &later, 8).unwrap();
+        assert!(taken(&database, 9).unwrap().was_cut_off());
+        settle(&database, again.id, &OutboxSettled { state: OutboxState::Failed, ..later }, 9)
+            .unwrap();
+        let error = of_delivery(&database, "r").unwrap().remove(0).error;
+        assert_eq!(error.as_deref(), Some("busy"));
+    }
 }
 
 #[test]

@@ -98,6 +98,23 @@ async fn an_account_that_is_replaced_while_it_is_being_built_does_not_begin_besi
 }
 
 #[tokio::test]
+async fn who_is_let_in_no_more_goes_though_a_channel_waits_for_its_secret() {
+    let (api, mock, held) = (BotApi::start().await, MockProvider::start().await, Held::new());
+    let gateway = held.gateway(&api, &mock).await;
+    let (mut author, other) = (admin(&gateway).await, admin(&gateway).await);
+    held.asked(1).await;
+    let hash = call(&mut author, "config.get", json!({})).await["hash"].clone();
+    let raw = json!({"gateway": {"auth": {"token": "another-secret-0002"}}}).to_string();
+    let request = json!({"type": "req", "id": "patch", "method": "config.patch",
+        "params": {"raw": raw, "baseHash": hash}});
+    author.send(&request).await;
+    // Who takes the change up asks as well, and nobody is told.
+    held.asked(2).await;
+    let closed = other.wait_closed(SOON / 2).await.expect("it stays");
+    assert_eq!(&*closed.reason, "gateway auth changed");
+}
+
+#[tokio::test]
 async fn an_account_that_is_ended_while_it_is_being_built_does_not_begin() {
     for is_removed in [true, false] {
         let (api, mock, held) = (BotApi::start().await, MockProvider::start().await, Held::new());
@@ -113,6 +130,31 @@ async fn an_account_that_is_ended_while_it_is_being_built_does_not_begin() {
         built_in_vain(&gateway).await;
         assert!(api.calls("getMe").is_empty());
     }
+}
+
+#[tokio::test]
+async fn a_reply_whose_account_was_removed_meanwhile_goes_out_once_that_is_back() {
+    let (receiver, mock) = (Receiver::start().await, MockProvider::start().await);
+    let webhook = json!({"secret": SIGNING, "url": receiver.url(), "allowFrom": ["ann"]});
+    let channels = json!({"webhook": webhook});
+    let config = with_channels(mock.address(), &channels);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = with_webhook_running(&gateway).await;
+    let text = "@mock stream n=60 delay=50";
+    let message = json!({"id": "1", "text": text, "from": {"id": "ann"}});
+    assert_eq!(bring(&gateway, "/webhooks/default", &message).await.0, 200);
+    patch(&mut client, &json!({"channels": null})).await;
+    let database = Connection::open(gateway.state_dir().join("clawgate.sqlite")).unwrap();
+    database.busy_timeout(SOON).unwrap();
+    let waiting = "SELECT COUNT(*) FROM channel_outbox WHERE state = 'waiting'";
+    until("the reply is in the outbox", async || {
+        let count: i64 = database.query_row(waiting, [], |row| row.get(0)).unwrap();
+        (count == 1).then_some(())
+    })
+    .await;
+    assert!(receiver.seen().is_empty());
+    patch(&mut client, &json!({"channels": channels})).await;
+    assert_eq!(receiver.sent(1).await.0, "ann");
 }
 
 #[tokio::test]

@@ -68,6 +68,8 @@ struct Inner {
     hangs: Mutex<bool>,
     /// The next message is shown and its answer is that of a proxy which lost it.
     loses: Mutex<bool>,
+    /// The next edit that is no preview is not made, and its answer never comes.
+    holds_edit: Mutex<bool>,
     webhook: Mutex<Option<Value>>,
     files: Mutex<Vec<(String, Vec<u8>)>>,
     /// Files that nobody is given yet.
@@ -226,6 +228,11 @@ impl BotApi {
         *self.inner.hangs.lock() = true;
     }
 
+    /// The next edit that is no preview is not made, and its answer never comes.
+    pub fn hold_last_edit(&self) {
+        *self.inner.holds_edit.lock() = true;
+    }
+
     /// The next message is shown, and its answer is lost on the way.
     pub fn lose_answer(&self) {
         *self.inner.loses.lock() = true;
@@ -304,6 +311,10 @@ async fn answer(
     if let Some(to) = inner.moved_to(&params) {
         let text = "Bad Request: group chat was upgraded to a supergroup chat";
         return refusal(400, text, Some(json!({"migrate_to_chat_id": to})));
+    }
+    let is_last_edit = method == "editMessageText" && !params["parse_mode"].is_null();
+    if is_last_edit && std::mem::take(&mut *inner.holds_edit.lock()) {
+        tokio::time::sleep(Duration::from_mins(5)).await;
     }
     match call(&inner, method, &params).await {
         Ok(result) => {

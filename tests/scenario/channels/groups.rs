@@ -4,10 +4,13 @@ use std::fs;
 
 use serde_json::{Value, json};
 
+use super::bot_api::BotApi;
 use super::receiver::{Receiver, bring};
-use super::{SIGNING, with_channels, with_webhook_running};
-use crate::stage::told;
+use super::{SIGNING, with_bot, with_channels, with_webhook_running};
+use crate::stage::{admin, row, told, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
+
+const ENDLESS: &str = "@mock stream n=2000 delay=20";
 
 struct Place {
     receiver: Receiver,
@@ -43,7 +46,8 @@ async fn in_a_group_a_slash_alone_is_not_to_the_agent_and_a_command_is() {
     let mut place = place().await;
     assert_eq!(place.said("1", "/tmp is full", false).await["status"], "ignored");
     assert_eq!(place.said("2", "/whoami", false).await["status"], "accepted");
-    assert!(place.receiver.texts(1).await[0].contains("channel"));
+    let answer = place.receiver.texts(1).await[0].clone();
+    assert!(answer.contains("\nChannel: webhook\nAccount: default\nUser id: ann\n"), "{answer}");
     assert_eq!(place.said("3", "/tmp is full", true).await["status"], "accepted");
     place.receiver.wait(2).await;
     let said = told(&mut place.client, "agent:main:webhook:group:ann").await;
@@ -65,6 +69,56 @@ async fn in_a_group_a_skill_is_put_to_use_by_its_name_alone() {
     // What is not offered is told to be so.
     assert_eq!(place.said("3", "/kill all", false).await["status"], "accepted");
     assert!(place.receiver.texts(2).await[1].contains("/kill is not offered"));
+}
+
+#[tokio::test]
+async fn a_word_that_stops_does_so_in_a_group_where_it_is_to_the_agent() {
+    let mut place = place().await;
+    for (index, text) in ["Stop!", " stop "].into_iter().enumerate() {
+        let ids = ["run", "aside", "stop"].map(|name| format!("{name}-{index}"));
+        assert_eq!(place.said(&ids[0], ENDLESS, true).await["status"], "accepted");
+        until("it is being answered", async || {
+            let row = row(&mut place.client, "agent:main:webhook:group:ann").await;
+            (row["hasActiveRun"] == true).then_some(())
+        })
+        .await;
+        assert_eq!(place.said(&ids[1], "stop", false).await["status"], "ignored");
+        assert_eq!(place.said(&ids[2], text, true).await["status"], "accepted");
+        assert_eq!(place.receiver.texts(index + 1).await[index], "⚙️ Stopped.", "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_word_that_stops_is_one_beside_the_name_of_the_bot_and_of_nobody_else() {
+    let (api, mock) = (BotApi::start().await, MockProvider::start().await);
+    let settings = json!({"streaming": "off", "allowFrom": [7], "groups": {"-100": {}}});
+    let gateway = with_bot(&api, &mock, &settings).await;
+    let mut client = admin(&gateway).await;
+    // Each answers the bot; the first word may be a name.
+    let say = |id: i64, text: &str| {
+        let length = text.find(' ').filter(|_| text.starts_with('@')).unwrap_or_default();
+        api.say(json!({"message_id": id, "date": 1, "text": text,
+            "from": {"id": 7, "is_bot": false, "first_name": "Ann"},
+            "chat": {"id": -100, "type": "supergroup", "title": "Team"},
+            "reply_to_message": {"message_id": 1, "from": {"id": 99, "is_bot": true}},
+            "entities": [{"type": "mention", "offset": 0, "length": length}]}))
+    };
+    let tells = async |words: &str| {
+        until(words, async || api.shown().iter().any(|it| it.text.contains(words)).then_some(()))
+            .await;
+    };
+    say(10, ENDLESS);
+    until("it is being answered", async || {
+        let row = row(&mut client, "agent:main:telegram:group:-100").await;
+        (row["hasActiveRun"] == true).then_some(())
+    })
+    .await;
+    say(11, "@bob stop");
+    say(12, "/whoami");
+    tells("User id: 7").await;
+    assert!(!api.shown().iter().any(|it| it.text.starts_with("⚙️")), "{:?}", api.shown());
+    say(13, "@claw_bot stop");
+    tells("⚙️ Stopped").await;
 }
 
 #[tokio::test]

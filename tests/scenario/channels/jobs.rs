@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::receiver::{Receiver, bring};
 use super::{SIGNING, patch, with_channels, with_webhook_running};
-use crate::stage::{ask, call, history, text_of, until};
+use crate::stage::{ask, call, end_of, history, row, start, text_of, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
 struct Place {
@@ -56,6 +56,25 @@ impl Place {
         })
         .await
     }
+}
+
+#[tokio::test]
+async fn who_hears_of_a_job_hears_no_answer_to_what_others_say_in_its_session() {
+    let mut place = place().await;
+    let mut told = job(&announced_to("bob"));
+    told["sessionTarget"] = json!("session:diary");
+    told["payload"]["message"] = json!("@mock stream n=40 delay=50");
+    let made = call(&mut place.client, "cron.add", told).await;
+    call(&mut place.client, "cron.run", json!({"id": made["id"], "mode": "force"})).await;
+    until("it runs", async || {
+        (row(&mut place.client, "agent:main:diary").await["hasActiveRun"] == true).then_some(())
+    })
+    .await;
+    start(&mut place.client, "diary", "I am the operator", "web").await;
+    assert_eq!(text_of(&end_of(&place.client, "web").await["message"]), "Echo: I am the operator");
+    let (person, text) = place.receiver.sent(1).await;
+    assert_eq!(person, "bob");
+    assert!(text.trim_end().ends_with("w40"), "{text}");
 }
 
 #[tokio::test]
@@ -132,6 +151,32 @@ async fn a_job_tells_the_chat_that_it_was_asked_for_in_whoever_has_written_since
     let entry = place.runs(&jobs["jobs"][0]["id"]).await;
     assert_eq!(entry["deliveryStatus"], "delivered", "{entry}");
     assert_eq!(place.receiver.wait(3).await[2]["to"], "ann");
+}
+
+#[tokio::test]
+async fn a_job_that_names_an_account_speaks_by_no_other_one() {
+    let (receiver, mock) = (Receiver::start().await, MockProvider::start().await);
+    let account = json!({"secret": SIGNING, "url": receiver.url(), "allowFrom": ["ann"]});
+    let mut work = account.clone();
+    work["defaultTo"] = json!("bob");
+    let accounts = json!({"webhook": {"accounts": {"default": account, "work": work}}});
+    let mut config = with_channels(mock.address(), &accounts);
+    config["session"] = json!({"dmScope": "main"});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let client = with_webhook_running(&gateway).await;
+    let message = json!({"id": "1", "text": "hello", "from": {"id": "ann"}});
+    assert_eq!(bring(&gateway, "/webhooks/default", &message).await.0, 200);
+    receiver.wait(1).await;
+    let mut place = Place { receiver, client, _mock: mock, _gateway: gateway };
+    for (before, (account, to)) in [(1, ("default", "ann")), (2, ("work", "bob"))] {
+        let delivery = json!({"mode": "announce", "channel": "webhook", "accountId": account});
+        let job = job(&json!({"delivery": delivery}));
+        let made = call(&mut place.client, "cron.add", job).await;
+        let entry = place.runs(&made["id"]).await;
+        assert_eq!(entry["deliveryStatus"], "delivered", "{entry}");
+        let sent = &place.receiver.wait(before + 1).await[before];
+        assert_eq!((&sent["accountId"], &sent["to"]), (&json!(account), &json!(to)));
+    }
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::bot_api::{BotApi, TOKEN};
 use super::receiver::{Receiver, bring};
 use super::{SIGNING, with_channels};
-use crate::stage::{admin, call, history, refusal, told, until};
+use crate::stage::{admin, call, history, refusal, row, told, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, NodeClient};
 
 struct Place {
@@ -247,4 +247,31 @@ async fn a_file_that_cannot_be_had_for_a_moment_is_asked_for_again() {
         let last = messages.iter().rfind(|it| it["role"] == "user").unwrap().to_string();
         assert!(last.contains(text), "{last}");
     }
+}
+
+#[tokio::test]
+async fn files_of_a_message_that_comes_again_while_it_is_answered_are_not_asked_for_again() {
+    let place = place(&json!({})).await;
+    place.api.add_file("doc", b"the text of a file");
+    let send = || {
+        place.api.say(json!({"message_id": 1, "date": 1,
+            "caption": "@mock stream n=2000 delay=20",
+            "from": {"id": 7, "is_bot": false, "first_name": "Ann"},
+            "chat": {"id": 7, "type": "private"},
+            "document": {"file_id": "doc", "file_name": "a.txt", "mime_type": "text/plain"}}))
+    };
+    let mut client = admin(&place.gateway).await;
+    send();
+    until("it is being answered", async || {
+        let row = row(&mut client, "agent:main:telegram:direct:7").await;
+        (row["hasActiveRun"] == true).then_some(())
+    })
+    .await;
+    send();
+    place.api.direct(2, 7, "stop");
+    until("it is stopped", async || {
+        place.api.shown().iter().any(|it| it.text == "⚙️ Stopped.").then_some(())
+    })
+    .await;
+    assert_eq!(place.api.calls("getFile").len(), 1);
 }

@@ -13,6 +13,7 @@ mod people;
 pub mod receiver;
 mod reminders;
 mod replies;
+mod results;
 mod strangers;
 mod telegram;
 mod tool;

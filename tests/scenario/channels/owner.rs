@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::receiver::{Receiver, bring};
-use super::{SIGNING, with_channels, with_webhook_running};
-use crate::stage::{call, row};
+use super::{SIGNING, patch, with_channels, with_webhook_running};
+use crate::stage::{ask, call, end_of, row, start, text_of, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
 const MAIN: &str = "agent:main:main";
@@ -96,6 +96,88 @@ async fn what_a_friend_has_the_agent_write_is_for_the_friend() {
     assert_eq!(place.writes("eve", "2", text).await, "accepted");
     assert_eq!(place.receiver.sent(4).await, to("eve", "psst"));
     assert_eq!(place.receiver.sent(5).await.0, "eve");
+}
+
+#[tokio::test]
+async fn nobody_who_shares_a_session_hears_an_answer_to_the_words_of_others() {
+    for mode in ["steer", "collect"] {
+        let mut place = place(&json!(["ann", "bob"])).await;
+        ask(&mut place.client, MAIN, &format!("/queue {mode} debounce:0"), "queue").await;
+        assert_eq!(place.writes("ann", "1", "@mock stream n=30 delay=50").await, "accepted");
+        until("she is being answered", async || {
+            (row(&mut place.client, MAIN).await["hasActiveRun"] == true).then_some(())
+        })
+        .await;
+        assert_eq!(place.says("bob", "2").await, "accepted");
+        start(&mut place.client, MAIN, "I am the operator", "web").await;
+        assert_eq!(place.says("ann", "3").await, "accepted");
+
+        let told = end_of(&place.client, "web").await;
+        assert_eq!(text_of(&told["message"]), "Echo: I am the operator", "{mode}");
+        until("all are answered", async || {
+            let sent = place.receiver.seen();
+            let said_to = |person: &str| {
+                let to_him = sent.iter().filter(|message| message["to"] == person);
+                to_him.map(|message| message["text"].as_str().unwrap()).collect::<Vec<_>>()
+            };
+            let anns = said_to("ann").join("\n");
+            assert!(!anns.contains("bob") && !anns.contains("operator"), "{mode}: {sent:?}");
+            let bobs = said_to("bob");
+            assert!(bobs.iter().all(|text| *text == "Echo: I am bob"), "{mode}: {sent:?}");
+            (anns.contains("Echo: I am ann") && bobs.len() == 1).then_some(())
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn who_says_to_stop_what_others_asked_for_hears_whose_it_is_and_they_when_it_is_stopped() {
+    let mut place = place(&json!(["ann", "bob"])).await;
+    assert_eq!(place.writes("ann", "1", "@mock stream n=2000 delay=20").await, "accepted");
+    until("she is being answered", async || {
+        (row(&mut place.client, MAIN).await["hasActiveRun"] == true).then_some(())
+    })
+    .await;
+    assert_eq!(place.writes("bob", "1", "stop").await, "accepted");
+    let (person, text) = place.receiver.sent(1).await;
+    assert_eq!(person, "bob");
+    assert!(text.contains("asked for by somebody else"), "{text}");
+    call(&mut place.client, "chat.abort", json!({"sessionKey": MAIN})).await;
+    let (person, text) = place.receiver.sent(2).await;
+    assert_eq!(person, "ann");
+    assert!(text.ends_with("⚠️ It was stopped."), "{text}");
+}
+
+#[tokio::test]
+async fn who_begins_anew_is_told_nothing_of_what_that_stops_and_others_are() {
+    let mut place = place(&json!(["ann", "bob"])).await;
+    patch(&mut place.client, &json!({"commands": {"ownerAllowFrom": ["webhook:ann"]}})).await;
+    let told = |place: &Place, person: &str| {
+        let sent = place.receiver.seen();
+        let to_him = sent.into_iter().filter(|message| message["to"] == person);
+        to_him.map(|message| message["text"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    for (person, id) in [("ann", "1"), ("bob", "1")] {
+        let text = "@mock stream n=2000 delay=20";
+        assert_eq!(place.writes(person, id, text).await, "accepted");
+        until("it is being answered", async || {
+            (row(&mut place.client, MAIN).await["hasActiveRun"] == true).then_some(())
+        })
+        .await;
+        assert_eq!(place.writes("ann", &format!("new-{person}"), "/new").await, "accepted");
+        let words = format!("I am ann after {person}");
+        assert_eq!(place.writes("ann", &format!("then-{person}"), &words).await, "accepted");
+        until("she is answered", async || {
+            let anns = told(&place, "ann").join("\n");
+            assert!(!anns.contains("It was stopped."), "{anns}");
+            anns.contains(&words).then_some(())
+        })
+        .await;
+    }
+    until("he is told", async || {
+        told(&place, "bob").last()?.ends_with("⚠️ It was stopped.").then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

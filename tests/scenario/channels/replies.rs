@@ -1,10 +1,12 @@
 //! Replies that clients ask for, and where they go.
 
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::receiver::{Receiver, bring};
 use super::{SIGNING, with_channels, with_webhook_running};
 use crate::stage::{call, end_of, text_of};
+use crate::support::client::SOON;
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
 /// A gateway that sends to this receiver, and a client of it.
@@ -29,6 +31,23 @@ async fn a_refused_request_leaves_no_reply_behind_that_the_next_one_would_be_tak
     assert_eq!(client.request("agent", params.clone()).await["ok"], false);
     params["to"] = json!("ann");
     params["attachments"] = json!([]);
+    assert_eq!(client.request("agent", params).await["payload"]["status"], "accepted");
+    let sent = receiver.wait(1).await;
+    assert_eq!(whom(&sent[0]), ("ann", "Echo: hi"));
+}
+
+#[tokio::test]
+async fn a_reply_that_is_expected_already_goes_out_once_its_message_is_accepted() {
+    let (gateway, receiver, _mock, mut client) = place().await;
+    let database = Connection::open(gateway.state_dir().join("clawgate.sqlite")).unwrap();
+    database.busy_timeout(SOON).unwrap();
+    // As one is left of a request that was refused while nothing could be taken back.
+    let left = "INSERT INTO channel_replies
+            (run_id, scope, session_key, channel, account, target, thread, created_at)
+        VALUES ('k', 'agent', 'agent:main:main', 'webhook', 'default', 'ann', '', 1)";
+    database.execute_batch(left).unwrap();
+    let params = json!({"sessionKey": "main", "message": "hi", "deliver": true, "to": "ann",
+        "idempotencyKey": "k"});
     assert_eq!(client.request("agent", params).await["payload"]["status"], "accepted");
     let sent = receiver.wait(1).await;
     assert_eq!(whom(&sent[0]), ("ann", "Echo: hi"));
@@ -94,4 +113,17 @@ async fn what_is_said_before_and_after_a_tool_stands_apart_in_a_chat() {
     assert_eq!(whom(&sent[0]), ("ann", "Let me look.\n\nAll done."));
     // Who is connected to the gateway gets it as it was said.
     assert_eq!(text_of(&end_of(&client, "r1").await["message"]), "Let me look.All done.");
+}
+
+#[tokio::test]
+async fn what_a_job_says_before_and_after_a_tool_stands_apart_in_a_chat() {
+    let (_gateway, receiver, _mock, mut client) = place().await;
+    let text = "@mock tool name=session_status args={} pre=\"Let me look.\" then=\"All done.\"";
+    let job = json!({"name": "looks", "schedule": {"kind": "every", "everyMs": 3_600_000},
+        "sessionTarget": "isolated", "payload": {"kind": "agentTurn", "message": text},
+        "delivery": {"mode": "announce", "channel": "webhook", "to": "ann"}});
+    let added = call(&mut client, "cron.add", job).await;
+    call(&mut client, "cron.run", json!({"id": added["id"], "mode": "force"})).await;
+    let sent = receiver.wait(1).await;
+    assert_eq!(whom(&sent[0]), ("ann", "Let me look.\n\nAll done."));
 }

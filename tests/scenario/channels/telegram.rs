@@ -245,6 +245,42 @@ async fn an_answer_whose_last_edit_meets_a_fault_of_the_service_is_shown_after_i
 }
 
 #[tokio::test]
+async fn a_kill_during_the_last_edit_leaves_no_half_answer() {
+    let mut place = place(&json!({"streaming": "partial"})).await;
+    place.api.hold_last_edit();
+    place.api.direct(1, 7, "@mock stream n=40 delay=80");
+    until("the last edit is made", async || {
+        let edits = place.api.calls("editMessageText");
+        edits.iter().any(|edit| !edit["parse_mode"].is_null()).then_some(())
+    })
+    .await;
+    let whole: Vec<_> = (1..=40).map(|index| format!("w{index}")).collect();
+    let whole = whole.join(" ");
+    place.gateway.kill9();
+    place.gateway.restart().await;
+    place.api.shows(&[whole.as_str()]).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_a_kill_may_have_left_beside_its_preview_is_not_sent_twice() {
+    let mut place = place(&json!({"streaming": "partial"})).await;
+    place.api.direct(1, 7, "@mock stream n=60 delay=80");
+    place.api.shows_at_least(1).await;
+    // There the answer is a message of its own.
+    place.api.upgrade(7, -1007);
+    place.api.hang();
+    place.api.shows_at_least(2).await;
+    place.gateway.kill9();
+    place.gateway.restart().await;
+    place.api.direct(2, 7, "next");
+    until("the next is answered", async || {
+        place.api.shown().iter().any(|it| it.text == "Echo: next").then_some(())
+    })
+    .await;
+    assert_eq!(place.api.shown().len(), 3, "{:?}", place.api.shown());
+}
+
+#[tokio::test]
 async fn a_preview_that_nobody_knows_of_is_not_shown_a_second_time() {
     let place = place(&json!({"streaming": "partial"})).await;
     place.api.lose_answer();
@@ -293,6 +329,22 @@ async fn a_phone_rings_for_an_answer_that_is_shown_while_it_is_written() {
     .await;
     let first = &place.api.calls("sendMessage")[0];
     assert!(first["disable_notification"].is_null(), "no edit rings: {first}");
+}
+
+#[tokio::test]
+async fn an_answer_that_somebody_else_stops_says_so_in_the_place_of_what_was_shown() {
+    let place = place(&json!({"streaming": "partial"})).await;
+    place.api.direct(1, 7, "@mock stream n=2000 delay=20");
+    place.api.shows_at_least(1).await;
+    let mut client = admin(&place.gateway).await;
+    call(&mut client, "chat.abort", json!({"sessionKey": KEY})).await;
+    until("it is told", async || {
+        let shown = place.api.shown();
+        let [only] = shown.as_slice() else { panic!("{shown:?}") };
+        let is_whole = only.text.starts_with("w1 w2 ");
+        (is_whole && only.text.ends_with("\n\n⚠️ It was stopped.")).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -444,6 +496,51 @@ async fn telegram_may_bring_updates_and_has_to_prove_that_it_is_telegram() {
     let mut client = admin(&place.gateway).await;
     let both = [("user", "hello"), ("assistant", "Echo: hello")];
     assert_eq!(told(&mut client, KEY).await, lines(&both));
+}
+
+#[tokio::test]
+async fn what_telegram_brings_of_a_chat_is_taken_in_its_order() {
+    let settings = json!({"webhookUrl": "https://claw.example/telegram-webhook",
+        "webhookSecret": "hook-secret-1234", "allowFrom": [7, 8]});
+    let place = place(&settings).await;
+    place.connected().await;
+    place.api.add_file("slow", b"the text of a file");
+    place.api.hold_file("slow");
+    let bring = async |update: Value| {
+        let headers = [("x-telegram-bot-api-secret-token", "hook-secret-1234".to_owned())];
+        let body = update.to_string().into_bytes();
+        assert_eq!(post(&place.gateway, "/telegram-webhook", body, &headers).await.0, 200);
+    };
+    let chat = |id: i64| json!({"id": id, "type": "private"});
+    let who = |id: i64| json!({"id": id, "is_bot": false, "first_name": "Ann"});
+    let first = json!({"update_id": 1, "message": {"message_id": 1, "caption": "read this",
+        "from": who(7), "chat": chat(7),
+        "document": {"file_id": "slow", "file_name": "a.txt", "mime_type": "text/plain"}}});
+    let second = json!({"update_id": 2, "callback_query": {"id": "4001", "data": "yes",
+        "from": who(7), "message": {"message_id": 2, "chat": chat(7)}}});
+    let other = json!({"update_id": 3, "message": {"message_id": 1, "text": "hello",
+        "from": who(8), "chat": chat(8)}});
+    let later = async {
+        until("its file is asked for", async || place.api.calls("getFile").first().cloned()).await;
+        let others = async {
+            let pressed = async || place.api.calls("answerCallbackQuery").first().cloned();
+            until("the press has come", pressed).await;
+            bring(other).await;
+            // Whoever is elsewhere waits for nobody.
+            place.api.shows(&["Echo: hello"]).await;
+            place.api.let_files_go();
+        };
+        tokio::join!(bring(second), others);
+    };
+    tokio::join!(bring(first), later);
+    let mut client = admin(&place.gateway).await;
+    let said = until("both are there", async || {
+        let messages = told(&mut client, KEY).await.into_iter();
+        let said: Vec<_> = messages.filter(|it| it.0 == "user").map(|it| it.1).collect();
+        (said.len() == 2).then_some(said)
+    })
+    .await;
+    assert!(said[0].contains("read this") && said[1] == "yes", "{said:?}");
 }
 
 #[tokio::test]

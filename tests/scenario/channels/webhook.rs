@@ -10,7 +10,7 @@ use crate::stage::{
     Api, RUN_LIMIT, SecretFile, admin, call, config, connect, events, history, lines, refusal, row,
     text_of, told, until,
 };
-use crate::support::client::SOON;
+use crate::support::client::{SOON, standard_connect};
 use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, WsClient, now_ms};
 
 const PATH: &str = "/webhooks/default";
@@ -74,6 +74,21 @@ async fn the_first_channel_works_when_its_config_is_answered() {
     patch(&mut client, &json!({"channels": {"webhook": webhook}})).await;
     let status = call(&mut client, "channels.status", json!({})).await;
     assert_eq!(status["channels"]["webhook"]["running"], true, "{status}");
+}
+
+#[tokio::test]
+async fn health_tells_those_without_scopes_how_a_channel_is_and_not_who_may_write_there() {
+    let place = place(&json!({})).await;
+    let mut nobody = connect(&place.gateway, &standard_connect(&[])).await;
+    let health = call(&mut nobody, "health", json!({"probe": true})).await;
+    let told = &health["channels"]["webhook"];
+    assert_eq!((&told["configured"], &told["running"]), (&json!(true), &json!(true)), "{health}");
+    let mut reader = connect(&place.gateway, &standard_connect(&["operator.read"])).await;
+    let status = call(&mut reader, "channels.status", json!({})).await;
+    for name in ["dmPolicy", "groupPolicy", "allowFrom", "webhookPath"] {
+        assert_eq!(told.get(name), None);
+        assert!(status["channels"]["webhook"].get(name).is_some(), "{name}: {status}");
+    }
 }
 
 #[tokio::test]
@@ -366,12 +381,20 @@ async fn commands_of_a_chat_have_the_rights_of_who_wrote_them() {
     assert!(texts[0].contains("operator.admin"), "{texts:?}");
     place.bring(&from_ann("2", "/whoami")).await;
     let texts = place.receiver.texts(2).await;
-    assert!(texts[1].contains("channel"), "{texts:?}");
+    assert!(texts[1].contains("Channel: webhook\nAccount: default\nUser id: ann"), "{texts:?}");
     place.bring(&from_ann("3", "@mock stream n=500 delay=50")).await;
     place.is_answering_ann().await;
     place.bring(&from_ann("4", "stop")).await;
     let texts = place.receiver.texts(3).await;
     assert_eq!(texts[2], "⚙️ Stopped.");
+    // What others use is told to owners.
+    place.bring(&from_ann("5", "/usage cost")).await;
+    let texts = place.receiver.texts(4).await;
+    assert!(texts[3].starts_with("💸 Usage cost\nSession $"), "{texts:?}");
+    assert!(!texts[3].contains("Today"), "{texts:?}");
+    place.bring(&from_ann("6", "/allowlist")).await;
+    let texts = place.receiver.texts(5).await;
+    assert_eq!(texts[4], "⚠️ webhook does not expose allowlist configuration.");
 }
 
 #[tokio::test]
