@@ -48,8 +48,7 @@ pub struct HeartbeatSettings {
 }
 
 impl HeartbeatSettings {
-    /// Those of an agent of which nothing is said: it is asked when somebody
-    /// wakes it.
+    /// Those where nothing is said: an agent is asked when somebody wakes it.
     pub fn usual() -> Self {
         Self {
             agent_id: String::new(),
@@ -110,6 +109,14 @@ pub(super) fn read(
         own.push(of_agent(&agents.default_id, &defaults, None)?);
     }
     Ok(own)
+}
+
+/// How an agent is asked that has no heartbeats, when somebody wakes it: as it is said for
+/// all. What another agent of the list says is its own.
+pub(super) fn of_others(root: &Node<'_>) -> Result<HeartbeatSettings, ConfigError> {
+    let never = HeartbeatSettings::usual();
+    let said = of_agent("", &root.at("agents.defaults.heartbeat")?, None)?;
+    Ok(HeartbeatSettings { every: never.every, every_ms: never.every_ms, ..said })
 }
 
 fn of_agent(
@@ -182,17 +189,21 @@ fn minute_of_day(text: &str) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Env, Overrides, load};
+    use crate::config::{Env, Overrides, Settings, load};
     use crate::support::json;
     use serde_json::Value;
 
     fn heartbeats(document: &Value) -> Result<Vec<HeartbeatSettings>, String> {
+        loaded(document).map(|it| it.heartbeats)
+    }
+
+    fn loaded(document: &Value) -> Result<Settings, String> {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("openclaw.json"), document.to_string()).unwrap();
         let state = dir.path().to_str().unwrap();
         let env = Env::fixed([("OPENCLAW_STATE_DIR", state)], dir.path());
         let overrides = Overrides { read_only: true, ..Overrides::default() };
-        load(&env, &overrides).map(|it| it.heartbeats).map_err(|error| error.to_string())
+        load(&env, &overrides).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -212,6 +223,18 @@ mod tests {
         assert_eq!(some.len(), 1);
         assert_eq!((some[0].agent_id.as_str(), some[0].every_ms), ("ops", Some(300_000)));
         assert_eq!(some[0].target, "last");
+    }
+
+    #[test]
+    fn an_agent_without_heartbeats_has_nothing_of_another_one() {
+        let document = json!({"agents": {"defaults": {"heartbeat": {"target": "last"}},
+            "list": [{"id": "main"}, {"id": "ops", "heartbeat":
+                {"target": "telegram", "to": "-100", "model": "x/y"}}]}});
+        let loaded = loaded(&document).unwrap();
+        let (ops, others) = (&loaded.heartbeats[0], &loaded.heartbeat_of_others);
+        assert_eq!((ops.target.as_str(), ops.to.as_deref()), ("telegram", Some("-100")));
+        assert_eq!((others.target.as_str(), others.to.as_deref()), ("last", None));
+        assert_eq!((others.model.as_deref(), others.every_ms), (None, None));
     }
 
     #[test]

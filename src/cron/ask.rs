@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::agent::{AbortReason, Family, Hold, RunEnd, RunTerms, SendRequest};
 use crate::auth::Owner;
 use crate::protocol::message::UserMessage;
-use crate::protocol::methods::cron::AgentTurn;
+use crate::protocol::methods::cron::{AgentTurn, DeliveryMode};
 use crate::providers::ThinkingLevel;
 use crate::sessions::JOB_KIND;
 use crate::support::json;
@@ -53,10 +53,14 @@ impl Worker {
         &self,
         ticket: &Ticket,
         mut room: Room,
-        request: SendRequest,
+        mut request: SendRequest,
         wanted: &Wanted,
     ) -> Outcome {
         let run_id = request.idempotency_key.clone();
+        let delivery = ticket.job.delivery.as_ref();
+        if delivery.is_some_and(|delivery| delivery.mode() == DeliveryMode::Announce) {
+            request.terms.place = wanted.chat();
+        }
         let lane = room.lane.take();
         if let Some(reason) = lane.as_ref().and_then(Hold::stop_reason) {
             return self.not_asked(room, lane, reason).await;
@@ -87,7 +91,8 @@ impl Worker {
         outcome.session_id = self.close(room, end).await;
         if outcome.status == "ok" {
             let said = report.map(|report| report.progress.clone()).unwrap_or_default();
-            self.deliver(ticket, wanted, &mut outcome, &said.text, &said.files).await;
+            let text = said.paragraphs();
+            self.deliver(ticket, wanted, &mut outcome, &text, &said.files).await;
         }
         outcome
     }

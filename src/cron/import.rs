@@ -45,7 +45,7 @@ pub struct Imported {
     pub left_out: Vec<(String, String)>,
     /// Ids of the jobs of the list that are here, or were: what is noted of it.
     pub ids: Vec<String>,
-    /// Whether the list of jobs could be read, or there is none.
+    /// Whether the list of jobs and what is known of them could be read, or there is none.
     pub is_read: bool,
 }
 
@@ -138,7 +138,8 @@ impl Imported {
         store: &Arc<dyn Store>,
         now: u64,
     ) -> Result<Option<Self>, StoreError> {
-        if !tokio::fs::try_exists(file).await.unwrap_or_default() {
+        // Where that cannot be seen, reading it says why.
+        if !tokio::fs::try_exists(file).await.unwrap_or(true) {
             return Ok(None);
         }
         // Looked at first: what is written meanwhile is found to be another file.
@@ -179,7 +180,7 @@ impl Cron {
         }
         let file = file.display();
         if !report.is_read {
-            tracing::warn!(%file, "mend the list of jobs or move it away: the next start looks again");
+            tracing::warn!(%file, "mend what is named or move it away: the next start looks again");
             return Ok(());
         }
         if !report.left_out.is_empty() {
@@ -211,16 +212,22 @@ async fn has_gone(job: &Job, store: Option<&Arc<dyn Store>>) -> Result<bool, Sto
 
 fn read(file: &Path, now: u64) -> List {
     let mut found = List { is_read: true, ..List::default() };
+    let unread = |file: &Path, error: io::Error| {
+        let left_out = vec![(file.display().to_string(), error.to_string())];
+        List { left_out, ..List::default() }
+    };
     let jobs = match list(file) {
         Ok(jobs) => jobs,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return found,
-        Err(error) => {
-            let left_out = vec![(file.display().to_string(), error.to_string())];
-            return List { left_out, ..List::default() };
-        }
+        Err(error) => return unread(file, error),
     };
     let folder = file.parent().unwrap_or(Path::new("."));
-    let states = json(&states(file)).unwrap_or_default();
+    let of_states = states_file(file);
+    // Without them a job that has run would look as if it had not.
+    let states = match states(&of_states) {
+        Ok(states) => states,
+        Err(error) => return unread(&of_states, error),
+    };
     for (index, job) in jobs.into_iter().enumerate() {
         let name = job["id"].as_str().map_or_else(|| format!("job {index}"), str::to_owned);
         match one(job, &states, folder, now) {
@@ -232,10 +239,19 @@ fn read(file: &Path, now: u64) -> List {
 }
 
 /// The file in which OpenClaw notes how the jobs of a list are doing.
-fn states(file: &Path) -> PathBuf {
+fn states_file(file: &Path) -> PathBuf {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let name = name.strip_suffix(".json").unwrap_or(&name);
     file.with_file_name(format!("{name}-state.json"))
+}
+
+/// What stands there; nothing where there is no such file.
+fn states(file: &Path) -> io::Result<Value> {
+    match json(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Value::Null),
+        Ok(other) if !other.is_object() => Err(io::Error::other("it has no states of jobs")),
+        states => states,
+    }
 }
 
 fn one(mut job: Value, states: &Value, folder: &Path, now: u64) -> Result<Found, String> {
@@ -254,7 +270,7 @@ fn one(mut job: Value, states: &Value, folder: &Path, now: u64) -> Result<Found,
     let mut runs = runs(&folder.join("runs").join(format!("{}.jsonl", job.id)), &job);
     let was_on = job.enabled;
     let cut_off = job.state.running_at_ms.take();
-    let due_at = due(&job, &timing, now).filter(|_| cut_off.is_none() || !timing.is_once());
+    let due_at = due(&job, &timing, &runs, now).filter(|_| cut_off.is_none() || !timing.is_once());
     job.enabled = was_on && due_at.is_some();
     job.state.next_run_at_ms = due_at;
     if let Some(began) = cut_off {
@@ -273,14 +289,15 @@ fn one(mut job: Value, states: &Value, folder: &Path, now: u64) -> Result<Found,
 
 /// When a job is due next. What passed before it came here was not missed by us, but for
 /// the single instant of a job that has not run since, and a try that is still to come.
-fn due(job: &Job, timing: &Timing, now: u64) -> Option<u64> {
+fn due(job: &Job, timing: &Timing, runs: &[CronRunRow], now: u64) -> Option<u64> {
     if !job.enabled {
         return None;
     }
     let Timing::At(at) = timing else { return timing.next_after(now) };
     let state = &job.state;
     match state.last_run_at_ms.filter(|ran| ran >= at) {
-        None => Some(*at),
+        // Its state may be lost, and its log be there.
+        None => Some(*at).filter(|at| runs.iter().all(|run| run.instant < *at)),
         Some(ran) => {
             let status = state.last_run_status.as_deref().or(state.last_status.as_deref());
             let again = state.next_run_at_ms.filter(|next| *next > ran);
@@ -484,6 +501,46 @@ mod tests {
         let again = take().await;
         assert_eq!((again.jobs, again.known), (0, 5));
         assert!(again.left_out.iter().any(|it| it.0 == "old" && it.1.contains("has run")));
+    }
+
+    #[tokio::test]
+    async fn without_the_states_of_the_list_nothing_comes_and_what_its_log_shows_has_run() {
+        let (root, store) = place();
+        let file = list_in(&root);
+        let of_states = file.with_file_name("jobs-state.json");
+        let whole = std::fs::read_to_string(&of_states).unwrap();
+        let once = || Imported::once(&file, &store, NOW);
+        for torn in ["", "5", &whole[..whole.len() - 9]] {
+            std::fs::write(&of_states, torn).unwrap();
+            let report = once().await.unwrap().unwrap();
+            assert_eq!((report.jobs, report.is_read, report.left_out.len()), (0, false, 1));
+            assert_eq!(report.left_out[0].0, of_states.display().to_string());
+            assert_eq!(store.sources().await.unwrap(), [], "the next start looks again");
+        }
+        std::fs::remove_file(&of_states).unwrap();
+        let line = json!({"ts": RAN + 9, "action": "finished", "runAtMs": RAN}).to_string();
+        for id in ["ran", "later"] {
+            std::fs::write(file.with_file_name(format!("runs/{id}.jsonl")), &line).unwrap();
+        }
+        let report = once().await.unwrap().unwrap();
+        assert!(report.is_read);
+        assert!(report.left_out.contains(&("ran".into(), "turned off: it has run".into())));
+        assert_eq!(store.cron_job("ran").await.unwrap().unwrap().due_at, None);
+        let later = store.cron_job("later").await.unwrap().unwrap();
+        assert_eq!(later.due_at, Some(1_795_402_800_000), "that was before its instant");
+    }
+
+    #[tokio::test]
+    async fn a_list_that_cannot_be_seen_is_told_and_one_that_is_not_there_is_none() {
+        let (root, store) = place();
+        let once = async |path: &str| {
+            let file = root.path().join(path);
+            Imported::once(&file, &store, NOW).await.unwrap()
+        };
+        assert_eq!(once("none/jobs.json").await, None);
+        let unseen = once("cron/jobs.json/jobs.json").await.unwrap();
+        assert!(!unseen.is_read && unseen.left_out.len() == 1, "{unseen:?}");
+        assert!(store.sources().await.unwrap().is_empty(), "the next start looks again");
     }
 
     #[tokio::test]

@@ -258,6 +258,11 @@ impl Cron {
         self.state.lock().running.len()
     }
 
+    /// The ids of jobs that are due and that the database did not take the last time.
+    pub fn stuck(&self) -> Vec<String> {
+        self.state.lock().stuck.clone()
+    }
+
     /// Whether the agent that is named exists.
     pub(super) fn check_agent(&self, written: Option<&str>) -> Result<(), CronError> {
         let Some(written) = written.filter(|id| !id.trim().is_empty()) else { return Ok(()) };

@@ -9,7 +9,7 @@ use crate::support::{json, without_nulls};
 
 use super::job::Job;
 use super::retry;
-use super::run_log::NOT_REQUESTED;
+use super::run_log::{NOT_REQUESTED, row_id};
 use super::service::Ticket;
 
 /// Most characters of an answer that the log keeps; the transcript has all.
@@ -82,7 +82,7 @@ impl Outcome {
 
     /// That of a run of an agent.
     pub fn of_report(report: &RunReport, now: u64) -> Self {
-        let mut outcome = Self::ok(&report.progress.text);
+        let mut outcome = Self::ok(&report.progress.paragraphs());
         match &report.end {
             RunEnd::Answered => {}
             RunEnd::Failed(message) => {
@@ -175,8 +175,15 @@ impl Outcome {
         now: u64,
     ) -> Option<(Job, bool)> {
         let mut job = Job::of_row(row).ok()?;
+        let is_as_begun = job.schedule == ticket.job.schedule;
+        let is_once = job.timing().is_ok_and(|timing| timing.is_once());
+        let skipped = job.state.consecutive_skipped.unwrap_or_default();
         if self.status == SKIPPED {
-            // Neither a failure nor a run: its instants stay as they are.
+            // Neither a failure nor a run: its instants stay as they are. A single one has its
+            // row, and does not come again.
+            if is_once && is_as_begun && ticket.row_id == row_id(&job.id, ticket.instant) {
+                job.state.consecutive_skipped = Some(skipped.saturating_add(1));
+            }
             job.updated_at_ms = now;
             job.state.running_at_ms = None;
             job.state.last_run_status = Some(SKIPPED.into());
@@ -186,10 +193,8 @@ impl Outcome {
         }
         let is_ok = self.status == "ok";
         // Somebody may have given it another instant while it ran.
-        let is_as_begun = job.schedule == ticket.job.schedule;
         let is_over = row.due_at.is_none() || (is_ok && ticket.run_id.is_some() && is_as_begun);
         let goes = is_ok && is_over && job.is_temporary();
-        let is_once = job.timing().is_ok_and(|timing| timing.is_once());
         let errors = job.state.consecutive_errors.unwrap_or_default();
         let errors = match (is_ok, is_once && !is_as_begun) {
             (true, _) => 0,
@@ -223,7 +228,8 @@ impl Outcome {
             _ => None,
         };
         state.consecutive_errors = Some(errors);
-        state.consecutive_skipped = Some(0);
+        // A single instant that came during a run that somebody asked for stays skipped.
+        state.consecutive_skipped = Some(if is_once { skipped } else { 0 });
         Some((job, goes))
     }
 
@@ -271,4 +277,79 @@ pub(super) struct Ended {
     pub entry: Value,
     /// Whether the job goes.
     pub goes: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::agent::{Family, Progress};
+    use crate::protocol::methods::cron::{JobPatch, Payload, Schedule};
+
+    use super::*;
+
+    const NOON: u64 = 1_795_348_800_000;
+
+    /// What is told to somebody who turns a job on again that has its single instant behind it.
+    fn turned_on(ticket: &Ticket, row: &CronJobRow, outcome: &Outcome) -> Option<String> {
+        let retry = CronRetrySettings { max_attempts: 0, backoff_ms: vec![], retry_on: vec![] };
+        let mut job = outcome.change(row, ticket, &retry, NOON + 9).unwrap().job;
+        job.enabled = false;
+        let patch = JobPatch { enabled: Some(true), ..JobPatch::default() };
+        job.patch(patch, NOON + 99).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_an_agent_says_around_a_tool_is_two_paragraphs() {
+        let (text, turns) = ("I look.Done now.".into(), vec![7]);
+        let progress = Progress { text, turns, ..Progress::default() };
+        let report = RunReport {
+            family: Family::Agent,
+            run_id: "r".into(),
+            end: RunEnd::Answered,
+            accepted_at: NOON,
+            ended_at: NOON,
+            progress,
+        };
+        let outcome = Outcome::of_report(&report, NOON);
+        assert_eq!(outcome.summary.as_deref(), Some("I look.\n\nDone now."));
+    }
+
+    #[test]
+    fn a_single_instant_that_has_its_row_is_not_promised_again() {
+        let mut job = Job {
+            name: "once".into(),
+            delete_after_run: Some(false),
+            schedule: Schedule::At { at: NOON.to_string() },
+            session_target: "main".into(),
+            payload: Payload::SystemEvent { text: "x".into() },
+            ..Job::nameless("once")
+        };
+        let of_instant = Ticket {
+            job: job.clone(),
+            origin: None,
+            row_id: row_id("once", NOON),
+            run_id: None,
+            instant: NOON,
+            started_at: NOON,
+        };
+        let off = Outcome::skipped("turned off");
+        let told = turned_on(&of_instant, &job.to_row(None, None), &off);
+        assert!(told.is_some_and(|told| told.contains("at /enabled")));
+        // It came while a run went on that somebody had asked for before.
+        let asked = Ticket {
+            row_id: "manual".into(),
+            run_id: Some("manual".into()),
+            instant: NOON - 9,
+            started_at: NOON - 9,
+            ..of_instant.clone()
+        };
+        job.state.consecutive_skipped = Some(1);
+        let told = turned_on(&asked, &job.to_row(None, None), &Outcome::ok("x"));
+        assert!(told.is_some_and(|told| told.contains("at /enabled")));
+        // One that has no row still comes.
+        job.state.consecutive_skipped = None;
+        assert_eq!(turned_on(&asked, &job.to_row(None, None), &off), None);
+        let at = (NOON + 5).to_string();
+        let moved = Job { schedule: Schedule::At { at }, ..job };
+        assert_eq!(turned_on(&of_instant, &moved.to_row(None, None), &off), None);
+    }
 }

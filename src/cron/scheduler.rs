@@ -75,7 +75,10 @@ impl Cron {
                 }
             }
             let pause = match worker.start_due(now, &mut skipped_at).await {
-                Ok(failed) => cron.pause(skipped_at, failed).await,
+                Ok(failed) => {
+                    cron.state.lock().stuck.clone_from(&failed);
+                    cron.pause(skipped_at, failed).await
+                }
                 Err(error) => Err(error),
             };
             let pause = pause.unwrap_or_else(|error| {

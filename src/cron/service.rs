@@ -83,6 +83,8 @@ pub(super) struct State {
     pub hooks: BTreeSet<String>,
     /// The sessions of those that run.
     pub hook_rooms: BTreeSet<String>,
+    /// Jobs that are due, and that the database did not take the last time.
+    pub stuck: Vec<String>,
     /// How many runs somebody has asked for.
     pub asked: u64,
     /// When old sessions of runs were last looked for.

@@ -2,8 +2,9 @@
 //! or they could not be read for a while.
 //!
 //! Promises: a job is due no later than its schedule says, and has missed nothing that is
-//! still to come. What ran while the clock was ahead has its row, and does not run again.
-//! A job that can be read again is due at the instant at which it could not.
+//! still to come, or was before it was made: a clock that says so has not been set yet. What
+//! ran while the clock was ahead has its row, and does not run again. A job that can be read
+//! again is due at the instant at which it could not.
 
 use crate::store::{CronChange, CronJobChange, CronJobRow, StoreError};
 
@@ -37,8 +38,11 @@ fn on_time(row: &CronJobRow, now: u64) -> Option<CronChange> {
     let timing = job.timing().ok()?;
     // What a job shows of a single instant that has begun stays until its run ends.
     let shown = job.state.next_run_at_ms.filter(|_| job.state.running_at_ms.is_none());
-    let own = if timing.is_once() { None } else { timing.next_after(now) };
-    let next = row.due_at.or(shown).into_iter().chain(own).min()?;
+    let known = row.due_at.or(shown);
+    let is_behind = known.is_some() && now < job.created_at_ms;
+    let has_own = !timing.is_once() && !is_behind;
+    let own = has_own.then(|| timing.next_after(now.max(job.created_at_ms))).flatten();
+    let next = known.into_iter().chain(own).min()?;
     if row.due_at == Some(next) {
         return None;
     }
@@ -118,5 +122,18 @@ mod tests {
         assert_eq!(Job::of_row(&late).unwrap().state.next_run_at_ms, Some(NOON + HOUR));
         assert!(on_time(&row(NOON + HOUR), NOON).is_none());
         assert!(on_time(&row(NOON - HOUR), NOON).is_none(), "it is due already");
+    }
+
+    #[test]
+    fn a_clock_from_before_a_job_was_made_brings_nothing_forward() {
+        let made = Job { created_at_ms: NOON, ..daily("UTC") };
+        let due_at = NOON + 25 * HOUR;
+        for unset in [HOUR, NOON - HOUR] {
+            assert!(on_time(&made.to_row(Some(due_at), None), unset).is_none(), "{unset}");
+            let again = put(on_time(&made.to_row(None, None), unset)).unwrap();
+            assert_eq!(again.due_at, Some(NOON + HOUR), "{unset}");
+        }
+        let right = put(on_time(&made.to_row(Some(due_at), None), NOON)).unwrap();
+        assert_eq!(right.due_at, Some(NOON + HOUR));
     }
 }

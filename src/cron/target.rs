@@ -1,10 +1,13 @@
 //! Where an answer goes: a session, or a chat of a channel.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::protocol::methods::cron::{Delivery, DeliveryMode};
 use crate::sessions::{AgentId, SessionKey, WEBCHAT};
+use crate::store::OutboxAddress;
 use crate::support::json;
 
 use super::alert;
@@ -61,6 +64,20 @@ impl Wanted {
             account_id: account_id.map(str::to_owned),
             is_at_home: false,
         }
+    }
+
+    /// The place of a channel where the answer may go, as it is written.
+    pub fn chat(&self) -> Option<Arc<OutboxAddress>> {
+        if self.channel == WEBCHAT {
+            return None;
+        }
+        let thread = self.thread_id.as_ref().map(Value::to_string);
+        Some(Arc::new(OutboxAddress {
+            channel: self.channel.clone(),
+            account: self.account_id.clone().unwrap_or_default(),
+            target: self.to.clone().unwrap_or_default(),
+            thread: thread.unwrap_or_default(),
+        }))
     }
 
     /// Whether somebody named the channel.

@@ -6,7 +6,9 @@
 //! be spawned, or that names a chat to which the agent may not write by itself, other than to
 //! be turned off. Only for the gateway's owner.
 
-use serde_json::{Map, Value};
+mod written;
+
+use serde_json::Value;
 
 use super::{Tool, ToolContext, ToolKind, ToolOutput, ToolScope};
 use crate::agent::approvals::{ExecWords, Lineage};
@@ -20,20 +22,6 @@ use crate::providers::ToolSpec;
 use crate::sessions::{AgentId, SessionKey};
 use crate::store::StoreError;
 use crate::support::{BoxFuture, json};
-
-/// What a job may be made of, for models that write it beside the action.
-const OF_JOB: [&str; 10] = [
-    "name",
-    "description",
-    "schedule",
-    "sessionTarget",
-    "payload",
-    "delivery",
-    "wakeMode",
-    "enabled",
-    "deleteAfterRun",
-    "agentId",
-];
 
 const DESCRIPTION: &str = "Manage scheduled jobs and reminders of the gateway. Use it for anything \
     that is to happen later or again: reminders, \"check back in an hour\", daily reports.\n\
@@ -185,13 +173,9 @@ fn read<P: Params>(method: &str, params: Value) -> Result<P, String> {
 }
 
 async fn add(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
-    let job = if let Value::Object(job) = &arguments["job"] {
-        job.clone()
-    } else {
-        let own = |name: &&str| Some(((*name).to_owned(), arguments.get(*name)?.clone()));
-        OF_JOB.iter().filter_map(own).collect::<Map<_, _>>()
-    };
+    let job = written::members(arguments, "job");
     let mut job: NewJob = read("cron.add", Value::Object(job))?;
+    written::check(&job.schedule)?;
     let caller = caller(cx).await?;
     check_target(&caller, &job.session_target)?;
     let keys = &cx.parts().keys.now();
@@ -218,8 +202,13 @@ async fn update(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
     let cron = &cx.parts().cron;
     let told = |error: CronError| error.to_string();
     let id = own_job(cx, arguments).await?;
-    let params = json!({"id": id, "patch": arguments["patch"]});
+    let patch = Value::Object(written::members(arguments, "patch"));
+    if patch == json!({}) {
+        return Err("patch required".into());
+    }
+    let params = json!({"id": id, "patch": patch});
     let params: CronUpdateParams = read("cron.update", params)?;
+    params.patch.schedule.as_ref().map_or(Ok(()), written::check)?;
     let caller = caller(cx).await?;
     if let Some(target) = &params.patch.session_target {
         check_target(&caller, target)?;
@@ -234,7 +223,7 @@ async fn update(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
     let maker = origin.map(|it| SessionKey::from_canonical(it.session_key).agent(keys));
     check_commands(cx, &agents, &job.session_target, maker == Some(cx.key.agent(keys)))?;
     // What one that is turned off says, run by hand, is looked at when it is sent.
-    if arguments["patch"] != json!({"enabled": false}) {
+    if patch != json!({"enabled": false}) {
         check_reach(cx, &job, cx.place().await.as_slice()).await?;
     }
     let job = cron.update(&params.id, params.patch).await.map_err(told)?;

@@ -213,7 +213,7 @@ impl Beat {
     /// What becomes of an answer.
     async fn tell(&self, said: &Progress) -> Value {
         let ack_max = self.settings.ack_max_chars;
-        let news = match directives::heartbeat_news(&said.text, ack_max) {
+        let news = match directives::heartbeat_news(&said.paragraphs(), ack_max) {
             Some(news) => news,
             None if said.files.is_empty() => {
                 let status = if said.text.trim().is_empty() { "ok-empty" } else { "ok-token" };

@@ -57,7 +57,8 @@ impl Cron {
                 let session = session.clone();
                 let cause =
                     if *is_reminder { Cause::Reminder(session) } else { Cause::Woken(session) };
-                self.spawn_beat(&runs, settings_of(all, agent), cause);
+                let asked = settings_of(all, &settings.heartbeat_of_others, agent);
+                self.spawn_beat(&runs, asked, cause);
             }
             let now = self.now_ms();
             for settings in all {
@@ -105,18 +106,36 @@ impl Cron {
     }
 }
 
-/// How an agent is asked; one without heartbeats like the first that has
-/// them.
-fn settings_of(all: &[HeartbeatSettings], agent: &str) -> HeartbeatSettings {
+/// How an agent is asked; one without heartbeats as it is said for all: what another agent
+/// has, such as a chat that its answers go to, is not for this one.
+fn settings_of(
+    all: &[HeartbeatSettings],
+    others: &HeartbeatSettings,
+    agent: &str,
+) -> HeartbeatSettings {
     let own = all.iter().find(|settings| settings.agent_id == agent);
-    let mut settings = own.or(all.first()).cloned().unwrap_or_else(HeartbeatSettings::usual);
-    agent.clone_into(&mut settings.agent_id);
-    settings
+    HeartbeatSettings { agent_id: agent.to_owned(), ..own.unwrap_or(others).clone() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_one_agent_says_is_not_told_where_another_one_has_it() {
+        let all = [HeartbeatSettings {
+            agent_id: "ops".into(),
+            target: "telegram".into(),
+            to: Some("-100".into()),
+            ..HeartbeatSettings::usual()
+        }];
+        let place = |agent: &str| {
+            let asked = settings_of(&all, &HeartbeatSettings::usual(), agent);
+            (asked.agent_id, asked.target, asked.to)
+        };
+        assert_eq!(place("ops"), ("ops".into(), "telegram".into(), Some("-100".into())));
+        assert_eq!(place("main"), ("main".into(), "none".into(), None));
+    }
 
     #[test]
     fn a_clock_that_is_set_back_puts_no_heartbeat_off() {

@@ -49,6 +49,17 @@ async fn a_session_reminds_itself() {
         "payload": {"text": "x"}}});
     let told = by_model(&mut client, "desk", wrong, "w-1").await;
     assert!(told.to_string().contains("CronPattern"), "{told}");
+    let hasty = json!({"action": "add", "name": "x", "everyMs": 300, "message": "Mail?"});
+    let told = by_model(&mut client, "desk", hasty, "w-2").await;
+    assert!(told.to_string().contains("in milliseconds"), "{told}");
+    let loose =
+        json!({"action": "add", "job": {"name": "x", "cron": "0 9 * * *", "message": "Mail?"}});
+    let made = by_model(&mut client, "desk", loose, "l-1").await;
+    assert_eq!(
+        (&made["schedule"]["expr"], &made["payload"]["message"], &made["sessionTarget"]),
+        (&json!("0 9 * * *"), &json!("Mail?"), &json!("isolated")),
+        "{made}"
+    );
     let gone = by_model(&mut client, "desk", json!({"action": "remove", "jobId": id}), "g-1").await;
     assert_eq!(gone["removed"], true);
     assert_eq!(job(&mut client, &id).await, Value::Null);
