@@ -853,6 +853,28 @@ async fn a_call_that_is_dropped_at_any_time_ends_its_connection() {
 }
 
 #[tokio::test]
+async fn a_call_whose_id_the_conversation_has_already_gets_another() {
+    let call = json!({"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0,
+        "id": "call_0", "function": {"name": "t", "arguments": "{}"}}]}}]});
+    let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]});
+    let body = format!("{}data: [DONE]\n\n", sse(&[call, end]));
+    let answers = (0..2).map(|_| Answer::stream(body.clone(), Ending::Whole));
+    let server = serve(answers.collect()).await;
+    let (http, retry) = limits();
+    let catalog = catalog(Dialect::OpenAi, &server.address, http, retry);
+    let mut request = plain_request(&catalog);
+    let provider = catalog.provider_for(&request.model);
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let message = provider.stream(&request, &mut |_| {}).await.unwrap();
+        ids.push(message.tool_calls().next().unwrap().id.clone());
+        request.messages.push(AgentMessage::Assistant(message));
+    }
+    assert_eq!(ids[0], "call_0");
+    assert!(ids[1] != ids[0] && ids[1].ends_with("xcall_0"), "{ids:?}");
+}
+
+#[tokio::test]
 async fn a_model_without_tools_can_still_talk() {
     let refusal = json!({"error": {"message": "one does not support tools"}});
     let answers = vec![

@@ -9,6 +9,8 @@
 
 mod calls;
 
+use std::collections::HashSet;
+
 use serde_json::Map;
 
 use calls::Arguments;
@@ -35,6 +37,8 @@ pub struct Answer<'a> {
     open: Option<usize>,
     /// Those of its calls.
     arguments: Vec<Arguments>,
+    /// What calls of the conversation are told apart by, these among them.
+    ids: HashSet<String>,
     /// Bytes that have come.
     bytes: usize,
 }
@@ -54,7 +58,8 @@ impl<'a> Answer<'a> {
             response_id: None,
             extra: Map::new(),
         };
-        Self { model, events, message, open: None, arguments: Vec::new(), bytes: 0 }
+        let (arguments, ids) = (Vec::new(), HashSet::new());
+        Self { model, events, message, open: None, arguments, ids, bytes: 0 }
     }
 
     /// The provider's own id of this answer. The first one counts.
@@ -69,10 +74,11 @@ impl<'a> Answer<'a> {
         self.take_usage(self.model.priced(usage));
     }
 
-    /// Tokens so far, with the provider's own total; the price is multiplied
+    /// Tokens so far, with the provider's own total if it has one; the price is multiplied
     /// by `factor`.
     pub fn set_counted_usage(&mut self, usage: Usage, factor: f64) {
-        let cost = self.model.priced(usage.clone()).cost;
+        let Usage { total_tokens, cost, .. } = self.model.priced(usage.clone());
+        let total_tokens = if usage.total_tokens == 0 { total_tokens } else { usage.total_tokens };
         let mut cost = Cost {
             input: cost.input * factor,
             output: cost.output * factor,
@@ -81,7 +87,7 @@ impl<'a> Answer<'a> {
             ..Cost::default()
         };
         cost.total = cost.input + cost.output + cost.cache_read + cost.cache_write;
-        self.take_usage(Usage { cost, ..usage });
+        self.take_usage(Usage { total_tokens, cost, ..usage });
     }
 
     fn take_usage(&mut self, usage: Usage) {

@@ -98,7 +98,7 @@ impl<A: HttpApi> Provider for HttpProvider<A> {
         Box::pin(async move {
             let began = self.clock.now_ms();
             let stream = self.open(request).await?;
-            let answer = Answer::new(&request.model, events, began);
+            let answer = Answer::new(&request.model, events, began).among(&request.messages);
             reader::run(stream, A::reader(&request.model, began), answer).await
         })
     }

@@ -218,7 +218,7 @@ impl WireIds {
         let wished = if same_model { id.to_owned() } else { (self.wire_id)(id) };
         let mut free = wished.clone();
         let mut count = 1_u32;
-        while !self.used.insert(free.clone()) {
+        while !self.used.insert(call_of(&free)) {
             count += 1;
             // The number comes first, so that shortening cannot cut it off;
             // letters and digits only, which every API accepts.
@@ -226,6 +226,12 @@ impl WireIds {
         }
         free
     }
+}
+
+/// What a call is told from others by. The Responses API has ids `call|item`, and looks at
+/// the first half alone.
+pub(super) fn call_of(id: &str) -> String {
+    id.split_once('|').map_or(id, |(call, _)| call).to_owned()
 }
 
 #[cfg(test)]

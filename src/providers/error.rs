@@ -108,19 +108,21 @@ impl ProviderError {
     /// An error that came as an event of a stream that had begun well.
     pub fn from_event(style: ErrorStyle, data: &Value) -> Self {
         let error = data.get("error").unwrap_or(data);
-        let name = error.get("type").or_else(|| error.get("code"));
         let message = match style {
             ErrorStyle::Anthropic | ErrorStyle::Google => data.to_string(),
             ErrorStyle::OpenAi | ErrorStyle::Ollama => {
                 openai_text(data).unwrap_or_else(|| data.to_string())
             }
         };
-        let kind = match name {
-            Some(Value::Number(code)) => code
-                .as_u64()
-                .and_then(|code| u16::try_from(code).ok())
-                .map_or(ProviderErrorKind::Server, |code| kind_of_status(code, &message)),
-            other => kind_of_name(other.and_then(Value::as_str).unwrap_or_default(), &message),
+        let word = |name: &str| error.get(name).and_then(Value::as_str).unwrap_or_default();
+        // The status counts, whatever the server calls the type.
+        let code = error.get("code").and_then(Value::as_u64);
+        let status = code.and_then(|code| u16::try_from(code).ok());
+        let kind = match status.filter(|status| (400..600).contains(status)) {
+            Some(status) => kind_of_status(status, &message),
+            None => kind_of_name(word("type"), &message)
+                .or_else(|| kind_of_name(word("code"), &message))
+                .unwrap_or(ProviderErrorKind::Server),
         };
         Self::new(kind, message)
     }
@@ -267,8 +269,8 @@ fn kind_of_status(status: u16, message: &str) -> ProviderErrorKind {
     }
 }
 
-fn kind_of_name(name: &str, message: &str) -> ProviderErrorKind {
-    match name {
+fn kind_of_name(name: &str, message: &str) -> Option<ProviderErrorKind> {
+    Some(match name {
         "overloaded_error" => ProviderErrorKind::Overloaded,
         "rate_limit_error" | "rate_limit_exceeded" | "insufficient_quota" => {
             ProviderErrorKind::RateLimit
@@ -280,8 +282,8 @@ fn kind_of_name(name: &str, message: &str) -> ProviderErrorKind {
         "invalid_request_error" | "not_found_error" | "request_too_large" => {
             ProviderErrorKind::BadRequest
         }
-        _ => ProviderErrorKind::Server,
-    }
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -361,6 +363,16 @@ mod tests {
         assert_eq!(event(ErrorStyle::Anthropic, data), (Kind::Overloaded, text));
         let data = json!({"error": {"message": "slow down", "code": 429}});
         assert_eq!(event(ErrorStyle::OpenAi, data), (Kind::RateLimit, "slow down".into()));
+        // As vLLM, Azure and OpenAI write them.
+        for (kind, error) in [
+            (Kind::BadRequest, json!({"type": "BadRequestError", "code": 400})),
+            (Kind::RateLimit, json!({"type": null, "code": 429})),
+            (Kind::Refusal, json!({"type": null, "code": "content_filter"})),
+            (Kind::RateLimit, json!({"type": "tokens", "code": "rate_limit_exceeded"})),
+            (Kind::Server, json!({"type": "server_error", "code": null})),
+        ] {
+            assert_eq!(event(ErrorStyle::OpenAi, json!({"error": error})).0, kind, "{error}");
+        }
         let data = json!({"error": {"message": "boom"}});
         assert_eq!(event(ErrorStyle::OpenAi, data), (Kind::Server, "boom".into()));
     }

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
+use crate::metrics::Scraped;
 use crate::played::{Played, Said, begins, declines, says};
 use crate::stage::{
-    Api, admin, ask, call, config, end_of, events, scripted, spent_by, start, until,
+    Api, admin, ask, call, config, deltas, end_of, events, scripted, spent_by, start, until,
 };
 use crate::support::{Gateway, GatewayOptions, MockProvider};
 
@@ -118,6 +119,22 @@ async fn what_notes_have_used_that_somebody_stops_is_paid_for() {
     assert_eq!(end_of(&client, "run-2").await["state"], "aborted");
     let after = spent_by(&mut client, MAIN).await;
     assert!(after > before, "{after} {before}");
+}
+
+#[tokio::test]
+async fn what_an_answer_has_read_that_somebody_stops_is_in_the_metrics() {
+    let (gateway, _mock) = scripted(Api::Anthropic).await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "main", "@mock stream n=200 delay=50", "run-1").await;
+    deltas(&client, "run-1", 1).await;
+    call(&mut client, "chat.abort", json!({"sessionKey": "main", "runId": "run-1"})).await;
+    assert_eq!(end_of(&client, "run-1").await["state"], "aborted");
+    until("what it has read", async || {
+        let told = Scraped::of(&gateway).await;
+        let read = told.find("clawgate_model_tokens_total", &json!({"kind": "input"}));
+        (read > Some(0.0)).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]

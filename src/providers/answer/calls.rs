@@ -1,13 +1,14 @@
 //! The tool calls of an answer.
 //!
 //! Owns: what their arguments are. Promises: a call that the provider has not told to its
-//! end is none without arguments.
+//! end is none without arguments; no other call of the conversation has its id.
 
 use serde_json::{Map, Value};
 
 use super::Answer;
-use crate::protocol::message::ContentBlock;
+use crate::protocol::message::{AgentMessage, ContentBlock};
 use crate::providers::StreamEvent;
+use crate::providers::compose::call_of;
 use crate::providers::halves::{append, whole};
 use crate::support::json_of_javascript;
 
@@ -45,9 +46,33 @@ impl Arguments {
 }
 
 impl Answer<'_> {
+    /// The same in this conversation.
+    #[must_use]
+    pub fn among(mut self, messages: &[AgentMessage]) -> Self {
+        for message in messages {
+            if let AgentMessage::Assistant(answer) = message {
+                self.ids.extend(answer.tool_calls().map(|call| call_of(&call.id)));
+            }
+        }
+        self
+    }
+
+    /// This id, or one like it when another call has it: some servers name the first call
+    /// of each answer the same.
+    fn free_id(&mut self, id: &str) -> String {
+        let (began, mut place) = (self.message.timestamp, self.message.content.len());
+        let mut free = id.to_owned();
+        while !free.is_empty() && !self.ids.insert(call_of(&free)) {
+            // Numbers first, so that shortening cannot cut them off.
+            free = format!("n{began}x{place}x{id}");
+            place += 1;
+        }
+        free
+    }
+
     /// A call begins. Gives its block.
     pub fn tool_call(&mut self, id: &str, name: &str) -> usize {
-        let (id, name) = (whole(id.to_owned()), whole(name.to_owned()));
+        let (id, name) = (self.free_id(&whole(id.to_owned())), whole(name.to_owned()));
         let block = self.begin(ContentBlock::tool_call(&id, &name, Value::Object(Map::new())));
         self.arguments.push(Arguments { block, json: String::new(), is_whole: false });
         (self.events)(StreamEvent::ToolCallStart { index: block, id, name });

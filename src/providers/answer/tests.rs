@@ -1,4 +1,5 @@
 use super::*;
+use crate::protocol::message::AgentMessage;
 use crate::providers::json::parse;
 use crate::providers::testing::model;
 use crate::support::json;
@@ -200,4 +201,27 @@ fn halves_of_a_character_are_joined_in_their_block_alone() {
     assert_eq!(error.message, "bad word");
     let content = serde_json::to_value(error.partial.unwrap().content).unwrap();
     assert_eq!(content, json!([{"type": "text", "text": "half", "textSignature": "s"}]));
+}
+
+#[test]
+fn a_call_gets_another_id_where_one_of_the_conversation_has_its_own() {
+    let model = model("openai-completions");
+    let mut nowhere = |_| {};
+    let mut before = Answer::new(&model, &mut nowhere, 5);
+    before.tool_call("call_0", "read");
+    let before = [AgentMessage::Assistant(before.finish(StopReason::ToolUse))];
+    let mut events = Vec::new();
+    let mut sink = |event| events.push(event);
+    let mut answer = Answer::new(&model, &mut sink, 6).among(&before);
+    for id in ["call_0", "call_1", "call_1"] {
+        answer.tool_call(id, "read");
+    }
+    let message = answer.finish(StopReason::ToolUse);
+    let ids: Vec<_> = message.tool_calls().map(|call| call.id.as_str()).collect();
+    assert_eq!(ids, ["n6x0xcall_0", "call_1", "n6x2xcall_1"]);
+    let told = events.iter().filter_map(|event| match event {
+        StreamEvent::ToolCallStart { id, .. } => Some(id.as_str()),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), ids);
 }

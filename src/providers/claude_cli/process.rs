@@ -7,7 +7,6 @@
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::ExitStatus;
@@ -23,7 +22,7 @@ use super::super::error::{ProviderError, ProviderErrorKind};
 use super::super::sse::{Framing, SseParser};
 use super::stream::kind_of;
 use crate::config::cli_backend::CliBackend;
-use crate::support::{CANNOT_START, NOT_STARTED, Program};
+use crate::support::{CANNOT_START, NOT_STARTED, Program, by_signal};
 
 /// A line holds a picture at most.
 const MAX_LINE: usize = 32 * 1024 * 1024;
@@ -65,7 +64,7 @@ impl Process {
         let program = backend.program().ok_or_else(none).map_err(failed)?;
         let directory = Some(&*backend.directory).filter(|it| it.is_dir());
         let held = Program::hold(&program, arguments, directory, &backend.env);
-        let Program { child, stdin, stdout, stderr, .. } = held.map_err(failed)?;
+        let Program { child, stdin, stdout, stderr } = held.map_err(failed)?;
         Ok(Self {
             command: backend.command.clone(),
             child,
@@ -182,12 +181,6 @@ fn cannot_start(command: &Path, why: &dyn Display) -> ProviderError {
     ProviderError::new(ProviderErrorKind::Network, text)
 }
 
-/// The end by a signal, which whoever holds it tells as a shell does: by 128 and the signal.
-fn by_signal(status: ExitStatus) -> ExitStatus {
-    let code = status.code().filter(|code| (129..=192).contains(code));
-    code.map_or(status, |code| ExitStatus::from_raw(code - 128))
-}
-
 /// Waits for its end. What it says meanwhile must not block it.
 async fn listen(
     child: &mut Child,
@@ -241,7 +234,7 @@ impl Complaints {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::process::Stdio;
 
     use tokio::process::Command;
 
@@ -252,8 +245,8 @@ mod tests {
         let rest = MAX_COMPLAINT - 10;
         let script = format!("printf 'cli-secret-token %0{rest}d' 0 >&2; exit 3");
         let mut shell = Command::new("/bin/sh");
-        let started = Program::start(shell.args(["-c", &script]), &BTreeMap::new()).unwrap();
-        let mut complaints = Complaints::new(started.stderr);
+        let mut shell = shell.args(["-c", &script]).stderr(Stdio::piped()).spawn().unwrap();
+        let mut complaints = Complaints::new(shell.stderr.take().unwrap());
         complaints.read_all().await;
         assert_eq!(complaints.text(), "0".repeat(rest));
     }

@@ -3,7 +3,9 @@
 //! Owns: the profiles of `auth-profiles.json`, their order, and which of them
 //! rest after a failure. Promises: a file is read again when it has changed, and
 //! what it refers to at every use; what one conversation did wrong never makes a
-//! credential rest (#15037).
+//! credential rest (#15037); a new key under an old name does not rest, but for what OpenClaw,
+//! or a version that knew no better, has noted under the name alone. The account of a token
+//! that is renewed goes on resting with the next one, but for a token that was refused.
 //! Must not: renew OAuth tokens, or log a secret.
 
 mod cooldown;
@@ -18,6 +20,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
 
 pub use cooldown::{FailureReason, Rest, says_no_credit};
 pub use profile::{Expiry, Profile};
@@ -28,7 +31,7 @@ use crate::config::profiles::{ProfileConfig, ProfileMode, ProfilesConfig};
 use crate::config::secrets::{self, ResolvedSecrets, SecretRef, SecretSource, SecretsConfig};
 use crate::config::{Env, Paths, Settings};
 use crate::store::Store;
-use crate::support::{Clock, Secret, Tasks, blocking};
+use crate::support::{Clock, Secret, Tasks, blocking, hex};
 use cooldown::Cooldowns;
 
 /// Name of the file below an agent's directory.
@@ -37,6 +40,10 @@ const FILE: &str = "agent/auth-profiles.json";
 /// A program that had no answer is left alone for so long: it may take seconds
 /// each time, and every call of a model would wait for it.
 const ASK_AGAIN_MS: u64 = 30_000;
+
+/// Digits that tell a key from another with the same name. A key that nobody can guess is not
+/// found by them; whoever reads the store can try guesses at one that is weak.
+const KEY_DIGITS: usize = 12;
 
 /// Where the profiles are of the agent with this directory.
 pub fn path_below(agent_dir: &Path) -> PathBuf {
@@ -51,6 +58,10 @@ pub struct Credential {
     pub id: String,
     /// The profile's secret; the model brings its own when there is none.
     secret: Option<(ProfileMode, Secret)>,
+    /// What rests when it fails, see [`key_name`].
+    key_name: String,
+    /// Whether its secret is renewed, of the same account.
+    is_renewed: bool,
 }
 
 impl Credential {
@@ -66,6 +77,12 @@ impl Credential {
             }
             Some((_, key)) => Arc::new(model.with_key(key.clone())),
         }
+    }
+
+    /// What rests for this reason: a token that was refused, or the account of any.
+    fn resting(&self, reason: FailureReason) -> &str {
+        let is_of_account = self.is_renewed && reason != FailureReason::Auth;
+        if is_of_account { &self.id } else { &self.key_name }
     }
 }
 
@@ -93,6 +110,25 @@ pub struct ProfileState {
     pub secret: Option<Secret>,
     /// Whether the order of `auth.order` leaves it out.
     pub is_left_out: bool,
+}
+
+impl ProfileState {
+    fn key_name(&self) -> String {
+        key_name(&self.profile.id, self.secret.iter())
+    }
+}
+
+/// What a credential is called where it rests: a key that takes the place of another one does
+/// not go on with its rest. What another program has noted is of whichever key has the id.
+fn key_name<'a>(id: &str, secrets: impl Iterator<Item = &'a Secret>) -> String {
+    let mut hash = Sha256::new();
+    hash.update(id);
+    for secret in secrets {
+        hash.update("\0");
+        hash.update(secret.expose());
+    }
+    let hash = hex(hash.finalize());
+    format!("{id}#{}", hash.get(..KEY_DIGITS).unwrap_or(&hash))
 }
 
 /// All credentials.
@@ -205,7 +241,12 @@ impl Credentials {
 
     /// How an agent can be let in by the provider of `model`, best first.
     pub async fn for_model(&self, agent: &str, model: &ModelInfo) -> Vec<Credential> {
-        let own = || Credential { id: format!("{}:key", model.provider), secret: None };
+        let own = || {
+            let id = format!("{}:key", model.provider);
+            let headers = model.headers.values().filter(|_| model.api_key.is_none());
+            let key_name = key_name(&id, model.api_key.iter().chain(headers));
+            Credential { id, secret: None, key_name, is_renewed: false }
+        };
         if model.options.auth.is_some() {
             self.recall().await;
             return vec![own()];
@@ -222,8 +263,10 @@ impl Credentials {
         });
         let mut found: Vec<Credential> = fitting
             .filter_map(|state| {
+                let (key_name, is_renewed) = (state.key_name(), state.profile.is_renewed());
                 let ProfileState { profile, secret, .. } = state;
-                Some(Credential { id: profile.id, secret: Some((profile.mode, secret?)) })
+                let secret = Some((profile.mode, secret?));
+                Some(Credential { id: profile.id, secret, key_name, is_renewed })
             })
             .collect();
         if found.is_empty() || model.has_credential() {
@@ -244,12 +287,18 @@ impl Credentials {
 
     /// Until when a credential rests, as far as this model is concerned.
     pub fn rest(&self, credential: &Credential, model: &ModelInfo) -> Option<Rest> {
-        self.cooldowns.rest(&credential.id, model, self.clock.now_ms())
+        let now = self.clock.now_ms();
+        let names = [&credential.key_name, &credential.id];
+        let rests = names.iter().filter_map(|name| self.cooldowns.rest(name, model, now));
+        rests.max_by_key(|rest| rest.until_ms)
     }
 
     /// Any rest of a profile, for those who look at it.
-    pub fn longest_rest(&self, id: &str) -> Option<Rest> {
-        self.cooldowns.longest(id, self.clock.now_ms())
+    pub fn longest_rest(&self, state: &ProfileState) -> Option<Rest> {
+        let (now, key_name) = (self.clock.now_ms(), state.key_name());
+        let names = [&key_name, &state.profile.id];
+        let rests = names.iter().filter_map(|name| self.cooldowns.longest(name, now));
+        rests.max_by_key(|rest| rest.until_ms)
     }
 
     /// What [`Self::failed`] is to know of a call that begins now.
@@ -265,13 +314,16 @@ impl Credentials {
         failure: &super::ProviderError,
         began_ms: u64,
     ) {
-        self.cooldowns.failed(&credential.id, model, failure, began_ms, self.now_ms());
+        let name = credential.resting(FailureReason::of(failure));
+        self.cooldowns.failed(name, model, failure, began_ms, self.now_ms());
         self.keep();
     }
 
     /// A call with this credential went well.
     pub fn succeeded(&self, credential: &Credential, model: &ModelInfo) {
-        self.cooldowns.succeeded(&credential.id, model, self.clock.now_ms());
+        for name in [&credential.key_name, &credential.id] {
+            self.cooldowns.succeeded(name, model, self.clock.now_ms());
+        }
         self.keep();
     }
 

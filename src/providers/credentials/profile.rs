@@ -85,6 +85,15 @@ impl Profile {
         })
     }
 
+    /// Whether its secret is replaced by others of the same account.
+    pub fn is_renewed(&self) -> bool {
+        match self.mode {
+            ProfileMode::OAuth => true,
+            ProfileMode::Token => self.expiry != Expiry::Never || self.reference().is_some(),
+            ProfileMode::ApiKey => false,
+        }
+    }
+
     /// Where its secret is, when it is not in the file.
     pub fn reference(&self) -> Option<&SecretRef> {
         self.input.as_ref()?.reference()

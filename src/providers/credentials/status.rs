@@ -103,7 +103,7 @@ fn row(credentials: &Credentials, state: &ProfileState, now_ms: u64) -> Value {
     if let Some(email) = &profile.email {
         row.insert("email".into(), json!(email));
     }
-    if let Some(rest) = credentials.longest_rest(&profile.id) {
+    if let Some(rest) = credentials.longest_rest(state) {
         row.insert("cooldownUntil".into(), json!(rest.until_ms));
         row.insert("cooldownReason".into(), json!(rest.reason.as_str()));
     }

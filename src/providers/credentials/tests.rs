@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::*;
 use crate::config::{Overrides, load};
-use crate::providers::Api;
 use crate::providers::testing::{FixedClock, model};
+use crate::providers::{Api, ErrorStyle, ProviderError};
 use crate::support::json;
 
 struct Home(tempfile::TempDir);
@@ -217,6 +217,66 @@ async fn a_program_without_an_answer_is_asked_again_after_a_while() {
     assert_eq!((first_key(&credentials).await, times()), ("told-key".into(), 2));
     clock.0.store(1000 + 9 * ASK_AGAIN_MS, Ordering::Relaxed);
     assert_eq!((first_key(&credentials).await, times()), ("told-key".into(), 2));
+}
+
+#[tokio::test]
+async fn a_new_key_under_an_old_name_does_not_rest() {
+    let home = Home::new();
+    let store = |text: &str| {
+        home.store("main", &json!({"profiles": {"mock:a": key("mock", text)}}));
+    };
+    store("old");
+    let credentials = home.credentials(&json!({}));
+    let model = model("openai-completions");
+    let rests = async |model: &ModelInfo| {
+        let all = credentials.for_model("main", model).await;
+        all.iter().map(|it| credentials.rest(it, model).is_some()).collect::<Vec<_>>()
+    };
+    let shown = async || credentials.longest_rest(&credentials.profiles("main").await[0]).is_some();
+    let refused = ProviderError::from_status(ErrorStyle::OpenAi, 401, "bad key");
+    for credential in credentials.for_model("main", &model).await {
+        credentials.failed(&credential, &model, &refused, FixedClock::NOW);
+    }
+    assert_eq!((rests(&model).await, shown().await), (vec![true, true], true));
+    store("another");
+    assert_eq!((rests(&model).await, shown().await), (vec![false, true], false));
+    let other = model.with_key(Secret::new("of the configuration"));
+    assert_eq!(rests(&other).await, [false, false]);
+    store("old");
+    assert_eq!(rests(&model).await, [true, true]);
+}
+
+#[tokio::test]
+async fn an_account_goes_on_resting_with_its_next_token_unless_the_token_was_refused() {
+    let far = FixedClock::NOW + 1000;
+    for (status, goes_on) in [(402, true), (429, true), (401, false)] {
+        let home = Home::new();
+        let store = |text: &str| {
+            home.store(
+                "main",
+                &json!({"profiles": {
+                    "mock:o": {"type": "oauth", "provider": "mock", "access": text},
+                    "mock:t": {"type": "token", "provider": "mock", "token": text, "expires": far},
+                    "mock:k": key("mock", text),
+                }}),
+            );
+        };
+        store("old");
+        let credentials = home.credentials(&json!({}));
+        let model = model("openai-completions");
+        let failure = ProviderError::from_status(ErrorStyle::OpenAi, status, "no");
+        for credential in credentials.for_model("main", &model).await {
+            credentials.failed(&credential, &model, &failure, FixedClock::NOW);
+        }
+        store("another");
+        let all = credentials.for_model("main", &model).await;
+        let rests: Vec<_> = all.iter().map(|it| credentials.rest(it, &model).is_some()).collect();
+        assert_eq!(rests, [goes_on, goes_on, false, true], "{status}");
+        let shown = &credentials.profiles("main").await[0];
+        assert_eq!(credentials.longest_rest(shown).is_some(), goes_on, "{status}");
+        credentials.succeeded(&all[0], &model);
+        assert!(credentials.rest(&all[0], &model).is_none(), "{status}");
+    }
 }
 
 #[test]

@@ -300,6 +300,8 @@ impl Reader for Chunks {
             CUT => return Some(Ok(StopReason::Length)),
             "tool_calls" | "tool_call" | "function_call" => return Some(Ok(StopReason::ToolUse)),
             "content_filter" => ProviderErrorKind::Refusal,
+            // z.ai, of a conversation that is too long.
+            "model_context_window_exceeded" => ProviderErrorKind::ContextLength,
             // z.ai and OpenRouter, and DeepSeek: the server has given up, and may do better.
             "network_error" | "error" | "insufficient_system_resource" => ProviderErrorKind::Server,
             _ => ProviderErrorKind::Protocol,

@@ -17,6 +17,8 @@ use crate::support::json;
 
 const COMPLETED: &str = "completed";
 const INCOMPLETE: &str = "incomplete";
+/// Why an answer is incomplete that is not cut by its limit.
+const FILTERED: &str = "content_filter";
 /// Most items that are remembered: an answer has no more blocks either.
 const MAX_ITEMS: usize = 1024;
 
@@ -95,6 +97,7 @@ struct Response {
     usage: Option<WireUsage>,
     service_tier: Option<String>,
     error: Option<Value>,
+    incomplete_details: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -179,9 +182,18 @@ impl Events {
         let newest = |is_it: &dyn Fn(&Item) -> bool| {
             self.items.iter().rposition(|item| !item.is_another_call(call_id) && is_it(item))
         };
-        let named = newest(&|item| item.is_named(call_id) || item.is_named(id));
+        let is_named = |item: &Item| item.is_named(call_id) || item.is_named(id);
         let has_index = |item: &Item| !output_index.is_null() && item.output_index == *output_index;
-        named.or_else(|| newest(&has_index))
+        // Two calls may have the same id. Without more to tell them apart they end in their order.
+        let first_open = || {
+            let is_it = |item: &Item| item.is_named(call_id) && !matches!(item.open, Open::None);
+            self.items.iter().position(is_it)
+        };
+        newest(&|item| !id.is_empty() && item.id == id)
+            .or_else(|| newest(&|item| is_named(item) && has_index(item)))
+            .or_else(first_open)
+            .or_else(|| newest(&is_named))
+            .or_else(|| newest(&has_index))
     }
 
     /// What a piece goes to: the newest item, when it does not say or has an id of its own.
@@ -235,7 +247,11 @@ impl Events {
     /// The answer ends, with this status unless the response has one of its own.
     fn finish(&mut self, status: &str, response: Option<Response>, answer: &mut Answer<'_>) {
         let own = response.as_ref().and_then(|response| response.status.clone());
-        self.status = Some(own.unwrap_or_else(|| status.to_owned()));
+        let details = response.as_ref().and_then(|response| response.incomplete_details.as_ref());
+        self.status = Some(match details {
+            Some(details) if text(details, "reason") == FILTERED => FILTERED.to_owned(),
+            _ => own.unwrap_or_else(|| status.to_owned()),
+        });
         if matches!(self.outcome(), Some(Ok(StopReason::Stop))) {
             answer.complete_calls();
         }
@@ -313,6 +329,10 @@ impl Reader for Events {
         Some(match status {
             COMPLETED | "in_progress" | "queued" => Ok(StopReason::Stop),
             INCOMPLETE => Ok(StopReason::Length),
+            FILTERED => Err(ProviderError::new(
+                ProviderErrorKind::Refusal,
+                format!("The model declined to answer ({FILTERED})"),
+            )),
             _ => Err(ProviderError::new(
                 ProviderErrorKind::Server,
                 format!("the provider ended the response with status {status}"),

@@ -1,9 +1,10 @@
 //! The thread that writes the log file.
 //!
 //! Promises: lines are written whole, in their order, many at once when many
-//! wait; a file is put away when it would become too large, or what came after it is in
-//! another one, and a new one begun with each day; what is too old or too much is
-//! removed. A file that somebody moved or removed is begun anew.
+//! wait; of those that the disk does not take, or that were too many at once, their number is
+//! written when it takes some again; a file is put away when it would become too large, or
+//! what came after it is in another one, and a new one begun with each day; what is too old
+//! or too much is removed. A file that somebody moved or removed is begun anew.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -41,7 +42,7 @@ pub(super) fn serve(place: LogPlace, mut jobs: mpsc::Receiver<Job>) {
                 Job::Place(place) => {
                     writer.put(&std::mem::take(&mut lines));
                     trouble::tell(LOG, None);
-                    writer = Writer::new(place);
+                    writer = Writer { lost: writer.lost, ..Writer::new(place) };
                 }
                 Job::Flush(done) => {
                     writer.put(&std::mem::take(&mut lines));
@@ -50,11 +51,8 @@ pub(super) fn serve(place: LogPlace, mut jobs: mpsc::Receiver<Job>) {
                 }
             }
         }
-        if lost > 0 {
-            let text = format!("{lost} lines were not logged: too many at once");
-            lines.push_str(&line::own(&text, SystemClock.now_ms()));
-        }
         writer.put(&lines);
+        writer.miss(lost);
     }
 }
 
@@ -62,16 +60,26 @@ struct Writer {
     place: LogPlace,
     open: Option<Opened>,
     has_failed: bool,
+    /// Lines that are missing since the disk last took one.
+    lost: u64,
 }
 
 impl Writer {
     fn new(place: LogPlace) -> Self {
-        Self { place, open: None, has_failed: false }
+        Self { place, open: None, has_failed: false, lost: 0 }
     }
 
-    /// Writes the lines, and notes whether that worked.
+    /// Tells of lines that did not come here: they were too many at once.
+    fn miss(&mut self, count: u64) {
+        if count > 0 {
+            self.lost += count;
+            self.put("");
+        }
+    }
+
+    /// Writes the lines, after how many are missing, and notes whether that worked.
     fn put(&mut self, lines: &str) {
-        if lines.is_empty() {
+        if lines.is_empty() && self.lost == 0 {
             return;
         }
         let now_ms = SystemClock.now_ms();
@@ -93,22 +101,44 @@ impl Writer {
         }
     }
 
+    /// Writes lines. Those that are not written are counted, and told of before the next.
     fn write(&mut self, lines: &str, now_ms: u64) -> io::Result<()> {
+        let mut written = self.tell_lost(now_ms);
         for line in lines.split_inclusive('\n') {
-            let size = line.len() as u64;
-            let current = self.place.current(now_ms);
-            if !self.open.as_ref().is_some_and(|open| open.path == current && is_same(open)) {
-                self.open = Some(self.begin(&current, now_ms)?);
+            if written.is_ok() {
+                written = self.write_line(line, now_ms);
             }
-            let fits = |open: &Opened| open.len + size <= self.place.max_bytes;
-            if let Some(full) = self.open.take_if(|open| !fits(open)) {
-                fs::rename(&full.path, archive(&full.path)?)?;
-                self.open = Some(self.begin(&full.path, now_ms)?);
-            }
-            if let Some(open) = &mut self.open {
-                open.file.write_all(line.as_bytes())?;
-                open.len += size;
-            }
+            self.lost += u64::from(written.is_err());
+        }
+        written
+    }
+
+    fn tell_lost(&mut self, now_ms: u64) -> io::Result<()> {
+        if self.lost > 0 {
+            let lost = self.lost;
+            let text = format!(
+                "{lost} lines were not logged: they could not be written, or were too many at once"
+            );
+            self.write_line(&line::own(&text, now_ms), now_ms)?;
+            self.lost = 0;
+        }
+        Ok(())
+    }
+
+    fn write_line(&mut self, line: &str, now_ms: u64) -> io::Result<()> {
+        let size = line.len() as u64;
+        let current = self.place.current(now_ms);
+        if !self.open.as_ref().is_some_and(|open| open.path == current && is_same(open)) {
+            self.open = Some(self.begin(&current, now_ms)?);
+        }
+        let fits = |open: &Opened| open.len + size <= self.place.max_bytes;
+        if let Some(full) = self.open.take_if(|open| !fits(open)) {
+            fs::rename(&full.path, archive(&full.path)?)?;
+            self.open = Some(self.begin(&full.path, now_ms)?);
+        }
+        if let Some(open) = &mut self.open {
+            open.file.write_all(line.as_bytes())?;
+            open.len += size;
         }
         Ok(())
     }

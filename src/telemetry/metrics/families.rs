@@ -121,7 +121,7 @@ families! {
     MODEL_TIME = LONG, "clawgate_model_call_duration_seconds", ["provider", "model"],
         "From a call of a model to its end.";
     TOKENS = Kind::Counter, "clawgate_model_tokens_total", ["provider", "model", "kind"],
-        "Tokens: input, output, cache_read, cache_write.";
+        "Tokens: input, output, cache_read, cache_write; also of calls that failed or were given up.";
     MODEL_RETRIES = Kind::Counter, "clawgate_model_retries_total", [],
         "Calls of models that were made again.";
     CRON_LATE = INNER, "clawgate_cron_lateness_seconds", [],

@@ -322,6 +322,8 @@ fn every_reason_to_stop_has_its_meaning() {
     assert_eq!(outcome("function_call"), Ok(StopReason::ToolUse));
     let failed = |kind, reason| Err((kind, format!("Provider finish_reason: {reason}")));
     assert_eq!(outcome("content_filter"), failed(ProviderErrorKind::Refusal, "content_filter"));
+    let too_long = "model_context_window_exceeded";
+    assert_eq!(outcome(too_long), failed(ProviderErrorKind::ContextLength, too_long));
     assert_eq!(outcome("strange"), failed(ProviderErrorKind::Protocol, "strange"));
     for reason in ["network_error", "error", "insufficient_system_resource"] {
         assert_eq!(outcome(reason), failed(ProviderErrorKind::Server, reason));

@@ -101,6 +101,25 @@ fn thinking_is_asked_for_with_its_content_to_keep() {
 }
 
 #[test]
+fn calls_with_the_same_call_id_go_back_with_ids_of_their_own() {
+    let said = |text: &str| json!([{"type": "text", "text": text}]);
+    let messages = json!([
+        answer("mock-1", json!([call("c|fc_1"), call("c|fc_2")])),
+        result("c|fc_1", said("one")),
+        result("c|fc_2", said("two")),
+    ]);
+    let sent = wire(openai(), messages);
+    let told: Vec<_> = sent
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| (item["call_id"].as_str().unwrap(), item["output"].as_str()))
+        .collect();
+    let expected = [("c", None), ("n2xc", None), ("c", Some("one")), ("n2xc", Some("two"))];
+    assert_eq!(told, expected, "{sent}");
+}
+
+#[test]
 fn an_answer_of_this_model_goes_back_item_by_item() {
     let thought = r#"{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"x"}"#;
     let messages = json!([

@@ -237,6 +237,34 @@ fn pieces_of_calls_that_are_written_at_the_same_time_are_told_apart() {
 }
 
 #[test]
+fn two_calls_with_the_same_call_id_keep_their_own_arguments() {
+    // With ids of their items, with their places alone, and with neither.
+    for (has_id, has_index) in [(true, false), (false, true), (false, false)] {
+        let event = |n: usize, kind: &str, arguments: &str| {
+            let mut item = function(7, arguments);
+            if has_id {
+                item["id"] = json!(format!("fc_{n}"));
+            }
+            let mut event = json!({"type": format!("response.output_item.{kind}"), "item": item});
+            if has_index {
+                event["output_index"] = json!(n);
+            }
+            event
+        };
+        let (message, _) = read(&[
+            event(0, "added", ""),
+            event(1, "added", ""),
+            event(0, "done", "{\"n\":0}"),
+            event(1, "done", "{\"n\":1}"),
+            completed("completed", json!({})),
+        ]);
+        let message = message.unwrap();
+        let arguments: Vec<_> = message.tool_calls().map(|call| call.arguments.clone()).collect();
+        assert_eq!(arguments, [json!({"n": 0}), json!({"n": 1})], "{has_id} {has_index}");
+    }
+}
+
+#[test]
 fn a_call_that_never_began_gives_its_arguments_to_no_other() {
     let (message, _) = read(&[
         added(function(1, "{\"n\":1}")),
@@ -279,6 +307,24 @@ fn every_status_has_its_stop_reason() {
         assert_eq!(error.message, format!("the provider ended the response with status {status}"));
         assert_eq!(error.partial.unwrap().content.len(), 1);
     }
+}
+
+#[test]
+fn an_answer_that_a_filter_has_ended_is_not_cut_by_its_limit() {
+    let outcome = |reason: &str| {
+        let details = json!({"incomplete_details": {"reason": reason}});
+        let events = [text_item("a").as_slice(), &[completed("incomplete", details)]].concat();
+        read(&events).0.map(|message| message.stop_reason).map_err(|error| error.kind)
+    };
+    assert_eq!(outcome("max_output_tokens"), Ok(StopReason::Length));
+    assert_eq!(outcome("content_filter"), Err(ProviderErrorKind::Refusal));
+}
+
+#[test]
+fn a_total_that_the_provider_leaves_out_is_the_sum() {
+    let usage = json!({"input_tokens": 7, "output_tokens": 2});
+    let message = read(&[completed("completed", json!({"usage": usage}))]).0.unwrap();
+    assert_eq!(message.usage.total_tokens, 9);
 }
 
 #[test]

@@ -109,6 +109,51 @@ fn a_line_that_is_being_written_waits_and_a_torn_one_is_ended() {
 }
 
 #[test]
+fn how_many_lines_the_disk_did_not_take_is_said_once_where_they_are_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let logs = dir.path().join("logs");
+    let place = place(&logs, 100_000);
+    let mut writer = Writer::new(place.clone());
+    // No folder can be there.
+    std::fs::write(&logs, "").unwrap();
+    for lines in [line(0), line(1) + &line(2)] {
+        writer.write(&lines, 1000).unwrap_err();
+    }
+    std::fs::remove_file(&logs).unwrap();
+    for number in 3..6 {
+        writer.write(&line(number), 1000).unwrap();
+    }
+    let tail = tail(&place, None, 10, 10_000, 1000).unwrap();
+    assert_eq!(numbers(&tail), [3, 4, 5]);
+    let told = |line: &String| line.contains("3 lines were not logged: they could not be");
+    let told: Vec<_> = tail.lines.iter().map(told).collect();
+    let first = told.iter().position(|is_told| *is_told).unwrap();
+    assert!(tail.lines[first + 1].contains("line 3"), "{tail:?}");
+    assert_eq!(told.iter().filter(|is_told| **is_told).count(), 1, "{tail:?}");
+}
+
+#[test]
+fn lines_that_were_too_many_at_once_are_told_of_also_when_the_disk_takes_none_then() {
+    let dir = tempfile::tempdir().unwrap();
+    let logs = dir.path().join("logs");
+    let place = place(&logs, 100_000);
+    let mut writer = Writer::new(place.clone());
+    // No folder can be there.
+    std::fs::write(&logs, "").unwrap();
+    writer.miss(4);
+    std::fs::remove_file(&logs).unwrap();
+    writer.miss(3);
+    writer.put(&line(0));
+    writer.miss(0);
+    let tail = tail(&place, None, 10, 10_000, 1000).unwrap();
+    let told = tail.lines.iter().filter(|line| line.contains("were not logged"));
+    let told: Vec<_> = told.collect();
+    assert_eq!(told.len(), 1, "{tail:?}");
+    assert!(told[0].contains("7 lines were not logged: "), "{tail:?}");
+    assert_eq!(numbers(&tail), [0]);
+}
+
+#[test]
 fn a_file_that_somebody_removed_is_begun_anew() {
     let dir = tempfile::tempdir().unwrap();
     let place = place(dir.path(), 100_000);
