@@ -80,7 +80,10 @@ pub async fn execute(runs: &Arc<Runs>, run: &Arc<ActiveRun>) -> RunEnd {
     let (row, ()) = tokio::join!(update, recovery::settle(parts, run));
     turn.emitter.start();
     turn.tell(row.as_ref(), "start");
-    match turn.answer().await {
+    let answered = turn.answer().await;
+    let used = turn.spent();
+    run.note(|progress| progress.used = used);
+    match answered {
         Ok(Last::Answer(message)) => turn.finish(&message).await,
         Ok(Last::Handed(message)) => turn.hand_over(&message).await,
         Err(Stop::Aborted(reason)) => turn.abort(reason).await,

@@ -58,13 +58,15 @@ pub struct NodeAnswer {
 }
 
 impl NodeAnswer {
-    /// From what a node sends: a value, or a value as text.
+    /// From what a node sends: a value, or a value as text. One that sends both means the
+    /// text, as in the original: the other may be the `null` of what it does not have.
     pub fn new(payload: Option<Value>, payload_json: Option<String>) -> Self {
-        let payload = match (&payload_json, payload) {
-            (Some(text), None) => {
+        let text = payload_json.as_deref().filter(|text| !text.trim().is_empty());
+        let payload = match text {
+            Some(text) => {
                 serde_json::from_str(text).unwrap_or_else(|_| json!({"payloadJSON": text}))
             }
-            (_, payload) => payload.unwrap_or(Value::Null),
+            None => payload.unwrap_or(Value::Null),
         };
         Self { payload, payload_json }
     }
@@ -256,5 +258,27 @@ impl Nodes {
             let is_first = report.is_end && !mem::replace(&mut it.has_ended, true);
             Some((key.clone(), is_first))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_as_text_counts_whatever_stands_beside_it() {
+        let read = |payload: Option<Value>, text: Option<&str>| {
+            NodeAnswer::new(payload, text.map(str::to_owned)).payload
+        };
+        let answer = json!({"result": 2});
+        let text = Some("{\"result\":2}");
+        for beside in [None, Some(Value::Null), Some(json!({}))] {
+            assert_eq!(read(beside, text), answer);
+        }
+        for none in [None, Some(""), Some(" ")] {
+            assert_eq!(read(Some(answer.clone()), none), answer);
+        }
+        assert_eq!(read(None, None), Value::Null);
+        assert_eq!(read(None, Some("no JSON")), json!({"payloadJSON": "no JSON"}));
     }
 }

@@ -44,7 +44,8 @@ pub use open::open_file;
 pub use packed::unpacked;
 pub use permits::Permits;
 pub use program::{
-    CANNOT_START, HOLD, NOT_STARTED, ProcessGroup, Program, find_program, own_program,
+    CANNOT_START, HOLD, NOT_STARTED, ProcessGroup, Program, by_signal, find_program, in_shell,
+    own_program,
 };
 pub use route::{is_own_address, route_to};
 pub use secret::Secret;

@@ -1,15 +1,18 @@
 //! A program that is ours, with all that it starts.
 //!
-//! Owns: its group, and where it is found. Promises: it knows of our environment only what it
-//! is given; when its group is dropped, nobody of it is left; no other group is ever meant.
+//! Owns: its group or who holds it, and where it is found. Promises: it knows of our environment
+//! only what it is given; when its group is dropped, or nobody reads what one complains of that
+//! is held, nobody of it is left, on Linux also what has made a session of its own while it was
+//! held; no other group is ever meant.
 //! Must not: know what is said, or wait.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
@@ -41,13 +44,26 @@ pub fn find_program(name: &Path, path: &str) -> Option<PathBuf> {
     std::env::split_paths(path).map(|directory| directory.join(name)).find(can_run)
 }
 
+/// A path as a word of a command that people copy into a shell.
+pub fn in_shell(path: &Path) -> String {
+    let word = path.display().to_string();
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || "/._-+=:@,%".contains(it);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word;
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// The end by a signal, which our own program tells of another one as a shell does: by 128
+/// and the signal.
+pub fn by_signal(status: ExitStatus) -> ExitStatus {
+    let code = status.code().filter(|code| (129..=192).contains(code));
+    code.map_or(status, |code| ExitStatus::from_raw(code - 128))
+}
+
 /// A program that was started.
 pub struct Program {
-    // Dropped before the child, whose id is free once it is reaped. Who takes this apart and
-    // may be dropped then binds the child before it.
-    /// All of it.
-    pub group: ProcessGroup,
-    /// The one that we started.
+    /// Our own one, which holds it.
     pub child: Child,
     /// What it reads.
     pub stdin: ChildStdin,
@@ -58,18 +74,9 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts it in a group of its own, with these variables and no others.
-    ///
-    /// # Errors
-    /// When there is no such program.
-    pub fn start(command: &mut Command, env: &BTreeMap<String, Secret>) -> io::Result<Self> {
-        let child = piped(command, env).process_group(0).kill_on_drop(true).spawn()?;
-        Self::of(ProcessGroup::of(&child), child)
-    }
-
-    /// Starts it below our own program, which is the child then. All that comes from it, also
-    /// what makes a session of its own, is ended once it has ended, and once nobody reads
-    /// `stderr`, be it that we are gone. There is no group to end.
+    /// Starts it below our own program, with these variables and no others. All that comes
+    /// from it, on Linux also what makes a session of its own, is ended once it has ended, and
+    /// once nobody reads `stderr`, be it that we are gone.
     ///
     /// # Errors
     /// When our own program cannot be started. That the other one cannot is told by that.
@@ -84,26 +91,15 @@ impl Program {
         if let Some(directory) = directory {
             command.current_dir(directory);
         }
-        let child = piped(&mut command, env).spawn()?;
-        Self::of(ProcessGroup(None), child)
-    }
-
-    fn of(group: ProcessGroup, mut child: Child) -> io::Result<Self> {
+        command.env_clear().envs(env.iter().map(|(name, value)| (name, value.expose())));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn()?;
         let piped = || io::Error::other("it has no pipes");
         let stdin = child.stdin.take().ok_or_else(piped)?;
         let stdout = child.stdout.take().ok_or_else(piped)?;
         let stderr = child.stderr.take().ok_or_else(piped)?;
-        Ok(Self { group, child, stdin, stdout, stderr })
+        Ok(Self { child, stdin, stdout, stderr })
     }
-}
-
-fn piped<'a>(command: &'a mut Command, env: &BTreeMap<String, Secret>) -> &'a mut Command {
-    command
-        .env_clear()
-        .envs(env.iter().map(|(name, value)| (name, value.expose())))
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
 }
 
 /// A program and whatever it has started: what is still there when this is dropped is killed.
@@ -119,31 +115,14 @@ impl ProcessGroup {
     pub const fn leave(&mut self) {
         self.0 = None;
     }
-
-    /// Tells all of it, until it was ended.
-    pub fn signal(&self, signal: Signal) {
-        if let Some(id) = self.0 {
-            // It may be gone already, which is what we want.
-            let _ = kill_process_group(id, signal);
-        }
-    }
-
-    /// Kills all of it, once. Whoever has waited for the program does it at once: from then
-    /// on its id may be another's.
-    pub fn end(&mut self) {
-        self.signal(Signal::KILL);
-        self.0 = None;
-    }
-
-    /// Whether it was not ended yet.
-    pub const fn is_there(&self) -> bool {
-        self.0.is_some()
-    }
 }
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        self.end();
+        if let Some(id) = self.0 {
+            // It may be gone already, which is what we want.
+            let _ = kill_process_group(id, Signal::KILL);
+        }
     }
 }
 
@@ -158,15 +137,26 @@ mod tests {
     #[tokio::test]
     async fn what_a_program_has_started_ends_with_its_group() {
         let mut shell = Command::new("/bin/sh");
-        shell.args(["-c", "sleep 600 & sleep 600"]);
-        let Program { group, mut child, mut stdout, .. } =
-            Program::start(&mut shell, &BTreeMap::new()).unwrap();
-        drop(group);
+        shell.args(["-c", "sleep 600 & sleep 600"]).stdout(Stdio::piped()).process_group(0);
+        let mut child = shell.spawn().unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        drop(ProcessGroup::of(&child));
         let mut said = Vec::new();
         // Both held it.
         let end = tokio::time::timeout(Duration::from_secs(30), stdout.read_to_end(&mut said));
         assert_eq!(end.await.unwrap().unwrap(), 0);
         assert!(!child.wait().await.unwrap().success());
+    }
+
+    #[test]
+    fn a_path_is_one_word_of_a_shell() {
+        for path in ["/srv/state-1", "/srv/my state", "/it's", "/a$HOME/`id`", "~", "/é\n\\*", ""]
+        {
+            let line = format!("printf %s {}", in_shell(Path::new(path)));
+            let output = std::process::Command::new("/bin/sh").args(["-c", &line]).output();
+            assert_eq!(String::from_utf8(output.unwrap().stdout).unwrap(), path, "{line}");
+        }
+        assert_eq!(in_shell(Path::new("/srv/state-1")), "/srv/state-1");
     }
 
     #[test]

@@ -351,6 +351,74 @@ async fn a_no_that_comes_while_a_command_waits_counts_more_than_the_yes() {
     assert!(!file.exists());
 }
 
+/// Changes the configuration.
+async fn configure(client: &mut WsClient, patch: &Value) {
+    let hash = call(client, "config.get", json!({})).await["hash"].clone();
+    let raw = patch.to_string();
+    call(client, "config.patch", json!({"raw": raw, "baseHash": hash})).await;
+}
+
+#[tokio::test]
+async fn a_command_whose_tool_is_taken_away_while_it_waits_does_not_run() {
+    let (gateway, _mock) = place(&json!({"ask": "always"})).await;
+    let (file, command) = trace_of(&gateway);
+    let mut client = admin(&gateway).await;
+    start(&mut client, "main", &running(&command), "run-1").await;
+    let id = question(&client).await["id"].clone();
+    configure(&mut client, &json!({"tools": {"deny": ["exec"]}})).await;
+    decide(&mut client, &id, "allow-once").await;
+    end_of(&client, "run-1").await;
+    let result = text_of(&result(&mut client, "main").await);
+    assert_eq!(result, format!("Exec denied (gateway, tool-denied): {command}"));
+    assert!(!file.exists());
+}
+
+#[tokio::test]
+async fn a_command_that_would_be_confined_by_now_does_not_run_as_it_was_shown() {
+    let (gateway, _mock) = place(&json!({"ask": "always"})).await;
+    let (file, command) = trace_of(&gateway);
+    let mut client = admin(&gateway).await;
+    start(&mut client, "main", &running(&command), "run-1").await;
+    let id = question(&client).await["id"].clone();
+    call(&mut client, "sessions.patch", json!({"key": "main", "execHost": "sandbox"})).await;
+    decide(&mut client, &id, "allow-once").await;
+    end_of(&client, "run-1").await;
+    let result = text_of(&result(&mut client, "main").await);
+    assert!(result.contains("changed-since-approval"), "{result}");
+    assert!(!file.exists());
+}
+
+#[tokio::test]
+async fn a_tool_that_is_taken_away_while_a_person_is_asked_about_it_is_not_used() {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["tools"]["guardrails"] = json!({"enabled": true, "defaultStrategy": "hitl"});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    for (key, called, patch) in [
+        (
+            "agent:main:one",
+            "memory_search args={\"query\":\"x\"}",
+            json!({"agents": {"defaults": {"memorySearch": {"enabled": false}}}}),
+        ),
+        ("agent:main:two", "session_status", json!({"tools": {"deny": ["session_status"]}})),
+    ] {
+        let message = format!("@mock tool name={called} then=done");
+        start(&mut client, key, &message, key).await;
+        let wanted = |frame: &Value| {
+            frame["event"] == "plugin.approval.requested"
+                && frame["payload"]["request"]["sessionKey"] == key
+        };
+        let id = client.wait_for(SOON, wanted).await.expect("a question")["payload"]["id"].clone();
+        configure(&mut client, &patch).await;
+        let yes = json!({"id": id, "decision": "allow-once"});
+        call(&mut client, "plugin.approval.resolve", yes).await;
+        end_of(&client, key).await;
+        let result = text_of(&result(&mut client, key).await);
+        assert!(result.contains("the tool may not be used any more"), "{called}: {result}");
+    }
+}
+
 #[tokio::test]
 async fn a_session_that_may_run_nothing_asks_nobody() {
     let (gateway, _mock) = place(&json!({"security": "deny", "ask": "always"})).await;
@@ -409,6 +477,21 @@ async fn a_question_asked_by_a_client_is_answered_by_another_only() {
     };
     let (answer, decided) = tokio::join!(asking, answering);
     assert_eq!((&answer["decision"], &decided["ok"]), (&json!("deny"), &json!(true)));
+}
+
+#[tokio::test]
+async fn a_question_larger_than_anybody_reads_is_not_asked() {
+    let (gateway, _mock) = place(&json!({})).await;
+    let (mut asker, mut decider) = (admin(&gateway).await, admin(&gateway).await);
+    let large = "x".repeat(300 * 1024);
+    for (method, params) in [
+        ("exec.approval.request", json!({"command": "ls", "cwd": large})),
+        ("plugin.approval.request", json!({"title": "t", "description": "d", "toolName": large})),
+    ] {
+        let refused = refusal(&mut asker, method, params).await;
+        assert!(refused.ends_with("at most 262144 are asked"), "{refused}");
+    }
+    assert_eq!(open(&mut decider).await, Vec::<Value>::new());
 }
 
 /// Tasks of the gateway.

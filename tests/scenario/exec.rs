@@ -379,6 +379,15 @@ async fn what_a_command_leaves_behind_is_told_of_and_can_be_ended() {
     let pid = pid_in(&gateway.workspace().join("left.pid")).await;
     assert!(runs(pid));
     let id = text.split(' ').rev().nth(2).unwrap().to_owned();
+    for (action, word) in [
+        ("list", "(Processes that it started are still running"),
+        ("poll", "Process exited with code 0. (Processes that it started are still running"),
+        ("clear", "use kill or remove"),
+    ] {
+        let args = json!({"action": action, "sessionId": id});
+        let told = text_of(&tool(&mut client, "main", "process", args).await);
+        assert!(told.contains(word), "{action}: {told}");
+    }
     tool(&mut client, "main", "process", json!({"action": "kill", "sessionId": id})).await;
     all_die(&[pid]).await;
 }

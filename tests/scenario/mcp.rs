@@ -2,10 +2,10 @@
 //! transports, and scripts for what no good server does.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::time::Instant;
@@ -48,8 +48,18 @@ async fn tools(client: &mut WsClient) -> Vec<String> {
     names.filter(|name| name.contains("__")).collect()
 }
 
+/// Also of what has ended and was not waited for there is no open file.
 fn is_alive(id: i32) -> bool {
-    Pid::from_raw(id).is_some_and(|id| test_kill_process(id).is_ok())
+    Path::new("/proc").join(id.to_string()).join("fd/0").exists()
+}
+
+/// Waits until what a server has started is gone, also what made a session of its own.
+async fn children_are_gone(dir: &Path) {
+    let children = ["child", "far"].map(|name| number(dir, name).unwrap());
+    until("its children to be gone", async || {
+        (!children.iter().any(|id| is_alive(*id))).then_some(())
+    })
+    .await;
 }
 
 /// Waits until the gateway has logged this.
@@ -59,12 +69,16 @@ async fn logged(gateway: &Gateway, text: &str) {
 
 /// A server in Python; `$0` is its folder.
 const SCRIPT: &str = r#"
-import json, os, sys, subprocess, time
+import json, os, signal, sys, subprocess, time
 here = os.path.dirname(os.path.abspath(__file__))
 with open(os.path.join(here, "starts"), "a") as f: f.write("%d\n" % os.getpid())
 if os.path.exists(os.path.join(here, "silent")): time.sleep(600)
+if os.path.exists(os.path.join(here, "stubborn")): signal.signal(signal.SIGTERM, signal.SIG_IGN)
 child = subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
 with open(os.path.join(here, "child"), "w") as f: f.write(str(child.pid))
+far = subprocess.Popen(["sleep", "600"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+    start_new_session=True)
+with open(os.path.join(here, "far"), "w") as f: f.write(str(far.pid))
 def say(message):
     sys.stdout.write(json.dumps(message) + "\n"); sys.stdout.flush()
 schema = {"type": "object", "properties": {}}
@@ -88,6 +102,7 @@ for line in sys.stdin:
             say({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": "no such page"}})
             continue
         result = {"tools": tools}
+        if os.path.exists(os.path.join(here, "odd")): result["tools"] = [{"name": "odd"}] + tools
         if os.path.exists(os.path.join(here, "cursor")) and cursor != "empty":
             with open(os.path.join(here, "cursor")) as f: next = result["nextCursor"] = f.read()
             if next == "short": result["tools"] = tools[:1]
@@ -118,6 +133,10 @@ for line in sys.stdin:
                 b'{"type":"text","text":"caf\xe9"}]}}\n' % id)
             sys.stdout.flush()
             continue
+        if how == "task":
+            text = "Tool %s requires task augmentation (taskSupport: 'required')" % name
+            say({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": text}})
+            continue
         if how == "long": text = "x" * (17 << 20)
         if how == "verbose":
             error = {"code": -32000, "message": "x" * (1 << 20)}
@@ -129,6 +148,7 @@ for line in sys.stdin:
         content = [{"type": "text", "text": text}]
         if how == "new kind": content.append({"type": "hologram", "data": "AA"})
         say({"jsonrpc": "2.0", "id": id, "result": {"content": content}})
+if os.path.exists(os.path.join(here, "stubborn")): time.sleep(600)
 "#;
 
 /// A folder with the script, and how to configure it.
@@ -245,7 +265,45 @@ async fn a_server_is_started_when_it_is_needed_and_ends_with_the_gateway() {
     assert!(is_alive(child) && is_alive(own));
     gateway.terminate().await;
     assert!(!is_alive(own));
-    until("its child to be gone", async || (!is_alive(child)).then_some(())).await;
+    children_are_gone(dir.path()).await;
+}
+
+#[tokio::test]
+async fn a_killed_gateway_leaves_nothing_of_a_server() {
+    let (dir, server) = script();
+    let (mut gateway, _mock) = gateway(json!({ "own": server })).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hi", "run-1").await;
+    let own: i32 = number(dir.path(), "starts").unwrap();
+    gateway.kill9();
+    until("the server to be gone", async || (!is_alive(own)).then_some(())).await;
+    children_are_gone(dir.path()).await;
+}
+
+#[tokio::test]
+async fn what_a_server_has_started_ends_with_it_and_how_it_ended_is_told() {
+    let (dir, server) = script();
+    let (gateway, _mock) = gateway(json!({ "own": server })).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hi", "run-1").await;
+    let children = ["child", "far"].map(|name| number(dir.path(), name).unwrap());
+    let answer = invoke(&mut client, "own__die", json!({})).await;
+    assert_eq!(answer["ok"], false, "{answer}");
+    logged(&gateway, "it ended with exit status: 3").await;
+    assert!(!children.iter().any(|id| is_alive(*id)));
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_end_is_killed_with_the_gateway() {
+    let (dir, server) = script();
+    fs::write(dir.path().join("stubborn"), "").unwrap();
+    let (mut gateway, _mock) = gateway(json!({ "own": server })).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hi", "run-1").await;
+    let own: i32 = number(dir.path(), "starts").unwrap();
+    gateway.terminate().await;
+    until("the server to be gone", async || (!is_alive(own)).then_some(())).await;
+    children_are_gone(dir.path()).await;
 }
 
 #[tokio::test]
@@ -335,6 +393,19 @@ async fn new_tools_are_there_at_once_and_names_that_are_taken_or_wrong_are_refus
 }
 
 #[tokio::test]
+async fn a_tool_that_is_done_only_as_a_task_is_refused_once_its_server_has_said_so() {
+    let (_dir, server) = script();
+    let (gateway, _mock) = gateway(json!({ "own": server })).await;
+    let mut client = admin(&gateway).await;
+    let answer = invoke(&mut client, "own__env", json!({"how": "task"})).await;
+    let why = answer["error"]["message"].as_str().unwrap_or_default();
+    assert!(why.contains("requires task augmentation"), "{answer}");
+    assert_eq!(tools(&mut client).await, ["own__die", "own__grow", "own__hang"]);
+    let [status] = &servers(&mut client).await[..] else { panic!() };
+    assert_eq!(status["refused"], json!(["own__Grow", "own__env"]), "{status}");
+}
+
+#[tokio::test]
 async fn servers_that_do_not_work_keep_no_run_from_starting_and_are_seen() {
     let (dir, mut silent) = script();
     fs::write(dir.path().join("silent"), "").unwrap();
@@ -377,6 +448,28 @@ async fn servers_that_do_not_work_keep_no_run_from_starting_and_are_seen() {
     ]) {
         let error = server["error"].as_str().unwrap_or_default();
         assert!(error.contains(text) && error.is_empty() == text.is_empty(), "{server}");
+    }
+}
+
+#[tokio::test]
+async fn why_a_server_ends_at_its_start_is_seen() {
+    let dir = TempDir::new().unwrap();
+    let broken = dir.path().join("broken");
+    fs::write(&broken, "#!/no/such/program\n").unwrap();
+    fs::set_permissions(&broken, fs::Permissions::from_mode(0o755)).unwrap();
+    let broken = broken.to_str().unwrap();
+    let (gateway, _mock) = gateway(json!({
+        "broken": {"command": broken},
+        "crashes": {"command": "sh", "args": ["-c", "exit 7"]},
+    }))
+    .await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hi", "run-1").await;
+    for (server, text) in servers(&mut client).await.iter().zip([
+        format!("cannot start {broken:?}: No such file or directory"),
+        "it ended with exit status: 7".to_owned(),
+    ]) {
+        assert!(server["error"].as_str().unwrap_or_default().contains(&text), "{server}");
     }
 }
 
@@ -447,6 +540,18 @@ async fn a_list_that_goes_on_for_ever_or_breaks_off_is_what_came_of_it() {
         let [status] = &servers(&mut client).await[..] else { panic!() };
         assert_eq!(status["refused"], json!(["own__Grow"]), "{status}");
     }
+}
+
+#[tokio::test]
+async fn an_entry_of_the_list_that_is_no_tool_costs_no_other() {
+    let (dir, server) = script();
+    fs::write(dir.path().join("odd"), "").unwrap();
+    let (gateway, _mock) = gateway(json!({ "own": server })).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hi", "run-1").await;
+    let names = tools(&mut client).await;
+    assert_eq!(names, ["own__die", "own__env", "own__grow", "own__hang"]);
+    logged(&gateway, "it is no tool, or has no schema").await;
 }
 
 #[tokio::test]

@@ -669,6 +669,32 @@ async fn a_session_that_is_bound_to_one_node_runs_its_commands_on_no_other() {
 }
 
 #[tokio::test]
+async fn a_command_that_would_go_elsewhere_by_now_does_not_run_on_the_node_that_was_shown() {
+    let (gateway, _mock) = on_nodes(json!({"security": "full", "ask": "always"})).await;
+    let mut client = admin(&gateway).await;
+    let own = NodeClient::connect(&gateway, "Own", "linux", &["system.run"]).await;
+    let other = NodeClient::connect(&gateway, "Other", "linux", &["system.run"]).await;
+    for (member, value) in [("execNode", "other"), ("execHost", "sandbox")] {
+        let (key, run) = (format!("agent:main:{value}"), format!("run-{value}"));
+        call(&mut client, "sessions.patch", json!({"key": key, "execNode": "own"})).await;
+        start(&mut client, &key, RUN, &run).await;
+        let wanted = |frame: &Value| {
+            frame["event"] == "exec.approval.requested"
+                && frame["payload"]["request"]["sessionKey"] == key
+        };
+        let id = client.wait_for(SOON, wanted).await.expect("a question")["payload"]["id"].clone();
+        call(&mut client, "sessions.patch", json!({"key": key, (member): value})).await;
+        let decision = json!({"id": id, "decision": "allow-once"});
+        call(&mut client, "exec.approval.resolve", decision).await;
+        end_of(&client, &run).await;
+        let lines = told(&mut client, &key).await;
+        let is_denied = |text: &str| text.contains("changed-since-approval");
+        assert!(lines.iter().any(|(_, text)| is_denied(text)), "{member}: {lines:?}");
+    }
+    assert!(own.requests().is_empty() && other.requests().is_empty());
+}
+
+#[tokio::test]
 async fn a_confined_session_does_not_get_out_by_way_of_a_node() {
     let mock = MockProvider::start().await;
     let mut config = config(mock.address(), Api::OpenAi);

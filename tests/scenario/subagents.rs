@@ -283,6 +283,23 @@ async fn a_time_limit_stops_a_sub_agent_and_a_failure_is_told() {
 }
 
 #[tokio::test]
+async fn what_a_sub_agent_has_used_is_told_also_when_it_is_stopped() {
+    let (gateway, mock) = gateway(json!({})).await;
+    let mut client = admin(&gateway).await;
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pid");
+    let args = json!({"command": format!("echo $$ > {}; exec sleep 600", file.display())});
+    let task = format!("@child tool name=exec args={args} then=done");
+    let said = spawn(&mut client, PARENT, &[json!({"task": task, "label": "kid"})], "run-1").await;
+    pid_in(&file).await;
+    call(&mut client, "chat.abort", json!({"sessionKey": child(&said[0])})).await;
+    end_of(&client, &announcement(&said[0])).await;
+    let told = told(&mock);
+    assert!(told.contains("status: stopped by somebody"), "{told}");
+    assert!(told.contains("tokens: ") && !told.contains("tokens: 0 in"), "{told}");
+}
+
+#[tokio::test]
 async fn after_a_kill_every_sub_agent_is_told_once() {
     let (mut gateway, mock) = gateway(json!({"maxConcurrent": 1})).await;
     let mut client = admin(&gateway).await;

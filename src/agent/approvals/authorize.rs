@@ -16,7 +16,7 @@ use super::lineage::Lineage;
 use super::listed::workspaces;
 use super::pending::{Decision, Draft, Question, QuestionKind};
 use super::permit::{Binding, Permit, Program};
-use super::policy::{Bound, Policy};
+use super::policy::Policy;
 use super::request::ExecRequest;
 use super::service::Approvals;
 use crate::bus::Audience;
@@ -114,13 +114,7 @@ impl Approvals {
             Denial::by_policy(request, "approvals-file-unavailable", text)
         })?;
         let settings = self.parts.settings.now();
-        let bound = |agent, session| {
-            let config = settings.exec_policy.rules(settings.agents.ruling_id(agent));
-            Bound { agent, config, session }
-        };
-        let above = lineage.above().iter().map(|link| bound(&link.agent, &link.entry));
-        let own = bound(&request.agent, lineage.own());
-        let bounds: Vec<_> = std::iter::once(own).chain(above).collect();
+        let bounds = lineage.bounds(&request.agent, &settings);
         Ok(Policy::of(request, &bounds, &file.file))
     }
 

@@ -32,13 +32,18 @@ impl Denial {
         }
     }
 
-    /// What was decided on is not what would run.
-    pub(super) fn drifted(request: &ExecRequest, reason: &str) -> Self {
+    /// What was decided on is not what would run, or may not run any more.
+    pub(in crate::agent) fn drifted(request: &ExecRequest, reason: &str) -> Self {
         let (host, command) = (request.host.as_str(), &request.command);
         Self {
             text: format!("Exec denied ({host}, {reason}): {command}"),
             details: details(request, reason, None),
         }
+    }
+
+    /// What would run is not what was decided on.
+    pub(in crate::agent) fn changed(request: &ExecRequest) -> Self {
+        Self::drifted(request, "changed-since-approval")
     }
 
     /// Something that the decision needs cannot be read.

@@ -263,7 +263,8 @@ fn is_too_long(text: &str) -> bool {
     u64::try_from(text.len()).is_ok_and(|length| length > FILE_LIMIT)
 }
 
-fn read(path: &Path) -> Result<ApprovalsSnapshot, ApprovalsFileError> {
+/// What it says now. Blocks.
+pub(super) fn read(path: &Path) -> Result<ApprovalsSnapshot, ApprovalsFileError> {
     let failed = |source| ApprovalsFileError::Read { path: path.to_owned(), source };
     let unusable = |reason: String| ApprovalsFileError::Unusable { path: path.to_owned(), reason };
     let mut text = String::new();

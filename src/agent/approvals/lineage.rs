@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::policy::{ask, security};
+use super::policy::{Bound, ask, security};
 use crate::config::{ExecAsk, ExecSandbox, ExecSecurity, Settings};
 use crate::sessions::{LINE_MAX, SessionEntry, SessionError, SessionKey, Sessions};
 
@@ -81,9 +81,19 @@ impl Lineage {
         &self.own.entry
     }
 
-    /// Those above it, the nearest first.
-    pub fn above(&self) -> &[Link] {
-        &self.above
+    /// What binds commands of the session, which are those of this agent. Of an agent that
+    /// is gone that is what is said of the default one as well.
+    pub(super) fn bounds<'a>(&'a self, agent: &'a str, settings: &'a Settings) -> Vec<Bound<'a>> {
+        let above = self.above.iter().map(|link| (link.agent.as_str(), &link.entry));
+        let all = std::iter::once((agent, self.own())).chain(above);
+        let bounds = all.flat_map(|(agent, session)| {
+            let ruling = settings.agents.ruling_id(agent);
+            let config = settings.exec_policy.rules(ruling);
+            let bound = |agent| Bound { agent, config, session };
+            let of_default = (ruling != agent).then(|| bound(ruling));
+            std::iter::once(bound(agent)).chain(of_default)
+        });
+        bounds.collect()
     }
 
     /// What a command of the session may write to, as the config has it.
@@ -216,11 +226,46 @@ impl ExecWords {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::agent::approvals::policy::Policy;
+    use crate::agent::approvals::{ExecHost, ExecRequest};
+    use crate::config::{Env, preview};
+    use crate::support::json;
 
     fn words(all: [Option<&str>; 4]) -> ExecWords {
         let [security, ask, host, node] = all.map(|word| word.map(str::to_owned));
         ExecWords { security, ask, host, node }
+    }
+
+    #[test]
+    fn an_agent_that_is_gone_is_bound_by_what_the_file_says_of_the_default_one() {
+        let settings = "{agents: {list: [{id: 'main', default: true}, {id: 'kid'}]}}";
+        let settings = preview(settings, &Env::fixed([], Path::new("/home/u"))).unwrap();
+        let link = |agent: &str| Link {
+            agent: agent.to_owned(),
+            is_main: false,
+            entry: SessionEntry::default(),
+        };
+        let file = json!({"agents": {
+            "main": {"security": "allowlist", "allowlist": [{"pattern": "/a"}]},
+            "gone": {"security": "full", "allowlist": [{"pattern": "/a"}, {"pattern": "/b"}]},
+            "kid": {"security": "full", "allowlist": [{"pattern": "/b"}]},
+        }});
+        let policy = |agent: &str, above: &[&str]| {
+            let above = above.iter().map(|agent| link(agent)).collect();
+            let lineage = Lineage { own: Box::new(link(agent)), above };
+            let mut request = ExecRequest::example(ExecHost::Gateway);
+            request.agent = agent.to_owned();
+            Policy::of(&request, &lineage.bounds(agent, &settings), &file)
+        };
+        let gone = policy("gone", &[]);
+        assert_eq!((gone.security, gone.entries.len()), (ExecSecurity::Allowlist, 1));
+        let below = policy("kid", &["gone"]);
+        assert_eq!((below.security, below.entries.len()), (ExecSecurity::Allowlist, 0));
+        let kid = policy("kid", &[]);
+        assert_eq!((kid.security, kid.entries.len()), (ExecSecurity::Full, 1));
     }
 
     #[test]

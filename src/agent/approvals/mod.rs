@@ -37,6 +37,6 @@ pub use on_node::{NodePermit, NodeRules, NodeRun};
 pub use pending::{AskError, Decision, Draft, Question, QuestionKind};
 pub use permit::{Launch, Permit, Program};
 pub use request::{ExecHost, ExecRequest};
-pub use service::{Approvals, ApprovalsParts, DecideError, forget_agent};
+pub use service::{Approvals, ApprovalsParts, DecideError, check_file, forget_agent};
 pub use variables::variables_warning;
 pub use words::words as plain_words;

@@ -61,7 +61,7 @@ impl NodePermit {
             return Err(Denial::drifted(run.request, "permit-expired"));
         }
         if digest(run) != self.digest {
-            return Err(Denial::drifted(run.request, "changed-since-approval"));
+            return Err(Denial::changed(run.request));
         }
         Ok(self.approval)
     }

@@ -106,6 +106,23 @@ pub struct Draft {
 }
 
 impl Question {
+    /// One about a command, that waits for long.
+    ///
+    /// # Panics
+    ///
+    /// Never: nothing else waits there.
+    #[cfg(test)]
+    pub fn example(id: &str) -> Arc<Self> {
+        let draft = Draft {
+            kind: QuestionKind::Exec,
+            request: json!({"command": "ls"}),
+            allowed: Decision::ALL.to_vec(),
+            limit: Duration::from_hours(1),
+            call_id: None,
+        };
+        Pending::default().ask(id.to_owned(), draft, 0).unwrap()
+    }
+
     /// `{id, request, createdAtMs, expiresAtMs}`.
     pub fn to_wire(&self) -> Value {
         json!({"id": self.id, "request": self.request, "createdAtMs": self.created_at,

@@ -94,7 +94,7 @@ impl Permit {
         };
         let now = now.map_err(|error| Denial::unreadable(request, &error))?;
         if now != binding {
-            return Err(Denial::drifted(request, "changed-since-approval"));
+            return Err(Denial::changed(request));
         }
         Ok(Launch { program, cwd: now.cwd, env: request.env.clone() })
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::file::{ApprovalsFile, ApprovalsFileError, ApprovalsSnapshot};
+use super::file::{self, ApprovalsFile, ApprovalsFileError, ApprovalsSnapshot};
 use super::pending::{AskError, Decision, Draft, FindError, Pending, Question, QuestionKind};
 use crate::auth::Principal;
 use crate::bus::{Audience, Bus, EventKind};
@@ -175,6 +175,14 @@ impl Approvals {
         self.file.read_or_make().await
     }
 
+    /// Whether what the file says can be followed, if there is one.
+    ///
+    /// # Errors
+    /// Why not.
+    pub async fn check_file(&self) -> Result<(), ApprovalsFileError> {
+        self.file.read().await.map(drop)
+    }
+
     /// Puts another in its place, which was made from the one with hash `base`.
     ///
     /// # Errors
@@ -197,10 +205,18 @@ impl Approvals {
     }
 }
 
-/// The same where no gateway runs.
+/// Whether what the file says can be followed, where no gateway runs. Blocks.
 ///
 /// # Errors
-/// As of [`Approvals::forget`].
+/// As of [`Approvals::check_file`].
+pub fn check_file(paths: &Paths) -> Result<(), ApprovalsFileError> {
+    file::read(&paths.exec_approvals()).map(drop)
+}
+
+/// [`Approvals::forget`] where no gateway runs.
+///
+/// # Errors
+/// As of that.
 pub async fn forget_agent(paths: &Paths, agent: &AgentId) -> Result<(), ApprovalsFileError> {
     let file = ApprovalsFile::new(paths.exec_approvals(), Arc::new(RandomIds));
     file.forget(agent.as_str()).await

@@ -22,6 +22,7 @@ mod supervisor;
 mod text;
 
 pub use output::tail;
+pub use overflow::MAX_FILE;
 pub use process::{Cause, Ending, Foreground, Process, State};
 pub use processes::{How, Processes, StartError};
 pub use sandbox::availability as sandbox_availability;

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 use crate::support::blocking;
 
 /// Most of one command: far more than anybody reads.
-const MAX_FILE: usize = 64 * 1024 * 1024;
+pub const MAX_FILE: usize = 64 * 1024 * 1024;
 /// Most files; the oldest give way.
 const MAX_FILES: usize = 32;
 /// What nobody has asked for in a week.

@@ -99,6 +99,7 @@ impl Supervisor {
             // A keeper goes as soon as nothing of the command is left.
             let is_complete = !course.has_output && !course.has_keeper;
             if !course.is_settled && is_over && (is_complete || is_late) {
+                self.take_waiting(&mut course, &mut piece).await;
                 self.settle(&mut course);
             }
         }
@@ -138,6 +139,20 @@ impl Supervisor {
             }
             () = at(course.last_resort) => self.resort(course),
             () = at(course.last_words), if !is_settled => {}
+        }
+    }
+
+    /// Takes what is in the pipe already: who was busy when the time of the last words was
+    /// over has not heard them yet.
+    async fn take_waiting(&self, course: &mut Course, piece: &mut [u8]) {
+        if !course.has_output {
+            return;
+        }
+        let read = self.output.try_read(piece);
+        let bytes = read.ok().and_then(|length| piece.get(..length)).unwrap_or_default();
+        // That there will be nothing more is seen by who reads next.
+        if !bytes.is_empty() {
+            self.take_in(course, bytes).await;
         }
     }
 
@@ -322,12 +337,19 @@ mod tests {
     use crate::sessions::SessionKey;
     use crate::support::SystemClock;
 
-    /// Chance says which of the two is seen first: the last words, or that the keeper went.
-    #[tokio::test(start_paused = true)]
-    async fn what_something_left_behind_says_last_is_there_when_the_keeper_has_gone() {
-        for _ in 0..100 {
-            let (reader, mut writer) = std::io::pipe().unwrap();
-            let (ours, mut keeper) = std::os::unix::net::UnixStream::pair().unwrap();
+    /// A command, with whoever looks after it, the ends of its output and of its keeper.
+    struct Scene {
+        process: Arc<Process>,
+        supervisor: Supervisor,
+        ours: UnixStream,
+        writer: std::io::PipeWriter,
+        keeper: std::os::unix::net::UnixStream,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let (reader, writer) = std::io::pipe().unwrap();
+            let (ours, keeper) = std::os::unix::net::UnixStream::pair().unwrap();
             ours.set_nonblocking(true).unwrap();
             let key = SessionKey::from_canonical("agent:main:main");
             let process = Process::new("calm-reef".into(), "x".into(), "/".into(), key, 0, None);
@@ -341,6 +363,20 @@ mod tests {
                 overflow_dir: PathBuf::new(),
                 clock: Arc::new(SystemClock),
             };
+            let ours = UnixStream::from_std(ours).unwrap();
+            Self { process, supervisor, ours, writer, keeper }
+        }
+    }
+
+    fn said(process: &Process) -> String {
+        process.look(|state| state.output.text().to_owned())
+    }
+
+    /// Chance says which of the two is seen first: the last words, or that the keeper went.
+    #[tokio::test(start_paused = true)]
+    async fn what_something_left_behind_says_last_is_there_when_the_keeper_has_gone() {
+        for _ in 0..100 {
+            let Scene { process, supervisor, ours, mut writer, mut keeper } = Scene::new();
             let course = async {
                 Report::Ended { code: Some(0), signal: None }.write(&mut keeper).unwrap();
                 process.ended().await;
@@ -348,9 +384,30 @@ mod tests {
                 writer.write_all(b"last words").unwrap();
                 drop((writer, keeper));
             };
-            tokio::join!(supervisor.run(UnixStream::from_std(ours).unwrap()), course);
-            assert_eq!(process.look(|state| state.output.text().to_owned()), "last words");
+            tokio::join!(supervisor.run(ours), course);
+            assert_eq!(said(&process), "last words");
             assert!(process.look(|state| state.is_gone));
+        }
+    }
+
+    /// Chance says which of the two is seen first: the last words, or that their time is over.
+    #[tokio::test(start_paused = true)]
+    async fn last_words_that_are_there_when_their_time_is_over_are_part_of_the_end() {
+        for _ in 0..100 {
+            let Scene { process, supervisor, ours, mut writer, mut keeper } = Scene::new();
+            let course = async {
+                Report::Ended { code: Some(0), signal: None }.write(&mut keeper).unwrap();
+                // The end is seen, while no time goes by.
+                for _ in 0..10 {
+                    tokio::task::yield_now().await;
+                }
+                writer.write_all(b"last words").unwrap();
+                tokio::time::advance(2 * LAST_WORDS).await;
+                process.ended().await;
+                assert_eq!(said(&process), "last words");
+                drop((writer, keeper));
+            };
+            tokio::join!(supervisor.run(ours), course);
         }
     }
 }

@@ -8,6 +8,8 @@
 /// longer is none.
 const MAX_HELD: usize = 256;
 const ESC: char = '\u{1b}';
+/// What follows it where a text for the terminal begins, which may have several lines.
+const TEXTS: [char; 5] = [']', 'P', 'X', '^', '_'];
 
 /// Decodes output piece by piece.
 #[derive(Debug, Default)]
@@ -50,6 +52,11 @@ impl Decoder {
     fn clean(&mut self, text: &str) -> String {
         let mut shown = String::with_capacity(text.len());
         for letter in text.chars() {
+            let is_text = || self.sequence.chars().nth(1).is_some_and(|it| TEXTS.contains(&it));
+            if letter == '\n' && !is_text() {
+                // The line was cut in the middle of one, as by `cut -c1-80`.
+                self.sequence.clear();
+            }
             if !self.sequence.is_empty() {
                 self.sequence.push(letter);
                 self.end_sequence();
@@ -70,7 +77,7 @@ impl Decoder {
             // A command to the terminal ends with a letter or the like.
             Some('[') => self.sequence.len() > 2 && matches!(last, Some('@'..='~')),
             // A text for the terminal ends with a bell or `ESC \`.
-            Some(']' | 'P' | 'X' | '^' | '_') => {
+            Some(kind) if TEXTS.contains(&kind) => {
                 last == Some('\u{7}') || self.sequence.ends_with("\u{1b}\\")
             }
             // One more letter follows.
@@ -126,6 +133,12 @@ mod tests {
         assert_eq!(decoded(&[b"x\xe2", b"y"]), "x\u{fffd}y");
         let endless = [b"\x1b]".as_slice(), &[b'a'; 400], b"seen"].concat();
         assert!(decoded(&[&endless]).ends_with("seen"));
+    }
+
+    #[test]
+    fn a_sequence_that_is_cut_with_its_line_takes_nothing_of_the_next() {
+        assert_eq!(decoded(&[b"red\x1b[3\nnext\x1b", b"\nlast\x1b[1;31\n"]), "red\nnext\nlast\n");
+        assert_eq!(decoded(&[b"a\x1b]0;two\nlines\x07b"]), "ab");
     }
 
     #[test]

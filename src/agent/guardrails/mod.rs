@@ -3,9 +3,9 @@
 //!
 //! Owns: carrying out what `tools.guardrails` says. Promises: off, it costs one look
 //! at a setting; a call is only ever taken away, never granted: tool policy and exec
-//! approvals judge what goes on here as ever; unclear, late and failed all mean no; a
-//! refused call is an answer that the model reads, and the run goes on. Must not: know who
-//! may call a tool.
+//! approvals judge what goes on here as ever, tool policy once more when somebody was
+//! asked; unclear, late and failed all mean no; a refused call is an answer that the model
+//! reads, and the run goes on. Must not: know who may call a tool.
 
 mod review;
 
@@ -27,6 +27,8 @@ const EXEC: &str = "exec";
 const BY_RULE: &str = "Denied by guardrail rule";
 const NO_PHONE: &str =
     "Denied by guardrail rule: phone verification is not offered by this gateway";
+
+const NOT_ANY_MORE: &str = "Denied by tool policy: the tool may not be used any more";
 
 /// What those who follow a run are told of a call that is judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,16 +86,27 @@ async fn judged(
                 session: &cx.key,
             };
             let answer = cx.parts().approvals.ask_about(&about, &CallNews(cx)).await;
-            answer.map(|()| None).map_err(|why| format!("Denied by guardrail rule: {why}"))
+            answer.map_err(|why| format!("Denied by guardrail rule: {why}"))?;
+            check_still(cx, toolbox, call).await.map(|()| None)
         }
         Strategy::Aitl => {
             cx.tell(ToolNews::Guard(GuardNews::ReviewBegins)).await;
             let verdict = review::review(cx, call).await;
             let (approved, reason) = (verdict.is_ok(), verdict.clone().unwrap_or_else(|it| it));
             cx.tell(ToolNews::Guard(GuardNews::ReviewEnds { approved, reason })).await;
-            verdict.map(|_| None).map_err(|why| format!("Denied by AI review: {why}"))
+            verdict.map_err(|why| format!("Denied by AI review: {why}"))?;
+            check_still(cx, toolbox, call).await.map(|()| None)
         }
     }
+}
+
+/// Whether a tool may still be used, after somebody was asked about a call of it.
+async fn check_still(cx: &ToolContext, toolbox: &Toolbox, call: &ToolCall) -> Result<(), String> {
+    let Some(tool) = toolbox.find(&call.name).filter(|tool| !tool.is_of_client()) else {
+        return Ok(());
+    };
+    let may = cx.may_still_use(tool).await;
+    may.then_some(()).ok_or_else(|| NOT_ANY_MORE.to_owned())
 }
 
 fn strategy(cx: &ToolContext, toolbox: &Toolbox, call: &ToolCall) -> Strategy {

@@ -13,9 +13,10 @@ use futures_util::future::{Fuse, FusedFuture};
 use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::ClientHandler;
-use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, PaginatedRequestParams};
+use rmcp::model::{ClientCapabilities, ClientConfig, Implementation};
 use rmcp::service::{
-    NotificationContext, Peer, RoleClient, RunningServiceCancellationToken, serve_client,
+    ClientInitializeError, NotificationContext, Peer, RoleClient, RunningServiceCancellationToken,
+    serve_client,
 };
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -28,7 +29,7 @@ use tokio_util::task::TaskTracker;
 use super::client::Client;
 use super::lines::Lines;
 use super::process::Process;
-use super::{Surroundings, naming, schema, trouble};
+use super::{Surroundings, list, naming, schema, trouble};
 use crate::config::cli_backend;
 use crate::config::mcp::{McpProgram, McpServer, McpWay};
 use crate::config::secrets::{ResolvedSecrets, SecretInput, resolve};
@@ -45,6 +46,9 @@ const MAX_PAGES: usize = 32;
 const MAX_DESCRIPTION: usize = 4000;
 /// How long it may take to end a connection.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
+
+/// How long a program may take to have ended that says or reads nothing more.
+const NEWS_LIMIT: Duration = Duration::from_secs(3);
 
 /// A server that answers.
 pub struct Connection {
@@ -85,6 +89,8 @@ pub struct Offered {
     pub description: String,
     /// Schema of its arguments.
     pub parameters: Value,
+    /// Whether the server has said that it does it only as a task, which nobody here asks for.
+    pub is_task: bool,
 }
 
 /// What we are to a server.
@@ -147,11 +153,19 @@ impl Connection {
         // The lines have bounds already.
         let transport = AsyncRwTransport::new_client(Lines::new(name, stdout), stdin)
             .with_max_line_length(usize::MAX);
-        let service = serve_client(handler, transport).await;
-        let service = service.map_err(|error| {
-            format!("it does not answer as a server: {}", trouble::of_beginning(&error))
-        })?;
-        Ok(Self::of(service, Some(process)))
+        let (why, may_have_ended) = match serve_client(handler, transport).await {
+            Ok(service) => return Ok(Self::of(service, Some(process))),
+            Err(error) => (trouble::of_beginning(&error), is_closed(&error)),
+        };
+        let why = format!("it does not answer as a server: {why}");
+        if !may_have_ended {
+            return Err(why);
+        }
+        Err(match tokio::time::timeout(NEWS_LIMIT, process.failed()).await {
+            Ok((_, Some(reason))) => format!("cannot start {:?}: {reason}", program.command),
+            Ok((ended, None)) => format!("{why}; {ended}"),
+            Err(_) => why,
+        })
     }
 
     async fn reach(
@@ -211,11 +225,17 @@ impl Connection {
                 () = self.reached.lost.cancelled() => "it began anew".into(),
             };
         };
-        tokio::select! {
-            why = process.ended() => why,
-            () = &mut self.waiting => "it closed its output".into(),
-            () = self.reached.lost.cancelled() => "it reads no more".into(),
+        let mut closed = "it closed its output";
+        if !self.waiting.is_terminated() {
+            tokio::select! {
+                why = process.ended() => return why,
+                () = &mut self.waiting => {}
+                () = self.reached.lost.cancelled() => closed = "it reads no more",
+            }
         }
+        // Whoever holds it ends what it has left behind before that is known.
+        let ended = tokio::time::timeout(NEWS_LIMIT, process.ended()).await;
+        ended.unwrap_or_else(|_| closed.into())
     }
 
     /// Whether the calls that are under way may be answered all the same.
@@ -242,6 +262,14 @@ impl Connection {
     }
 }
 
+/// Whether a program has closed a pipe before it was reached: it may have ended.
+const fn is_closed(error: &ClientInitializeError) -> bool {
+    matches!(
+        error,
+        ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. }
+    )
+}
+
 /// The tools of a server, and whether these are all: those that it has told when it fails
 /// on the way.
 ///
@@ -258,8 +286,7 @@ pub async fn tools(
     }
     let (mut cursor, mut cursors, mut known) = (None, HashSet::new(), HashSet::new());
     for number in 0..MAX_PAGES {
-        let params = PaginatedRequestParams::default().with_cursor(cursor);
-        let page = match peer.list_tools(Some(params)).await {
+        let (page, next) = match list::page(peer, &server.name, cursor).await {
             Ok(page) => page,
             Err(error) if number == 0 => {
                 return Err(format!("it does not tell its tools: {}", trouble::of(&error)));
@@ -272,9 +299,9 @@ pub async fn tools(
             }
         };
         // A page may be empty, though others come after it.
-        let new = page.tools.iter().filter(|tool| known.insert(tool.name.clone()));
+        let new = page.iter().filter(|tool| known.insert(tool.name.clone()));
         offered.extend(new.filter_map(|tool| read(server, tool)));
-        cursor = page.next_cursor;
+        cursor = next;
         let Some(next) = &cursor else { break };
         if offered.len() >= MAX_TOOLS {
             break;
@@ -307,7 +334,8 @@ fn read(server: &McpServer, tool: &rmcp::model::Tool) -> Option<Offered> {
     } else {
         description
     };
-    Some(Offered { name, own_name: tool.name.to_string(), description, parameters })
+    let own_name = tool.name.to_string();
+    Some(Offered { name, own_name, description, parameters, is_task: false })
 }
 
 /// What inputs hold; without those that are empty.

@@ -9,6 +9,7 @@
 mod client;
 mod connect;
 mod lines;
+mod list;
 mod naming;
 mod process;
 mod result;
@@ -103,7 +104,7 @@ impl Mcp {
         for server in servers.iter() {
             let mut refused = Vec::new();
             for offered in server.offered() {
-                if taken.insert(offered.name.to_lowercase()) {
+                if !offered.is_task && taken.insert(offered.name.to_lowercase()) {
                     let surroundings = Arc::clone(&self.surroundings);
                     tools.push(Arc::new(McpTool::new(Arc::clone(server), surroundings, offered)));
                 } else {

@@ -183,11 +183,20 @@ impl Server {
         }
     }
 
-    /// Notes which of its tools have names that others have.
+    /// Takes note that it does a tool only as a task.
+    pub fn does_as_task(&self, name: &str) {
+        let mut notes = self.notes.lock();
+        for offered in notes.offered.iter_mut().filter(|offered| offered.name == name) {
+            offered.is_task = true;
+        }
+    }
+
+    /// Notes which of its tools are not offered: others have their names, or it does them
+    /// only as tasks.
     pub fn refuse(&self, names: Vec<String>) {
         let mut notes = self.notes.lock();
         if !names.is_empty() && notes.refused != names {
-            tracing::warn!(server = self.config.name, ?names, "tools whose names are taken");
+            tracing::warn!(server = self.config.name, ?names, "tools that are not offered");
         }
         notes.refused = names;
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotificationParam,
-    ClientRequest, CustomResult, RequestId, ServerResult,
+    ClientRequest, CustomResult, ErrorCode, RequestId, ServerResult,
 };
 use rmcp::service::{Peer, PeerRequestOptions, RoleClient, ServiceError};
 use serde_json::Value;
@@ -18,6 +18,11 @@ use super::{Surroundings, result};
 use crate::agent::tools::{Tool, ToolContext, ToolOutput, ToolSource};
 use crate::providers::ToolSpec;
 use crate::support::BoxFuture;
+
+/// Words of servers that do a tool only as a task: of the libraries for TypeScript, Python and
+/// Rust, and of whoever names the member that says so.
+const ONLY_AS_TASK: [&str; 4] =
+    ["task augmentation", "task-augmented", "task-based invocation", "taskSupport"];
 
 /// When a server is asked again that took no connection.
 const SOON: Duration = Duration::from_millis(500);
@@ -53,7 +58,8 @@ impl McpTool {
         let _under_way = reached.calls.token();
         let mut params = CallToolRequestParams::new(self.offered.own_name.clone());
         params.arguments = arguments.as_object().cloned();
-        let answered = tokio::time::timeout(config.request, answer(&reached.peer, params)).await;
+        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let answered = tokio::time::timeout(config.request, answer(&reached.peer, request)).await;
         let Ok(answered) = answered else {
             let seconds = config.request.as_secs_f64();
             return Err(format!("{} did not answer within {seconds} seconds.", config.name).into());
@@ -68,7 +74,13 @@ impl McpTool {
                 let text = "wants to be asked in a way that is not supported.";
                 return Err(format!("{} {text}", config.name).into());
             }
-            Err(ServiceError::McpError(error)) => return Err(error.message.into_owned().into()),
+            Err(ServiceError::McpError(error)) => {
+                // The reader of the list passes over `execution.taskSupport`.
+                if is_only_as_task(error.code, &error.message) {
+                    self.server.does_as_task(&self.offered.name);
+                }
+                return Err(error.message.into_owned().into());
+            }
             Err(error) => {
                 let again = trouble::again(&error);
                 if again == Again::Anew {
@@ -83,12 +95,16 @@ impl McpTool {
     }
 }
 
-/// Asks for a call, whatever is answered.
-async fn answer(
+/// Whether a server refuses a call since it does the tool only as a task.
+fn is_only_as_task(code: ErrorCode, message: &str) -> bool {
+    code == ErrorCode::METHOD_NOT_FOUND && ONLY_AS_TASK.iter().any(|words| message.contains(words))
+}
+
+/// Asks for something, whatever is answered.
+pub async fn answer(
     peer: &Peer<RoleClient>,
-    params: CallToolRequestParams,
+    request: ClientRequest,
 ) -> Result<ServerResult, ServiceError> {
-    let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
     let asked = peer.send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
     let mut waits = Waits { peer, id: Some(asked.id.clone()) };
     let answered = asked.await_response().await;
@@ -135,5 +151,27 @@ impl Tool for McpTool {
             let asked = self.ask(arguments).await;
             asked.unwrap_or_else(|why| ToolOutput::failed(&self.offered.name, trouble::told(&why)))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_wants_a_task_says_so_in_the_words_of_a_library() {
+        let not_found = ErrorCode::METHOD_NOT_FOUND;
+        for message in [
+            "Tool slow requires task augmentation (taskSupport: 'required')",
+            "MCP error -32601: Tool slow requires task augmentation (taskSupport: 'required')",
+            "This tool requires task-augmented invocation",
+            "Tool requires task-based invocation",
+        ] {
+            assert!(is_only_as_task(not_found, message), "{message}");
+            assert!(!is_only_as_task(ErrorCode::INVALID_PARAMS, message), "{message}");
+        }
+        for message in ["Method not found: create_task", "no such task", "Method not found"] {
+            assert!(!is_only_as_task(not_found, message), "{message}");
+        }
     }
 }

@@ -53,18 +53,19 @@ impl Splitter {
             self.headings.push((level, line.trim_matches(['#', ' ']).to_owned()));
         }
         self.last = number;
-        self.characters += length + 1;
         // One long line becomes several chunks of the same line.
         let letters: Vec<char> = line.chars().collect();
         let mut parts = letters.chunks(CHUNK_MAX).peekable();
         while let Some(part) = parts.next() {
             self.text.extend(part);
+            self.characters += part.len();
             if parts.peek().is_some() {
                 self.end();
                 (self.first, self.last) = (number, number);
             }
         }
         self.text.push('\n');
+        self.characters += 1;
     }
 
     fn end(&mut self) {
@@ -118,6 +119,10 @@ mod tests {
         let lengths: Vec<_> = chunks.iter().map(|chunk| chunk.text.chars().count()).collect();
         assert_eq!(lengths, [700, 700, 104]);
         assert_eq!(chunks[1].first_line, 1);
+        // What is left of it is part of what a chunk may have.
+        let chunks = split(&format!("{}\n{}", "x".repeat(1300), "y".repeat(690)));
+        let lengths: Vec<_> = chunks.iter().map(|chunk| chunk.text.len()).collect();
+        assert_eq!(lengths, [700, 600, 690]);
         assert!(split("\n \n").is_empty());
     }
 }

@@ -160,6 +160,10 @@ pub fn excerpt(
     })?;
     let mut text = String::new();
     let mut shown = 0;
+    if let Some(length) = window.first_too_long {
+        text = format!("[Line {from} has {length} bytes, too many for an excerpt]");
+        shown = 1;
+    }
     for line in window.text.split('\n').take(window.shown) {
         let length = text.chars().count() + line.chars().count() + 1;
         if shown > 0 && length > CHARACTERS_MAX {
@@ -169,6 +173,9 @@ pub fn excerpt(
             text.push('\n');
         }
         text.extend(line.chars().take(CHARACTERS_MAX));
+        if line.chars().nth(CHARACTERS_MAX).is_some() {
+            text.push_str(" […]");
+        }
         shown += 1;
     }
     let next = Some(from + shown).filter(|next| *next <= window.total && shown > 0);
@@ -256,6 +263,12 @@ mod tests {
         scene.put("MEMORY.md", format!("{}\nshort\n", "x".repeat(11_997)));
         let found = excerpt(&reach, "MEMORY.md", None, None).unwrap().unwrap();
         assert_eq!((found.lines, found.next), (1, Some(2)));
+        for (length, end) in [(12_000, "xx"), (12_001, "x […]"), (60_000, "for an excerpt]")] {
+            scene.put("MEMORY.md", format!("{}\nshort\n", "x".repeat(length)));
+            let found = excerpt(&reach, "MEMORY.md", None, None).unwrap().unwrap();
+            assert!(found.text.ends_with(end), "{length}: {} characters", found.text.len());
+            assert_eq!((found.lines, found.next), (1, Some(2)), "{length}");
+        }
         assert_eq!(excerpt(&reach, "memory/none.md", None, None), Ok(None));
     }
 }

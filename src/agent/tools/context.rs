@@ -14,10 +14,10 @@ use crate::auth::Owner;
 use crate::channels::Target;
 use crate::config::AgentSettings;
 use crate::providers::ModelInfo;
-use crate::sessions::SessionKey;
+use crate::sessions::{SessionEntry, SessionError, SessionKey};
 use crate::support::BoxFuture;
 
-use super::ToolOutput;
+use super::{Tool, ToolOutput, ToolScope, may_use};
 
 /// What a tool tells before it is done.
 #[derive(Debug, Clone)]
@@ -84,6 +84,44 @@ impl ToolContext {
     /// What runs work with.
     pub fn parts(&self) -> &RunsParts {
         self.runs.parts()
+    }
+
+    /// The tools of whoever calls, in the session of `entry`: a run and the model that answers
+    /// may have fewer than the session, and so has a client.
+    ///
+    /// # Errors
+    /// When the session is not readable.
+    pub async fn scope(&self, entry: Option<&SessionEntry>) -> Result<ToolScope, SessionError> {
+        let scope = ToolScope::of_session(self.parts(), &self.key, entry).await?;
+        let scope = scope.owned(self.is_owner());
+        let scope = match &self.model {
+            Some(model) => scope.answered_by(model.reference()),
+            None => scope,
+        };
+        Ok(match &self.run {
+            Some(run) => scope.limited(&run.terms.tools),
+            None => scope.by_client(),
+        })
+    }
+
+    /// Whether whoever calls may use a tool now: while a person was asked about the call, much
+    /// can have been said against it.
+    pub async fn may_still_use(&self, tool: &dyn Tool) -> bool {
+        let scope = async {
+            let entry = self.parts().sessions.entry(&self.key).await?;
+            self.scope(entry.as_ref()).await
+        };
+        match scope.await {
+            Ok(scope) => {
+                let settings = self.parts().settings.now();
+                may_use(tool, &settings, self.agent.id.as_str(), &scope)
+            }
+            Err(error) => {
+                let name = tool.name();
+                tracing::error!(%error, tool = name, "a session is not readable; the tool is not used");
+                false
+            }
+        }
     }
 
     /// Where the conversation is, if in a chat of a channel. Several people may share a

@@ -173,13 +173,8 @@ impl Tools {
         let builtin = self.builtin.now();
         let taken = builtin.iter().map(|tool| tool.name().to_owned());
         let foreign = self.mcp.tools(taken).await;
-        let is_there =
-            |tool: &&Arc<dyn Tool>| tool.is_offered(settings) && tool.is_for(settings, agent);
-        let offered = builtin.iter().filter(is_there).chain(&foreign);
-        let allowed = offered.filter(|tool| {
-            let is_harmless = tool.kind() == ToolKind::Reads || !scope.only_reads();
-            is_harmless && scope.allows(settings, tool.name())
-        });
+        let all = builtin.iter().chain(&foreign);
+        let allowed = all.filter(|tool| may_use(&***tool, settings, agent, scope));
         Toolbox(allowed.cloned().collect())
     }
 
@@ -192,6 +187,13 @@ impl Tools {
     pub fn builtin(&self) -> Arc<Vec<Arc<dyn Tool>>> {
         self.builtin.now()
     }
+}
+
+/// Whether a tool is there for this agent and may be used.
+fn may_use(tool: &dyn Tool, settings: &Settings, agent: &str, scope: &ToolScope) -> bool {
+    let is_there = tool.is_offered(settings) && tool.is_for(settings, agent);
+    let is_harmless = tool.kind() == ToolKind::Reads || !scope.only_reads();
+    is_there && is_harmless && scope.allows(settings, tool.name())
 }
 
 /// The tools that are built in, under one configuration.

@@ -14,9 +14,9 @@ use super::{on_node, told, words};
 use crate::agent::approvals::{Denial, ExecHost, ExecRequest, Lineage};
 use crate::agent::exec::{Cause, Ending, Foreground, How, Process, StartError, tail};
 use crate::agent::runs::Runs;
-use crate::agent::tools::{CallNews, Tool, ToolContext, ToolKind, ToolNews, ToolOutput, ToolScope};
+use crate::agent::tools::{CallNews, Tool, ToolContext, ToolKind, ToolNews, ToolOutput};
 use crate::providers::ToolSpec;
-use crate::sessions::{SessionEntry, SessionError};
+use crate::sessions::SessionError;
 use crate::support::{BoxFuture, blocking, json};
 use crate::telemetry::result_without_secrets;
 
@@ -79,13 +79,21 @@ async fn run(cx: &ToolContext, arguments: &Value) -> ToolOutput {
     let plan = match plan(cx, arguments).await {
         Ok(Way::Here(plan)) => plan,
         Ok(Way::OnNode(wanted, bound)) => {
-            return on_node::run(cx, &wanted, bound.as_deref()).await;
+            return on_node::run(cx, arguments, &wanted, bound.as_deref()).await;
         }
         Err(text) => return ToolOutput::error(text),
     };
     let permit = match cx.parts().approvals.authorize(&plan.request, &CallNews(cx)).await {
         Ok(permit) => permit,
         Err(denial) => return denied(denial),
+    };
+    let plan = if permit.approval_id().is_none() {
+        plan
+    } else {
+        match Box::pin(planned_again(cx, arguments, &plan.request)).await {
+            Ok(plan) => plan,
+            Err(denial) => return denied(denial),
+        }
     };
     let limit = plan.how.time_limit.map(|limit| limit.as_secs());
     let process = match cx.parts().processes.start(permit, &plan.request, plan.how).await {
@@ -118,7 +126,7 @@ async fn plan(cx: &ToolContext, arguments: &Value) -> Result<Way, String> {
     let wanted = Arguments::read(arguments)?;
     let unreadable = |error: SessionError| format!("session not readable: {error}");
     let entry = parts.sessions.entry(&cx.key).await.map_err(unreadable)?;
-    let scope = scope(cx, entry.as_ref()).await.map_err(unreadable)?;
+    let scope = cx.scope(entry.as_ref()).await.map_err(unreadable)?;
     let entry = entry.unwrap_or_default();
     let lineage = Lineage::of_entry(&parts.sessions, &cx.key, &entry).await;
     let lineage = lineage.map_err(|error| format!("exec denied: {error}"))?;
@@ -145,19 +153,39 @@ async fn plan(cx: &ToolContext, arguments: &Value) -> Result<Way, String> {
     Ok(Way::Here(Box::new(Plan { request, how, patience })))
 }
 
-/// The tools of whoever calls: a run and the model that answers may have fewer than the
-/// session, and so has a client.
-async fn scope(cx: &ToolContext, entry: Option<&SessionEntry>) -> Result<ToolScope, SessionError> {
-    let scope = ToolScope::of_session(cx.parts(), &cx.key, entry).await?;
-    let scope = scope.owned(cx.is_owner());
-    let scope = match &cx.model {
-        Some(model) => scope.answered_by(model.reference()),
-        None => scope,
-    };
-    Ok(match &cx.run {
-        Some(run) => scope.limited(&run.terms.tools),
-        None => scope.by_client(),
-    })
+/// What a call comes to after a person was asked about the command that it was `before`: the
+/// rules are those of now. A command that they make another one of has no permit.
+async fn planned_again(
+    cx: &ToolContext,
+    arguments: &Value,
+    before: &ExecRequest,
+) -> Result<Box<Plan>, Denial> {
+    check_still(cx, before).await?;
+    match plan(cx, arguments).await {
+        Ok(Way::Here(plan)) => Ok(plan),
+        Ok(Way::OnNode(..)) | Err(_) => Err(Denial::changed(before)),
+    }
+}
+
+/// Whether a call still goes to a node, in a session that is `bound` as it was, after a person
+/// was asked about the command.
+pub(super) async fn check_still_on_node(
+    cx: &ToolContext,
+    arguments: &Value,
+    before: &ExecRequest,
+    bound: Option<&str>,
+) -> Result<(), Denial> {
+    check_still(cx, before).await?;
+    match plan(cx, arguments).await {
+        Ok(Way::OnNode(_, now)) if now.as_deref() == bound => Ok(()),
+        Ok(_) | Err(_) => Err(Denial::changed(before)),
+    }
+}
+
+/// Whether the tool may still be used, after a person was asked about a command.
+async fn check_still(cx: &ToolContext, request: &ExecRequest) -> Result<(), Denial> {
+    let may = cx.may_still_use(&Exec).await;
+    may.then_some(()).ok_or_else(|| Denial::drifted(request, "tool-denied"))
 }
 
 /// A workspace is there once something runs in it.

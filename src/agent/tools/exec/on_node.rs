@@ -11,9 +11,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::command::denied;
+use super::command::{check_still_on_node, denied};
 use super::request::Arguments;
-use crate::agent::approvals::NodeRun;
+use crate::agent::approvals::{Denial, ExecRequest, NodeRun};
 use crate::agent::tools::{CallNews, ToolContext, ToolOutput};
 use crate::config::ExecSettings;
 use crate::nodes::{MAX_LIMIT, NodeCall, NodePlan, NodeRow, RunResult, shell_argv};
@@ -26,9 +26,15 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Most characters of the output that the model gets to see: the last ones.
 const MAX_OUTPUT: usize = 200_000;
 
-/// Runs the command of a call on a node, of a session that is `bound` to one or not.
-pub async fn run(cx: &ToolContext, wanted: &Arguments, bound: Option<&str>) -> ToolOutput {
-    match try_run(cx, wanted, bound).await {
+/// Runs the command of a call on a node, of a session that is `bound` to one or not. `wanted`
+/// is what its `arguments` say.
+pub async fn run(
+    cx: &ToolContext,
+    arguments: &Value,
+    wanted: &Arguments,
+    bound: Option<&str>,
+) -> ToolOutput {
+    match try_run(cx, arguments, wanted, bound).await {
         Ok(output) => output,
         Err(text) => ToolOutput::error(text),
     }
@@ -36,6 +42,7 @@ pub async fn run(cx: &ToolContext, wanted: &Arguments, bound: Option<&str>) -> T
 
 async fn try_run(
     cx: &ToolContext,
+    arguments: &Value,
     wanted: &Arguments,
     bound: Option<&str>,
 ) -> Result<ToolOutput, String> {
@@ -72,6 +79,15 @@ async fn try_run(
         Ok(approval) => approval,
         Err(denial) => return Ok(denied(denial)),
     };
+    if approval.is_some() {
+        let checked = async {
+            check_still_on_node(cx, arguments, &request, bound).await?;
+            check_same(cx, wanted, &request, (bound, node_id.as_str())).await
+        };
+        if let Err(denial) = Box::pin(checked).await {
+            return Ok(denied(denial));
+        }
+    }
     let run_id = approval.clone().unwrap_or_else(|| parts.ids.uuid());
     let mut params = plan.to_params();
     if let Some(limit) = limit {
@@ -161,6 +177,18 @@ async fn find(
         return Err(NEEDS_ONE.into());
     }
     Ok(row)
+}
+
+/// Whether it would be the same node by now, after a person was asked about a command on it.
+async fn check_same(
+    cx: &ToolContext,
+    wanted: &Arguments,
+    before: &ExecRequest,
+    (bound, node_id): (Option<&str>, &str),
+) -> Result<(), Denial> {
+    let now = find(cx, wanted, bound).await;
+    let is_same = now.is_ok_and(|node| node.node_id == node_id);
+    is_same.then_some(()).ok_or_else(|| Denial::changed(before))
 }
 
 /// What the node would run; one that does not plan runs what it is told.

@@ -135,13 +135,14 @@ fn list(processes: &Processes, session: &SessionKey, now: u64) -> ToolOutput {
 }
 
 fn line(process: &Process, now: u64) -> String {
-    let (status, runtime) = process.look(|state| {
+    let (status, runtime, left) = process.look(|state| {
         let until = state.ending.as_ref().map_or(now, |ending| ending.at);
-        (told::status(state), until.saturating_sub(process.started_at))
+        let left = told::left_behind(process, state).map(|note| format!(" {note}"));
+        (told::status(state), until.saturating_sub(process.started_at), left.unwrap_or_default())
     });
     let waits = if waits_for_input(process, now) { " [input-wait]" } else { "" };
     let name = words::cut_middle(&words::name(&process.command), MAX_LABEL);
-    format!("{} {status:<9} {}{waits} :: {name}", process.id, told::duration(runtime))
+    format!("{} {status:<9} {}{waits} :: {name}{left}", process.id, told::duration(runtime))
 }
 
 fn row(process: &Process, now: u64) -> Value {
@@ -210,8 +211,10 @@ async fn poll(process: &Process, timeout: Option<f64>) {
 fn polled(process: &Process, now: u64) -> ToolOutput {
     // First how it stands: what it says between the two is then new the next time,
     // and nothing is new after its end.
-    let (ending, mut details) =
-        process.look(|state| (state.ending.clone(), told::ending_details(process, state)));
+    let (ending, mut details, left) = process.look(|state| {
+        let left = told::left_behind(process, state).map(|note| format!(" {note}"));
+        (state.ending.clone(), told::ending_details(process, state), left.unwrap_or_default())
+    });
     let (unread, is_cut) = process.take_unread();
     let unread = unread.trim();
     let shown = if unread.is_empty() { "(no new output)" } else { unread };
@@ -219,7 +222,7 @@ fn polled(process: &Process, now: u64) -> ToolOutput {
     let aggregated = process.look(|state| state.output.text().trim().to_owned());
     extend(&mut details, json!({"aggregated": aggregated}));
     let after = if let Some(ending) = ending {
-        format!("Process exited with {}.", told::exit_label(&ending))
+        format!("Process exited with {}.{left}", told::exit_label(&ending))
     } else {
         extend(&mut details, input_details(process, now));
         input_hint(process, now).unwrap_or_else(|| "Process still running.".into())
@@ -338,6 +341,9 @@ fn kill(process: &Process) -> ToolOutput {
 
 fn clear(processes: &Processes, process: &Arc<Process>) -> ToolOutput {
     let id = &process.id;
+    if process.look(|state| state.leaves_behind) {
+        return failed(format!("Processes that {id} started still run; use kill or remove."));
+    }
     if is_alive(process) {
         return failed(format!("No finished session found for {id}"));
     }

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::words;
-use crate::agent::exec::{Cause, Ending, Process, State};
+use crate::agent::exec::{Cause, Ending, MAX_FILE, Process, State};
 use crate::agent::tools::ToolOutput;
 use crate::support::{json, without_nulls};
 
@@ -85,10 +85,12 @@ pub fn left_out(state: &State) -> String {
     match (state.output.left_out(), &state.full_output) {
         (0, _) => String::new(),
         (bytes, Some(path)) => {
-            format!(
-                "[the first {bytes} bytes are left out; all of it is in {}]\n\n",
-                path.display()
-            )
+            let what = if state.output.total() > MAX_FILE {
+                format!("the first {} MB of it are", MAX_FILE / 1024 / 1024)
+            } else {
+                "all of it is".into()
+            };
+            format!("[the first {bytes} bytes are left out; {what} in {}]\n\n", path.display())
         }
         (bytes, None) => format!("[the first {bytes} bytes are left out]\n\n"),
     }
@@ -108,14 +110,18 @@ fn how_it_ended(process: &Process, state: &State, ending: &Ending, limit: Option
         (_, None, Some(code)) if code != 0 => format!("(Command exited with code {code})"),
         _ => String::new(),
     };
-    if state.leaves_behind {
-        let note = format!(
-            "(Processes that it started are still running; process kill {} ends them)",
-            process.id
-        );
+    if let Some(note) = left_behind(process, state) {
         text = join(&text, &note);
     }
     text
+}
+
+/// A note on what still runs of a command that has ended, if anything does.
+pub fn left_behind(process: &Process, state: &State) -> Option<String> {
+    let id = &process.id;
+    state.leaves_behind.then(|| {
+        format!("(Processes that it started are still running; process kill {id} ends them)")
+    })
 }
 
 fn join(first: &str, second: &str) -> String {
@@ -172,4 +178,23 @@ pub fn duration(milliseconds: u64) -> String {
         }
     }
     if text.is_empty() { format!("{milliseconds}ms") } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_has_no_room_for_everything_is_not_said_to_hold_it() {
+        let mut state = State { full_output: Some("/all.log".into()), ..State::default() };
+        let piece = "x".repeat(1024 * 1024);
+        for _ in 0..64 {
+            state.output.push(&piece);
+        }
+        let note = left_out(&state);
+        assert!(note.ends_with("; all of it is in /all.log]\n\n"), "{note}");
+        state.output.push("x");
+        let note = left_out(&state);
+        assert!(note.ends_with("; the first 64 MB of it are in /all.log]\n\n"), "{note}");
+    }
 }

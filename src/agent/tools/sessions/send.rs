@@ -205,10 +205,32 @@ async fn say(cx: &ToolContext, arguments: &Value, key: SessionKey) -> ToolOutput
 
 fn answer(key: &SessionKey, report: &RunReport) -> Value {
     let (status, reply, error) = match &report.end {
-        RunEnd::Answered => ("ok", Some(report.progress.text.to_string()), None),
+        RunEnd::Answered => ("ok", Some(report.progress.paragraphs()), None),
         RunEnd::Failed(error) => ("error", None, Some(error.clone())),
         RunEnd::Aborted(_) => ("error", None, Some("it was stopped".to_owned())),
     };
     without_nulls(json!({"runId": &*report.run_id, "status": status, "reply": reply,
         "error": error, "sessionKey": key.as_str()}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::Progress;
+
+    #[test]
+    fn what_a_session_says_around_a_tool_is_two_paragraphs() {
+        let (text, turns) = ("I look.Done now.".into(), vec![7]);
+        let progress = Progress { text, turns, ..Progress::default() };
+        let report = RunReport {
+            family: Family::Agent,
+            run_id: "r".into(),
+            end: RunEnd::Answered,
+            accepted_at: 1,
+            ended_at: 2,
+            progress,
+        };
+        let told = answer(&SessionKey::from_canonical("agent:main:main"), &report);
+        assert_eq!(told["reply"], "I look.\n\nDone now.");
+    }
 }
