@@ -55,6 +55,7 @@ pub async fn run(cx: Ctx, mut p: AgentParams) -> Reply<Value> {
     }
     let reply = reply::of_agent(&cx, &key, &p).await?;
     let has_reply = reply.is_some();
+    request.terms.place = reply.as_ref().map(reply::Expected::place);
     if !is_repeat && let Err(error) = agent_target::open(&cx, &p, &key, request.thinking).await {
         reply::settle(&cx, reply, false).await;
         return Err(error);
@@ -166,14 +167,7 @@ async fn ended(cx: &Ctx, key: &SessionKey, report: &RunReport, delivered: bool) 
         return Err(failed(&report.run_id, &failure));
     }
     let entry = cx.services.sessions.entry(key).await.ok().flatten().unwrap_or_default();
-    let text = &*report.progress.text;
-    let files = &report.progress.files;
-    let mut payload = json!({"text": text, "mediaUrl": files.first()});
-    if !files.is_empty() {
-        payload["mediaUrls"] = json!(files);
-    }
-    let payloads: Vec<_> =
-        Some(payload).filter(|_| !text.is_empty() || !files.is_empty()).into_iter().collect();
+    let payloads = payloads(report);
     let mut meta = meta(report);
     meta["agentMeta"]["sessionId"] = json!(entry.session_id);
     meta["agentMeta"]["sessionFile"] = json!(entry.session_file);
@@ -186,8 +180,27 @@ async fn ended(cx: &Ctx, key: &SessionKey, report: &RunReport, delivered: bool) 
     })
 }
 
+/// One for each turn that has said something; its files come with the last one.
+fn payloads(report: &RunReport) -> Vec<Value> {
+    let files = &report.progress.files;
+    let mut said = report.progress.said();
+    said.retain(|said| !said.trim().is_empty());
+    if said.is_empty() && !files.is_empty() {
+        said.push("");
+    }
+    let mut payloads: Vec<_> =
+        said.iter().map(|said| json!({"text": said, "mediaUrl": null})).collect();
+    if let Some(last) = payloads.last_mut()
+        && !files.is_empty()
+    {
+        last["mediaUrl"] = json!(files.first());
+        last["mediaUrls"] = json!(files);
+    }
+    payloads
+}
+
 fn meta(report: &RunReport) -> Value {
-    let text = &*report.progress.text;
+    let text = report.progress.said().last().copied().unwrap_or_default();
     let mut meta = json!({
         "durationMs": report.ended_at.saturating_sub(report.accepted_at),
         "agentMeta": {"agentHarnessId": "pi"},

@@ -164,7 +164,7 @@ pub(super) async fn terms(
         return Err(ErrorShape::invalid(format!("Invalid session ID: {id}")));
     }
     check_names(p)?;
-    let thinking = chat::thinking(p.thinking.as_deref())?;
+    let thinking = chat::thinking(cx, p.thinking.as_deref())?;
     let model = model(cx, p, key).await?;
     let terms = RunTerms {
         // Who names a model wants that one's answer, or to hear that there is none.

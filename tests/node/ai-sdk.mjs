@@ -32,6 +32,16 @@ async function proves(model) {
   assert.equal(whole.finishReason, "stop");
   assert.ok(whole.usage.totalTokens > 0);
 
+  // What was answered may only be named now.
+  const question = { role: "user", content: '@mock text text="again"' };
+  const messages = [{ role: "user", content: "hello?" }, ...whole.response.messages, question];
+  assert.equal((await generateText({ ...common, messages })).text, "again");
+
+  const failing = streamText({ ...common, prompt: "@mock err status=400", onError() {} });
+  for await (const piece of failing.fullStream) {
+    assert.notEqual(piece.error?.name, "AI_TypeValidationError");
+  }
+
   const stream = streamText({ ...common, prompt: "@mock stream n=5 delay=5" });
   let text = "";
   for await (const piece of stream.textStream) text += piece;

@@ -55,6 +55,19 @@ async fn a_message_is_answered_when_accepted_and_when_done(api: Api) {
 }
 
 #[tokio::test]
+async fn what_each_turn_of_a_run_says_is_a_payload_of_its_own() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let text = "@mock tool name=session_status args={} pre=\"I look.\" then=\"Done now.\"";
+    let params = json!({"message": text, "sessionKey": "main", "idempotencyKey": "k"});
+    ask_agent(&mut client, "q", params).await;
+    let result = answers(&client, "q", 2).await[1]["payload"]["result"].clone();
+    let payload = |text: &str| json!({"text": text, "mediaUrl": null});
+    assert_eq!(result["payloads"], json!([payload("I look."), payload("Done now.")]));
+    assert_eq!(result["meta"]["finalAssistantVisibleText"], "Done now.");
+}
+
+#[tokio::test]
 async fn an_aborted_run_says_so_in_its_last_answer() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;

@@ -23,6 +23,8 @@ const COUNT_MAX: usize = 8;
 const PICTURE_MAX: usize = 10 * 1024 * 1024;
 /// Largest file that is fetched, in bytes, as in the original.
 const FILE_MAX: usize = 5 * 1024 * 1024;
+/// What is said of a file that somebody is thought to have sent before.
+pub const NO_FILES: &str = "no files are kept here; send its data";
 /// Pictures and files of one request that are fetched at a time.
 const AT_A_TIME: usize = 2;
 
@@ -106,6 +108,16 @@ pub fn file_at(url: &At<'_>, name: Option<&str>) -> Result<Given, Wrong> {
     Ok(Given::There { url: text.to_owned(), place: url.wrong("").0, file })
 }
 
+/// A file that is in the request: base64, or a data URL.
+///
+/// # Errors
+/// When it is no text.
+pub fn file_here(data: &At<'_>, name: Option<&str>, kind: Option<&str>) -> Result<Given, Wrong> {
+    let (content, name) = (data.required_text()?, name.unwrap_or("file"));
+    Ok(Given::Here(json!({"type": "file", "fileName": name,
+        "mimeType": kind.unwrap_or_else(|| kind_of(name)), "content": content})))
+}
+
 /// What came with a message, fetched where it has to be and the API may.
 ///
 /// # Errors
@@ -184,7 +196,7 @@ async fn one(cx: &Ctx, given: Given, endpoint: &EndpointSettings) -> Result<Valu
 }
 
 /// What a name says a file is; a data URL says it better, and its bytes best.
-pub fn kind_of(name: &str) -> &'static str {
+fn kind_of(name: &str) -> &'static str {
     match name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()).as_deref() {
         Some("txt" | "log") => "text/plain",
         Some("md") => "text/markdown",

@@ -14,7 +14,7 @@ const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// What an agent says here that has nothing to say, in the words of the original: clients of
 /// OpenAI take an answer without a word for a failure.
-const NOTHING: &str = "No response from OpenClaw.";
+pub const NOTHING: &str = "No response from OpenClaw.";
 
 /// An answer.
 #[derive(Debug, Clone)]
@@ -72,13 +72,12 @@ pub fn last_answer(answer: Response) -> Response {
     ([(SHOULD_RETRY, "false")], answer).into_response()
 }
 
-/// What a run came to.
+/// What a run came to that has said this.
 ///
 /// # Errors
 /// When it has no answer.
-pub fn of(report: &RunReport) -> Result<Answered, Failed> {
+pub fn of(report: &RunReport, said: String) -> Result<Answered, Failed> {
     let progress = &report.progress;
-    let said = progress.text.to_string();
     match &report.end {
         // What the provider said is in the log: it may be about the gateway's keys.
         RunEnd::Failed(_) => {

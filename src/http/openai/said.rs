@@ -70,7 +70,7 @@ fn unheard(
 }
 
 /// Whether there is a session, and the next message does not begin it anew.
-async fn goes_on(cx: &Ctx, key: &SessionKey) -> bool {
+pub async fn goes_on(cx: &Ctx, key: &SessionKey) -> bool {
     let sessions = &cx.services.sessions;
     match sessions.entry(key).await {
         Ok(Some(entry)) => {

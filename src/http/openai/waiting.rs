@@ -145,7 +145,7 @@ impl Waiting {
         let Some(report) = self.attending.unless_cut(ends).await else { return Err(CUT_OFF) };
         self.is_over = true;
         match report {
-            Ok(report) => of(&report),
+            Ok(report) => of(&report, report.progress.paragraphs()),
             Err(error) => Err(unreadable(&error)),
         }
     }
@@ -187,7 +187,8 @@ impl Waiting {
             self.take(news);
         }
         let end = match report {
-            Ok(report) => of(&report),
+            // What was told of it already stands as it came.
+            Ok(report) => of(&report, report.progress.text.to_string()),
             Err(error) => Err(unreadable(&error)),
         };
         let whole = match &end {

@@ -107,6 +107,127 @@ async fn several_messages_of_the_user_are_heard_together() {
     }
 }
 
+/// The text of the first item of a response.
+fn said(response: &Value) -> &Value {
+    &response["output"][0]["content"][0]["text"]
+}
+
+#[tokio::test]
+async fn items_that_are_only_named_are_what_their_responses_have_said() {
+    let (mut gateway, mock) = offering().await;
+    let asked = json!({"model": "openclaw", "input": "@mock text text=\"The word is PURPLE\""});
+    let (_, first) = answer(post(&gateway, PATH, &asked)).await;
+    let tools = json!([{"type": "function", "name": "add", "parameters": {"type": "object"}}]);
+    let asked = json!({"model": "openclaw", "tools": tools,
+        "input": "@mock tool name=add args={\"a\":1} pre=\"I add.\" then=\"never\""});
+    let (_, second) = answer(post(&gateway, PATH, &asked)).await;
+    let [message, call] = &second["output"].as_array().unwrap()[..] else { panic!("{second}") };
+    let body = json!({"model": "openclaw", "input": [
+        {"role": "user", "content": "the first question"},
+        {"type": "item_reference", "id": "rs_of-another-model"},
+        {"type": "item_reference", "id": first["output"][0]["id"]},
+        {"role": "user", "content": "the second question"},
+        {"type": "item_reference", "id": message["id"]},
+        {"type": "item_reference", "id": call["id"]},
+        {"type": "function_call_output", "call_id": call["call_id"], "output": "3"},
+        {"role": "user", "content": "@mock text text=\"fine\""}]});
+    for is_restarted in [false, true] {
+        if is_restarted {
+            gateway.restart().await;
+        }
+        let (status, told) = answer(post(&gateway, PATH, &body)).await;
+        assert_eq!((status, said(&told)), (200, &json!("fine")), "{told}");
+        let heard = last_message(&mock);
+        let (earlier, new) = heard.split_once("[What is to be answered now]").unwrap();
+        for part in [
+            "User: the first question",
+            "Assistant: The word is PURPLE",
+            "User: the second question",
+            "Assistant: I add.",
+            "Assistant: [called the tool add (",
+        ] {
+            assert!(earlier.contains(part), "{part}: {heard}");
+        }
+        assert!(new.contains("Result of the tool add (") && !new.contains("question"), "{heard}");
+    }
+}
+
+#[tokio::test]
+async fn an_item_that_nobody_keeps_is_refused_by_its_place() {
+    let (gateway, mock) = offering().await;
+    let asked = json!({"model": "openclaw", "input": "@mock text text=\"one\""});
+    let (_, first) = answer(post(&gateway, PATH, &asked)).await;
+    let response = first["id"].as_str().unwrap().strip_prefix("resp_").unwrap();
+    let not_made = format!("fc_{response}_1");
+    for id in ["msg_of-nobody", "fc_of-nobody_1", "x", not_made.as_str()] {
+        let body = json!({"model": "openclaw", "input": [{"role": "user", "content": "x"},
+            {"type": "item_reference", "id": id}, {"role": "user", "content": "y"}]});
+        let (status, told) = answer(post(&gateway, PATH, &body)).await;
+        let text = "input.1: no item is kept for this id; send it whole, as clients do with `store: false`";
+        assert_eq!((status, &told["error"]["message"]), (400, &json!(text)), "{id}");
+    }
+    assert_eq!(mock.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn an_item_that_nobody_keeps_is_passed_over_in_a_session_that_exists() {
+    let (gateway, mock) = offering().await;
+    let with_items = json!({"model": "openclaw", "user": "kim", "input": [
+        {"role": "user", "content": "the first question"},
+        {"type": "item_reference", "id": "msg_of-nobody"},
+        {"role": "user", "content": "the second question"},
+        {"type": "item_reference", "id": "fc_of-nobody_1"},
+        {"type": "function_call_output", "call_id": "1", "output": "3"},
+        {"role": "user", "content": "@mock text text=\"fine\""}]});
+    let (status, told) = answer(post(&gateway, PATH, &with_items)).await;
+    let message = told["error"]["message"].as_str().unwrap_or_default();
+    assert!(status == 400 && message.starts_with("input.1: no item is kept"), "{told}");
+    assert!(mock.requests().is_empty());
+
+    let begun = json!({"model": "openclaw", "user": "kim", "input": "@mock text text=\"one\""});
+    assert_eq!(answer(post(&gateway, PATH, &begun)).await.0, 200);
+    let (status, told) = answer(post(&gateway, PATH, &with_items)).await;
+    assert_eq!((status, said(&told)), (200, &json!("fine")), "{told}");
+    let heard = last_message(&mock);
+    assert!(heard.contains("Result of the tool of this call (1): 3"), "{heard}");
+    assert!(!heard.contains("question") && !heard.contains("not kept"), "{heard}");
+}
+
+#[tokio::test]
+async fn each_event_of_a_stream_has_its_number() {
+    let (gateway, _mock) = offering().await;
+    for text in ["@mock stream n=5 delay=5", "@mock err status=400 after=3"] {
+        let asked = json!({"model": "openclaw", "input": text, "stream": true});
+        let (all, is_done) = pieces(post(&gateway, PATH, &asked)).await;
+        let numbers: Vec<_> = all.iter().map(|piece| piece["sequence_number"].as_u64()).collect();
+        let expected: Vec<Option<u64>> = (0..).map(Some).take(all.len()).collect();
+        assert!(is_done && numbers == expected, "{all:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_said_around_a_tool_of_the_agent_is_two_paragraphs_and_a_stream_as_it_came() {
+    let (gateway, _mock) = offering().await;
+    let text = "@mock tool name=session_status args={} pre=\"I look.\" then=\"Done now.\"";
+    let chat = "/v1/chat/completions";
+    let mut asked = json!({"model": "openclaw", "input": text,
+        "messages": [{"role": "user", "content": text}]});
+    let whole = json!("I look.\n\nDone now.");
+    let (_, told) = answer(post(&gateway, PATH, &asked)).await;
+    assert_eq!(*said(&told), whole, "{told}");
+    let (_, told) = answer(post(&gateway, chat, &asked)).await;
+    assert_eq!(told["choices"][0]["message"]["content"], whole, "{told}");
+
+    asked["stream"] = json!(true);
+    let (all, _) = pieces(post(&gateway, PATH, &asked)).await;
+    let deltas = all.iter().filter_map(|piece| piece["delta"].as_str());
+    assert_eq!(deltas.collect::<String>(), "I look.Done now.", "{all:?}");
+    assert_eq!(*said(&all.last().unwrap()["response"]), "I look.Done now.", "{all:?}");
+    let (all, _) = pieces(post(&gateway, chat, &asked)).await;
+    let deltas = all.iter().filter_map(|piece| piece["choices"][0]["delta"]["content"].as_str());
+    assert_eq!(deltas.collect::<String>(), "I look.Done now.", "{all:?}");
+}
+
 /// What the model was asked with last.
 fn last_message(mock: &MockProvider) -> String {
     let requests = mock.requests();

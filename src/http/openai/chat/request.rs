@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use crate::http::openai::fetch::{Given, Part, content, picture};
+use crate::http::openai::fetch::{Given, NO_FILES, Part, content, file_here, picture};
 use crate::http::openai::read::{At, Wrong};
 use crate::http::openai::target::FAMILY;
 use crate::http::openai::tools::{self, ClientTools, Form};
@@ -153,8 +153,19 @@ fn part<'v>(part: &At<'v>) -> Result<Part<'v>, Wrong> {
             let url = if image.value().is_object() { image.member("url") } else { image };
             picture(&url).map(Part::Given)
         }
-        _ => Err(kind.wrong("must be text or image_url")),
+        "file" => file(&part.member("file")).map(Part::Given),
+        "input_audio" => Err(kind.wrong("nobody here hears audio; send what it says as text")),
+        _ => Err(kind.wrong("must be text, image_url or file")),
     }
+}
+
+/// `file_data` and `filename`.
+fn file(file: &At<'_>) -> Result<Given, Wrong> {
+    let (id, name) = (file.member("file_id"), file.member("filename"));
+    if id.is_set() {
+        return Err(id.wrong(NO_FILES));
+    }
+    file_here(&file.member("file_data"), name.text()?, None)
 }
 
 #[cfg(test)]
@@ -188,6 +199,11 @@ mod tests {
         assert_eq!(read.entries[2].who, Who::Tool("add (c1)".into()));
         let counts = |read: &Request<'_>| read.given.iter().map(Vec::len).collect::<Vec<_>>();
         assert_eq!(counts(&read), [1, 0, 0, 1]);
+        let file = json!({"messages": [{"role": "user", "content": [{"type": "file",
+            "file": {"filename": "a.txt", "file_data": "data:text/plain;base64,aGk="}}]}]});
+        let read = Request::read(&At::root(&file)).unwrap();
+        let Given::Here(file) = &read.given[0][0] else { panic!("{:?}", read.given) };
+        assert_eq!((&file["fileName"], &file["mimeType"]), (&json!("a.txt"), &json!("text/plain")));
         let picture = &body["messages"][1];
         let body = json!({"messages": [picture, {"role": "system", "content": "be brief"},
             {"role": "user", "content": "what is it"}]});
@@ -205,6 +221,15 @@ mod tests {
             (
                 json!({"messages": [{"role": "user", "content": [{"type": "audio"}]}]}),
                 "messages.0.content.0.type: ",
+            ),
+            (
+                json!({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}),
+                "messages.0.content.0.type: nobody here hears audio",
+            ),
+            (
+                json!({"messages": [{"role": "user", "content": [
+                    {"type": "file", "file": {"file_id": "file-1"}}]}]}),
+                "messages.0.content.0.file.file_id: no files are kept here",
             ),
             (json!({"messages": user, "n": 2}), "n: must be a number from 1 to 1"),
             (json!({"messages": user, "stream": "yes"}), "stream: must be a boolean"),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::http::openai::fetch::{Given, Part, content, file_at, kind_of, picture};
+use crate::http::openai::fetch::{Given, NO_FILES, Part, content, file_at, file_here, picture};
 use crate::http::openai::read::{At, Wrong};
 use crate::http::openai::words::{Entry, Who, called};
 use crate::support::json;
@@ -67,8 +67,8 @@ impl Said {
                 self.add(Who::Tool(format!("{name} ({id})")), text, given);
                 Ok(())
             }
-            // What another model thought, and names of what only OpenAI keeps.
-            "reasoning" | "item_reference" => Ok(()),
+            // What another model thought.
+            "reasoning" => Ok(()),
             _ => Err(kind.wrong("must be message, function_call or function_call_output")),
         }
     }
@@ -124,7 +124,7 @@ fn file(part: &At<'_>) -> Result<Given, Wrong> {
     } else {
         let id = part.member("file_id");
         if id.is_set() {
-            return Err(id.wrong("no files are kept here; send file_data or file_url"));
+            return Err(id.wrong(NO_FILES));
         }
         (part.member("file_data"), part.member("file_url"), part.member("filename"), None)
     };
@@ -132,8 +132,5 @@ fn file(part: &At<'_>) -> Result<Given, Wrong> {
     if url.is_set() {
         return file_at(&url, name);
     }
-    let content = data.required_text()?;
-    let name = name.unwrap_or("file");
-    Ok(Given::Here(json!({"type": "file", "fileName": name,
-        "mimeType": kind.unwrap_or_else(|| kind_of(name)), "content": content})))
+    file_here(&data, name, kind)
 }

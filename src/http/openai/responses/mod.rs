@@ -1,21 +1,22 @@
 //! `POST /v1/responses`.
 
 mod items;
+mod kept;
 mod request;
 mod told;
 
-use std::sync::Arc;
+use std::fmt::Display;
 
 use axum::http::StatusCode;
 use axum::response::Response;
 
 use super::read::{At, Wrong, body};
-use super::said::received;
+use super::said::{goes_on, received};
 use super::sse;
 use super::target::{Wanted, target};
 use super::waiting::Waiting;
 use crate::handlers::ask::Question;
-use crate::http::{Asked, json_answer};
+use crate::http::{Asked, Attending, Manner, json_answer};
 use crate::registry::Ctx;
 use crate::sessions::SessionKey;
 use request::Request;
@@ -35,22 +36,30 @@ pub async fn answer(asked: Asked<'_>) -> Response {
 async fn answered(mut asked: Asked<'_>) -> Result<Response, Response> {
     let settings = asked.gateway.services.settings.now();
     let settings = &settings.gateway.http.responses;
-    let value = body(&mut asked, settings.max_body_bytes).await?;
-    let request = Request::read(&At::root(&value)).map_err(|wrong| wrong.answer())?;
+    let mut value = body(&mut asked, settings.max_body_bytes).await?;
     let ((attending, cx), manner) = (asked.attend().await, asked.manner);
+    let putting = Box::pin(kept::put_in(&cx, &mut value, settings.max_body_bytes));
+    let cut = || Err(Attending::cut(manner));
+    let unknown = attending.unless_cut(putting).await.unwrap_or_else(cut)?;
+    let request = Request::read(&At::root(&value)).map_err(|wrong| wrong.answer())?;
     let session = match request.previous {
         Some(id) => Some(session_of(&cx, id).await?),
         None => None,
     };
     let wanted = Wanted { model: request.model, user: request.user, session, prefix: PREFIX };
     let target = target(&asked.parts.headers, &cx, wanted).await?;
+    // A session that goes on is told of no earlier answer.
+    if let Some(wrong) = unknown
+        && !goes_on(&cx, &target.key).await
+    {
+        return Err(wrong.answer());
+    }
     let message = (&request.entries[..], request.given);
     let received = received((&attending, &cx), &target.key, message, settings);
     let (text, attachments) = received.await?;
     let id = format!("{ID}{}", cx.services.ids.uuid());
     let created_at = cx.now_ms() / 1000;
-    let ids = Arc::clone(&cx.services.ids);
-    let made = Made::new(id.clone(), request.model.to_owned(), created_at, ids);
+    let made = Made::new(id.clone(), request.model.to_owned(), created_at);
     let question = Question {
         key: target.key,
         run_id: id,
@@ -82,9 +91,12 @@ async fn session_of(cx: &Ctx, id: &str) -> Result<SessionKey, Response> {
         return Err(unknown());
     }
     let run = cx.services.runs.parts().store.run(id).await;
-    let run = run.map_err(|error| {
-        tracing::error!(%error, "a response cannot be looked up");
-        crate::http::Manner::OpenAi.error(StatusCode::SERVICE_UNAVAILABLE, "internal error")
-    })?;
+    let run = run.map_err(|error| unreadable(&error))?;
     run.map(|run| SessionKey::from_canonical(run.session_key)).ok_or_else(unknown)
+}
+
+/// The answer when what is known of responses cannot be read.
+fn unreadable(error: &dyn Display) -> Response {
+    tracing::error!(%error, "a response cannot be looked up");
+    Manner::OpenAi.error(StatusCode::SERVICE_UNAVAILABLE, "internal error")
 }

@@ -41,6 +41,7 @@ impl<'v> Request<'v> {
     /// When it is not one.
     pub fn read(body: &At<'v>) -> Result<Self, Wrong> {
         body.member("top_p").number_within(0.0, 1.0)?;
+        refuse_unserved(body)?;
         let wishes = AnswerWishes {
             max_tokens: body.member("max_output_tokens").integer_within(1, u64::MAX)?,
             temperature: body.member("temperature").number_within(0.0, 2.0)?,
@@ -67,6 +68,24 @@ impl<'v> Request<'v> {
             tools,
             wishes,
         })
+    }
+}
+
+/// Refuses what would make another answer than the one that is given here.
+fn refuse_unserved(body: &At<'_>) -> Result<(), Wrong> {
+    let conversation = body.member("conversation");
+    if conversation.is_set() {
+        let rule = "none is kept here; go on with `previous_response_id`, or name a `user`";
+        return Err(conversation.wrong(rule));
+    }
+    let background = body.member("background");
+    if background.boolean()? {
+        return Err(background.wrong("must be false"));
+    }
+    let form = body.member("text").member("format").member("type");
+    match form.text()? {
+        None | Some("text") => Ok(()),
+        Some(_) => Err(form.wrong("must be text; say in `instructions` how to answer")),
     }
 }
 
@@ -106,6 +125,13 @@ mod tests {
             (json!({"input": 5}), "input: Invalid input"),
             (json!({"input": []}), NO_USER),
             (json!({"input": [{"type": "x"}]}), "input.0.type: "),
+            (json!({"input": "x", "conversation": "conv_1"}), "conversation: none is kept here"),
+            (json!({"input": "x", "conversation": {"id": "conv_1"}}), "conversation: none"),
+            (json!({"input": "x", "background": true}), "background: must be false"),
+            (
+                json!({"input": "x", "text": {"format": {"type": "json_schema"}}}),
+                "text.format.type: must be text",
+            ),
             (
                 json!({"input": [{"role": "user", "content": [{"type": "input_file"}]}]}),
                 "input.0.content.0.file_data: ",

@@ -1,32 +1,32 @@
 //! What is answered.
 
-use std::sync::Arc;
-
 use serde_json::Value;
 
+use super::kept::{call_id, message_id};
 use crate::http::openai::outcome::{Answered, Failed, input_tokens};
 use crate::http::openai::sse::{DONE, Pieces, event};
 use crate::http::openai_word;
 use crate::protocol::message::{ToolCall, Usage};
-use crate::support::{Ids, json};
+use crate::support::json;
 
 /// A response that is being made.
 pub struct Made {
     id: String,
     model: String,
     created_at: u64,
-    ids: Arc<dyn Ids>,
     /// The id of its message.
     message_id: String,
     /// What was told of its message, piece by piece.
     told: String,
+    /// How many events have told of it.
+    events: usize,
 }
 
 impl Made {
     /// One that has begun.
-    pub fn new(id: String, model: String, created_at: u64, ids: Arc<dyn Ids>) -> Self {
-        let message_id = format!("msg_{}", ids.uuid());
-        Self { id, model, created_at, ids, message_id, told: String::new() }
+    pub fn new(id: String, model: String, created_at: u64) -> Self {
+        let message_id = message_id(&id);
+        Self { id, model, created_at, message_id, told: String::new(), events: 0 }
     }
 
     /// The whole of it.
@@ -85,21 +85,21 @@ impl Made {
     }
 
     fn call(&self, call: &ToolCall) -> Value {
-        json!({"type": "function_call", "id": format!("call_{}", self.ids.uuid()),
+        json!({"type": "function_call", "id": call_id(&self.id, &call.id),
             "call_id": call.id, "name": call.name, "arguments": call.arguments.to_string(),
             "status": "completed"})
     }
 
     /// An event about the text of the message.
-    fn of_text(&self, name: &str, member: &str, value: &Value) -> String {
+    fn of_text(&self, name: &str, member: &str, value: &Value) -> Value {
         let mut data = json!({"type": name, "item_id": self.message_id, "output_index": 0,
             "content_index": 0});
         data[member] = value.clone();
-        event(name, &data)
+        data
     }
 
     /// The last events about the message.
-    fn of_end(&self, text: &str, message: &Value) -> Vec<String> {
+    fn of_end(&self, text: &str, message: &Value) -> Vec<Value> {
         vec![
             self.of_text("response.output_text.done", "text", &json!(text)),
             self.of_text("response.content_part.done", "part", &text_part(text)),
@@ -107,23 +107,23 @@ impl Made {
         ]
     }
 
-    fn of_item(name: &str, index: usize, item: &Value) -> String {
-        event(name, &json!({"type": name, "output_index": index, "item": item}))
+    fn of_item(name: &str, index: usize, item: &Value) -> Value {
+        json!({"type": name, "output_index": index, "item": item})
     }
 
-    fn of_response(name: &str, response: &Value) -> String {
-        event(name, &json!({"type": name, "response": response}))
+    fn of_response(name: &str, response: &Value) -> Value {
+        json!({"type": name, "response": response})
     }
 
     /// The events of a call, which comes as a whole.
-    fn of_call(index: usize, item: &Value) -> [String; 4] {
+    fn of_call(index: usize, item: &Value) -> [Value; 4] {
         let mut begun = item.clone();
         begun["arguments"] = json!("");
         begun["status"] = json!("in_progress");
         let arguments = |name: &str, member: &str| {
             let mut data = json!({"type": name, "item_id": item["id"], "output_index": index});
             data[member] = item["arguments"].clone();
-            event(name, &data)
+            data
         };
         [
             Self::of_item("response.output_item.added", index, &begun),
@@ -131,6 +131,25 @@ impl Made {
             arguments("response.function_call_arguments.done", "arguments"),
             Self::of_item("response.output_item.done", index, item),
         ]
+    }
+
+    /// These events as they are sent, each with its number. Clients of OpenAI insist on that
+    /// too.
+    fn numbered(&mut self, events: Vec<Value>) -> Vec<String> {
+        let begins = self.events;
+        self.events += events.len();
+        let line = |(number, mut data): (usize, Value)| {
+            data["sequence_number"] = json!(number);
+            event(data["type"].as_str().unwrap_or_default(), &data)
+        };
+        (begins..).zip(events).map(line).collect()
+    }
+
+    /// The same for the last ones.
+    fn last(&mut self, events: Vec<Value>) -> Vec<String> {
+        let mut lines = self.numbered(events);
+        lines.push(DONE.to_owned());
+        lines
     }
 }
 
@@ -146,17 +165,19 @@ impl Pieces for Made {
         let item = json!({"type": "message", "id": self.message_id, "role": "assistant",
             "content": [text_part("")], "status": "in_progress"});
         let part = text_part("");
-        vec![
+        let events = vec![
             Self::of_response("response.created", &begun),
             Self::of_response("response.in_progress", &begun),
             Self::of_item("response.output_item.added", 0, &item),
             self.of_text("response.content_part.added", "part", &part),
-        ]
+        ];
+        self.numbered(events)
     }
 
     fn says(&mut self, text: &str) -> Vec<String> {
         self.told.push_str(text);
-        vec![self.of_text("response.output_text.delta", "delta", &json!(text))]
+        let delta = self.of_text("response.output_text.delta", "delta", &json!(text));
+        self.numbered(vec![delta])
     }
 
     fn over(&mut self, end: Result<Answered, Failed>) -> Vec<String> {
@@ -164,18 +185,18 @@ impl Pieces for Made {
             Ok(answered) => answered,
             Err(failed) => {
                 let said = std::mem::take(&mut self.told);
-                let mut lines = self.of_end(&said, &self.unfinished(&said));
+                let mut events = self.of_end(&said, &self.unfinished(&said));
                 let made = self.failed(&Failed { said, ..failed });
-                lines.extend([Self::of_response("response.failed", &made), DONE.to_owned()]);
-                return lines;
+                events.push(Self::of_response("response.failed", &made));
+                return self.last(events);
             }
         };
         let message = self.answer(&answered);
-        let mut lines = self.of_end(&answered.text, &message);
+        let mut events = self.of_end(&answered.text, &message);
         let calls: Vec<_> = answered.calls.iter().map(|call| self.call(call)).collect();
         for (index, call) in calls.iter().enumerate() {
             // The message is the first item: it has been told of.
-            lines.extend(Self::of_call(index + 1, call));
+            events.extend(Self::of_call(index + 1, call));
         }
         let mut whole = self.ended(&answered, calls);
         if answered.text.is_empty()
@@ -185,8 +206,7 @@ impl Pieces for Made {
             output.insert(0, message);
         }
         let name = if answered.is_cut { "response.incomplete" } else { "response.completed" };
-        lines.push(Self::of_response(name, &whole));
-        lines.push(DONE.to_owned());
-        lines
+        events.push(Self::of_response(name, &whole));
+        self.last(events)
     }
 }
