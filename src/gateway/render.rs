@@ -175,7 +175,11 @@ fn set_text(payload: &mut Value, increment: Increment) {
 
 /// Puts the client's own spelling of the session's key in its place.
 fn name_session(payload: &mut Value, key_names: &KeyNames) {
-    if let Some(Value::String(key)) = payload.get_mut("sessionKey")
+    name_key(payload, "sessionKey", key_names);
+}
+
+fn name_key(payload: &mut Value, member: &str, key_names: &KeyNames) {
+    if let Some(Value::String(key)) = payload.get_mut(member)
         && let Some(name) = key_names.name(key)
     {
         *key = name;
@@ -193,11 +197,23 @@ fn to_dashboard(payload: &mut Value, increment: Option<Increment>, key_names: &K
     }
 }
 
+/// What is told of a session, in the client's words.
+fn row_out(row: &mut Value, key_names: &KeyNames) {
+    name_key(row, "key", key_names);
+    if let Value::Object(members) = row {
+        simple::row_out(members);
+    }
+}
+
 fn to_simple(payload: &mut Value, increment: Option<Increment>, key_names: &KeyNames) {
     if let Some(increment) = increment {
         set_text(payload, increment);
     }
     name_session(payload, key_names);
+    row_out(payload, key_names);
+    if let Some(row) = payload.get_mut("session") {
+        row_out(row, key_names);
+    }
     let Value::Object(members) = payload else { return };
     if let Some(message) = members.get_mut("message") {
         simple::message_out(message);

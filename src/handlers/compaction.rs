@@ -7,7 +7,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::session_changes::{change, clear, refuse_webchat};
-use super::sessions::unavailable;
+use super::sessions::{told, unavailable};
 use crate::agent::compaction::CompactError;
 use crate::agent::{CompactionChange, HoldError, RunEnd};
 use crate::protocol::ErrorShape;
@@ -28,11 +28,12 @@ pub async fn compact(cx: Ctx, p: SessionsCompactParams) -> Reply<Value> {
     refuse_webchat(&cx, "compact")?;
     let key = cx.session_key(&p.key);
     let entry = cx.services.sessions.entry(&key).await.map_err(unavailable)?;
-    let Some(entry) = entry else { return Ok(not_compacted(&key, "no sessionId")) };
-    match p.max_lines {
-        Some(lines) => cut(&cx, &key, usize::try_from(lines).unwrap_or(usize::MAX)).await,
-        None => sum_up(&cx, &key, &p, entry).await,
-    }
+    let answer = match (entry, p.max_lines) {
+        (None, _) => not_compacted(&key, "no sessionId"),
+        (_, Some(lines)) => cut(&cx, &key, usize::try_from(lines).unwrap_or(usize::MAX)).await?,
+        (Some(entry), None) => sum_up(&cx, &key, &p, entry).await?,
+    };
+    Ok(told(&cx, answer))
 }
 
 /// Keeps the last lines, once nothing runs in the session: a run would lose its question.
@@ -94,7 +95,7 @@ fn tell(cx: &Ctx, key: &SessionKey, entry: SessionEntry, compacted: bool) {
 pub async fn list(cx: Ctx, p: SessionKeyParams) -> Reply<Value> {
     let key = cx.session_key(&p.key);
     let checkpoints = cx.services.sessions.checkpoints(&key).await.map_err(unavailable)?;
-    Ok(json!({"ok": true, "key": key.as_str(), "checkpoints": checkpoints}))
+    Ok(told(&cx, json!({"ok": true, "key": key.as_str(), "checkpoints": checkpoints})))
 }
 
 /// `sessions.compaction.get`: one of them.
@@ -103,7 +104,7 @@ pub async fn get(cx: Ctx, p: SessionsCheckpointParams) -> Reply<Value> {
     let checkpoints = cx.services.sessions.checkpoints(&key).await.map_err(unavailable)?;
     let found = checkpoints.into_iter().find(|it| it.checkpoint_id == p.checkpoint_id);
     let checkpoint = found.ok_or_else(|| no_checkpoint(&p.checkpoint_id))?;
-    Ok(json!({"ok": true, "key": key.as_str(), "checkpoint": checkpoint}))
+    Ok(told(&cx, json!({"ok": true, "key": key.as_str(), "checkpoint": checkpoint})))
 }
 
 /// `sessions.compaction.branch`: a new session with what was there before.
@@ -124,7 +125,7 @@ pub async fn branch(cx: Ctx, p: SessionsCheckpointParams) -> Reply<Value> {
     let source = sessions.entry(&key).await.map_err(unavailable)?;
     cx.after_answer(change(&cx, key, source, "checkpoint-branch"));
     cx.after_answer(change(&cx, branch.key, Some(branch.entry), "checkpoint-branch"));
-    Ok(answer)
+    Ok(told(&cx, answer))
 }
 
 /// `sessions.compaction.restore`: the session goes on from there itself.
@@ -146,7 +147,7 @@ pub async fn restore(cx: Ctx, p: SessionsCheckpointParams) -> Reply<Value> {
         "entry": restored.entry,
     });
     cx.after_answer(change(&cx, key, Some(restored.entry), "checkpoint-restore"));
-    Ok(answer)
+    Ok(told(&cx, answer))
 }
 
 fn refused(error: SessionError, p: &SessionsCheckpointParams, failure: &str) -> ErrorShape {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::chat;
-use super::sessions::unavailable;
+use super::sessions::{told, unavailable};
 use crate::agent::{AbortReason, Change, Deletion, Family, Hold, HoldError, RunEnd};
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::chat::ChatSendParams;
@@ -136,7 +136,7 @@ pub async fn reset(cx: Ctx, p: SessionsResetParams) -> Reply<Value> {
     answer["entry"]["modelProvider"] = json!(model.provider);
     answer["entry"]["model"] = json!(model.model);
     cx.after_answer(change(&cx, key, Some(entry), p.reason.as_deref().unwrap_or("reset")));
-    Ok(answer)
+    Ok(told(&cx, answer))
 }
 
 /// `sessions.delete`: forgets a session and puts its transcript away. Its
@@ -162,7 +162,7 @@ pub async fn delete(cx: Ctx, p: SessionsDeleteParams) -> Reply<Value> {
         cx.after_answer(Deletion { runs: Arc::clone(&cx.services.runs), key, session_id });
     }
     held.end(RunEnd::Answered).await;
-    Ok(answer)
+    Ok(told(&cx, answer))
 }
 
 /// Takes a session that is to be another one: what runs there is stopped, and nothing begins

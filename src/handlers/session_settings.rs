@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::session_changes::{Saying, change, refuse_webchat, say};
-use super::sessions::{shown, unavailable};
+use super::sessions::{shown, told, unavailable};
 use crate::agent::{PatchContext, SessionRow, agent_runtime};
 use crate::protocol::decode::Setting;
 use crate::protocol::methods::session_settings::{
@@ -49,7 +49,7 @@ pub async fn create(cx: Ctx, p: SessionsCreateParams) -> Reply<Value> {
     }
     // The recorded order: the session, then what is said in it.
     cx.first_after_answer(change(&cx, key, Some(entry), "create"));
-    Ok(answer)
+    Ok(told(&cx, answer))
 }
 
 /// Says the first message. The session is there whatever becomes of it.
@@ -104,7 +104,7 @@ pub async fn spawn(cx: Ctx, p: SessionsSpawnParams) -> Reply<Value> {
     let answer = json!({"ok": true, "key": key.as_str(), "agentId": agent.as_str(),
         "sessionId": entry.session_id});
     cx.after_answer(change(&cx, key, Some(entry), "create"));
-    Ok(answer)
+    Ok(told(&cx, answer))
 }
 
 /// `sessions.patch`: changes what is set of a session; begins it if need be.
@@ -133,7 +133,7 @@ pub async fn patch(cx: Ctx, p: SessionsPatchParams) -> Reply<Value> {
         members.extend(row);
     }
     cx.after_answer(change(&cx, key, Some(entry), "patch"));
-    Ok(answer)
+    Ok(told(&cx, answer))
 }
 
 /// `sessions.pluginPatch`: sets what a plugin keeps with a session. There are

@@ -108,6 +108,12 @@ async fn listing(cx: &Ctx, p: SessionsListParams) -> Reply<Listing> {
             }
         })
         .collect();
+    let mut defaults = SessionRow::defaults(&services.models);
+    if let Value::Object(members) = &mut defaults
+        && cx.is_simple()
+    {
+        simple::row_out(members);
+    }
     Ok(Listing {
         ts: now_ms,
         path,
@@ -115,7 +121,7 @@ async fn listing(cx: &Ctx, p: SessionsListParams) -> Reply<Listing> {
         total_count: page.total,
         limit_applied: limit,
         has_more: u64::try_from(sessions.len()).is_ok_and(|count| count < page.total),
-        defaults: SessionRow::defaults(&services.models),
+        defaults,
         sessions,
     })
 }
@@ -160,7 +166,8 @@ pub(super) fn shown(cx: &Ctx, row: SessionRow, key: &SessionKey, entry: &Session
         if let Some(name) = cx.caller.key_names.name(key.as_str()) {
             members.insert("key".into(), json!(name));
         }
-        members.insert("thinkingLevel".into(), json!(simple::thinking_out(level)));
+        members.insert("thinkingLevel".into(), json!(level));
+        simple::row_out(members);
         let channel = entry.channel.as_deref().filter(|channel| *channel != WEBCHAT);
         members.insert("surface".into(), json!(channel.unwrap_or("web")));
     }
@@ -174,6 +181,28 @@ pub(super) fn shown(cx: &Ctx, row: SessionRow, key: &SessionKey, entry: &Session
         members.insert("messageCount".into(), json!(entry.transcript.message_count));
     }
     row
+}
+
+/// An answer about one session as the caller's profile writes it.
+pub(super) fn told(cx: &Ctx, mut answer: Value) -> Value {
+    if cx.is_simple() {
+        let name = |place: Option<&mut Value>| {
+            let Some(Value::String(key)) = place else { return };
+            if let Some(own) = cx.caller.key_names.name(key) {
+                *key = own;
+            }
+        };
+        for place in ["/key", "/sourceKey", "/checkpoint/sessionKey"] {
+            name(answer.pointer_mut(place));
+        }
+        if let Some(Value::Array(checkpoints)) = answer.get_mut("checkpoints") {
+            checkpoints.iter_mut().for_each(|it| name(it.get_mut("sessionKey")));
+        }
+        if let Some(Value::Object(entry)) = answer.get_mut("entry") {
+            simple::row_out(entry);
+        }
+    }
+    answer
 }
 
 /// `sessions.describe`: one row, or null.
@@ -250,7 +279,7 @@ pub async fn resolve(cx: Ctx, p: SessionsResolveParams) -> Reply<Value> {
         }
     };
     let key = found.map_err(ErrorShape::not_found)?;
-    Ok(json!({"ok": true, "key": key}))
+    Ok(told(&cx, json!({"ok": true, "key": key})))
 }
 
 /// `sessions.get`: the newest messages as they are stored.
@@ -336,7 +365,7 @@ fn watch_messages(cx: &Ctx, p: &SessionKeyParams, on: bool) -> Reply<Value> {
             "too many message subscriptions; use sessions.subscribe to follow all sessions",
         ));
     }
-    Ok(json!({"subscribed": on, "key": key.as_str()}))
+    Ok(told(cx, json!({"subscribed": on, "key": key.as_str()})))
 }
 
 #[allow(clippy::needless_pass_by_value)] // used as a plain function in map_err

@@ -27,7 +27,7 @@ pub enum FrameError {
     NotJson,
     /// It is JSON, but not a request frame.
     NotRequest {
-        /// The frame's own `id`, or `"invalid"` when it has none.
+        /// The frame's own `id`, or `"invalid"` when that is not there or `null`.
         id: Value,
         /// What is wrong, in the original's words.
         text: String,
@@ -118,7 +118,8 @@ fn parse_unusual(message: &str) -> Result<Request<'_>, FrameError> {
         return Ok(Request { id, method, params: params.filter(|params| !is_empty(params.get())) });
     }
     let value = json_of_javascript(message).map_err(|_| FrameError::NotJson)?;
-    let id = value.get("id").cloned().unwrap_or_else(|| Value::from("invalid"));
+    let id = value.get("id").filter(|id| !id.is_null()).cloned();
+    let id = id.unwrap_or_else(|| Value::from("invalid"));
     let checked: Checked = decode::decode_value(value, Unknown::Refuse)
         .map_err(|parts| FrameError::NotRequest { id, text: parts.join("; ") })?;
     // Valid, only unusual (a member given twice, say).
@@ -172,6 +173,11 @@ mod tests {
                 "at /id: must NOT have fewer than 1 characters",
             ),
             (r#"{"type":"req","id":5,"method":"health"}"#, json!(5), "at /id: must be string"),
+            (
+                r#"{"type":"req","id":null,"method":"health"}"#,
+                json!("invalid"),
+                "at /id: must be string",
+            ),
             ("[]", json!("invalid"), "must be object"),
             ("null", json!("invalid"), "must be object"),
         ] {

@@ -5,6 +5,9 @@ use serde_json::{Map, Value};
 
 use crate::support::json;
 
+/// The thinking levels of the simple profile.
+pub const THINKING: [&str; 4] = ["none", "low", "normal", "high"];
+
 /// The simple profile's name (`none, low, normal, high`) for a standard thinking level.
 pub fn thinking_out(level: &str) -> &str {
     match level {
@@ -13,6 +16,21 @@ pub fn thinking_out(level: &str) -> &str {
         "medium" => "normal",
         "xhigh" => "high",
         other => other,
+    }
+}
+
+/// Rewrites what a row of a session says of thinking, and what the defaults of rows do.
+pub fn row_out(members: &mut Map<String, Value>) {
+    for name in ["thinkingLevel", "thinkingDefault"] {
+        if let Some(Value::String(level)) = members.get_mut(name) {
+            *level = thinking_out(level).to_owned();
+        }
+    }
+    if let Some(options) = members.get_mut("thinkingOptions") {
+        *options = json!(THINKING);
+    }
+    if let Some(levels) = members.get_mut("thinkingLevels") {
+        *levels = json!(THINKING.map(|level| json!({"id": level, "label": level})));
     }
 }
 

@@ -7,7 +7,7 @@ use crate::stage::{
     Api, Stage, admin, ask, call, connect, end_of, events, scripted, start, text_of,
 };
 use crate::support::client::{ALL_SCOPES, SOON, standard_connect};
-use crate::support::{Gateway, GatewayOptions, SECRET, WsClient};
+use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, WsClient, default_config};
 
 const ANSWER: &str = "Good morning. This answer comes in many small pieces, one after the other.";
 
@@ -90,6 +90,7 @@ async fn the_simple_profile_shows_tools_as_the_seed_does() {
     let tools: Vec<_> = steps.iter().filter(|step| step["stream"] == "tool").collect();
     assert_eq!(tools.len(), 2, "{steps:?}");
     assert!(tools.iter().all(|step| step["sessionKey"] == "main"), "{tools:?}");
+    assert!(tools.iter().all(|step| step["session"]["key"] == "main"), "{tools:?}");
     let params = json!({"sessionKey": "main"});
     let page = call(&mut client, "chat.history", params.clone()).await;
     assert_eq!(page["thinkingLevel"], "none");
@@ -320,7 +321,59 @@ async fn the_simple_profile_says_how_hard_to_think_in_its_own_words() {
         mock.requests().iter().map(|request| request.body["thinking"]["type"].clone()).collect();
     assert_eq!(asked[0], "enabled");
     assert_ne!(asked[1], "enabled");
+    let params = json!({"sessionKey": "main", "message": "x", "thinking": "bogus",
+        "idempotencyKey": "run-3"});
+    let refused = client.request("chat.send", params).await;
+    let text = "Invalid thinking level. Use one of: none, low, normal, high.";
+    assert_eq!(refused["error"]["message"], text);
+    let params = json!({"key": "main", "thinkingLevel": "normal"});
+    let patched = call(&mut client, "sessions.patch", params).await;
+    assert_eq!(patched["key"], "main");
+    assert_eq!(patched["entry"]["thinkingLevel"], "normal");
+    let list = call(&mut client, "sessions.list", json!({})).await;
+    let levels = json!(["none", "low", "normal", "high"]);
+    for row in [&list["defaults"], &list["sessions"][0]] {
+        assert_eq!(row["thinkingOptions"], levels, "{row}");
+    }
+    assert_eq!(list["sessions"][0]["thinkingLevel"], "normal");
+    for (method, params) in [
+        ("sessions.resolve", json!({"key": "main"})),
+        ("sessions.compact", json!({"key": "main"})),
+        ("sessions.compaction.list", json!({"key": "main"})),
+        ("sessions.create", json!({"key": "main"})),
+        ("sessions.spawn", json!({"agentId": "main", "sessionKey": "main"})),
+        ("sessions.messages.subscribe", json!({"key": "main"})),
+        ("sessions.messages.unsubscribe", json!({"key": "main"})),
+        ("sessions.reset", json!({"key": "main"})),
+    ] {
+        let answer = call(&mut client, method, params).await;
+        assert_eq!(answer["key"], "main", "{method}");
+        if method == "sessions.create" {
+            assert_eq!(answer["entry"]["thinkingLevel"], "normal", "{answer}");
+        }
+    }
     unknown_members_are_refused_elsewhere(&gateway).await;
+}
+
+#[tokio::test]
+async fn the_simple_profile_goes_back_behind_a_compaction_by_the_keys_that_it_gave() {
+    let mock = MockProvider::start().await;
+    let mut config = default_config(mock.address());
+    config["agents"]["defaults"]["compaction"] = json!({"keepRecentTokens": 1});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = connect(&gateway, &simple()).await;
+    ask(&mut client, "main", "hello", "run-1").await;
+    ask(&mut client, "main", "@mock text text=\"They said hello.\"", "run-2").await;
+    let compacted = call(&mut client, "sessions.compact", json!({"key": "main"})).await;
+    let params = json!({"key": "main", "checkpointId": compacted["result"]["checkpointId"]});
+    let list = call(&mut client, "sessions.compaction.list", json!({"key": "main"})).await;
+    assert_eq!(list["checkpoints"][0]["sessionKey"], "main", "{list}");
+    for (method, member) in [("get", "key"), ("branch", "sourceKey"), ("restore", "key")] {
+        let method = format!("sessions.compaction.{method}");
+        let answer = call(&mut client, &method, params.clone()).await;
+        assert_eq!(answer[member], "main", "{answer}");
+        assert_eq!(answer["checkpoint"]["sessionKey"], "main", "{answer}");
+    }
 }
 
 async fn unknown_members_are_refused_elsewhere(gateway: &Gateway) {

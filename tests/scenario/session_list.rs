@@ -340,10 +340,10 @@ async fn simple_clients_name_sessions_by_session_key_everywhere() {
     let preview = call(&mut client, "sessions.preview", by_key.clone()).await;
     assert_eq!(preview["previews"][0]["status"], "ok", "{preview}");
     let resolved = call(&mut client, "sessions.resolve", by_key.clone()).await;
-    assert_eq!(resolved["key"], "agent:main:garden");
+    assert_eq!(resolved["key"], "garden");
     let patch = json!({"sessionKey": "garden", "thinkingLevel": "normal", "label": "Garden"});
     let patched = call(&mut client, "sessions.patch", patch).await;
-    assert_eq!(patched["entry"]["thinkingLevel"], "medium");
+    assert_eq!(patched["entry"]["thinkingLevel"], "normal");
     let row = call(&mut client, "sessions.describe", by_key.clone()).await["session"].clone();
     assert_eq!(
         (&row["key"], &row["displayName"], &row["thinkingLevel"], &row["surface"]),

@@ -16,7 +16,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
-use crate::channels::{last_name, read_named};
+use crate::channels::{last_name, not_sent, read_named};
 use crate::gateway::Gateway;
 use crate::http::Asked;
 use crate::protocol::Scope;
@@ -32,25 +32,36 @@ pub const PATH: &str = "/api/media/:file";
 const BELOW: &str = "/api/media/";
 /// How long a file is kept: who looks into an older conversation has its words.
 const KEPT: Duration = Duration::from_hours(30 * 24);
-/// Largest file: what the largest message takes.
-const FILE_MAX: u64 = MAX_PAYLOAD as u64;
+/// Megabytes of the largest file: what the largest message takes.
+const FILE_MAX: u64 = MAX_PAYLOAD as u64 / (1024 * 1024);
 /// The name of a ticket in the query.
 const TICKET: &str = "ticket";
 
 /// Keeps the files that an answer names; each as a `media` frame has it. What
-/// cannot be had is left out, and is in the log.
-pub async fn keep(gateway: &Arc<Gateway>, key: &SessionKey, named: &[String]) -> Vec<Value> {
-    let mut files = Vec::new();
+/// cannot be had is left out, and told in words, as by channels.
+pub async fn keep(
+    gateway: &Arc<Gateway>,
+    key: &SessionKey,
+    named: &[String],
+) -> (Vec<Value>, String) {
+    let (mut files, mut told) = (Vec::new(), String::new());
     for name in named {
         match keep_one(gateway, key, name).await {
             Ok(file) => files.push(file),
-            Err(error) => tracing::warn!(file = name, %error, "a file of an answer is not shown"),
+            Err(error) => {
+                tracing::warn!(file = name, %error, "a file of an answer is not shown");
+                told.push_str(&not_sent(name, &error));
+            }
         }
     }
-    files
+    (files, told)
 }
 
-async fn keep_one(gateway: &Arc<Gateway>, key: &SessionKey, named: &str) -> io::Result<Value> {
+/// Keeps one.
+///
+/// # Errors
+/// Why it cannot be had, in words that name no place of this machine.
+async fn keep_one(gateway: &Arc<Gateway>, key: &SessionKey, named: &str) -> Result<Value, String> {
     let services = &gateway.services;
     let shown = last_name(named);
     if named.starts_with("https://") || named.starts_with("http://") {
@@ -63,14 +74,18 @@ async fn keep_one(gateway: &Arc<Gateway>, key: &SessionKey, named: &str) -> io::
     let path = named.strip_prefix("file://").unwrap_or(named).to_owned();
     let (given, id) = (shown.clone(), services.ids.uuid());
     let keeping = blocking(move || {
-        let bytes = read_named(&settings, &agent, &path, FILE_MAX).map_err(io::Error::other)?;
+        let bytes = read_named(&settings, &agent, &path, FILE_MAX);
+        let bytes = bytes.map_err(|error| error.to_string())?;
         let kind = MediaType::of(&bytes, "");
         let folder = settings.paths.state_dir.join(FOLDER);
         let name = Media::name(Some(&given), kind.extension, &id);
-        create_private(&folder.join(&name), &bytes).map_err(io::Error::other)?;
-        Ok::<_, io::Error>((name, kind.mime))
+        create_private(&folder.join(&name), &bytes).map_err(|error| {
+            tracing::error!(%error, "a file of an answer cannot be kept");
+            "it cannot be kept".to_owned()
+        })?;
+        Ok::<_, String>((name, kind.mime))
     });
-    let (name, mime) = keeping.await??;
+    let (name, mime) = keeping.await.map_err(|error| error.to_string())??;
     let ticket = gateway.tickets.issue(&source(&name), services.clock.now_ms());
     let ticket = ticket.map(|(ticket, _)| format!("?{TICKET}={ticket}")).unwrap_or_default();
     let url = format!("{BELOW}{}{ticket}", escaped(&name));

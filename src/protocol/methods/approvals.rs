@@ -24,7 +24,7 @@ pub struct ExecApprovalGetParams {
 
 impl Params for ExecApprovalGetParams {
     fn read(f: &mut Fields) -> Self {
-        Self { id: f.required("id", non_empty()) }
+        Self { id: f.required("id", non_empty()).trim().to_owned() }
     }
 }
 
@@ -39,7 +39,10 @@ pub struct ApprovalResolveParams {
 
 impl Params for ApprovalResolveParams {
     fn read(f: &mut Fields) -> Self {
-        Self { id: f.required("id", non_empty()), decision: f.required("decision", non_empty()) }
+        Self {
+            id: f.required("id", non_empty()).trim().to_owned(),
+            decision: f.required("decision", non_empty()),
+        }
     }
 }
 
@@ -54,8 +57,7 @@ impl Params for WaitDecisionParams {
     fn read(f: &mut Fields) -> Self {
         let id = f.optional("id", crate::protocol::decode::any());
         f.ignore_rest();
-        let id = id.as_ref().and_then(Value::as_str).map(str::trim);
-        Self { id: id.filter(|id| !id.is_empty()).map(str::to_owned) }
+        Self { id: id.as_ref().and_then(Value::as_str).and_then(said) }
     }
 }
 
@@ -128,6 +130,12 @@ pub struct SystemRunPlan {
     pub session_key: Option<String>,
 }
 
+/// A text without blanks around it; `None` where that is nothing.
+fn said(text: &str) -> Option<String> {
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
 /// A text, where `null` is the same as none.
 fn maybe(f: &mut Fields, name: &str) -> Option<String> {
     set(f.optional(name, nullable(text())))
@@ -143,7 +151,8 @@ fn set<T>(setting: Option<Setting<T>>) -> Option<T> {
 impl Params for ExecApprovalRequestParams {
     fn read(f: &mut Fields) -> Self {
         Self {
-            id: f.optional("id", non_empty()),
+            // As whoever waits for it or decides names it: without blanks around.
+            id: f.optional("id", non_empty()).and_then(|id| said(&id)),
             command: f.optional("command", non_empty()),
             command_argv: f.optional("commandArgv", list(text())),
             system_run_plan: f.optional("systemRunPlan", object::<SystemRunPlan>()),
@@ -402,5 +411,27 @@ impl Params for AllowEntry {
         }
         members.extend(texts(f, &["lastUsedCommand", "lastResolvedPath"]));
         Self(members.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::decode::{Unknown, decode_value};
+
+    fn read<P: Params>(params: Value) -> P {
+        decode_value(params, Unknown::Refuse).unwrap_or_else(|why| panic!("{why:?}"))
+    }
+
+    #[test]
+    fn whoever_asks_waits_or_decides_names_a_question_without_blanks_around() {
+        let asked =
+            |id: &str| read::<ExecApprovalRequestParams>(json!({"id": id, "command": "ls"})).id;
+        assert_eq!((asked(" a b ").as_deref(), asked(" ")), (Some("a b"), None));
+        let id = json!({"id": "a b\n"});
+        assert_eq!(read::<WaitDecisionParams>(id.clone()).id.as_deref(), Some("a b"));
+        assert_eq!(read::<ExecApprovalGetParams>(id).id, "a b");
+        let decided = json!({"id": " a b", "decision": "deny"});
+        assert_eq!(read::<ApprovalResolveParams>(decided).id, "a b");
     }
 }

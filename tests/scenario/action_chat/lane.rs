@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Chat, key_of, names, place, said};
-use crate::stage::{admin, ask, call, end_of, lines, row, start, told};
+use crate::stage::{admin, ask, call, end_of, lines, row, start, told, until};
 use crate::support::{Gateway, MockProvider, WsClient};
 
 /// What somebody else has asked, and is being answered.
@@ -86,13 +86,35 @@ async fn the_same_words_as_what_is_being_answered_are_a_message_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_message_that_another_run_takes_in_is_answered_by_that_one() {
+async fn what_is_said_here_goes_into_no_answer_to_somebody_else() {
     let Busy { mut chat, client, _place, .. } = busy("steer").await;
-    let frames = chat.say("taken in").await;
-    assert_eq!(names(&frames), ["delta", "done"], "{frames:?}");
-    assert!(said(&frames).ends_with("Echo: taken in"), "{frames:?}");
+    let frames = chat.say("mine").await;
+    assert_eq!((names(&frames), said(&frames).as_str()), (vec!["delta", "done"], "Echo: mine"));
     end_of(&client, "run-1").await;
     chat.nothing_comes().await;
+}
+
+#[tokio::test]
+async fn of_two_that_speak_in_one_conversation_each_is_told_its_own_answer() {
+    let steering = json!({"mode": "steer", "debounceMs": 0});
+    let (gateway, _mock) = place(|config| config["messages"]["queue"] = steering).await;
+    let (mut one, mut two) = (Chat::open(&gateway).await, Chat::open(&gateway).await);
+    let id = one.begin().await;
+    let arguments = json!({"command": "touch begun; while [ ! -e go ]; do sleep 0.1; done"});
+    one.send(&format!("@mock tool name=exec args={arguments} then=first")).await;
+    let begun = gateway.workspace().join("begun");
+    until("the call goes on", async || begun.exists().then_some(())).await;
+    two.act(json!({"action": "send", "text": "second", "session_id": id})).await;
+    let mut client = admin(&gateway).await;
+    until("the other message waits", async || {
+        let status = call(&mut client, "status", json!({})).await;
+        (status["tasks"]["byStatus"]["queued"] == 1).then_some(())
+    })
+    .await;
+    std::fs::write(gateway.workspace().join("go"), "").unwrap();
+    assert_eq!(said(&one.response().await), "first");
+    assert_eq!(said(&two.response().await), "Echo: second");
+    one.nothing_comes().await;
 }
 
 #[tokio::test]

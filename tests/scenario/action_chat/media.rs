@@ -28,7 +28,9 @@ async fn files_of_an_answer_come_after_its_words_and_can_be_read() {
         names(&frames),
         ["tool_start", "tool_progress", "tool_done", "delta", "media", "done"]
     );
-    assert_eq!(said(&frames), "Look.");
+    let told = "Look.\n⚠️ secret.txt could not be sent: it is neither in the workspace nor among \
+                the gateway's media";
+    assert_eq!(said(&frames), told);
     let files = find(&frames, "media")["files"].as_array().unwrap();
     // What is outside of the workspace is not shown.
     assert_eq!(files.len(), 3, "{files:?}");
@@ -67,6 +69,19 @@ async fn files_of_an_answer_come_after_its_words_and_can_be_read() {
         client.get(format!("{base}{}", page["url"].as_str().unwrap())).send().await.unwrap();
     assert_eq!(answer.headers()["content-disposition"], "attachment");
     assert_eq!(answer.headers()["content-type"], "application/octet-stream");
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_had_is_told_and_one_with_spaces_in_its_name_is_shown() {
+    let (gateway, _mock) = place(|_| {}).await;
+    fs::write(gateway.workspace().join("x y.txt"), "words").unwrap();
+    let mut chat = Chat::open(&gateway).await;
+    let frames = chat.say("@mock text text=\"MEDIA:./nofile.png\"").await;
+    assert_eq!(names(&frames), ["delta", "done"]);
+    assert_eq!(said(&frames), "⚠️ nofile.png could not be sent: there is no such file");
+    let frames = chat.say("@mock text text=\"MEDIA:./x y.txt\"").await;
+    assert_eq!(names(&frames), ["media", "done"]);
+    assert_eq!(find(&frames, "media")["files"][0]["name"], "x y.txt");
 }
 
 #[tokio::test]

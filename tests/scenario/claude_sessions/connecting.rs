@@ -50,6 +50,16 @@ async fn what_nobody_understands_is_passed_over() {
 }
 
 #[tokio::test]
+async fn half_of_an_emoji_takes_no_message_with_it() {
+    let scene = Scene::new(Api::OpenAi).await;
+    let mut claude = scene.claude().await;
+    claude.0.send_text(r#"{"type":"user_message","content":"half \ud83d of it"}"#).await;
+    claude.turns(1).await;
+    let echo = claude.find("echo", |it| it["type"] == "user").await;
+    assert_eq!(echo["message"]["content"][0]["text"], "half \u{fffd} of it");
+}
+
+#[tokio::test]
 async fn typing_is_told_to_the_others_only() {
     let scene = Scene::new(Api::OpenAi).await;
     let (mut one, two) = (scene.claude().await, Claude::open(&scene.gateway, &scene.id, "").await);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 
 use super::{Claude, Scene, TURN, kinds, of_type};
-use crate::stage::{Api, admin, call, config, connect, refusal, row, serve};
+use crate::stage::{Api, admin, call, config, connect, refusal, row, serve, until};
 use crate::support::client::{Received, standard_connect};
 use crate::support::{Gateway, GatewayOptions};
 
@@ -298,6 +298,8 @@ async fn an_interrupt_withdraws_what_waits_and_ends_the_turn() {
     });
     assert_eq!(count.count(), 1, "{:?}", kinds(&frames));
     assert_eq!(of_type(&frames, "result")[0]["subtype"], "error_during_execution");
+    let place = |name: &str| frames.iter().position(|it| it["type"] == name);
+    assert!(place("control_cancel_request") < place("result"), "{:?}", kinds(&frames));
 }
 
 #[tokio::test]
@@ -316,6 +318,25 @@ async fn an_interrupt_of_an_answer_is_told_once_and_kept() {
     assert!(frames.iter().all(|it| it["type"] != "control_response"), "no success is told");
     let later = scene.claude().await;
     later.find("note", |it| it["uuid"] == notes[0]["uuid"]).await;
+}
+
+#[tokio::test]
+async fn an_interrupt_ends_the_turn_also_while_nobody_can_say_whose_it_is() {
+    let scene = Scene::new(Api::OpenAi).await;
+    scene.mock.hold("wait for me");
+    let mut claude = scene.claude().await;
+    claude.say("wait for me").await;
+    let is_asked = || scene.mock.requests().iter().any(|it| it.body["messages"].is_array());
+    until("a call", async || is_asked().then_some(())).await;
+    let path = scene.gateway.state_dir().join("clawgate.sqlite");
+    let database = rusqlite::Connection::open(path).unwrap();
+    database.execute_batch("ALTER TABLE sessions RENAME TO away").unwrap();
+    claude.send(json!({"type": "control_request", "request_id": "i", "request": {"subtype": "interrupt"}})).await;
+    claude.find("end", |it| it["type"] == "queue-operation" || it["type"] == "error").await;
+    database.execute_batch("ALTER TABLE away RENAME TO sessions").unwrap();
+    let frames = claude.frames();
+    assert_eq!(of_type(&frames, "error"), Vec::<&Value>::new());
+    assert_eq!(of_type(&frames, "result")[0]["subtype"], "error_during_execution");
 }
 
 #[tokio::test]

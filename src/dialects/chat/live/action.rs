@@ -6,6 +6,8 @@
 
 use serde_json::Value;
 
+use crate::support::json_of_javascript;
+
 /// Longest name or id that is repeated to a client.
 const ECHO_MAX: usize = 200;
 
@@ -42,7 +44,7 @@ impl Action {
     /// # Errors
     /// The text for the client.
     pub fn parse(frame: &str) -> Result<Option<Self>, String> {
-        let frame: Value = serde_json::from_str(frame).map_err(|_| "Invalid JSON".to_owned())?;
+        let frame = json_of_javascript(frame).map_err(|_| "Invalid JSON".to_owned())?;
         if !frame.is_object() {
             return Err("Invalid JSON".into());
         }
@@ -147,6 +149,12 @@ mod tests {
         for empty in [r#"{"action":"send"}"#, r#"{"action":"send","text":" \n","message":null}"#] {
             assert_eq!(read(empty), Ok(None), "{empty}");
         }
+    }
+
+    #[test]
+    fn half_of_an_emoji_takes_nothing_else_with_it() {
+        let frame = r#"{"action":"send","text":"a\ud83d b"}"#;
+        assert_eq!(read(frame), Ok(Some(send("a\u{fffd} b", None))));
     }
 
     #[test]

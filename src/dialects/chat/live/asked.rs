@@ -38,6 +38,8 @@ pub struct Asked {
     /// By which the client names it: the id of the call, or its own where another one is, or
     /// was, about a call with the same id.
     pub call_id: String,
+    /// The id of the call, by which the client may name it too, where it goes by its own.
+    pub also: Option<String>,
     /// The tool that is called.
     pub tool: String,
     /// Whether it is asked in a turn that began here.
@@ -72,13 +74,14 @@ impl Questions {
         let (call_id, tool) = (call.id.clone(), call.name.clone());
         let arguments = frame::arguments_text(&call.arguments).unwrap_or_default();
         let deadline = Some(Instant::now() + PATIENCE);
-        let is_own = true;
-        self.ask(Asked { kind, approval_id, call_id, tool, is_own, deadline }, &arguments)
+        let (also, is_own) = (None, true);
+        self.ask(Asked { kind, approval_id, call_id, also, tool, is_own, deadline }, &arguments)
     }
 
-    /// There is a question in the conversation that is open here; in a turn that began
-    /// elsewhere, so it goes by its own id, and waits as long as it may.
-    pub fn overhear(&mut self, question: &Question) -> Vec<Value> {
+    /// There is a question in the conversation that is open here, which goes by its own id;
+    /// in a turn that began elsewhere, so it waits as long as it may, unless it `is_own` and
+    /// only the news of it were missed.
+    pub fn overhear(&mut self, question: &Question, is_own: bool) -> Vec<Value> {
         let request = &question.request;
         let text = |name: &str| request[name].as_str().map(str::to_owned);
         let tool = text("toolName").unwrap_or_else(|| match question.kind {
@@ -87,15 +90,27 @@ impl Questions {
         });
         let said = text("command").or_else(|| text("description")).unwrap_or_default();
         let member = if question.kind == QuestionKind::Exec { "command" } else { "description" };
-        let mut arguments = json!({ (member): said });
+        // What is asked about a tool describes its call by the arguments.
+        let given: Option<Value> =
+            text("toolCallId").and_then(|_| serde_json::from_str(&said).ok());
+        let given = given.filter(Value::is_object);
+        let mut arguments = given.unwrap_or_else(|| json!({ (member): said }));
         if let Some(warning) = text("warningText") {
             arguments["warning"] = warning.into();
         }
         let arguments = arguments.to_string();
         let (kind, approval_id, call_id) =
             (question.kind, question.id.clone(), question.id.clone());
-        let is_own = false;
-        self.ask(Asked { kind, approval_id, call_id, tool, is_own, deadline: None }, &arguments)
+        let also = question.call_id.clone();
+        let deadline = is_own.then(|| Instant::now() + PATIENCE);
+        self.ask(Asked { kind, approval_id, call_id, also, tool, is_own, deadline }, &arguments)
+    }
+
+    /// The same for one whose news were missed, if it may be shown. What a client asks about a
+    /// session is of no turn in it.
+    pub fn find_out(&mut self, question: &Question, is_own: bool, may_decide: bool) -> Vec<Value> {
+        let is_own = is_own && question.call_id.is_some();
+        if is_own || may_decide { self.overhear(question, is_own) } else { Vec::new() }
     }
 
     fn ask(&mut self, mut asked: Asked, arguments: &str) -> Vec<Value> {
@@ -103,14 +118,23 @@ impl Questions {
             return Vec::new();
         }
         // An answer that is meant for the one must not decide the other.
-        if self.used.contains(&asked.call_id) || self.find(&asked.call_id).is_some() {
+        if self.is_taken(&asked.call_id) {
             asked.call_id.clone_from(&asked.approval_id);
         } else {
             self.use_up(asked.call_id.clone());
         }
+        asked.also = asked.also.filter(|id| !self.is_taken(id));
+        if let Some(id) = asked.also.clone() {
+            self.use_up(id);
+        }
         let frames = frame::approval_requests(&asked.tool, &asked.call_id, arguments);
         self.waiting.push(asked);
         frames.into()
+    }
+
+    /// Whether another question goes, or went, by this name.
+    fn is_taken(&self, name: &str) -> bool {
+        self.used.iter().any(|used| used == name) || self.find(name).is_some()
     }
 
     /// Remembers a name that no other question gets.
@@ -121,9 +145,11 @@ impl Questions {
         self.used.push_back(name);
     }
 
-    /// The question that the client was told of by this name.
+    /// The question that the client was told of by this name, or about the call with this id.
     pub fn find(&self, call_id: &str) -> Option<&Asked> {
-        self.waiting.iter().find(|asked| asked.call_id == call_id)
+        let is_it =
+            |asked: &&Asked| asked.call_id == call_id || asked.also.as_deref() == Some(call_id);
+        self.waiting.iter().find(is_it)
     }
 
     /// It was answered here, or elsewhere: tells of it, unless that was done.
@@ -174,6 +200,8 @@ impl Questions {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     fn call(id: &str) -> ToolCall {
@@ -259,6 +287,66 @@ mod tests {
         let lapsed = json!({"phase": "resolved", "status": "unavailable", "approvalId": "a1"});
         let told = questions.hear(&call("c1"), &lapsed);
         assert_eq!(told, [frame::approval_resolved(Some("exec"), "c1", false)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_whose_news_were_missed_waits_and_goes_as_one_that_was_heard_of() {
+        let mut questions = Questions::default();
+        for (id, is_own) in [("a1", false), ("a2", true)] {
+            let asked = questions.overhear(&Question::example(id), is_own);
+            assert_eq!(names(&asked), ["approval_request", "tool_approval_request"]);
+            assert_eq!(asked[0]["call_id"], id);
+        }
+        let deadline = questions.next_deadline().unwrap();
+        assert_eq!(deadline - Instant::now(), PATIENCE);
+        // Heard of after all.
+        assert!(questions.hear(&call("c2"), &requested("a2")).is_empty());
+        let own: Vec<_> = questions.take_own().into_iter().map(|it| it.approval_id).collect();
+        assert_eq!(own, ["a2"]);
+    }
+
+    #[tokio::test]
+    async fn of_what_was_missed_calls_are_of_the_turn_and_the_rest_is_for_who_may_decide() {
+        for (call_id, may_decide, shown) in [
+            (Some("c1"), false, Some(true)),
+            (Some("c1"), true, Some(true)),
+            (None, true, Some(false)),
+            (None, false, None),
+        ] {
+            let mut questions = Questions::default();
+            let mut question = Arc::into_inner(Question::example("a1")).unwrap();
+            question.call_id = call_id.map(str::to_owned);
+            let frames = questions.find_out(&question, true, may_decide);
+            assert_eq!(frames.is_empty(), shown.is_none(), "{call_id:?}");
+            let asked = questions.find("a1");
+            assert_eq!(asked.map(|asked| asked.is_own), shown, "{call_id:?}");
+            let waits = asked.is_some_and(|asked| asked.deadline.is_some());
+            assert_eq!(waits, shown == Some(true), "{call_id:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_question_about_another_clients_call_is_answered_by_the_id_of_that_too() {
+        let about = |id: &str| {
+            let mut question = Arc::into_inner(Question::example(id)).unwrap();
+            question.kind = QuestionKind::Plugin;
+            question.request = json!({"toolName": "read", "toolCallId": "c1",
+                "description": "{\"path\":\"x\"}"});
+            question.call_id = Some("c1".into());
+            question
+        };
+        let mut questions = Questions::default();
+        let asked = questions.overhear(&about("a1"), false);
+        assert_eq!((&asked[0]["call_id"], &asked[0]["tool"]), (&json!("a1"), &json!("read")));
+        assert_eq!(asked[0]["arguments"], r#"{"path":"x"}"#);
+        for name in ["a1", "c1"] {
+            assert_eq!(questions.find(name).unwrap().approval_id, "a1", "{name}");
+        }
+        // Of two calls with one id it means the first, and then none.
+        questions.overhear(&about("a2"), false);
+        questions.settle("a1", true);
+        assert_eq!(questions.find("c1"), None);
+        assert_eq!(questions.find("a2").unwrap().approval_id, "a2");
     }
 
     #[tokio::test]

@@ -158,17 +158,7 @@ impl<'a> Following<'a> {
         let told = match next {
             Next::Told(told) => told,
             Next::Missed => {
-                if let Some(turn) = turn {
-                    turn.set_late();
-                    if turn.is_ours {
-                        self.find_children_of(&turn.run_id).await;
-                    }
-                }
-                let runs = &self.view.services().runs;
-                self.children.retain(|child| runs.is_busy(child));
-                self.announcing.clear();
-                self.view.settle_ended();
-                self.view.show_open_questions(&self.key);
+                self.look_again(turn).await;
                 return None;
             }
             Next::Overdue => {
@@ -190,10 +180,7 @@ impl<'a> Following<'a> {
                 let id = data["approvalId"].as_str().unwrap_or_default();
                 self.view.overhear(kind_of(data), id);
             }
-            if self.view.gone.is_cancelled() {
-                // It was not there when the client left.
-                self.view.refuse(self.view.leave()).await;
-            }
+            self.view.refuse_if_gone().await;
             return None;
         }
         if matches!(told.news, RunNews::ToolEnds(..)) {
@@ -209,6 +196,30 @@ impl<'a> Following<'a> {
             self.hear_announcement(run, &told.news).await;
         }
         Some(told)
+    }
+
+    /// Finds out what news that were missed may have told.
+    async fn look_again(&mut self, turn: Option<&mut Turn>) {
+        let mut own_run = None;
+        if let Some(turn) = turn {
+            turn.set_late();
+            if turn.is_ours {
+                self.find_children_of(&turn.run_id).await;
+                own_run = Some(turn.run_id.as_str());
+            }
+        }
+        let runs = &self.view.services().runs;
+        // One that waits for another has asked nothing.
+        let asks = runs.active(&self.key).is_some_and(|run| own_run == Some(&*run.id));
+        self.children.extend(self.own_children.iter().cloned());
+        self.children.retain(|child| runs.is_busy(child));
+        self.announcing.clear();
+        self.view.settle_ended();
+        for child in &self.own_children {
+            self.view.show_open_questions(child, true);
+        }
+        self.view.show_open_questions(&self.key, asks);
+        self.view.refuse_if_gone().await;
     }
 
     /// Tells a piece of news of a response; how that ends, when it does.
@@ -262,10 +273,13 @@ impl<'a> Following<'a> {
             RunNews::Ends(_) => {
                 self.announcing.remove(&run.id);
                 let progress = run.progress();
-                if !progress.text.trim().is_empty() {
-                    self.view.tell(&frame::message(&progress.text));
+                let kept = media::keep(&self.view.gateway, &self.key, &progress.files).await;
+                let (files, missing) = kept;
+                let said = format!("{}{missing}", progress.text);
+                let said = said.trim_start();
+                if !said.is_empty() {
+                    self.view.tell(&frame::message(said));
                 }
-                let files = media::keep(&self.view.gateway, &self.key, &progress.files).await;
                 if !files.is_empty() {
                     self.view.tell(&frame::media(&files));
                 }

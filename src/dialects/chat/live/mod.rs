@@ -21,13 +21,10 @@ use axum::response::Response;
 use crate::dialects::chat::lockdown;
 use crate::gateway::Opened;
 use crate::http::{OpenAsked, json_answer};
-use crate::registry::Caller;
+use crate::registry::{ACTION_CHAT, Caller};
 
 use speaker::Connection;
 use view::View;
-
-/// What others are told who has decided something.
-const CLIENT: &str = "action-chat";
 
 /// Where it is.
 pub const PATH: &str = "/api/chat/ws";
@@ -42,8 +39,9 @@ pub fn open(asked: OpenAsked) -> Result<Opened, Response> {
         return Err(json_answer(status, &lockdown::body()));
     }
     let (subscriber, cx) = asked.subscriber(&[]);
-    let caller =
-        Caller { client_id: CLIENT.into(), name: CLIENT.into(), ..Caller::clone(&cx.caller) };
+    // Others are told so who has decided something.
+    let (client_id, name) = (ACTION_CHAT.into(), ACTION_CHAT.into());
+    let caller = Caller { client_id, name, ..Caller::clone(&cx.caller) };
     let view = View::new(asked.gateway, subscriber, caller);
     Ok(Opened::new("chat", Connection::new(view)))
 }

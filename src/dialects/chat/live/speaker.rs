@@ -98,7 +98,7 @@ impl Connection {
         self.0.tell(&frame::session_resumed(&found.id, found.messages));
         self.0.tell(&frame::session_created(&found.id));
         let Some(key) = key else { return };
-        self.0.show_open_questions(&key);
+        self.0.show_open_questions(&key, false);
         if self.0.services().runs.active(&key).is_some() {
             work::queue(&self.0, |_| Job::Watch(key));
         }

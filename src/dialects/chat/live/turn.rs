@@ -65,6 +65,8 @@ pub struct Turn {
     is_late: bool,
     /// Whether the model wrote anything, be it that nothing is to be said.
     has_written: bool,
+    /// Calls that go on of which was told that they began.
+    open: Vec<String>,
     cards: Vec<Value>,
 }
 
@@ -72,8 +74,16 @@ impl Turn {
     /// The response of this run, which was asked for here, and of which nothing was
     /// told.
     pub fn new(run_id: String, key: SessionKey) -> Self {
-        let (said, cards) = (String::new(), Vec::new());
-        Self { run_id, key, said, is_ours: true, is_late: false, has_written: false, cards }
+        Self {
+            run_id,
+            key,
+            said: String::new(),
+            is_ours: true,
+            is_late: false,
+            has_written: false,
+            open: Vec::new(),
+            cards: Vec::new(),
+        }
     }
 
     /// The response of a run that is looked at from its middle on.
@@ -104,12 +114,20 @@ impl Turn {
                 Heard { frames: self.catch_up(&whole).into_iter().collect(), end: None }
             }
             RunNews::Says(text) => self.say(text).into(),
-            RunNews::ToolBegins(card) => Self::begins(card),
-            RunNews::ToolShows(Card { call, .. }, output) => {
-                frame::tool_progress(&call.name, &call.id, output.to_text().trim_end()).into()
+            RunNews::ToolBegins(card) => self.begins(card),
+            RunNews::ToolShows(card, output) => {
+                let Card { call, .. } = card;
+                let shown = output.to_text();
+                let shown = frame::tool_progress(&call.name, &call.id, shown.trim_end());
+                self.with_start(card, shown.into())
             }
-            RunNews::ToolGuarded(card, news) => Self::guarded(card, news),
-            RunNews::ToolEnds(card, output) => self.ends(card, output),
+            RunNews::ToolGuarded(card, news) => self.with_start(card, Self::guarded(card, news)),
+            RunNews::ToolEnds(card, output) => {
+                let ended = self.ends(card, output);
+                let ended = self.with_start(card, ended);
+                self.forget(card);
+                ended
+            }
             RunNews::Noted { run_id, answer } if *run_id == self.run_id => {
                 let text = answer.message.text();
                 self.said.push_str(&text);
@@ -158,8 +176,26 @@ impl Turn {
         }
     }
 
-    fn begins(card: &Card) -> Heard {
+    /// What is told of a call, behind its start where that was before anybody looked.
+    fn with_start(&mut self, card: &Card, mut heard: Heard) -> Heard {
+        if self.is_late && !self.open.contains(&card.call.id) {
+            let mut frames = self.begins(card).frames;
+            frames.append(&mut heard.frames);
+            heard.frames = frames;
+        }
+        heard
+    }
+
+    /// A call has ended; another one with its id may go on.
+    fn forget(&mut self, card: &Card) {
+        if let Some(place) = self.open.iter().position(|id| *id == card.call.id) {
+            self.open.swap_remove(place);
+        }
+    }
+
+    fn begins(&mut self, card: &Card) -> Heard {
         let call = &card.call;
+        self.open.push(call.id.clone());
         let mut frames = vec![frame::tool_start(&call.name, &call.id, &call.arguments)];
         frames.extend(skill_of(card).map(|name| frame::skill(&name)));
         Heard { frames, end: None }
@@ -205,6 +241,12 @@ impl Turn {
         let rest = whole.strip_prefix(self.said.as_str()).filter(|rest| !rest.is_empty())?;
         let rest = rest.to_owned();
         Some(self.say(&rest))
+    }
+
+    /// What there is to say behind its words.
+    pub fn add(&mut self, told: &str) -> Option<Value> {
+        let told = if self.said.is_empty() { told.trim_start() } else { told };
+        (!told.is_empty()).then(|| self.say(told))
     }
 
     /// What is told at the end, but `done`. `files` are those that it has made.

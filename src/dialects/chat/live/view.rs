@@ -299,21 +299,20 @@ impl View {
             && self.may_decide()
         {
             self.settle_ended();
-            self.tell_questions(|all| all.overhear(&question));
+            self.tell_questions(|all| all.overhear(&question, false));
         }
     }
 
     /// Shows the questions of a conversation that are open and were not shown, to a
-    /// client that may decide.
-    pub fn show_open_questions(&self, key: &SessionKey) {
-        if !self.may_decide() {
-            return;
-        }
+    /// client that may decide, or whose own they are: those about calls of its run, when that
+    /// is.
+    pub fn show_open_questions(&self, key: &SessionKey, is_own: bool) {
+        let may_decide = self.may_decide();
         let approvals = &self.services().runs.parts().approvals;
         for kind in [QuestionKind::Exec, QuestionKind::Plugin] {
             let all = approvals.list(kind).into_iter();
             for question in all.filter(|it| it.request["sessionKey"] == key.as_str()) {
-                self.tell_questions(|all| all.overhear(&question));
+                self.tell_questions(|all| all.find_out(&question, is_own, may_decide));
             }
         }
     }
@@ -323,6 +322,13 @@ impl View {
     pub fn leave(&self) -> Vec<Asked> {
         self.gone.cancel();
         self.state.lock().questions.take_own()
+    }
+
+    /// Refuses questions that were not there when the client left.
+    pub async fn refuse_if_gone(&self) {
+        if self.gone.is_cancelled() {
+            self.refuse(self.leave()).await;
+        }
     }
 
     /// Answers a question in the client's name.

@@ -8,7 +8,6 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use serde_json::Value;
 
 use super::action::{Said, shortened};
 use super::conversation::{self, Hidden, Resumed};
@@ -218,6 +217,7 @@ async fn tell_to_end(view: &View, following: &mut Following<'_>, mut turn: Turn)
     if over.end == End::Answered {
         view.tell_all(turn.catch_up(&over.text));
     }
-    let files: Vec<Value> = media::keep(&view.gateway, &turn.key, &over.files).await;
+    let (files, missing) = media::keep(&view.gateway, &turn.key, &over.files).await;
+    view.tell_all(turn.add(&missing));
     view.tell_all(turn.close(&over.end, &files));
 }

@@ -10,7 +10,7 @@ use super::errors::{INTERRUPTED, INTERRUPTED_TOOL, error_class, error_text};
 use super::facts::{CLAUDE_CODE_VERSION, SessionFacts};
 use super::ids::Ids;
 use super::names::{tool_name, tool_use_id};
-use super::results::tool_use_result;
+use super::results::{told_as_data, tool_use_result};
 use super::usage::{stop_reason, usage_at_end, usage_at_start, usage_of_none};
 use crate::agent::CUT_CALL;
 use crate::protocol::message::{
@@ -367,7 +367,9 @@ fn synthetic(id: Uuid, text: &str) -> Value {
 fn result_block(name: &str, message: &ToolResultMessage) -> Value {
     let (id, content) = (tool_use_id(&message.tool_call_id), result_content(&message.content));
     let tool = tool_name(name);
-    if message.is_error {
+    let error = told_as_data(message);
+    if message.is_error || error.is_some() {
+        let content = error.map_or(content, Value::from);
         return json!({"type": "tool_result", "content": content, "is_error": true,
             "tool_use_id": id});
     }

@@ -30,8 +30,9 @@ pub fn tool_use_result(
         result,
         took_ms,
     };
-    if result.is_error {
-        return format!("Error: {}", told.text).into();
+    let error = told_as_data(result);
+    if result.is_error || error.is_some() {
+        return format!("Error: {}", error.unwrap_or(&told.text)).into();
     }
     match &*tool_name(name) {
         "Bash" => told.bash(),
@@ -46,6 +47,13 @@ pub fn tool_use_result(
         _ if result.details.as_ref().is_some_and(Value::is_object) => told.details.clone(),
         _ => told.text.into(),
     }
+}
+
+/// Why a call failed that tells so as data. In the transcript that is no error, as in the
+/// original; to clients of Claude Code it is one.
+pub(super) fn told_as_data(result: &ToolResultMessage) -> Option<&str> {
+    let details = result.details.as_ref().filter(|details| details["status"] == "error");
+    details.and_then(|details| details["error"].as_str())
 }
 
 /// A result, and what it is the result of.

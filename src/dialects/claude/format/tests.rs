@@ -421,6 +421,29 @@ fn failures_and_interruptions_say_so_in_the_words_of_claude_code() {
 }
 
 #[test]
+fn what_failed_and_says_so_as_data_is_an_error_in_its_words() {
+    for (tool, error) in [("edit", "oldText was not found"), ("read", "no such file")] {
+        let details = json!({"status": "error", "tool": tool, "error": error});
+        let calls = vec![call("a", tool, json!({"path": "x"}))];
+        let written = lines(&[
+            assistant("01", calls, StopReason::ToolUse),
+            result("02", "a", tool, &format!("{details:#}"), details),
+        ]);
+        assert_eq!(written[1]["toolUseResult"], format!("Error: {error}"));
+        let block = &written[1]["message"]["content"][0];
+        assert_eq!((&block["is_error"], &block["content"]), (&json!(true), &json!(error)));
+    }
+    // An end that is reported is none of the call itself.
+    let details = json!({"status": "error"});
+    let written = lines(&[
+        assistant("01", vec![call("a", "other", json!({}))], StopReason::ToolUse),
+        result("02", "a", "other", "told", details.clone()),
+    ]);
+    assert_eq!(written[1]["toolUseResult"], details);
+    assert_eq!(written[1]["message"]["content"][0].get("is_error"), None);
+}
+
+#[test]
 fn lines_of_sub_agents_belong_to_the_session_that_asked() {
     let side = Sidechain {
         own_session_id: "own".into(),

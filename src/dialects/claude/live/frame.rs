@@ -21,6 +21,8 @@ pub enum Keep {
     Echo,
     /// A piece of an answer that comes; it counts until the next line.
     Piece,
+    /// The end of such pieces; nothing to whoever is told their line instead.
+    End,
     /// Said once.
     Nothing,
 }
@@ -42,9 +44,12 @@ impl Frame {
         Self { text: value.to_string().into(), uuid: None, keep: Keep::Nothing }
     }
 
-    /// A piece of an answer.
+    /// A piece of an answer: an event of the Anthropic API.
     pub fn piece(value: &Value) -> Self {
-        Self { keep: Keep::Piece, ..Self::passing(value) }
+        let kind = value["event"]["type"].as_str().unwrap_or_default();
+        let is_end = ["content_block_stop", "message_delta", "message_stop"].contains(&kind);
+        let keep = if is_end { Keep::End } else { Keep::Piece };
+        Self { keep, ..Self::passing(value) }
     }
 
     /// A line of the transcript.

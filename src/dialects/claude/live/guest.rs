@@ -16,7 +16,7 @@ use crate::dialects::claude::rest::share::{Link, find_link, holds, without_place
 use crate::gateway::{Frames, Gateway, Opened, Speaker, Utf8Bytes};
 use crate::http::OpenAsked;
 use crate::sessions::{SessionError, SessionKey};
-use crate::support::json;
+use crate::support::{json, json_of_javascript};
 
 /// Who looks at one session by links at the same time: whoever has one may pass it
 /// on, and each costs a connection.
@@ -100,7 +100,7 @@ impl Speaker for Guest {
     }
 
     async fn hear(&mut self, message: Utf8Bytes) {
-        let Ok(message) = serde_json::from_str::<Value>(&message) else { return };
+        let Ok(message) = json_of_javascript(&message) else { return };
         let Some(room) = self.seat.as_ref().and_then(Seat::room) else { return };
         if message["type"] == "subscribe" {
             let from = message["fromUuid"].as_str().and_then(|uuid| uuid.parse().ok());

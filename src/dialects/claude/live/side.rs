@@ -93,7 +93,7 @@ impl Side {
             }
             _ => {}
         }
-        out.retain(|frame| frame.keep != Keep::Piece);
+        out.retain(|frame| !matches!(frame.keep, Keep::Piece | Keep::End));
         // In the transcript of the session there is none of them.
         for frame in &mut out {
             frame.keep = Keep::Nothing;

@@ -19,6 +19,7 @@ use crate::agent::approvals::QuestionKind;
 use crate::bus::{Closing, Event, EventKind, Subscriber};
 use crate::gateway::{Frames, Gateway, Speaker, Utf8Bytes};
 use crate::sessions::SessionKey;
+use crate::support::json_of_javascript;
 
 /// Frames of one connection that may be under way; beyond it nothing is read.
 const MAX_IN_FLIGHT: usize = 64;
@@ -128,7 +129,7 @@ impl Speaker for Viewer {
 
     async fn hear(&mut self, message: Utf8Bytes) {
         let Some(line) = &self.line else { return };
-        let Ok(message) = serde_json::from_str::<Value>(&message) else { return };
+        let Ok(message) = json_of_javascript(&message) else { return };
         if is_in_line(&message) {
             // Full only when its messages wait for each other; then so does this.
             drop(line.messages.send(message).await);

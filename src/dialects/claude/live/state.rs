@@ -137,11 +137,16 @@ impl State {
         let new: Vec<_> = earlier.into_iter().chain(held).collect();
         // Pieces of what the history has whole are of no use.
         let last_old = new.iter().rposition(is_old).map_or(0, |last| last + 1);
-        let mut told = HashSet::new();
+        let (mut told, mut has_pieces) = (HashSet::new(), false);
         for (number, frame) in new.iter().enumerate() {
-            let is_late = frame.keep == Keep::Piece && number < last_old;
+            let is_late = match frame.keep {
+                Keep::Piece => number < last_old,
+                Keep::End => number < last_old || !has_pieces,
+                _ => false,
+            };
             let is_repeated = frame.uuid.is_some_and(|uuid| !told.insert(uuid));
             if !is_late && !is_repeated && !is_old(frame) {
+                has_pieces |= frame.keep == Keep::Piece;
                 member.say(&frame.text);
             }
         }
@@ -168,6 +173,7 @@ impl State {
         }
         match frame.keep {
             Keep::Piece => self.keep_piece(frame),
+            Keep::End if !self.pieces.is_empty() => self.keep_piece(frame),
             Keep::Line => {
                 self.forget_pieces();
                 if !is_saved {
@@ -175,7 +181,7 @@ impl State {
                 }
             }
             Keep::Echo => self.unsaved.push(frame.clone()),
-            Keep::Nothing => {}
+            Keep::End | Keep::Nothing => {}
         }
         // Who has gone takes nothing any more; while the history was read for it, it may have
         // left before it came in.
@@ -349,6 +355,32 @@ mod tests {
         let earlier = state.enter(&subscriber, None);
         state.begin("c", &NOTHING, earlier);
         assert_eq!(told(&subscriber), [r#""second""#]);
+    }
+
+    #[test]
+    fn who_comes_behind_a_line_is_told_no_end_of_its_pieces() {
+        let piece = |kind: &str| Frame::piece(&json!({"event": {"type": kind}}));
+        let line = Frame::line(Some(Uuid::nil()), &json!("line"));
+        let ends = ["content_block_stop", "message_delta", "message_stop"].map(piece);
+        let text = |frame: &Frame| frame.text.to_string();
+        let (older, newer) = (NOTHING, History { first: None, lines: vec![line.clone()] });
+        let alone = vec![text(&line)];
+        let mut whole = vec![text(&piece("x")), text(&line)];
+        whole.extend(ends.iter().map(text));
+        // Behind all of it; and before its line, with a history that is older or has it.
+        for (is_before, history, expected) in
+            [(false, &older, &alone), (true, &older, &whole), (true, &newer, &alone)]
+        {
+            let (subscriber, mut state) = (subscriber(), State::default());
+            state.tell(&piece("x"));
+            let early = is_before.then(|| state.enter(&subscriber, None));
+            for frame in std::iter::once(&line).chain(&ends) {
+                state.tell(frame);
+            }
+            let earlier = early.unwrap_or_else(|| state.enter(&subscriber, None));
+            state.begin("c", history, earlier);
+            assert_eq!(told(&subscriber), *expected);
+        }
     }
 
     #[test]

@@ -245,7 +245,9 @@ impl Teller {
             let start = text.len().saturating_sub(PROGRESS_MAX);
             let start = text.ceil_char_boundary(start);
             let shown = text.get(start..).unwrap_or_default();
-            let seconds = now_ms.saturating_sub(card.started_at) / 1000;
+            // The command's own: its call began before, and may have waited for a yes.
+            let began = output.details.as_ref().and_then(|details| details["startedAt"].as_u64());
+            let seconds = now_ms.saturating_sub(began.unwrap_or(card.started_at)) / 1000;
             json!({"type": "bash_progress", "output": shown, "fullOutput": shown,
                 "elapsedTimeSeconds": seconds, "totalLines": text.lines().count()})
         } else {
@@ -333,4 +335,27 @@ fn text_of(lines: &[Line]) -> String {
     let said = lines.iter().filter(|line| line.value["type"] == "assistant");
     let texts = said.filter_map(|line| line.value["message"]["content"][0]["text"].as_str());
     texts.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::message::ToolCall;
+    use crate::support::RandomIds;
+
+    #[test]
+    fn a_command_is_as_old_as_itself_and_not_as_the_call_that_waited_for_a_yes() {
+        let facts = Arc::new(SessionFacts::new("s", "/w"));
+        let format = Format::new(Arc::clone(&facts), None);
+        let end = history::End { format, recent: HashSet::new(), spent: 0.0 };
+        let mut teller = Teller::new(facts, Arc::new(RandomIds), end);
+        teller.calls.insert("c".into(), None);
+        let call = json!({"type": "toolCall", "id": "c", "name": "exec", "arguments": {}});
+        let call: ToolCall = serde_json::from_value(call).unwrap();
+        let card = Card { call, meta: None, kind: ToolKind::Command, started_at: 1000 };
+        let details = Some(json!({"status": "running", "startedAt": 61_000}));
+        let output = ToolOutput { details, ..ToolOutput::text("x") };
+        let told = teller.shows(&card, &output, 63_500).unwrap();
+        assert!(told.text.contains(r#""elapsedTimeSeconds":2,"#), "{}", told.text);
+    }
 }

@@ -8,7 +8,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -20,6 +19,7 @@ use crate::dialects::claude::projects::{Follow, Followed, Projects, RawBurst, Ra
 use crate::dialects::claude::rest::{READ_ONLY, mark_theirs_read};
 use crate::gateway::{Frames, Gateway, Speaker, Utf8Bytes};
 use crate::registry::Services;
+use crate::support::json_of_javascript;
 
 /// Lines of which is remembered that they were told. A file repeats lines near
 /// each other, when a conversation is taken up again.
@@ -83,7 +83,7 @@ impl Speaker for Reader {
     }
 
     async fn hear(&mut self, message: Utf8Bytes) {
-        let Ok(message) = serde_json::from_str::<Value>(&message) else { return };
+        let Ok(message) = json_of_javascript(&message) else { return };
         match message["type"].as_str() {
             Some("user_message" | "control_request" | "control_response" | "tool_result") => {
                 let refusal = frame::error(NOT_SENT, READ_ONLY);

@@ -90,6 +90,37 @@ fn a_call_is_told_with_one_id_throughout() {
 }
 
 #[test]
+fn of_a_call_that_began_before_anybody_looked_the_start_is_told_first() {
+    let run = run("r");
+    let mut turn = Turn::watched(run.id.to_string(), run.key.clone());
+    let card = card("web_search", &json!({"query": "x"}));
+    let mut names = |news: RunNews| {
+        let frames = turn.hear(&told_of(&run, news)).frames;
+        frames.iter().map(|frame| frame["event"].clone()).collect::<Vec<_>>()
+    };
+    let shown = || RunNews::ToolShows(card.clone(), output("so far", json!({})));
+    let ends = || RunNews::ToolEnds(card.clone(), output("all", json!({})));
+    assert_eq!(names(shown()), ["tool_start", "tool_progress"]);
+    assert_eq!(names(shown()), ["tool_progress"]);
+    assert_eq!(names(ends()), ["tool_done"]);
+    // Another one with its id.
+    assert_eq!(names(ends()), ["tool_start", "tool_done"]);
+    let denied = GuardNews::Denied("no".into());
+    assert_eq!(names(RunNews::ToolGuarded(card.clone(), denied)), ["tool_start", "tool_denied"]);
+    assert_eq!(names(ends()), ["tool_done"]);
+}
+
+#[test]
+fn what_is_said_behind_the_words_begins_on_a_line_of_its_own_if_there_are_any() {
+    let run = run("r");
+    let mut turn = turn_of(&run);
+    assert_eq!(turn.add(""), None);
+    assert_eq!(turn.add("\nnot sent"), Some(frame::delta("not sent")));
+    assert_eq!(turn.add("\nnor this"), Some(frame::delta("\nnor this")));
+    assert!(turn.close(&End::Answered, &[]).is_empty(), "something was said");
+}
+
+#[test]
 fn a_skill_that_is_read_is_named() {
     let run = run("r");
     let mut turn = turn_of(&run);

@@ -86,6 +86,11 @@ impl Hears {
             // Another answer takes the place of this one.
             self.room.state.lock().forget(&self.teller.unfinished());
         }
+        let is_end = matches!(told.news, RunNews::Ends(_));
+        if is_end {
+            // Nothing waits any more once its turn is told to be over.
+            self.hear_questions(told);
+        }
         let frames = self.teller.hear(told, now_ms);
         let mut state = self.room.state.lock();
         if let RunNews::Stored(_) = told.news {
@@ -101,12 +106,14 @@ impl Hears {
             let uuid = Ids::new(&*self.room.session_id).user(&run.message_id);
             state.saved(&HashSet::from([uuid]));
         }
-        if matches!(told.news, RunNews::Ends(_)) && !self.teller.is_working() {
+        if is_end && !self.teller.is_working() {
             state.end_turn();
         }
         drop(state);
         self.note_end(told);
-        self.hear_questions(told);
+        if !is_end {
+            self.hear_questions(told);
+        }
     }
 
     /// Whether this is about a message that was said here, of which nothing was heard
