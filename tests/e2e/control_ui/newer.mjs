@@ -10,7 +10,9 @@ export default visit(async ({ page, ui, args }) => {
   const box = page.locator("textarea:visible").first();
   await box.fill(args.text);
   await box.press("Enter");
-  const shown = (text) => page.locator("main").getByText(text, { exact: true });
+  // What is only read out to those who cannot see says it once more.
+  const seen = page.locator(":not([role=status])");
+  const shown = (text) => page.locator("main").getByText(text, { exact: true }).and(seen);
   await shown(args.answer).waitFor();
   await ui.until("a chat that waits for nothing", async () => {
     const working = await page.getByText(/^Working/).count();

@@ -187,6 +187,30 @@ export default steps({
     await page.getByRole("heading", { name: "Adopted", exact: true }).waitFor();
   },
 
+  // What the gateway takes, and no browser has a date for.
+  async far({ page, args }) {
+    const form = await open(page, args);
+    await form.getByLabel("Name").fill("One day");
+    await form.getByLabel("Message").fill("It is time");
+    await form.getByLabel("Every", { exact: true }).fill("99999999999");
+    await form.locator(".preview li", { hasText: "275760" }).first().waitFor();
+    await form.getByRole("button", { name: "Add job" }).click();
+    await form.waitFor({ state: "detached" });
+    await page.reload();
+    await page.getByRole("heading", { name: "One day" }).waitFor();
+    await page.getByText("1 job, 1 enabled").waitFor();
+    await page.getByRole("button", { name: "Delete" }).click();
+    await form.getByRole("button", { name: "Delete" }).click();
+    await page.getByText("0 jobs, 0 enabled").waitFor();
+  },
+
+  async empties({ page, args }) {
+    const form = await open(page, args);
+    await form.getByText("By the calendar").click();
+    await form.getByLabel(EXPR).fill("");
+    return complaint(form, EXPR);
+  },
+
   // Escape asks before it takes away what was typed.
   async asks_first({ page, args }) {
     const form = await open(page, args);

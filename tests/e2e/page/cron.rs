@@ -216,3 +216,16 @@ async fn escape_takes_no_form_away_in_which_something_was_typed() {
     let place = Place::new().await;
     place.run("cron", "asks_first", json!({})).await;
 }
+
+#[tokio::test]
+async fn a_job_that_is_due_after_the_last_date_takes_no_list_away() {
+    let place = Place::new().await;
+    place.run("cron", "far", json!({})).await;
+    assert_eq!(jobs(&place).await, Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_an_empty_calendar_is_said_in_plain_words() {
+    let told = Place::new().await.run("cron", "empties", json!({})).await;
+    assert_eq!(told, "must not be empty");
+}

@@ -92,6 +92,54 @@ export default steps({
     for (const box of ["main", "dialog"]) check((await wide(box)) <= 1, `the ${box} of jobs`, await wide(box));
   },
 
+  async long_draft({ page, args }) {
+    await login(page, args);
+    await hear(page, "line\n\n".repeat(60));
+    const scroller = page.locator(".scroller");
+    const away = () => scroller.evaluate((one) => one.scrollHeight - one.scrollTop - one.clientHeight);
+    const frames = () => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    const latest = page.getByRole("button", { name: "Latest" });
+    await until("it is at its end", async () => (await away()) < 2);
+    for (let line = 1; line <= 8; line++) {
+      await field(page).press("Shift+Enter");
+      await frames();
+      check((await away()) < 2 && !(await latest.isVisible()), "it stays there", line, await away());
+    }
+    // Where there is no room for it.
+    await scroller.evaluate((one) => (one.scrollTop = 0));
+    await latest.waitFor();
+    await page.setViewportSize({ width: PHONE.width, height: 260 });
+    await field(page).fill("line\n".repeat(30));
+    const covering = await page.locator(".chat-head").evaluate((head) => {
+      const { left, right, top, bottom } = head.getBoundingClientRect();
+      return document.elementFromPoint((left + right) / 2, bottom - (bottom - top) / 4).closest(".jump") !== null;
+    });
+    check(!covering, "the head is free");
+  },
+
+  async large_words({ page, args }) {
+    await login(page, args);
+    await hear(page, "words");
+    const sizes = () => page.evaluate(() => [".plain-text", ".md p", ".foot", "nav a", "textarea"].map((one) => parseFloat(getComputedStyle(document.querySelector(one)).fontSize)));
+    const before = await sizes();
+    await page.evaluate(() => (document.documentElement.style.fontSize = "200%"));
+    const after = await sizes();
+    check(after.every((size, at) => Math.abs(size - 2 * before[at]) < 0.1), "they are twice as large", before, after);
+  },
+
+  async long_name({ page, args }) {
+    await login(page, args, "#/sessions");
+    const table = page.locator("table.sessions");
+    await table.getByRole("link").first().waitFor();
+    for (const size of [PHONE, { width: 1280, height: 800 }]) {
+      await page.setViewportSize(size);
+      const { x, width } = await table.getByRole("button", { name: "Delete" }).boundingBox();
+      check(x + width <= size.width, "what can be done with it is in sight", x, width);
+      const beyond = await table.locator("..").evaluate((box) => box.scrollWidth - box.clientWidth);
+      check(beyond <= 1, "nothing is cut off", beyond);
+    }
+  },
+
   // Files that are refused, more than there is room for, and again.
   async told({ page, args }) {
     await login(page, args);

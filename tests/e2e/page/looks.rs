@@ -41,3 +41,22 @@ async fn what_is_told_covers_nothing_that_sends_or_stops_and_is_told_once() {
 async fn what_is_chosen_is_seen_in_the_colours_of_the_browser() {
     Place::new().await.run("looks", "forced_colours", json!({})).await;
 }
+
+#[tokio::test]
+async fn a_long_draft_takes_nobody_away_from_the_end_and_nothing_lies_above_the_head() {
+    Place::new().await.run("looks", "long_draft", json!({})).await;
+}
+
+#[tokio::test]
+async fn all_words_are_as_large_as_the_browser_is_told_to_have_them() {
+    Place::new().await.run("looks", "large_words", json!({})).await;
+}
+
+#[tokio::test]
+async fn the_long_name_of_a_session_leaves_the_rest_of_its_row_in_sight() {
+    let place = Place::new().await;
+    let mut client = admin(&place.gateway).await;
+    let label = "longname".repeat(20);
+    call(&mut client, "sessions.create", json!({"agentId": "main", "label": label})).await;
+    place.run("looks", "long_name", json!({})).await;
+}

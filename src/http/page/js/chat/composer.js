@@ -106,9 +106,14 @@ export class Composer {
     this.#back = -1;
   }
 
+  // While it is measured all of it stays as high as it is: the conversation above would
+  // be scrolled otherwise.
   #grow() {
+    const { style } = this.element;
+    style.height = `${this.element.offsetHeight}px`;
     this.#field.style.height = "auto";
     if (this.#field.isConnected) this.#field.style.height = `${this.#field.scrollHeight + 2}px`;
+    style.height = "";
   }
 
   #press(event) {

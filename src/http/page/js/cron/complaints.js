@@ -15,7 +15,8 @@ const PLAIN = [
   [/must be (integer|number)/, "must be a number"],
 ];
 
-const plain = (text) => PLAIN.find(([words]) => words.test(text))?.[1] ?? text;
+// What is wrong with a field, in words for people.
+export const plain = (text) => PLAIN.find(([words]) => words.test(text))?.[1] ?? text;
 
 // Puts an error beside its fields (by path) and returns what is left of it for
 // the whole form, nothing when all has a place.

@@ -5,6 +5,7 @@ import { ago, moment } from "../ago.js";
 import { h, replace } from "../dom.js";
 import { choice, field, suggested, tabs } from "../fields.js";
 import { duration } from "../format.js";
+import { plain } from "./complaints.js";
 
 const KINDS = [["every", "Again and again"], ["cron", "By the calendar"], ["at", "Once"]];
 const UNITS = [["1000", "seconds"], ["60000", "minutes"], ["3600000", "hours"], ["86400000", "days"]];
@@ -135,7 +136,7 @@ export class When {
     for (const [path, field] of Object.entries(this.paths)) {
       const of = text.split(/; (?=at \/)/).find((part) => part.includes(`${path}: `));
       const isShown = this.forms[this.#kind].contains(field.root);
-      field.fail(of && isShown ? of.slice(of.indexOf(": ", of.indexOf(path)) + 2) : undefined);
+      field.fail(of && isShown ? plain(of.slice(of.indexOf(": ", of.indexOf(path)) + 2)) : undefined);
     }
   }
 }
