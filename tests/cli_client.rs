@@ -552,6 +552,26 @@ async fn ctrl_c_aborts_the_run_of_agent_at_the_gateway() {
 }
 
 #[tokio::test]
+async fn an_account_of_a_channel_that_is_not_started_or_stopped_is_a_failure() {
+    let gateway = Gateway::bind().await;
+    for (verb, done) in [("start", "started"), ("stop", "stopped")] {
+        for (is_done, code, not) in [(true, 0, ""), (false, 1, "not ")] {
+            let ran = play(gateway.command(&["channels", verb, "webhook"]), async {
+                let mut peer = gateway.welcome().await;
+                let request = peer.request(&format!("channels.{verb}")).await;
+                let mut answer = json!({"channel": "webhook", "accountId": "default"});
+                answer[done] = json!(is_done);
+                peer.answer(&request, answer).await;
+                peer.end().await;
+            })
+            .await;
+            assert_eq!(ran.out, format!("webhook (default) {not}{done}\n"));
+            assert_eq!((ran.code, ran.err.as_str()), (Some(code), ""));
+        }
+    }
+}
+
+#[tokio::test]
 async fn parameters_that_are_not_json_are_a_usage_error() {
     for (args, why) in [
         (&["{limit:5"] as &[_], "not JSON"),
@@ -774,6 +794,22 @@ async fn logs_shows_the_last_lines_of_the_level_that_is_wanted() {
     })
     .await;
     assert_eq!((ran.code, ran.out), (Some(0), format!("{last}\n")));
+}
+
+#[tokio::test]
+async fn logs_is_json_for_programs_also_where_a_line_is_torn() {
+    let gateway = Gateway::bind().await;
+    let command = gateway.command(&["logs", "--json"]);
+    let torn = r#"{"0":"half"#;
+    let ran = play(command, async {
+        let mut peer = gateway.welcome().await;
+        let request = peer.request("logs.tail").await;
+        peer.answer(&request, json!({"cursor": 9, "size": 9, "lines": [torn]})).await;
+        peer.end().await;
+    })
+    .await;
+    let told: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(told, json!({"type": "raw", "raw": torn}));
 }
 
 #[tokio::test]

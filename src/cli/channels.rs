@@ -74,22 +74,23 @@ pub async fn run(
             client.close().await;
         }
         ChannelsCommand::Start(account) => {
-            switch("channels.start", "started", account, around, screen).await?;
+            return switch("channels.start", "started", account, around, screen).await;
         }
         ChannelsCommand::Stop(account) => {
-            switch("channels.stop", "stopped", account, around, screen).await?;
+            return switch("channels.stop", "stopped", account, around, screen).await;
         }
     }
     Ok(0)
 }
 
+/// Begins or ends the use of an account; the exit code says whether that was done.
 async fn switch(
     method: &str,
     done: &str,
     account: AccountArgs,
     around: &Surroundings,
     screen: &mut Screen,
-) -> Result<(), CliError> {
+) -> Result<u8, CliError> {
     let AccountArgs { channel, account, connect } = account;
     let mut client = connect.connect(around).await?;
     let mut params = json!({"channel": channel});
@@ -98,15 +99,16 @@ async fn switch(
     }
     let answer = client.request(method, params).await;
     let answer = answer.map_err(|error| unknown(error, method))?;
+    let is_done = answer[done] == true;
     if connect.json {
         screen.line(&format::compact(&answer))?;
     } else {
         let id = answer["accountId"].as_str().unwrap_or_default();
-        let not = if answer[done] == true { "" } else { "not " };
+        let not = if is_done { "" } else { "not " };
         screen.line(&format!("{channel} ({id}) {not}{done}"))?;
     }
     client.close().await;
-    Ok(())
+    Ok(u8::from(!is_done))
 }
 
 /// Why a method is refused, with where to look when there is no such channel or account.

@@ -14,7 +14,7 @@ use crate::support::{Clock, SystemClock, json};
 use crate::telemetry::{LogPlace, tail};
 
 use super::client::{Client, ClientError};
-use super::{CliError, ConnectArgs, Screen, Surroundings};
+use super::{CliError, ConnectArgs, Screen, Surroundings, format};
 
 /// How often the gateway is asked for more: a person does not read faster.
 const EVERY: Duration = Duration::from_secs(1);
@@ -258,7 +258,10 @@ fn without_gateway(
 
 fn show(line: &str, args: &LogsArgs, screen: &mut Screen) -> Result<(), CliError> {
     let parsed: Value = serde_json::from_str(line).unwrap_or_default();
-    if args.connect.json || parsed.is_null() {
+    if args.connect.json && parsed.is_null() {
+        // Torn, or of somebody else; as OpenClaw tells of it.
+        screen.line(&format::compact(&json!({"type": "raw", "raw": line})))?;
+    } else if args.connect.json || parsed.is_null() {
         screen.line(line)?;
     } else {
         screen.line(&text(&parsed, level_of(&parsed).unwrap_or("-")))?;

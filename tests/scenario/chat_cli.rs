@@ -61,7 +61,8 @@ async fn bytes_that_are_no_text_end_no_conversation() {
         // What was typed before such a key is still there, and the cursor is where it was.
         for keys in [&b"day \xff"[..], &b"\x01\xff"[..]] {
             terminal.types(keys);
-            terminal.shows("a key that is not UTF-8 is left out");
+            terminal
+                .shows("a key that is not UTF-8 is left out, and of a paste what stands behind it");
             terminal.shows("you> day ");
         }
         terminal.types("good \x05to you\r");

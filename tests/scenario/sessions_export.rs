@@ -233,7 +233,7 @@ async fn what_cannot_be_exported_is_said() {
     let (code, _, error) = export(&gateway, &["nobody"]).await;
     assert_eq!(code, 1);
     assert!(error.contains("there is no session \"nobody\"; `clawgate sessions list`"), "{error}");
-    for wrong in [&[][..], &["--all"], &["main", "--all", "--out", "x"], &["main", "--json"]] {
+    for wrong in [&[][..], &["--all"], &["main", "--all", "--out", "x"], &["--all", "--json"]] {
         assert_eq!(export(&gateway, wrong).await.0, 2, "{wrong:?}");
     }
     let file = gateway.root().join("file");
@@ -243,4 +243,42 @@ async fn what_cannot_be_exported_is_said() {
     let (code, _, error) = export(&gateway, &["--all", "--out", "-"]).await;
     assert_eq!(code, 1);
     assert!(error.contains("--out DIR"), "{error}");
+}
+
+#[tokio::test]
+async fn what_is_printed_is_json_already_and_never_nothing() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, KEY, "@mock text text=hello", "run-1").await;
+    let told = printed(&gateway, &[KEY]).await;
+    assert_eq!(told.len(), 2);
+    assert_eq!(printed(&gateway, &[KEY, "--json"]).await, told);
+    assert_eq!(printed(&gateway, &[KEY, "--json", "--out", "-"]).await, told);
+    let id = session_id(&gateway, KEY).await;
+    let file = gateway.state_dir().join(format!("agents/main/sessions/{id}.jsonl"));
+    fs::rename(&file, file.with_extension("away")).unwrap();
+    let (code, out, error) = export(&gateway, &[KEY]).await;
+    assert_eq!((code, out.as_str()), (1, ""), "{error}");
+    assert!(error.contains("nothing was said in agent:main:main yet"), "{error}");
+}
+
+#[tokio::test]
+async fn one_session_that_cannot_be_read_keeps_no_other_from_being_written() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, KEY, "@mock text text=hello", "run-1").await;
+    ask(&mut client, "agent:main:other", "@mock text text=hello", "run-2").await;
+    let id = session_id(&gateway, "agent:main:other").await;
+    let file = gateway.state_dir().join(format!("agents/main/sessions/{id}.jsonl"));
+    fs::rename(&file, file.with_extension("away")).unwrap();
+    // It leads to itself, which nobody can open.
+    std::os::unix::fs::symlink(&file, &file).unwrap();
+    let out = gateway.root().join("out").display().to_string();
+    let (code, report, error) = export(&gateway, &["--all", "--out", &out, "--json"]).await;
+    assert_eq!(code, 3, "{error}");
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let key = |name: &str| report[name][0]["key"].clone();
+    assert_eq!((key("sessions"), key("leftOut")), (json!(KEY), json!("agent:main:other")));
+    let (code, _, error) = export(&gateway, &["agent:main:other", "--out", &out]).await;
+    assert!(code == 1 && error.contains("cannot read"), "{error}");
 }

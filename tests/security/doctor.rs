@@ -433,6 +433,75 @@ async fn transcripts_that_a_restored_database_does_not_know_are_found_and_come_b
 }
 
 #[test]
+fn a_database_that_is_lost_or_empty_beside_conversations_that_were_begun_here_is_critical() {
+    let home = Home::new();
+    let transcript = "agents/main/sessions/a.jsonl";
+    let theirs = json!({"type": "session", "version": 3, "id": "a"});
+    let ours = json!({"type": "session", "version": 3, "id": "a", "sessionKey": "agent:main:x"});
+    home.write(transcript, 0o600, &format!("{theirs}\n"));
+    assert!(findings(&home.run("doctor").1, "store.database").is_empty(), "a first start");
+    home.write(transcript, 0o600, &format!("{ours}\n"));
+    for what in ["there is no database ", "nothing is in the database "] {
+        let (code, report) = home.run("doctor");
+        let found = finding(&report, "store.database");
+        assert_eq!((code, &found["severity"]), (1, &json!("critical")), "{found}");
+        assert!(found["title"].as_str().unwrap().starts_with(what), "{found}");
+        assert!(found["detail"].as_str().unwrap().contains("jobs"), "{found}");
+        assert!(found["remediation"].as_str().unwrap().contains("a backup"), "{found}");
+        home.write("clawgate.sqlite", 0o600, "");
+        home.write("clawgate.sqlite-wal", 0o600, "the last writes");
+    }
+    let left = fs::read_to_string(home.state().join("clawgate.sqlite-wal")).unwrap();
+    assert_eq!(left, "the last writes");
+    home.write(transcript, 0o600, &format!("{theirs}\n"));
+    fs::remove_file(home.state().join("clawgate.sqlite-wal")).unwrap();
+    assert_eq!(finding(&home.run("doctor").1, "store.database")["severity"], "ok");
+}
+
+#[test]
+fn files_that_a_power_loss_has_cut_are_found_with_the_way_to_mend_them() {
+    let home = Home::new();
+    let cut = [
+        ("identity/device.json", "", "gateway.identity", "critical"),
+        ("exec-approvals.json", "{\"version\":1,\"defau", "exec.approvals", "critical"),
+        ("devices/paired.json", "", "devices.paired", "warn"),
+        ("nodes/paired.json", "{", "devices.paired", "warn"),
+        ("agents/main/sessions/sessions.json", "", "sessions.index", "warn"),
+    ];
+    for (name, text, id, severity) in cut {
+        let path = home.write(name, 0o600, text);
+        let (_, report) = home.run("doctor");
+        let found = findings(&report, id);
+        assert_eq!((found.len(), &found[0]["severity"]), (1, &json!(severity)), "{report:#}");
+        assert!(found[0]["title"].as_str().unwrap().contains(path.to_str().unwrap()), "{report:#}");
+        assert!(!found[0]["remediation"].as_str().unwrap().is_empty(), "{report:#}");
+        fs::remove_file(path).unwrap();
+        assert!(findings(&home.run("doctor").1, id).is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn of_a_damaged_database_it_is_told_what_is_wrong_and_what_may_save_it() {
+    let home = Home::new();
+    let path = home.write("clawgate.sqlite", 0o600, "");
+    let database = Connection::open(&path).unwrap();
+    database.execute_batch("CREATE TABLE one (x); CREATE TABLE two (x)").unwrap();
+    drop(database);
+    let mut bytes = fs::read(&path).unwrap();
+    let page = bytes.len() / 3;
+    bytes[2 * page..].fill(0xff);
+    fs::write(&path, bytes).unwrap();
+    let (_, report) = home.run("doctor");
+    let damaged = finding(&report, "store.database");
+    let title = damaged["title"].as_str().unwrap();
+    assert!(title.starts_with("the database is damaged: ") && title.contains("age 3"), "{title}");
+    assert!(!title.contains(['*', '\n']), "{title}");
+    let fix = damaged["remediation"].as_str().unwrap();
+    let (copy, save) = (fix.find(" and copy ").unwrap(), fix.find(".recover").unwrap());
+    assert!(copy < save && save < fix.find("move them away").unwrap(), "{fix}");
+}
+
+#[test]
 fn a_database_that_the_next_start_completes_is_nothing_to_mend() {
     let home = Home::new();
     home.write("clawgate.sqlite", 0o600, "");

@@ -37,7 +37,7 @@ pub struct DeleteArgs {
 pub fn run(args: &DeleteArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let settings = settings(env)?;
     let id = AgentId::normalize(&args.id);
-    if !args.force && !is_meant(&id)? {
+    if !args.force && !is_meant(&id, args.keep_files)? {
         bail!("not removed; --force does not ask");
     }
     let workspace = settings.agents.agent_or_default(id.as_str()).workspace;
@@ -63,12 +63,21 @@ pub fn run(args: &DeleteArgs, env: &Env) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn is_meant(id: &AgentId) -> anyhow::Result<bool> {
+/// What becomes of the agent, as a question.
+fn question(id: &AgentId, keeps_files: bool) -> String {
+    if keeps_files {
+        format!("Remove {id}? Its sessions leave the list, its folders stay. [y/N] ")
+    } else {
+        format!("Remove {id}, its sessions and its workspace? [y/N] ")
+    }
+}
+
+fn is_meant(id: &AgentId, keeps_files: bool) -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() {
         bail!("nobody can be asked whether to remove {id}; say --force");
     }
     let mut err = io::stderr().lock();
-    write!(err, "Remove {id}, its sessions and its workspace? [y/N] ")?;
+    write!(err, "{}", question(id, keeps_files))?;
     err.flush()?;
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
@@ -125,4 +134,17 @@ fn alone(
     let kept = kept.iter();
     let kept = kept.map(|(path, reason)| json!({"path": path.to_string_lossy(), "reason": reason}));
     Ok((u64::try_from(removed.bindings)?, kept.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_asked_for_a_workspace_that_stays() {
+        let id = AgentId::normalize("work");
+        assert!(question(&id, false).starts_with("Remove work, its sessions and its workspace?"));
+        let kept = question(&id, true);
+        assert!(kept.contains("its folders stay") && !kept.contains("workspace"), "{kept}");
+    }
 }

@@ -12,6 +12,7 @@ use rustix::fs::{Access, access};
 
 use super::finding::{Finding, Repair, Severity};
 use crate::config::Paths;
+use crate::support::in_shell;
 
 /// The others' right to write.
 const WRITE: u32 = 0o022;
@@ -109,7 +110,7 @@ pub fn check(paths: &Paths) -> Vec<Finding> {
 
 /// The command that makes this user the owner.
 pub(super) fn give(path: &Path) -> String {
-    format!("sudo chown -R \"$(id -u)\" {}", path.display())
+    format!("sudo chown -R \"$(id -u)\" {}", in_shell(path))
 }
 
 /// Whether we may read and write it: what root owns does no harm then.
@@ -178,4 +179,15 @@ fn children(folder: &Path) -> Vec<PathBuf> {
         entries.unwrap_or_default().into_iter().map(|entry| entry.path()).collect();
     paths.sort();
     paths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_that_is_advised_has_a_path_with_spaces_as_one_word() {
+        let command = give(Path::new("/srv/my state"));
+        assert_eq!(command, "sudo chown -R \"$(id -u)\" '/srv/my state'");
+    }
 }

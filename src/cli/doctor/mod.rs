@@ -6,6 +6,7 @@
 
 mod files;
 mod finding;
+mod kept;
 mod setup;
 mod state;
 
@@ -67,7 +68,9 @@ pub fn run(args: &DoctorArgs, env: &Env) -> anyhow::Result<ExitCode> {
         findings.extend(openclaw);
     }
     findings.extend(database);
+    findings.extend(state::unreadable_indexes(&paths, loaded.as_ref().ok()));
     findings.extend(state::transcripts(&paths));
+    findings.extend(kept::check(&paths));
     if let Ok(settings) = &loaded {
         let runtime = super::one_thread()?;
         findings.extend(runtime.block_on(setup::references(settings, &settings.environment(env))));

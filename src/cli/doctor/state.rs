@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use super::finding::{Finding, Severity};
 use crate::app;
 use crate::config::{Paths, Settings};
-use crate::sessions::SessionError;
 use crate::sessions::import::Indexes;
+use crate::sessions::{SessionError, lost_with_database};
 use crate::store;
 use crate::store::instance::running_at;
+use crate::support::in_shell;
 
 /// With less than this nothing can be kept for long.
 const DISK_LEAST: u64 = 100 * 1024 * 1024;
@@ -121,13 +122,20 @@ pub fn running(paths: &Paths, settings: Option<&Settings>) -> Vec<Finding> {
 /// Whether the database is whole.
 pub fn database(paths: &Paths) -> Option<Finding> {
     let path = paths.database();
+    // One without a byte is not opened: that takes away what is beside it.
+    if let Some(lost) = lost_database(paths, &path) {
+        return Some(lost);
+    }
     if !path.exists() {
         return None;
     }
     let why = "what it holds may be lost: sessions' settings, paired devices, jobs";
+    let (place, whole) = (in_shell(&path), in_shell(&path.with_extension("new")));
     let fix = format!(
-        "stop the gateway and move {0} with its -wal and -shm away: sessions are found again in their transcripts",
-        path.display()
+        "stop the gateway and copy {place} with its -wal and -shm to a safe place; then put what \
+         `sqlite3 {place} .recover | sqlite3 {whole}` saves, or a backup, in the place of all \
+         three. Where neither helps, move them away: sessions are found again in their \
+         transcripts, and nothing else is; docs/operations.md, Backup"
     );
     let broken = |title: String| {
         Finding::new("store.database", Severity::Critical, title, why, fix.as_str())
@@ -136,7 +144,10 @@ pub fn database(paths: &Paths) -> Option<Finding> {
         Ok(complaints) if complaints.is_empty() => {
             Finding::ok("store.database", "the database is whole")
         }
-        Ok(complaints) => broken(format!("the database is damaged: {}", complaints.join("; "))),
+        Ok(complaints) => {
+            let named = complaints.iter().take(NAMES_MAX).cloned().collect::<Vec<_>>().join("; ");
+            broken(format!("the database is damaged: {named}"))
+        }
         Err(error) => match error.help() {
             Some(help) => {
                 let why = "the gateway does not start without it; it need not be damaged";
@@ -146,6 +157,28 @@ pub fn database(paths: &Paths) -> Option<Finding> {
             None => broken(error.to_string()),
         },
     })
+}
+
+/// Whether there is none any more, or nothing in it, where there was one.
+fn lost_database(paths: &Paths, path: &Path) -> Option<Finding> {
+    let what = match fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => "there is no database",
+        Ok(facts) if facts.is_file() && facts.len() == 0 => "nothing is in the database",
+        _ => return None,
+    };
+    let lost = lost_with_database(&paths.state_dir)?;
+    Some(Finding::new(
+        "store.database",
+        Severity::Critical,
+        format!("{what} {}, beside conversations that were begun here", path.display()),
+        format!("the next start lists these again; what else was in it is gone: {lost}"),
+        format!(
+            "before a gateway starts, copy what is left of it (its -wal) to a safe place, and put \
+             a backup in the place of it all; then run `clawgate import --from {}`, for what is \
+             newer; docs/operations.md, Backup",
+            in_shell(&paths.state_dir)
+        ),
+    ))
 }
 
 /// Whether there are transcripts that no list of sessions shows.
@@ -167,7 +200,7 @@ pub fn unlisted(paths: &Paths, settings: &Settings) -> Option<Finding> {
             format!(
                 "stop the gateway, move those that are not wanted out of their folder, and run \
                  `clawgate import --from {}`",
-                paths.state_dir.display()
+                in_shell(&paths.state_dir)
             ),
         )
     })
@@ -188,13 +221,25 @@ fn unknown(error: &SessionError) -> Finding {
     )
 }
 
+/// Lists of sessions of OpenClaw that cannot be read.
+pub fn unreadable_indexes(paths: &Paths, settings: Option<&Settings>) -> Vec<Finding> {
+    let found = indexes(paths, settings).unreadable().into_iter().map(|(what, help)| {
+        let why = "conversations of OpenClaw that were not taken over before are listed nowhere";
+        Finding::new("sessions.index", Severity::Warn, what, why, help)
+    });
+    found.collect()
+}
+
+fn indexes(paths: &Paths, settings: Option<&Settings>) -> Indexes {
+    let state_dir = paths.state_dir.clone();
+    let usual = || Indexes { state_dir, named: None, agents: Vec::new() };
+    settings.map_or_else(usual, app::indexes_of_openclaw)
+}
+
 /// Whether OpenClaw has run here since its files were taken over, or has some elsewhere.
 pub fn openclaw(paths: &Paths, settings: Option<&Settings>) -> Option<Finding> {
     let notes = store::sources_beside(&paths.database()).ok()?;
-    let state_dir = paths.state_dir.clone();
-    let usual = || Indexes { state_dir, named: None, agents: Vec::new() };
-    let indexes = settings.map_or_else(usual, app::indexes_of_openclaw);
-    let (what, help) = app::not_taken_over(&indexes, &notes)?;
+    let (what, help) = app::not_taken_over(&indexes(paths, settings), &notes)?;
     let why = "what it has added is not here, and jobs may run in both places; \
         docs/operations.md, Back to OpenClaw";
     Some(Finding::new("state.openclaw", Severity::Warn, what, why, help))

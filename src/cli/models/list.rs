@@ -62,6 +62,8 @@ pub fn run(args: &ListArgs, env: &Env) -> anyhow::Result<ExitCode> {
         format!("{:#}\n", json!({"count": rows.len(), "models": rows}))
     } else if args.plain {
         table(&rows.iter().map(|row| [row.model.reference().to_string()]).collect::<Vec<_>>())
+    } else if rows.is_empty() && args.all {
+        "No models.\n".into()
     } else if rows.is_empty() {
         "No models; `clawgate models list --all` shows those that lack a credential, too.\n".into()
     } else {

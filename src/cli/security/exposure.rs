@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::cli::doctor::{Finding, Severity};
+use crate::config::channels::{DmPolicy, PeerId};
 use crate::config::secrets::SecretInput;
-use crate::config::{AuthMode, Origin, Settings};
+use crate::config::{AuthMode, DmScope, Origin, Settings};
 use crate::protocol::Scope;
 use crate::support::Secret;
 
@@ -63,6 +64,7 @@ pub fn check(settings: &Settings) -> Vec<Finding> {
     findings.extend(proxies(settings));
     findings.extend(pages(settings, is_open));
     findings.extend(hooks(settings));
+    findings.extend(people(settings));
     if gateway.auth.shared_secret_scopes.contains(Scope::Admin) {
         findings.push(Finding::new(
             "gateway.shared_secret_admin",
@@ -144,6 +146,28 @@ fn hooks(settings: &Settings) -> Vec<Finding> {
         "whoever guesses it tells agents what to do",
         "a new one for each: openssl rand -hex 32",
     )]
+}
+
+/// People of a channel who share a session, as far as the configuration names them: whom a
+/// code has let in is not in it, and people of two channels may be one.
+fn people(settings: &Settings) -> Option<Finding> {
+    let is_shared = |kind| {
+        let accounts = settings.channels.of(kind).filter(|account| account.enabled);
+        let open = accounts.filter(|account| account.access.dm_policy != DmPolicy::Disabled);
+        let named = open.flat_map(|account| &account.access.allow_from);
+        let named: HashSet<_> = named.map(PeerId::as_str).filter(|id| !id.is_empty()).collect();
+        named.len() > 1 || named.contains("*")
+    };
+    let is_found = settings.session.dm_scope == DmScope::Main;
+    (is_found && settings.channels.kinds().any(is_shared)).then(|| {
+        Finding::new(
+            "channels.dm.scope_main_multiuser",
+            Severity::Warn,
+            "several people who write to an agent share one conversation",
+            "the agent knows what each of them has said, and may tell the others",
+            "session.dmScope: \"per-channel-peer\"",
+        )
+    })
 }
 
 /// Whose word about a client counts.

@@ -60,6 +60,12 @@ fn by_proxy(address: &str) -> Value {
     open(json!({"trustedProxies": [address], "auth": auth}))
 }
 
+/// A bot for these people, in the sessions that this names.
+fn bot(people: &Value, scope: &str) -> Value {
+    json!({"session": {"dmScope": scope}, "channels": {"telegram": {
+        "botToken": "${KEY}", "dmPolicy": "allowlist", "allowFrom": people}}})
+}
+
 fn auth(token: &str) -> Value {
     json!({"mode": "token", "token": token})
 }
@@ -143,6 +149,7 @@ fn each_setting_that_opens_something_is_found() {
             warn,
         ),
         (json!({"commands": {"config": true}}), "commands.config", Severity::Info),
+        (bot(&json!([1, 2]), "main"), "channels.dm.scope_main_multiuser", warn),
         (json!({"session": {"sendPolicy": {"default": "deny"}}}), "config.unenforced", warn),
     ] {
         assert_eq!(found(&config).get(id), Some(&severity), "{config}");
@@ -170,6 +177,8 @@ fn what_is_closed_is_not_found() {
             "tools.fs.outside_workspace",
         ),
         (json!({"tools": {"deny": ["exec"]}, "browser": {}}), "config.unenforced"),
+        (bot(&json!([1, "tg:1"]), "main"), "channels.dm.scope_main_multiuser"),
+        (bot(&json!([1, 2]), "per-channel-peer"), "channels.dm.scope_main_multiuser"),
     ] {
         assert!(!found(&config).contains_key(id), "{config} has no {id}");
     }

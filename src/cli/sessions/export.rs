@@ -56,8 +56,8 @@ pub struct ExportArgs {
     /// Write over files that are there
     #[arg(long)]
     force: bool,
-    /// Tell what was written as JSON
-    #[arg(long, requires = "out")]
+    /// Tell what was written as JSON; what is printed is lines of JSON in any case
+    #[arg(long)]
     json: bool,
 }
 
@@ -109,14 +109,19 @@ pub fn run(args: &ExportArgs, env: &Env) -> anyhow::Result<ExitCode> {
             report.tell(args)
         }
         (None, Some(wanted)) => {
-            let printed = export.print(export.find(wanted)?);
-            match printed {
+            let session = export.find(wanted)?;
+            match export.print(session) {
                 Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+                Ok(false) => bail!(nothing_said(session)),
                 _ => Ok(ExitCode::SUCCESS),
             }
         }
         (None, None) => bail!("all sessions do not fit on standard output; give --out DIR"),
     }
+}
+
+fn nothing_said(session: &StoredSession) -> String {
+    format!("nothing was said in {} yet", session.key.as_str())
 }
 
 /// What there is to export.
@@ -183,13 +188,14 @@ impl Export {
         Ok(SessionFacts { is_to_go_on: !self.all_thinking, ..facts })
     }
 
-    fn print(&self, session: &StoredSession) -> io::Result<()> {
-        let Some(file) = session.open()? else { return Ok(()) };
+    /// Prints a session; whether it has a transcript.
+    fn print(&self, session: &StoredSession) -> io::Result<bool> {
+        let Some(file) = session.open()? else { return Ok(false) };
         let transcript = self.transcript(&file)?;
         let facts = Arc::new(self.facts(session, &transcript)?);
         let mut out = BufWriter::new(Printed(Screen::stdio(true)));
         self.write(session, &transcript, &facts, &mut out)?;
-        out.flush()
+        out.flush().map(|()| true)
     }
 
     fn transcript<'f>(&self, file: &'f std::fs::File) -> io::Result<StoredTranscript<'f>> {
@@ -219,11 +225,15 @@ impl Export {
         report: &mut Report,
     ) -> anyhow::Result<()> {
         let cannot = || format!("cannot read {}", session.file.display());
-        let Some(file) = session.open().with_context(cannot)? else {
-            if is_one {
-                bail!("nothing was said in {} yet", session.key.as_str());
+        let file = match session.open() {
+            Ok(Some(file)) => file,
+            Ok(None) if is_one => bail!(nothing_said(session)),
+            Ok(None) => return Ok(()),
+            Err(error) if is_one => return Err(error).with_context(cannot),
+            Err(error) => {
+                report.unreadable(session, &error);
+                return Ok(());
             }
-            return Ok(());
         };
         let transcript = self.transcript(&file).with_context(cannot)?;
         let facts = Arc::new(self.facts(session, &transcript).with_context(cannot)?);
@@ -251,7 +261,14 @@ impl Export {
         report: &mut Report,
     ) -> anyhow::Result<()> {
         let cannot = || format!("cannot read {}", session.file.display());
-        let Some(file) = session.open().with_context(cannot)? else { return Ok(()) };
+        let file = match session.open() {
+            Ok(Some(file)) => file,
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                report.unreadable(session, &error);
+                return Ok(());
+            }
+        };
         let transcript = self.transcript(&file).with_context(cannot)?;
         let facts = Arc::new(export::sidechain(of, &session.key, &session.entry));
         let name = export::file(&facts);
@@ -298,6 +315,13 @@ impl Report {
                 "file": name.to_string_lossy(),
                 "why": "it is there already; --force writes over it"})),
         }
+    }
+
+    /// One that cannot be opened keeps no other from being written.
+    fn unreadable(&mut self, session: &StoredSession, error: &io::Error) {
+        let (key, id) = (session.key.as_str(), &session.entry.session_id);
+        self.left_out.push(json!({"key": key, "sessionId": id,
+            "file": session.file.to_string_lossy(), "why": format!("it cannot be read: {error}")}));
     }
 
     fn tell(self, args: &ExportArgs) -> anyhow::Result<ExitCode> {

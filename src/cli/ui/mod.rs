@@ -80,9 +80,9 @@ pub fn run(args: &UiArgs, env: &Env) -> anyhow::Result<ExitCode> {
         UiCommand::Install { version, from, json } => {
             let version = version.as_deref().unwrap_or_else(|| fitting());
             install::run(&settings, version, from.as_deref())?;
-            report(&settings, "Installed", *json)
+            report(&settings, &installed_in(&settings), "Installed", *json)
         }
-        UiCommand::Status { json } => report(&settings, "", *json),
+        UiCommand::Status { json } => report(&settings, &settings.gateway.ui.root, "", *json),
         UiCommand::Remove { json } => {
             let was_there = install::remove(&settings)?;
             if *json {
@@ -110,41 +110,55 @@ fn mark(folder: &Path) -> Option<Mark> {
     serde_json::from_str(&std::fs::read_to_string(folder.join(MARK)).ok()?).ok()
 }
 
-/// What is there, as it is served.
-fn state(settings: &Settings) -> anyhow::Result<Value> {
+/// What is in a folder, and whether it is served.
+fn state(settings: &Settings, place: &Path) -> anyhow::Result<Value> {
     let ui = &settings.gateway.ui;
-    let is_installed = ui.root.join(PAGE).is_file();
+    let is_installed = place.join(PAGE).is_file();
     let (files, bytes) = if is_installed {
-        folder::measure(&ui.root).context("cannot look at the Control UI")?
+        folder::measure(place).context("cannot look at the Control UI")?
     } else {
         (0, 0)
     };
-    let mark = mark(&ui.root);
+    let mark = mark(place);
     let scheme = if settings.gateway.tls.enabled { "https" } else { "http" };
     let address = format!("{scheme}://127.0.0.1:{}{}/", settings.gateway.port, ui.base_path);
+    let is_served = is_installed && ui.enabled && place == ui.root;
     Ok(json!({
         "installed": is_installed,
         "version": mark.as_ref().and_then(|mark| mark.version.clone()),
         "installedAtMs": mark.as_ref().map(|mark| mark.installed_at_ms),
         "fits": fitting(),
-        "path": ui.root.to_string_lossy(),
+        "path": place.to_string_lossy(),
         "files": files,
         "bytes": bytes,
         "enabled": ui.enabled,
-        "url": (is_installed && ui.enabled).then_some(address),
+        "root": ui.root.to_string_lossy(),
+        "url": is_served.then_some(address),
     }))
 }
 
-fn report(settings: &Settings, verb: &str, as_json: bool) -> anyhow::Result<ExitCode> {
-    let state = state(settings)?;
+fn report(
+    settings: &Settings,
+    place: &Path,
+    verb: &str,
+    as_json: bool,
+) -> anyhow::Result<ExitCode> {
+    let state = state(settings, place)?;
     if as_json {
         say(&format!("{state:#}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let ui = &settings.gateway.ui;
-    let path = ui.root.display();
+    let path = place.display();
+    let is_elsewhere = ui.root != installed_in(settings);
     if state["installed"] == false {
-        say(&format!("There is no Control UI in {path}.\nGet it: clawgate ui install\n"))?;
+        let help = if is_elsewhere {
+            "Put one there, or serve the one that clawgate ui install fetches: \
+             clawgate config unset gateway.controlUi.root"
+        } else {
+            "Get it: clawgate ui install"
+        };
+        say(&format!("There is no Control UI in {path}.\n{help}\n"))?;
         return Ok(ExitCode::SUCCESS);
     }
     let version = state["version"].as_str().unwrap_or("of an unknown version");
@@ -154,9 +168,17 @@ fn report(settings: &Settings, verb: &str, as_json: bool) -> anyhow::Result<Exit
     let mut text = format!("{verb}Control UI {version} in {path} ({files} files, {bytes})\n");
     match state["url"].as_str() {
         Some(url) => text.extend(["The gateway serves it at ", url, "\n"]),
-        None => text.push_str("It is not served: gateway.controlUi.enabled is false\n"),
+        None if !ui.enabled => {
+            text.push_str("It is not served: gateway.controlUi.enabled is false\n");
+        }
+        None => text.extend([
+            "It is not served: the gateway serves ",
+            &ui.root.to_string_lossy(),
+            ", the folder of gateway.controlUi.root.\n",
+            "Serve it: clawgate config unset gateway.controlUi.root\n",
+        ]),
     }
-    if ui.root != installed_in(settings) {
+    if is_elsewhere && place == ui.root {
         text.push_str("This is the folder of gateway.controlUi.root, not the one that clawgate ui install fills.\n");
     }
     say(&text)?;

@@ -110,6 +110,28 @@ async fn a_ui_is_installed_replaced_and_removed_while_the_gateway_runs() {
 }
 
 #[tokio::test]
+async fn what_is_installed_beside_a_configured_folder_is_told_not_to_be_served() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let root = elsewhere.path().display().to_string();
+    let gateway = without_ui(json!({"root": root})).await;
+    let place = package("2026.1.1");
+    let package = place.path().join("package").display().to_string();
+    let install = ["install", "--from", package.as_str()];
+    let told = ui(&gateway, &install, &[]).await;
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert!(told.contains("/control-ui (6 files"), "{told}");
+    assert!(told.contains(&format!("It is not served: the gateway serves {root},")), "{told}");
+    let state = said(&gateway, &install).await;
+    assert_eq!((&state["installed"], &state["url"]), (&json!(true), &Value::Null));
+    assert_eq!(state["root"], root);
+
+    let told = ui(&gateway, &["status"], &[]).await;
+    let told = String::from_utf8(told.stdout).unwrap();
+    assert!(told.starts_with(&format!("There is no Control UI in {root}.\nPut one")), "{told}");
+    assert!(told.contains("clawgate config unset gateway.controlUi.root"), "{told}");
+}
+
+#[tokio::test]
 async fn what_is_no_ui_leaves_the_one_that_is_there() {
     let gateway = without_ui(json!({})).await;
     let place = package(VERSION);

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::parts::Outgoing;
 use super::picker::{Item, Kind};
 use super::place::short;
 use super::{Ask, Effect, Overlay, Picker, Row, State};
@@ -110,8 +111,17 @@ impl State {
         }
     }
 
+    /// The outgoing message with this key, which is on its way no more.
+    fn arrived(&mut self, key: &str) -> Option<Outgoing> {
+        let at = self.outbox.iter().position(|message| message.key == key)?;
+        Some(self.outbox.remove(at))
+    }
+
     fn sent(&mut self, key: &str, payload: &Value) {
-        self.outbox.retain(|message| message.key != key);
+        // The user may have gone to another session meanwhile.
+        if self.arrived(key).is_some_and(|message| message.session != self.place.session) {
+            return;
+        }
         self.transcript.taken(key);
         self.taken.push(key.to_owned());
         if payload["aborted"].is_boolean() {
@@ -126,11 +136,14 @@ impl State {
     }
 
     fn not_sent(&mut self, key: &str, why: &str) {
-        let message = self
-            .outbox
-            .iter()
-            .position(|message| message.key == key)
-            .map(|at| self.outbox.remove(at));
+        let message = self.arrived(key);
+        if let Some(message) = &message
+            && message.session != self.place.session
+        {
+            let session = short(&message.session, &self.place.agent);
+            self.fail(&format!("{session}: {why}; not said there: {}", message.text));
+            return;
+        }
         self.transcript.refused(key);
         self.fail(why);
         if let Some(message) = message

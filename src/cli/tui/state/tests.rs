@@ -139,6 +139,22 @@ fn what_is_refused_comes_back_to_be_changed() {
 }
 
 #[test]
+fn what_becomes_of_a_message_of_another_session_changes_nothing_of_this_one() {
+    let mut state = online();
+    say(&mut state, "one");
+    say(&mut state, "two");
+    say(&mut state, "/session notes");
+    history(&mut state, &json!([]), &[]);
+    let started = json!({"runId": "k0", "status": "started"});
+    answer(&mut state, Ask::Send("k0".into()), started);
+    assert!(!state.is_busy(), "nothing runs here");
+    let result = Err("send policy denies it".to_owned());
+    state.update(Event::Answer { ask: Ask::Send("k1".into()), result }, NOW);
+    assert_eq!((state.editor.text(), state.waiting()), ("", 0));
+    assert_eq!(notices(&state), ["main: send policy denies it; not said there: two"]);
+}
+
+#[test]
 fn a_history_that_may_be_old_is_read_again() {
     let mut state = online();
     assert_eq!(methods(&state.update(Event::Gap, NOW)).len(), 1);
