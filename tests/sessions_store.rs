@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -278,6 +278,27 @@ async fn a_retried_append_is_the_first_one() {
     assert_eq!((&again.id, again.seq, &again.message), (&first.id, 1, &first.message));
     assert!(again.is_repeated && !first.is_repeated);
     assert_eq!(heard(&sessions, &main).await, ["1 once", "2 between"]);
+}
+
+#[tokio::test]
+async fn a_retried_append_tells_the_index_what_a_kill_kept_from_it() {
+    let dir = tempfile::tempdir().unwrap();
+    for format in [TranscriptFormat::OpenClaw, TranscriptFormat::Messages] {
+        let sessions = open_as(dir.path(), format).await;
+        let key = key(&format!("{format:?}"));
+        let before = sessions.ensure(&key, Path::new("/w")).await.unwrap();
+        let options =
+            || AppendOptions { idempotency_key: Some("r".into()), ..AppendOptions::default() };
+        let first = sessions.append(&key, user("how are you"), options()).await.unwrap();
+        assert!(first.session.transcript.derived_title.is_some());
+        // The line is there, and the row as it was.
+        sessions.update(&key, move |entry| *entry = before).await.unwrap();
+        let again = sessions.append(&key, user("how are you"), options()).await.unwrap();
+        assert!(again.is_repeated);
+        assert_eq!(again.session, first.session);
+        assert_eq!(sessions.entry(&key).await.unwrap(), Some(first.session));
+        assert_eq!(heard(&sessions, &key).await, ["1 how are you"]);
+    }
 }
 
 #[tokio::test]
@@ -577,6 +598,41 @@ async fn only_a_transcript_that_is_kept_by_itself_is_noted() {
 }
 
 #[tokio::test]
+async fn sessions_whose_transcripts_cannot_be_looked_at_are_not_taken_for_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = open(dir.path()).await;
+    let work = key("work");
+    sessions.ensure(&work, Path::new("/w")).await.unwrap();
+    say(&sessions, &work, "much").await;
+    let folder = sessions.folder(&AgentId::normalize("main"));
+    let aside = dir.path().join("aside");
+    fs::rename(&folder, &aside).unwrap();
+    // Nobody gets to the end of it.
+    symlink(&folder, &folder).unwrap();
+    let rules = MaintenanceSettings {
+        mode: MaintenanceMode::Enforce,
+        prune_after_ms: None,
+        max_entries: None,
+        archive_retention_ms: None,
+        disk_budget: None,
+    };
+    let wish = Cleanup {
+        agent: AgentId::normalize("main"),
+        rules: &rules,
+        applies: true,
+        fixes_missing: true,
+        is_active: &|_: &SessionKey| false,
+        on_gone: &|_: &SessionKey| {},
+    };
+    assert_eq!(sessions.clean_up(&wish).await.unwrap().missing, 0);
+    fs::remove_file(&folder).unwrap();
+    fs::rename(&aside, &folder).unwrap();
+    assert_eq!(heard(&sessions, &work).await, ["1 much"]);
+    fs::remove_file(transcript(&sessions, &work).await).unwrap();
+    assert_eq!(sessions.clean_up(&wish).await.unwrap().missing, 1);
+}
+
+#[tokio::test]
 async fn what_the_disk_budget_takes_out_does_not_come_back_though_its_file_stays() {
     let dir = tempfile::tempdir().unwrap();
     let sessions = open(dir.path()).await;
@@ -647,6 +703,29 @@ async fn a_transcript_that_two_sessions_have_stays_until_both_let_go() {
     let deleted = sessions.delete(&run, Remains::PutAway).await.unwrap().unwrap();
     assert_eq!(deleted.archived.len(), 1);
     assert!(!folder.join("s-1.jsonl").exists());
+}
+
+#[tokio::test]
+async fn what_a_session_showed_before_is_put_away_once_no_other_one_has_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = open(dir.path()).await;
+    let folder = dir.path().join("agents/main/sessions");
+    let [job, first] = ["cron:job", "cron:job:run:one"].map(key);
+    let runs = async |name: &str| {
+        let run = key(&format!("cron:job:run:{name}"));
+        let begun = sessions.begin_as(&run, name, Path::new("/w"), |_| {}).await.unwrap();
+        say(&sessions, &run, name).await;
+        sessions.follow(&job, &begun, "Cron: job").await.unwrap();
+    };
+    runs("one").await;
+    let deleted = sessions.delete(&first, Remains::PutAway).await.unwrap().unwrap();
+    assert_eq!(deleted.archived, Vec::<PathBuf>::new(), "the job shows it");
+    runs("two").await;
+    assert!(!folder.join("one.jsonl").exists());
+    let put_away = folder.join("one.jsonl.deleted.2026-11-22T03-35-28.398Z");
+    assert!(fs::read_to_string(put_away).unwrap().contains("one"));
+    runs("three").await;
+    assert_eq!(heard(&sessions, &key("cron:job:run:two")).await, ["1 two"], "it is still listed");
 }
 
 #[tokio::test]

@@ -341,7 +341,20 @@ fn a_wrong_value_is_named_with_its_path_and_what_it_must_be() {
         ),
         (
             "{models: {providers: {p: {models: 'm'}}}}",
-            "models.providers.p.models: invalid type: string \"m\", expected a sequence (in <C>)",
+            "models.providers.p.models: invalid type: string, expected a sequence (in <C>)",
+        ),
+        // What stands in the wrong place may be a secret.
+        (
+            "{models: {providers: {p: {headers: 'Bearer \"sk\", expected 1'}}}}",
+            "models.providers.p.headers: invalid type: string, expected a map (in <C>)",
+        ),
+        (
+            "{mcp: {servers: {s: {args: 'KEY=sk'}}}}",
+            "mcp.servers.s.args: invalid type: string, expected a sequence (in <C>)",
+        ),
+        (
+            "{models: {providers: {p: {apiKey: 1234}}}}",
+            "models.providers.p.apiKey: invalid type: integer, expected a string or {source, provider, id} (in <C>)",
         ),
         (
             "{agents: {defaults: {thinkingDefault: 'hard'}}}",

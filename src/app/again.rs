@@ -1,18 +1,20 @@
 //! When a gateway begins again, and with what.
 //!
 //! Promises: a gateway that works is left only for a configuration with which the next one
-//! begins, as far as that is known before; else the restart is given up, and told why. Must
-//! not: end anything.
+//! begins, as far as that is known before; else the restart is given up, and told why; what
+//! was wanted for a change that is taken back does not come. Must not: end anything.
 
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::Signal;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Start, check, listen};
+use super::{Start, check, listen, periodic};
 use crate::config::document::ConfigIssue;
 use crate::config::{self, ConfigError, Env, Overrides, Settings};
-use crate::registry::Services;
+use crate::registry::{Cause, Restart, Services};
 use crate::support::{Unfinished, blocking, json, stability};
 
 /// How long a restart waits for what runs, as in the original; then it stops it.
@@ -23,29 +25,64 @@ type Next = (Option<Box<Start>>, [u8; 32]);
 
 /// Waits until a restart is wanted that interrupts nothing, and for one that the files allow.
 pub(super) async fn next(
-    services: &Services,
+    services: &Arc<Services>,
     signal: &mut Signal,
     start: &Start,
     env: &Env,
 ) -> Next {
+    let restart = &services.restart;
     loop {
-        tokio::select! {
-            () = services.restart.asked() => {}
-            _ = signal.recv() => services.restart.ask(),
-        }
+        hearing(restart, signal, restart.asked()).await;
         let latest = Instant::now() + DEFERRED_MAX;
-        let _ = timeout_at(latest, services.runs.idle()).await;
+        if has_idled(restart, signal, services.runs.idle(), latest).await.is_none() {
+            continue;
+        }
         // Who asks from here on may have mended what is looked at now: then it is once more.
-        services.restart.give_up();
-        match Box::pin(load(services, start, env)).await {
-            Ok(next) => {
-                services.restart.ask();
+        let looked = restart.give_up();
+        match hearing(restart, signal, Box::pin(load(services, start, env))).await {
+            Ok(next) if restart.ask_again(looked) => {
                 // What has begun while that was looked at may end as well.
-                let is_cut = timeout_at(latest, services.runs.idle()).await.is_err();
-                note(services, is_cut);
+                let idle = services.runs.idle();
+                let Some(has_idled) = has_idled(restart, signal, idle, latest).await else {
+                    continue;
+                };
+                note(services, !has_idled);
                 return next;
             }
+            // Nothing was due when it was taken back, so nobody has heard of that.
+            Ok(_) if restart.promised().is_none() => periodic::tell_taken_back(services),
+            Ok(_) => {}
             Err(issue) => services.reload.give_up(issue).await,
+        }
+    }
+}
+
+/// Waits until nothing runs, at most until `latest`; whether that came. `None` when no restart
+/// is wanted any more.
+async fn has_idled(
+    restart: &Restart,
+    signal: &mut Signal,
+    idle: impl Future<Output = ()>,
+    latest: Instant,
+) -> Option<bool> {
+    let waited = async {
+        tokio::select! {
+            biased;
+            () = restart.given_up() => None,
+            idled = timeout_at(latest, idle) => Some(idled.is_ok()),
+        }
+    };
+    hearing(restart, signal, waited).await
+}
+
+/// What comes of `work`. A signal that comes meanwhile is a wish like any other.
+async fn hearing<T>(restart: &Restart, signal: &mut Signal, work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    loop {
+        tokio::select! {
+            biased;
+            _ = signal.recv() => restart.ask(Cause::Wish),
+            done = &mut work => return done,
         }
     }
 }
@@ -102,4 +139,35 @@ fn note(services: &Services, is_cut: bool) {
         "gateway.restart",
         json!({"outcome": outcome, "uptimeMs": services.uptime_ms()}),
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use rustix::process::{Signal as Number, getpid, kill_process};
+    use tokio::signal::unix::{SignalKind, signal};
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_wish_while_runs_are_waited_for_outlives_a_change_that_is_taken_back() {
+        let (restart, moment) = (Restart::default(), Duration::from_millis(20));
+        let mut heard = signal(SignalKind::user_defined2()).unwrap();
+        kill_process(getpid(), Number::USR2).unwrap();
+        let mut tries = 0;
+        loop {
+            restart.ask(Cause::Change);
+            let latest = Instant::now() + moment;
+            let waited = has_idled(&restart, &mut heard, pending(), latest).await;
+            assert_eq!(waited, Some(false));
+            if !restart.take_back() {
+                break;
+            }
+            tries += 1;
+            assert!(tries < 1000, "nobody hears the signal");
+        }
+        timeout(moment, restart.asked()).await.unwrap();
+    }
 }

@@ -217,11 +217,12 @@ mod tests {
         let before = settings("loopback", port, &[]);
         let stranger = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let taken = stranger.local_addr().unwrap().port();
-        for (next, key) in [
-            (settings("loopback", taken, &[]), "gateway.port"),
-            (settings("loopback", port, &[taken]), "gateway.dialects.ports"),
-            (settings("lan", port, &[taken]), "gateway.dialects.ports"),
+        for (bind, port_there, more, key) in [
+            ("loopback", taken, &[][..], "gateway.port"),
+            ("loopback", port, &[taken], "gateway.dialects.ports"),
+            ("lan", port, &[taken], "gateway.dialects.ports"),
         ] {
+            let next = settings(bind, port_there, more);
             let told = check(&next, &before).unwrap_err().to_string();
             assert!(told.contains(key) && told.contains(&taken.to_string()), "{told}");
             let failed = listen(&next, &mut sockets).err().unwrap();

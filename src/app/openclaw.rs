@@ -14,7 +14,7 @@ use crate::registry::Services;
 use crate::sessions::import::{Import, Indexes, changed_sources};
 use crate::sessions::{AgentId, KeyRules};
 use crate::store::{SourceNote, Store};
-use crate::support::{blocking, trouble};
+use crate::support::{blocking, in_shell, trouble};
 
 /// Files that are named; more tell nothing new.
 const NAMED: usize = 5;
@@ -84,14 +84,18 @@ pub(super) async fn arrive(
     Ok(indexes.note(&**store, seen, first).await?)
 }
 
-/// Tells of files that are others than those that were taken over, or never were.
+/// Tells of files that are others than those that were taken over, never were, or cannot be
+/// read.
 pub(super) async fn look(services: Arc<Services>) {
     let indexes = indexes(&services.settings.now());
     let notes = match services.runs.parts().store.sources().await {
         Ok(notes) => notes,
         Err(error) => return tracing::warn!(%error, "files of OpenClaw not looked at"),
     };
-    let told = blocking(move || not_taken_over(&indexes, &notes)).await.ok().flatten();
+    let told = blocking(move || {
+        not_taken_over(&indexes, &notes).or_else(|| indexes.unreadable().into_iter().next())
+    });
+    let told = told.await.ok().flatten();
     if let Some((what, help)) = &told {
         tracing::warn!("{what}; {help}");
     }
@@ -114,7 +118,7 @@ pub fn not_taken_over(indexes: &Indexes, notes: &[SourceNote]) -> Option<(String
         told.map(|(what, paths)| format!("{what}: {}", named(state_dir, paths))).collect();
     let help = format!(
         "stop the gateway and run `clawgate import --from {}`, which adds what is missing here",
-        state_dir.display()
+        in_shell(state_dir)
     );
     (!told.is_empty()).then(|| (told.join("; "), help))
 }

@@ -44,6 +44,19 @@ pub(super) async fn tell_given_up(services: Arc<Services>, trouble: String) {
     }
 }
 
+/// Tells of a restart that does not come, since nothing in the configuration brings it any more.
+pub(super) fn tell_taken_back(services: &Arc<Services>) {
+    let settings = services.settings.now();
+    let why = if settings.pending.is_empty() {
+        "nothing in the configuration needs it any more".to_owned()
+    } else {
+        format!("gateway.reload.mode is {} now", settings.gateway.reload.mode)
+    };
+    tracing::info!("{why}; the gateway does not restart");
+    let telling = tell_given_up(Arc::clone(services), why);
+    services.tasks.spawn("restart-note", telling);
+}
+
 /// Tells of the restart, if this is one that somebody has left a note for.
 async fn tell_restart(services: Arc<Services>, trouble: Option<String>) {
     let trouble = trouble.as_deref().map(without_secrets);

@@ -8,24 +8,38 @@ use crate::dialects::chat::media;
 use crate::registry::Services;
 use crate::store::atomic::{self, Swept};
 use crate::store::{Store, StoreError};
-use crate::support::blocking;
+use crate::support::{Clock, blocking};
 
 /// How often it is looked for.
 const PRUNE_EVERY: Duration = Duration::from_hours(1);
+/// When records of runs are looked at first: what the last process has left undone needs
+/// them, and is taken up by then.
+const PRUNE_AFTER: Duration = Duration::from_mins(5);
 
 /// Removes what crashes have left half written, files of old answers, records of ended
 /// runs, and what was indexed of workspaces that no agent has any more.
 pub(super) async fn prune(services: Arc<Services>) {
+    let store = &*services.runs.parts().store;
+    tokio::join!(prune_files(&services, store), prune_runs(store, &*services.clock));
+}
+
+async fn prune_files(services: &Services, store: &dyn Store) {
     loop {
-        sweep(&services).await;
-        let store = &services.runs.parts().store;
-        if let Err(error) = forget_memory(&services.settings.now(), &**store).await {
+        sweep(services).await;
+        if let Err(error) = forget_memory(&services.settings.now(), store).await {
             tracing::warn!(%error, "memory files of agents that are gone not forgotten");
         }
         tokio::time::sleep(PRUNE_EVERY).await;
-        if let Err(error) = store.prune_runs(services.clock.now_ms()).await {
+    }
+}
+
+async fn prune_runs(store: &dyn Store, clock: &dyn Clock) {
+    tokio::time::sleep(PRUNE_AFTER).await;
+    loop {
+        if let Err(error) = store.prune_runs(clock.now_ms()).await {
             tracing::warn!(%error, "records of old runs not pruned");
         }
+        tokio::time::sleep(PRUNE_EVERY).await;
     }
 }
 
@@ -75,7 +89,31 @@ async fn sweep(services: &Services) {
 mod tests {
     use super::*;
     use crate::config::{Env, preview};
-    use crate::store::{MemoryFile, MemoryUpdate, SqliteStore};
+    use crate::store::{MemoryFile, MemoryUpdate, NewRun, RunOutcome, SqliteStore};
+    use crate::support::SystemClock;
+
+    #[tokio::test(start_paused = true)]
+    async fn records_of_old_runs_go_soon_after_the_start() {
+        let home = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(&home.path().join("x.sqlite")).unwrap();
+        let run = |name: &str| NewRun {
+            scope: "chat".into(),
+            key: name.into(),
+            run_id: name.into(),
+            session_key: "agent:main:main".into(),
+            text_hash: None,
+            message: None,
+            now_ms: 1,
+        };
+        store.claim_run(run("old")).await.unwrap();
+        store.finish_run("chat", "old", RunOutcome::Done, true, 2).await.unwrap();
+        let soon = PRUNE_AFTER + Duration::from_secs(1);
+        let pruning = prune_runs(&store, &SystemClock);
+        tokio::time::timeout(soon, pruning).await.unwrap_err();
+        // Written after whatever was to be written by then.
+        store.claim_run(run("next")).await.unwrap();
+        assert!(store.run("old").await.unwrap().is_none());
+    }
 
     #[tokio::test]
     async fn memory_is_indexed_for_as_long_as_an_agent_has_the_workspace() {

@@ -41,6 +41,12 @@ impl Admission {
     fn excused_by(self, excuse: Excuse) -> Self {
         Self { principal: self.principal.excused_by(excuse), ..self }
     }
+
+    /// The same, as who comes from there.
+    #[must_use]
+    pub fn of_peer(self, peer: &Peer) -> Self {
+        Self { principal: self.principal.of_peer(peer), ..self }
+    }
 }
 
 /// A connect that was not let in: the error to answer. The socket is closed
@@ -109,6 +115,10 @@ impl Auth {
         if who.excuse().is_some_and(|excuse| !self.excuses(excuse)) {
             return false;
         }
+        let page = who.peer().filter(|peer| peer.origin.is_some());
+        if page.is_some_and(|page| origin::check(page, &self.control_ui).is_err()) {
+            return false;
+        }
         match login {
             Login::Own => true,
             Login::Open => now.mode == AuthMode::None,
@@ -121,7 +131,7 @@ impl Auth {
                     && is_same(now.password.as_ref(), then.password.as_ref())
             }
             Login::Secret(AuthMode::None | AuthMode::TrustedProxy) => false,
-            Login::Vouched(_) => Arc::ptr_eq(&self.vouchers, &before.vouchers),
+            Login::Vouched(by) => self.vouchers.still_vouch(by, who.peer()),
         }
     }
 

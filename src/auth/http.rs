@@ -59,6 +59,12 @@ impl HttpCaller {
         let principal = Principal::new(Role::Operator, ScopeSet::default(), owner);
         Self { principal, proof: HttpProof::Nothing, standing: None }
     }
+
+    /// The same, as who comes from there.
+    #[must_use]
+    pub fn of_peer(self, peer: &Peer) -> Self {
+        Self { principal: self.principal.of_peer(peer), ..self }
+    }
 }
 
 /// Why a request is not let in.

@@ -8,7 +8,7 @@ use super::AuthFailure;
 use super::vouch::{Claims, Vouch, Voucher};
 
 /// What the upgrade request tells of the other side.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
     /// The other end of the TCP connection.
     pub remote: IpAddr,

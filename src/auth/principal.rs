@@ -1,6 +1,9 @@
 //! The rights of one connection, as a value.
 
-use super::vouch::Voucher;
+use std::sync::Arc;
+
+use super::peer::Peer;
+use super::vouch::{Claims, Voucher};
 use crate::config::AuthMode;
 use crate::protocol::{Role, Scope, ScopeSet};
 
@@ -76,11 +79,22 @@ pub struct Principal {
     has_own_token: bool,
     login: Login,
     excuse: Option<Excuse>,
+    /// What rules look at again that change: where it comes from as a page, and what a proxy
+    /// says of it.
+    peer: Option<Arc<Peer>>,
 }
 
 impl Principal {
     pub(super) const fn new(role: Role, scopes: ScopeSet, owner: Owner) -> Self {
-        Self { role, scopes, owner, has_own_token: false, login: Login::Own, excuse: None }
+        Self {
+            role,
+            scopes,
+            owner,
+            has_own_token: false,
+            login: Login::Own,
+            excuse: None,
+            peer: None,
+        }
     }
 
     /// An operator or node with these scopes.
@@ -108,6 +122,24 @@ impl Principal {
     /// The same, as a page without a device.
     pub(super) fn excused_by(self, excuse: Excuse) -> Self {
         Self { excuse: Some(excuse), ..self }
+    }
+
+    /// The same, as who comes from there, if rules look at that again when they change. After
+    /// [`Self::by`].
+    pub(super) fn of_peer(self, peer: &Peer) -> Self {
+        let is_named = self.login == Login::Vouched(Voucher::Proxy);
+        let claims = if is_named { peer.claims.clone() } else { Claims::new() };
+        let peer = (is_named || peer.origin.is_some()).then(|| {
+            let (origin, host) = (peer.origin.clone(), peer.host.clone());
+            let is_forwarded = peer.is_forwarded;
+            Arc::new(Peer { is_forwarded, origin, host, claims, ..Peer::direct(peer.remote) })
+        });
+        Self { peer, ..self }
+    }
+
+    /// Where it comes from, as a page or with the name that a proxy gives it.
+    pub(super) fn peer(&self) -> Option<&Peer> {
+        self.peer.as_deref()
     }
 
     /// Why it needs no device, if it is a page that would.

@@ -49,7 +49,7 @@ const PASSED: [&str; 25] = [
 const RETRIES: (&str, &str) = ("CLAUDE_CODE_MAX_RETRIES", "2");
 
 /// Where programs are when no variable says so.
-const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+pub const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// A program to start for each answer.
 #[derive(Debug, Clone)]

@@ -29,6 +29,12 @@ pub enum ConfigError {
         /// The most that is read.
         limit: u64,
     },
+    /// The file says nothing, not even that there are no settings.
+    #[error("{} is empty; write {{}} to go on without settings", path.display())]
+    Blank {
+        /// The file.
+        path: PathBuf,
+    },
     /// The text is not JSON5.
     #[error("{}:{line}:{column}: not valid JSON5: {reason}", path.display())]
     Syntax {

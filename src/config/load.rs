@@ -1,5 +1,6 @@
 //! From file, environment and flags to settings.
 
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -98,12 +99,9 @@ fn settings(
     env: &Env,
     overrides: &Overrides,
 ) -> Result<Settings, ConfigError> {
-    let file = ConfigFile {
-        path: paths.config_path.clone(),
-        exists: text.is_some(),
-        ..ConfigFile::of(text.unwrap_or_default())
-    };
-    let raw = parse(text.unwrap_or_default(), &file.path)?;
+    let (path, exists) = (paths.config_path.clone(), text.is_some());
+    let file = ConfigFile { path, exists, ..ConfigFile::of(text.unwrap_or_default()) };
+    let raw = parse(text.map_or(Ok(""), |text| not_blank(text, &file.path))?, &file.path)?;
     let include::Whole { value: raw, files: included } = include::whole(raw, &file.path)?;
     let place = place(&file.path, &included);
     let env = &with_section(&raw, env, &place)?;
@@ -128,6 +126,7 @@ fn settings(
     let secrets = secrets::read(&root.member("secrets")?, &paths)?;
     let cron = cron::read(&root.member("cron")?, env, &file.path, &mut ledger)?;
     let heartbeats = heartbeat::read(&root, &agents, &file.path, &mut ledger)?;
+    let heartbeat_of_others = heartbeat::of_others(&root)?;
     let logging = logging::read(&root, env, &paths, &file.path, &mut ledger)?;
     let (web, mcp) = (web::read(&root)?, mcp::read(&root, &paths)?);
     let (voice, push, otel) = (voice::read(&root)?, push::read(&root)?, otel::read(&root, env)?);
@@ -162,6 +161,7 @@ fn settings(
         otel,
         logging,
         heartbeats,
+        heartbeat_of_others,
         channels,
         raw,
         file,
@@ -289,6 +289,21 @@ pub(super) fn text_of<'a>(bytes: &'a [u8], path: &Path) -> Result<&'a str, Confi
     })
 }
 
+/// The text that the file `path` says by these bytes of it; none where there is no file.
+pub(super) fn said<'a>(bytes: Option<&'a [u8]>, path: &Path) -> Result<&'a str, ConfigError> {
+    bytes.map_or(Ok(""), |bytes| not_blank(text_of(bytes, path)?, path))
+}
+
+/// The text of the file `path`, which has lost all that it said when it is empty. Where there
+/// is none, or `/dev/null`, nothing was said.
+fn not_blank<'a>(text: &'a str, path: &Path) -> Result<&'a str, ConfigError> {
+    let is_file = || fs::metadata(path).is_ok_and(|found| found.is_file());
+    if text.trim().is_empty() && is_file() {
+        return Err(ConfigError::Blank { path: path.to_owned() });
+    }
+    Ok(text)
+}
+
 /// The text before the first byte that is none.
 pub(super) fn readable_start(bytes: &[u8]) -> &str {
     bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid())
@@ -337,11 +352,40 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("x.json5");
         assert!(read_text(&path).unwrap().is_none());
-        std::fs::write(&path, b"{\n  a: '\xc3\xa4\xe4'}").unwrap();
+        fs::write(&path, b"{\n  a: '\xc3\xa4\xe4'}").unwrap();
         let error = read_text(&path).unwrap_err();
         assert!(!error.is_of_disk(), "another text would help");
         let told = format!("{}:2:8: not valid JSON5: the text is not UTF-8", path.display());
         assert!(error.to_string().starts_with(&told), "{error}");
+    }
+
+    #[test]
+    fn a_file_without_any_text_is_none_without_settings() {
+        let home = tempfile::tempdir().unwrap();
+        let load_from = |path: &Path| {
+            let variables = [("OPENCLAW_CONFIG_PATH", path.to_str().unwrap())];
+            let looking = Overrides { read_only: true, ..Overrides::default() };
+            load(&Env::fixed(variables, home.path()), &looking)
+        };
+        let path = home.path().join("x.json5");
+        assert!(!load_from(&path).unwrap().file.exists);
+        for text in ["", " \n"] {
+            fs::write(&path, text).unwrap();
+            let error = load_from(&path).unwrap_err();
+            assert!(!error.is_of_disk(), "a gateway helps to mend it");
+            let told = format!("{} is empty; write {{}} to go on without settings", path.display());
+            assert_eq!(error.to_string(), told);
+        }
+        // One that comes after the look that has found none says nothing of that.
+        let variables = [("OPENCLAW_CONFIG_PATH", path.to_str().unwrap())];
+        let env = Env::fixed(variables, home.path());
+        let looking = Overrides { read_only: true, ..Overrides::default() };
+        let found = settings(None, Paths::resolve(&env).unwrap(), &env, &looking).unwrap();
+        assert!(!found.file.exists);
+        assert_eq!(said(None, &path).unwrap(), "");
+        fs::write(&path, "{}").unwrap();
+        assert!(load_from(&path).unwrap().file.exists);
+        assert!(load_from(Path::new("/dev/null")).unwrap().file.is_blank);
     }
 
     #[test]

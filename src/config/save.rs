@@ -5,7 +5,8 @@
 //! them); whoever writes it by this, in whatever process, waits for the one before;
 //! a file is not overwritten that somebody else changed meanwhile, be it only in
 //! what it includes. A write that is refused changes nothing, unless an editor saves in the
-//! moment between: the oldest version may be gone then.
+//! moment between: the oldest version may be gone then. No more than that one goes by writes
+//! that fail, however many there are.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -16,7 +17,7 @@ use parking_lot::Mutex;
 use super::edit::EditError;
 use super::error::ConfigError;
 use super::include;
-use super::load::{readable_start, text_of};
+use super::load::{readable_start, said};
 use crate::store::atomic::{self, Disk, FileError, OnPath, System};
 use crate::store::{WriteLock, WriteLockError};
 use crate::support::open_file;
@@ -67,8 +68,7 @@ pub fn edit_file(
     edit: impl FnOnce(&str) -> Result<String, EditError>,
 ) -> Result<bool, SaveError> {
     write_with(&System, path, |before| -> Result<String, SaveError> {
-        let text = text_of(before.unwrap_or_default(), path).map_err(SaveError::Text)?;
-        Ok(edit(text)?)
+        Ok(edit(said(before, path).map_err(SaveError::Text)?)?)
     })
 }
 
@@ -88,7 +88,8 @@ pub(super) fn write_with<E: From<SaveError>>(
     let meaning = || include::meaning(text, path);
     let known = meaning();
     let after = next(before.as_deref())?;
-    if before.as_deref() == Some(after.as_bytes()) {
+    // Nothing to be said is no reason to make a file, which would be an empty one.
+    if before.as_deref().unwrap_or_default() == after.as_bytes() {
         return Ok(false);
     }
     let unchanged = || -> Result<(), SaveError> {
@@ -139,9 +140,17 @@ fn no_file() -> io::Error {
 
 /// Makes this the newest earlier version.
 fn keep(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    for age in (1..=OLDER).rev() {
+    let newest = backup(path, 0);
+    // Writes that fail one after the other must not cost one version each.
+    if matches!(read(&newest), Ok(Some(kept)) if kept == bytes) {
+        return Ok(());
+    }
+    // Those behind an empty place stay where they are.
+    let is_empty = |age: &usize| backup(path, *age).try_exists().is_ok_and(|is_there| !is_there);
+    let last = (0..OLDER).find(is_empty).unwrap_or(OLDER);
+    for age in (1..=last).rev() {
         let (older, newer) = (backup(path, age), backup(path, age - 1));
-        // The oldest version goes; one that is missing leaves its place empty.
+        // The oldest version goes; one that goes missing meanwhile leaves its place empty.
         match disk.rename(&newer, &older) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(error).on_path("move", &newer);
@@ -149,7 +158,7 @@ fn keep(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<(), FileError> {
             _ => {}
         }
     }
-    atomic::write_private_on(disk, &backup(path, 0), bytes)
+    atomic::write_private_on(disk, &newest, bytes)
 }
 
 fn backup(path: &Path, age: usize) -> PathBuf {

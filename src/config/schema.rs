@@ -219,12 +219,12 @@ impl<'a> Node<'a> {
     }
 
     /// The value as a `T`, whose default stands for nothing; an error names the
-    /// key inside it.
+    /// key inside it, and quotes no value of another kind.
     pub fn deserialize<T: DeserializeOwned + Default>(&self) -> Result<T, ConfigError> {
         let Some(value) = self.value else { return Ok(T::default()) };
         serde_path_to_error::deserialize(value).map_err(|error| {
             let inside = error.path().to_string();
-            let reason = error.into_inner().to_string();
+            let reason = without_value(&error.into_inner().to_string());
             let key = match inside.as_str() {
                 "." => self.key.clone(),
                 inside if inside.starts_with('[') => format!("{}{inside}", self.key),
@@ -243,6 +243,15 @@ impl<'a> Node<'a> {
     fn place(&self) -> String {
         self.file.display().to_string()
     }
+}
+
+/// What is said of a value of another kind than is wanted, without the value: what stands in
+/// the wrong place may be a secret.
+fn without_value(reason: &str) -> String {
+    let of_kind = reason.rsplit_once(", expected ").filter(|_| reason.starts_with("invalid type"));
+    let Some((found, wanted)) = of_kind else { return reason.to_owned() };
+    let kind = found.split(['"', '`']).next().unwrap_or_default().trim_end();
+    format!("{kind}, expected {wanted}")
 }
 
 /// An integer in a variable.

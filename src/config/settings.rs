@@ -97,6 +97,8 @@ pub struct Settings {
     pub logging: LoggingSettings,
     /// How often each agent is asked whether something is to be done.
     pub heartbeats: Vec<HeartbeatSettings>,
+    /// How agents are asked that are not among those.
+    pub heartbeat_of_others: HeartbeatSettings,
     /// The `channels` section and `bindings`: chat services.
     pub channels: ChannelsSettings,
     /// The config as written, with what it includes and unknown keys.

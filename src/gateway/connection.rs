@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 
 use crate::auth::Peer;
 use crate::bus::{Closing, Event, SLOW, Subscriber};
+use crate::protocol::hello::MAX_BUFFERED_BYTES;
 use crate::protocol::{
     ErrorShape, FrameError, MAX_SPARE, Request, Response, parse_binary, parse_request, response_err,
 };
@@ -233,9 +234,62 @@ impl Connection {
 /// Gives the answer to the request `id`.
 fn respond(caller: &Caller, id: &Arc<str>, reply: Reply<Answer>, exchange: &Exchange) {
     let outbox = &caller.subscriber.outbox;
-    match reply {
-        Ok(answer) => outbox.respond(answer.response(id)),
+    match reply.and_then(|answer| bounded(answer.response(id))) {
+        Ok(response) => outbox.respond(response),
         Err(error) => outbox.answer(response_err(&Value::from(&**id), &error, caller.profile)),
     };
     exchange.answered();
+}
+
+/// An answer that may wait for its client. For one that may not he would be closed as if he
+/// did not read, and would ask again.
+fn bounded(response: Response) -> Reply<Response> {
+    let bytes = response.len();
+    if bytes <= MAX_BUFFERED_BYTES {
+        return Ok(response);
+    }
+    let text = format!(
+        "the answer has {bytes} bytes, at most {MAX_BUFFERED_BYTES} may wait for one client; \
+         ask for less"
+    );
+    let details = json!({"bytes": bytes, "maxBufferedBytes": MAX_BUFFERED_BYTES});
+    Err(ErrorShape::invalid(text).details(details))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::Principal;
+    use crate::bus::{Batch, Item};
+    use crate::protocol::{Profile, Version};
+
+    #[test]
+    fn who_asks_for_more_than_may_wait_for_him_hears_so_and_stays() {
+        let principal = Arc::new(Principal::of_this_machine());
+        let caller = Caller {
+            subscriber: Arc::new(Subscriber::new("c".into(), Arc::clone(&principal), &[])),
+            principal,
+            profile: Profile::Standard(Version::V3),
+            client_id: "x".into(),
+            person: None,
+            name: "x".into(),
+            place: None,
+            is_webchat: false,
+            is_dashboard: false,
+            is_retrying: true,
+            key_names: Arc::default(),
+        };
+        let (id, outbox) = (Arc::<str>::from("1"), &caller.subscriber.outbox);
+        let answer = Answer::Own(format!("\"{}\"", "x".repeat(MAX_BUFFERED_BYTES)));
+        respond(&caller, &id, Ok(answer), &Exchange::new(Arc::clone(&id)));
+        assert!(!outbox.is_closing());
+        let Batch::Items(items) = outbox.take() else { panic!("nothing is answered") };
+        let [Item::Frame(frame)] = items.as_slice() else { panic!("it is answered otherwise") };
+        let frame: Value = serde_json::from_str(frame).unwrap();
+        assert_eq!(
+            (&frame["id"], &frame["error"]["code"]),
+            (&json!("1"), &json!("INVALID_REQUEST"))
+        );
+        assert_eq!(frame["error"]["details"]["maxBufferedBytes"], MAX_BUFFERED_BYTES);
+    }
 }

@@ -211,6 +211,7 @@ fn owner(services: &Services) -> Arc<Caller> {
         client_id: "cli".into(),
         subscriber: Arc::new(Subscriber::new(conn_id, Arc::clone(&principal), &[])),
         principal,
+        person: None,
         name: "clawgate cli".into(),
         place: None,
         is_webchat: false,

@@ -187,7 +187,7 @@ impl Attempt<'_> {
                 (profile, admission)
             }
         };
-        Ok(Decision { connect, profile, admission, auth })
+        Ok(Decision { connect, profile, admission: admission.of_peer(peer), auth })
     }
 
     async fn refuse(&self, socket: &mut Socket, id: &str, refused: &Refused) -> Farewell {

@@ -116,6 +116,7 @@ impl Guest<'_> {
             profile,
             client_id: client_id(&connect),
             subscriber,
+            person: None,
             name,
             place: (!is_near).then(|| self.gateway.auth.now().place_of(self.peer)),
             is_webchat: is_webchat(&connect),

@@ -25,6 +25,9 @@ use super::agent::while_open;
 
 /// How long a plugin's question waits when nobody says so, as in the original.
 const PLUGIN_TIMEOUT: Duration = Duration::from_mins(2);
+/// Most bytes of a question as a whole: it is kept until somebody decides, and sent to all
+/// who may. What is shown of a command is in it several times.
+const QUESTION_MAX: usize = 256 * 1024;
 
 fn approvals(cx: &Ctx) -> &Approvals {
     &cx.services.runs.parts().approvals
@@ -143,6 +146,11 @@ pub async fn plugin_request(cx: Ctx, p: PluginApprovalRequestParams) -> Reply<Va
 }
 
 async fn ask(cx: &Ctx, id: Option<String>, draft: Draft, two_phase: bool) -> Reply<Value> {
+    let bytes = draft.request.to_string().len() + id.as_ref().map_or(0, String::len);
+    if bytes > QUESTION_MAX {
+        let text = format!("the question has {bytes} bytes, at most {QUESTION_MAX} are asked");
+        return Err(ErrorShape::invalid(text));
+    }
     let kind = draft.kind;
     let question = approvals(cx).open(id, draft).map_err(|error| match error {
         AskError::Taken => ErrorShape::invalid(error.to_string()),

@@ -23,7 +23,8 @@ use crate::protocol::methods::config::{
     RestartWishes, config_in, not_a_text,
 };
 use crate::registry::{
-    Caller, Ctx, Promised, RenewError, Renewed, Reply, Services, TakenUp, Writing, is_of_stop,
+    Caller, Cause, Ctx, Promised, RenewError, Renewed, Reply, Services, TakenUp, Writing,
+    is_of_stop,
 };
 use crate::support::{Unfinished, blocking, json, with_cause};
 
@@ -342,7 +343,7 @@ fn follow(cx: &Ctx, taken: &TakenUp, delay: Duration) -> Option<Promised> {
         cx.after_answer(Farewell { caller, services });
     }
     taken.restarts.then(|| {
-        let (restarting, promised) = Restarting::after(&cx.services, delay);
+        let (restarting, promised) = Restarting::after(&cx.services, delay, Cause::Change);
         cx.after_answer(restarting);
         promised
     })

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -29,8 +30,13 @@ const SETTLE: Duration = Duration::from_millis(200);
 const CLIENTS_PER_SETTLE: usize = 100;
 /// Nobody hears later than this who is there.
 const SETTLE_MAX: Duration = Duration::from_secs(5);
+/// Who does not ask for a new snapshot waits no longer for one when there is an older one.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Sessions that a snapshot names.
 const RECENT: u32 = 5;
+/// What is told of a channel to those alone who may call `channels.status`: who may write
+/// there, and where. A snapshot is for every connection, whatever its scopes.
+const OF_READERS: [&str; 4] = ["dmPolicy", "groupPolicy", "allowFrom", "webhookPath"];
 
 /// How the gateway was: the last health snapshot, and the wish for a new one; the
 /// numbers of the last hour.
@@ -39,6 +45,10 @@ pub struct HealthCache {
     /// Numbers of the last hour.
     pub history: History,
     last: ArcSwapOption<Box<RawValue>>,
+    /// How often something has changed that it is answered with at once …
+    changes: AtomicU64,
+    /// … and how often before the last snapshot.
+    known: AtomicU64,
     refresh: Notify,
     presence: Notify,
     /// Held by who makes a snapshot until it is told, so that the last is the newest.
@@ -56,6 +66,19 @@ impl HealthCache {
     /// Asks for a new snapshot within a moment.
     pub fn refresh_soon(&self) {
         self.refresh.notify_one();
+    }
+
+    /// The same; who asks meanwhile does not get the last one.
+    pub fn outdate(&self) {
+        self.changes.fetch_add(1, Ordering::AcqRel);
+        self.refresh_soon();
+    }
+
+    /// The last snapshot, if it tells of all that is told at once.
+    fn current(&self) -> Option<Arc<Box<RawValue>>> {
+        // First: a newer snapshot does no harm.
+        let known = self.known.load(Ordering::Acquire);
+        self.last().filter(|_| known == self.changes.load(Ordering::Acquire))
     }
 
     /// Asks for a `presence` event within a moment.
@@ -78,14 +101,14 @@ impl HealthCache {
 
 /// The last snapshot, to be answered with.
 pub fn kept(services: &Services, answer: &mut dyn FnMut(&str) -> bool) -> bool {
-    services.health.last.load().as_ref().is_some_and(|last| answer(last.get()))
+    services.health.current().is_some_and(|last| answer(last.get()))
 }
 
 /// `health`: the last snapshot, or a new one for `{probe:true}`.
 pub async fn health(cx: Ctx, p: HealthParams) -> Reply<Shared> {
     let services = &cx.services;
     if !p.probe
-        && let Some(last) = services.health.last()
+        && let Some(last) = services.health.current()
     {
         return Ok(last.into());
     }
@@ -93,7 +116,18 @@ pub async fn health(cx: Ctx, p: HealthParams) -> Reply<Shared> {
         let fresh = refresh(services).await;
         fresh.map_err(|error| ErrorShape::unavailable(format!("Error: {error}")))
     };
-    Box::pin(shared(services, Asked::Health, probe)).await
+    let fresh = Box::pin(shared(services, Asked::Health, probe));
+    match services.health.last().filter(|_| !p.probe) {
+        Some(last) => Ok(or_last(fresh, last).await),
+        None => fresh.await,
+    }
+}
+
+/// What `fresh` comes to, or `last` while a database that refuses to be read, or does not
+/// answer, keeps it from coming.
+async fn or_last(fresh: impl Future<Output = Reply<Shared>>, last: Arc<Box<RawValue>>) -> Shared {
+    let fresh = tokio::time::timeout(PATIENCE, fresh).await;
+    fresh.ok().and_then(Result::ok).unwrap_or_else(|| last.into())
 }
 
 /// Makes snapshots and tells of them, until the task is dropped.
@@ -133,9 +167,11 @@ pub fn publish_presence(services: &Services) {
 /// Makes a snapshot, keeps it, and sends it to everybody.
 pub async fn refresh(services: &Services) -> Result<Arc<Box<RawValue>>, SessionError> {
     let _turn = services.health.making.lock().await;
+    let known = services.health.changes.load(Ordering::Acquire);
     let snapshot = snapshot(services).await?;
     let raw = Arc::new(to_raw_value(&snapshot).unwrap_or_default());
     services.health.last.store(Some(Arc::clone(&raw)));
+    services.health.known.store(known, Ordering::Release);
     let version = services.presence.bump_health();
     if services.bus.wants(EventKind::Health, &Audience::Everyone) {
         let event = Event::new(EventKind::Health, &raw).versioned(version);
@@ -178,7 +214,7 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
         "durationMs": millis(began.elapsed()),
         "uptimeMs": services.uptime_ms(),
         "plugins": {"loaded": [], "errors": []},
-        "channels": listed("channels"),
+        "channels": for_everybody(listed("channels")),
         "channelOrder": listed("channelOrder"),
         "channelLabels": listed("channelLabels"),
         "heartbeatSeconds": heartbeat_seconds(services),
@@ -200,6 +236,16 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
         told["restartPending"] = json!(settings.pending);
     }
     Ok(told)
+}
+
+/// The channels without what is told to readers alone.
+fn for_everybody(mut channels: Value) -> Value {
+    for (_, channel) in channels.as_object_mut().into_iter().flatten() {
+        if let Value::Object(members) = channel {
+            members.retain(|name, _| !OF_READERS.contains(&name.as_str()));
+        }
+    }
+    channels
 }
 
 /// How often an agent is asked whether something is to be done; in full what it
@@ -249,11 +295,25 @@ mod tests {
     use super::*;
     use crate::auth::Principal;
     use crate::bus::{Batch, Beacon, Hub, Item, LocalBackplane, Subscriber};
+    use crate::registry::Answer;
 
     fn version(item: &Item) -> u64 {
         let Item::Event(event) = item else { panic!("{item:?}") };
         let frame: Value = serde_json::from_str(&event.frame(0)).unwrap();
         frame["stateVersion"]["presence"].as_u64().unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn while_no_snapshot_can_be_made_the_last_one_is_answered() {
+        let told = |text: &str| Arc::new(to_raw_value(text).unwrap());
+        let answer = async |fresh: Reply<Shared>| {
+            let answer = or_last(std::future::ready(fresh), told("last")).await;
+            Answer::Shared(answer).json().to_owned()
+        };
+        assert_eq!(answer(Ok(told("fresh").into())).await, "\"fresh\"");
+        assert_eq!(answer(Err(ErrorShape::unavailable("no"))).await, "\"last\"");
+        let hangs = or_last(std::future::pending(), told("last")).await;
+        assert_eq!(Answer::Shared(hangs).json(), "\"last\"");
     }
 
     #[test]

@@ -3,20 +3,19 @@
 //! Promises: what is wrong is said in words, with the time since when; a part
 //! that works says how much it does. Must not: ask the network.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::config::document::ConfigIssue;
-use crate::config::{self, Env};
+use crate::config::{self, ConfigFile, Env};
 use crate::registry::Services;
 use crate::support::{blocking, hex, json, memory, trouble, without_nulls};
 use crate::telemetry;
 
 /// Parts without which nothing can be promised.
-const CORE: [&str; 3] = ["store", "transcripts", "tasks"];
+const CORE: [&str; 4] = ["store", "database", "transcripts", "tasks"];
 /// Jobs that are named; the rest is counted.
 const NAMED: usize = 3;
 
@@ -87,10 +86,13 @@ pub async fn parts(services: &Services, accounts: Option<&Value>) -> Parts {
     let (count, error) = channels(accounts);
     parts.add("channels", json!({"accounts": count}), error);
     cron(services, &mut parts).await;
+    approvals(services, &mut parts).await;
     models(services, &mut parts).await;
     parts.add("nodes", json!({"connected": services.nodes.connected()}), None);
-    if trouble::of("openclaw").is_some() {
-        parts.add_noted("openclaw", json!({}));
+    for name in ["database", "openclaw", "sessions"] {
+        if trouble::of(name).is_some() {
+            parts.add_noted(name, json!({}));
+        }
     }
     if let Some(used) = memory::used() {
         parts.add("memory", json!({"rssBytes": used.resident, "peakRssBytes": used.peak}), None);
@@ -104,8 +106,7 @@ async fn config_state(services: &Services) -> (bool, Option<String>) {
         return (true, Some(repair.to_string()));
     }
     let (state, settings) = (services.reload.state.now(), services.settings.now());
-    let (file, hash) = (settings.file.path.clone(), settings.file.hash.clone());
-    let (differs, error) = file_state(file, hash, services.env.clone()).await;
+    let (differs, error) = file_state(settings.file.clone(), services.env.clone()).await;
     // Of a file that is as it was again nothing is wrong, but of one that it includes.
     let may_be_wrong = differs || !settings.included.is_empty();
     let error = error.or_else(|| state.said().filter(|_| may_be_wrong));
@@ -114,13 +115,16 @@ async fn config_state(services: &Services) -> (bool, Option<String>) {
 
 /// Whether the config file has another text than the one in use, and what is
 /// wrong with that.
-async fn file_state(file: PathBuf, hash: String, env: Env) -> (bool, Option<String>) {
+async fn file_state(used: ConfigFile, env: Env) -> (bool, Option<String>) {
     let look = move || {
-        let text = match config::read_text(&file) {
-            Ok(text) => text.unwrap_or_default(),
+        let text = match config::read_text(&used.path) {
+            Ok(text) => text,
             Err(error) => return (true, Some(ConfigIssue::from(&error).message)),
         };
-        if hex(Sha256::digest(&text)) == hash {
+        let is_there = text.is_some();
+        let text = text.unwrap_or_default();
+        // An empty file is another one than none.
+        if is_there == used.exists && hex(Sha256::digest(&text)) == used.hash {
             return (false, None);
         }
         let wrong = config::check(&text, &env).err();
@@ -164,10 +168,28 @@ async fn cron(services: &Services, parts: &mut Parts) {
                 all if all > NAMED => Some(format!("{all} jobs fail, such as {named}")),
                 _ => Some(format!("jobs fail: {named}")),
             };
+            let stuck = cron.stuck();
+            let named = stuck.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let stuck = (!stuck.is_empty()).then(|| {
+                format!("the database does not take jobs that are due ({}): {named}", stuck.len())
+            });
+            let said: Vec<_> = stuck.into_iter().chain(error).collect();
+            let error = (!said.is_empty()).then(|| said.join("; "));
             let facts = json!({"enabled": enabled, "jobs": jobs, "running": cron.running()});
             parts.add("cron", facts, error);
         }
     }
+}
+
+/// Whether what says which commands may run can be followed.
+async fn approvals(services: &Services, parts: &mut Parts) {
+    // Who helps to mend the config reads nothing else.
+    let error = if services.repair.is_none() {
+        services.runs.parts().approvals.check_file().await.err()
+    } else {
+        None
+    };
+    parts.add("approvals", json!({}), error.map(|error| error.to_string()));
 }
 
 /// Whether the default model can be asked.
@@ -223,17 +245,24 @@ mod tests {
         let file = dir.path().join("openclaw.json");
         let home = dir.path().to_str().unwrap().to_owned();
         let env = || Env::fixed([("OPENCLAW_STATE_DIR", home.as_str())], "/h");
-        let hash = |text: &str| hex(Sha256::digest(text));
-        assert_eq!(file_state(file.clone(), hash(""), env()).await, (false, None));
+        let used = |text: Option<&str>| ConfigFile {
+            path: file.clone(),
+            exists: text.is_some(),
+            is_blank: text.is_none(),
+            hash: hex(Sha256::digest(text.unwrap_or_default())),
+        };
+        assert_eq!(file_state(used(None), env()).await, (false, None));
+        std::fs::write(&file, "").unwrap();
+        let (is_pending, error) = file_state(used(None), env()).await;
+        assert!(is_pending && error.unwrap().contains("is empty"));
         std::fs::write(&file, "{}").unwrap();
-        assert_eq!(file_state(file.clone(), hash("{}"), env()).await, (false, None));
-        assert_eq!(file_state(file.clone(), hash(""), env()).await, (true, None));
+        assert_eq!(file_state(used(Some("{}")), env()).await, (false, None));
+        assert_eq!(file_state(used(None), env()).await, (true, None));
         std::fs::write(&file, "{gateway: {port: 'x'}}").unwrap();
-        let (is_pending, error) = file_state(file, hash("{}"), env()).await;
+        let (is_pending, error) = file_state(used(Some("{}")), env()).await;
         assert!(is_pending && error.unwrap().contains("gateway.port"));
-        std::fs::write(dir.path().join("openclaw.json"), b"{\n// \xe4").unwrap();
-        let file = dir.path().join("openclaw.json");
-        let (is_pending, error) = file_state(file, hash("{}"), env()).await;
+        std::fs::write(&file, b"{\n// \xe4").unwrap();
+        let (is_pending, error) = file_state(used(Some("{}")), env()).await;
         let error = error.unwrap();
         assert!(is_pending && error.contains(":2:4: ") && error.contains("UTF-8"), "{error}");
     }

@@ -8,7 +8,7 @@ use tokio::time::sleep;
 
 use crate::protocol::methods::AnyParams;
 use crate::protocol::methods::system::RestartRequestParams;
-use crate::registry::{Ctx, Promised, Reply, Round, Services};
+use crate::registry::{Cause, Ctx, Promised, Reply, Round, Services};
 use crate::support::{json, millis};
 use crate::telemetry::quoted;
 
@@ -25,7 +25,7 @@ pub async fn request(cx: Ctx, p: RestartRequestParams) -> Reply<Value> {
     cx.services.reload.begins().await.map_err(|wrong| no_restart(&wrong))?;
     let preflight = report(&cx);
     // Who asks is answered first.
-    let (restarting, promised) = Restarting::after(&cx.services, Duration::ZERO);
+    let (restarting, promised) = Restarting::after(&cx.services, Duration::ZERO, Cause::Wish);
     cx.after_answer(restarting);
     let status = match (promised.is_pending, preflight["safe"] == true) {
         (true, _) => "coalesced",
@@ -65,8 +65,8 @@ pub(super) struct Restarting {
 
 impl Restarting {
     /// Promises to ask after so long: what is given up from here on is not asked for.
-    pub fn after(services: &Arc<Services>, delay: Duration) -> (Self, Promised) {
-        let promised = services.restart.promise(delay);
+    pub fn after(services: &Arc<Services>, delay: Duration, cause: Cause) -> (Self, Promised) {
+        let promised = services.restart.promise(delay, cause);
         (Self { services: Arc::clone(services), delay, round: promised.round }, promised)
     }
 }

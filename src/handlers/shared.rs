@@ -19,7 +19,7 @@ pub type Reads = SharedReads<Asked, Reply<Shared>>;
 /// gateway.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Asked {
-    /// `health` with `probe`.
+    /// `health` with `probe`, or when the last snapshot is out of date.
     Health,
     /// `models.list`.
     Models(ModelsListParams),

@@ -174,6 +174,7 @@ pub fn cx_with(services: &Arc<Services>, subscriber: Arc<Subscriber>) -> Ctx {
         subscriber,
         profile: Profile::Standard(Version::V3),
         client_id: CLIENT.into(),
+        person: None,
         name: CLIENT.into(),
         place: None,
         is_webchat: false,

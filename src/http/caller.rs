@@ -54,7 +54,7 @@ pub(crate) async fn let_in(
     }
     let text = shown.as_ref().map(|it| it.text.as_str());
     let caller = admitted(gateway, peer, &parts.headers, text, manner).await?;
-    let caller = holder(caller, scope, manner)?;
+    let caller = holder(caller.of_peer(peer), scope, manner)?;
     let footing = Footing::new(auth, caller.standing.clone());
     Ok((caller, footing))
 }

@@ -118,6 +118,20 @@ impl KeyNames {
     }
 }
 
+/// The program whose connections are told of no answers but their own.
+pub const ACTION_CHAT: &str = "action-chat";
+
+/// Somebody who writes by a channel.
+#[derive(Debug)]
+pub struct Person {
+    /// Id of the channel.
+    pub channel: &'static str,
+    /// Which of our accounts there.
+    pub account: String,
+    /// The channel's id of the person.
+    pub id: String,
+}
+
 /// Who makes a request.
 #[derive(Clone)]
 pub struct Caller {
@@ -129,6 +143,8 @@ pub struct Caller {
     pub client_id: Arc<str>,
     /// Its connection.
     pub subscriber: Arc<Subscriber>,
+    /// Who it is, when it is a person of a channel.
+    pub person: Option<Arc<Person>>,
     /// What it calls itself; others see that it decided something.
     pub name: Arc<str>,
     /// Where limits see it, when it is a connection from another machine.
@@ -263,6 +279,7 @@ mod tests {
             principal: Arc::clone(&principal),
             profile: Profile::Simple,
             client_id: "x".into(),
+            person: None,
             name: "x".into(),
             place: place.map(|place| place.parse().unwrap()),
             is_webchat: false,

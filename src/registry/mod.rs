@@ -20,12 +20,12 @@ mod restart;
 mod table;
 
 pub use answer::{Answer, Answers, Shared};
-pub use context::{Caller, Ctx, KeyNames, Services};
+pub use context::{ACTION_CHAT, Caller, Ctx, KeyNames, Person, Services};
 pub use exchange::Exchange;
 pub use lanes::Lanes;
 pub use reload::{Ask, ConfigState, Reload, RenewError, Renewed, TakenUp, Writing, is_of_stop};
 pub use repair::Repair;
-pub use restart::{Promised, Restart, Round};
+pub use restart::{Cause, Promised, Restart, Round};
 pub use table::{
     Call, Denial, Method, Need, Registry, Reply, Timed, admin, approvals, node, open, pairing,
     read, write,

@@ -21,8 +21,8 @@ const METHODS: [&str; 8] = [
     "logs.tail",
 ];
 
-/// What is said of a text that cannot be parsed.
-const NOT_JSON5: &str = ": not valid JSON5: ";
+/// What is said of a text that cannot be parsed, and of one that there is not.
+const NO_TEXT: [&str; 2] = [": not valid JSON5: ", " is empty; write {}"];
 
 /// Why the gateway runs without its configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Repair {
 
     /// Whether the text itself is wrong: then no command finds a key in it.
     fn is_syntax(&self) -> bool {
-        self.issue.path.is_empty() && self.issue.message.contains(NOT_JSON5)
+        self.issue.path.is_empty() && NO_TEXT.iter().any(|it| self.issue.message.contains(it))
     }
 
     /// What is said of the others.
@@ -75,6 +75,8 @@ impl std::fmt::Display for Repair {
 
 #[cfg(test)]
 mod tests {
+    use crate::config::ConfigError;
+
     use super::*;
 
     #[test]
@@ -97,5 +99,8 @@ mod tests {
             assert!(told.contains("/c/openclaw.json:1:") && told.contains(". Mend it by hand;"));
             assert!(!told.contains("config set"), "{told}");
         }
+        let blank = ConfigError::Blank { path: path.clone() };
+        let told = Repair { path, issue: ConfigIssue::from(&blank) }.to_string();
+        assert!(told.contains("without settings. Mend it by hand;"), "{told}");
     }
 }

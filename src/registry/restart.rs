@@ -1,8 +1,8 @@
 //! A restart of the gateway that somebody has asked for.
 //!
 //! Promises: whoever asks is told whether, and how soon, it comes without that; who has
-//! promised to ask does so for nothing that was given up since. Must not: restart anything
-//! itself.
+//! promised to ask does so for nothing that was given up since; what was wanted for a change
+//! alone is wanted no more when that is taken back. Must not: restart anything itself.
 
 use std::time::Duration;
 
@@ -21,13 +21,31 @@ pub struct Restart {
 struct Due {
     /// When the first asks who has said that it will, after what it has to say before.
     first: Option<Instant>,
+    /// Whether somebody wants it whatever the configuration says.
+    is_wished: bool,
     /// How often it was given up.
     given_up: u64,
+}
+
+/// Why it is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// Something in the configuration is in use only after it.
+    Change,
+    /// Somebody wants it in any case.
+    Wish,
 }
 
 /// The time between two restarts that are given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Round(u64);
+
+/// What was given up to see whether it can be.
+#[derive(Debug, Clone, Copy)]
+pub struct Looked {
+    round: Round,
+    is_wished: bool,
+}
 
 /// What is known of a restart that will be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,11 +60,12 @@ pub struct Promised {
 
 impl Restart {
     /// Says that it will be asked for after so long, by who has something to say before.
-    pub fn promise(&self, delay: Duration) -> Promised {
+    pub fn promise(&self, delay: Duration, cause: Cause) -> Promised {
         let (mut due, now) = (self.due.lock(), Instant::now());
         let own = now + delay;
         let first = due.first.map_or(own, |first| first.min(own));
         let is_pending = due.first.replace(first).is_some();
+        due.is_wished |= cause == Cause::Wish;
         let wait = first.saturating_duration_since(now);
         Promised { is_pending, wait, round: Round(due.given_up) }
     }
@@ -59,30 +78,67 @@ impl Restart {
     }
 
     /// Asks for it.
-    pub fn ask(&self) {
-        self.ask_if(|_| true);
+    pub fn ask(&self, cause: Cause) {
+        let due = &mut self.due.lock();
+        due.is_wished |= cause == Cause::Wish;
+        self.ask_under(due);
     }
 
     /// Asks for it, unless it was given up since `round`: what was wrong then was known to
     /// all who are told of it, and would be told to them again.
     pub fn ask_in(&self, round: Round) {
-        self.ask_if(|now| now == round);
-    }
-
-    fn ask_if(&self, is_wanted: impl FnOnce(Round) -> bool) {
-        let mut due = self.due.lock();
-        if is_wanted(Round(due.given_up)) {
-            due.first = Some(Instant::now());
-            // Under the lock: who gives it up meanwhile has it asked for no more.
-            self.asked.send_replace(true);
+        let due = &mut self.due.lock();
+        if Round(due.given_up) == round {
+            self.ask_under(due);
         }
     }
 
-    /// Takes it back, for all who have asked or said that they will.
-    pub fn give_up(&self) {
-        let mut due = self.due.lock();
-        *due = Due { first: None, given_up: due.given_up + 1 };
+    /// Asks for it once more, as it can be; whether it is wanted still.
+    pub fn ask_again(&self, looked: Looked) -> bool {
+        let due = &mut self.due.lock();
+        let is_wanted = looked.is_wished || Round(due.given_up) == looked.round;
+        if is_wanted {
+            due.is_wished |= looked.is_wished;
+            self.ask_under(due);
+        }
+        is_wanted
+    }
+
+    /// Under the lock: who gives it up meanwhile has it asked for no more.
+    fn ask_under(&self, due: &mut Due) {
+        due.first = Some(Instant::now());
+        self.asked.send_replace(true);
+    }
+
+    /// Takes it back, for all who have asked or said that they will, until it is known
+    /// whether it can be.
+    pub fn give_up(&self) -> Looked {
+        let due = &mut self.due.lock();
+        let is_wished = due.is_wished;
+        self.end_round(due);
+        Looked { round: Round(due.given_up), is_wished }
+    }
+
+    /// Nothing in the configuration needs it any more: takes it back, unless somebody wants it
+    /// in any case. Whether it was due.
+    pub fn take_back(&self) -> bool {
+        let due = &mut self.due.lock();
+        let was_due = due.first.is_some() && !due.is_wished;
+        if !due.is_wished {
+            self.end_round(due);
+        }
+        was_due
+    }
+
+    fn end_round(&self, due: &mut Due) {
+        *due = Due { given_up: due.given_up + 1, ..Due::default() };
         self.asked.send_replace(false);
+    }
+
+    /// Waits until it is asked for no more.
+    pub async fn given_up(&self) {
+        // The sender is this.
+        let _ = self.asked.subscribe().wait_for(|is_asked| !*is_asked).await;
     }
 
     /// Waits until it is asked for.
@@ -104,14 +160,14 @@ mod tests {
         assert_eq!(restart.promised(), None);
         let mut waiting = Box::pin(restart.asked());
         assert!(futures_util::poll!(&mut waiting).is_pending());
-        assert_eq!(restart.promise(9 * second), promised(false, 9 * second));
-        assert_eq!(restart.promise(60 * second), promised(true, 9 * second));
+        assert_eq!(restart.promise(9 * second, Cause::Change), promised(false, 9 * second));
+        assert_eq!(restart.promise(60 * second, Cause::Change), promised(true, 9 * second));
         tokio::time::advance(second).await;
         assert_eq!(restart.promised(), Some(promised(true, 8 * second)));
-        assert_eq!(restart.promise(60 * second), promised(true, 8 * second));
-        assert_eq!(restart.promise(Duration::ZERO), promised(true, Duration::ZERO));
+        assert_eq!(restart.promise(60 * second, Cause::Change), promised(true, 8 * second));
+        assert_eq!(restart.promise(Duration::ZERO, Cause::Change), promised(true, Duration::ZERO));
         assert!(futures_util::poll!(&mut waiting).is_pending());
-        restart.ask();
+        restart.ask(Cause::Change);
         waiting.await;
         restart.asked().await;
         restart.give_up();
@@ -122,12 +178,41 @@ mod tests {
     #[tokio::test]
     async fn who_would_have_asked_later_does_not_ask_for_what_was_given_up() {
         let restart = Restart::default();
-        let before = restart.promise(Duration::from_secs(9));
+        let before = restart.promise(Duration::from_secs(9), Cause::Wish);
         restart.give_up();
         restart.ask_in(before.round);
         assert_eq!(restart.promised(), None);
         assert!(futures_util::poll!(Box::pin(restart.asked())).is_pending());
-        restart.ask_in(restart.promise(Duration::ZERO).round);
+        restart.ask_in(restart.promise(Duration::ZERO, Cause::Change).round);
         restart.asked().await;
+    }
+
+    #[tokio::test]
+    async fn what_was_wanted_for_a_change_alone_is_wanted_no_more_once_that_is_taken_back() {
+        let restart = Restart::default();
+        assert!(!restart.take_back(), "nothing was due");
+        restart.ask(Cause::Change);
+        restart.asked().await;
+        assert!(restart.take_back());
+        restart.given_up().await;
+        let later = restart.promise(Duration::from_secs(9), Cause::Change);
+        assert!(restart.take_back());
+        restart.ask_in(later.round);
+        assert_eq!(restart.promised(), None);
+        for is_wished in [true, false] {
+            restart.ask(Cause::Change);
+            if is_wished {
+                restart.promise(Duration::from_secs(9), Cause::Wish);
+                assert!(!restart.take_back());
+                restart.asked().await;
+            }
+            let looked = restart.give_up();
+            assert!(!restart.take_back(), "while it is looked at nothing is due");
+            assert_eq!(restart.ask_again(looked), is_wished);
+            assert_eq!(restart.promised().is_some(), is_wished);
+            restart.give_up();
+        }
+        restart.ask(Cause::Change);
+        assert!(restart.take_back(), "what others have wanted is over");
     }
 }

@@ -48,7 +48,8 @@ impl Sessions {
 
     /// Lets a session show the transcript of another one that runs, under a name of its
     /// own; it is begun if there is none, bound as that one is. What a person has set on it
-    /// stays. For whoever has its lane: what runs there would go on in another transcript.
+    /// stays; the transcript that it showed before is put away, unless another session has it.
+    /// For whoever has its lane: what runs there would go on in another transcript.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -59,6 +60,7 @@ impl Sessions {
         name: &str,
     ) -> Result<SessionEntry, SessionError> {
         let other = SessionEntry { status: Some("running".into()), ..other.clone() };
+        let had = self.entry(key).await?.filter(|had| had.session_id != other.session_id);
         let mut new = self.new_session(key);
         new.entry.exec_security.clone_from(&other.exec_security);
         new.entry.exec_ask.clone_from(&other.exec_ask);
@@ -76,7 +78,12 @@ impl Sessions {
             };
             let edited = self.inner.store.edit_session(new.clone(), Box::new(edit));
             match edited.await? {
-                Edited::Written { entry, .. } => return Ok(*entry),
+                Edited::Written { entry, .. } => {
+                    if let Some(had) = had {
+                        Box::pin(self.archive(key, &had, "deleted")).await;
+                    }
+                    return Ok(*entry);
+                }
                 // A label is given to one session only; the name stays.
                 Edited::LabelTaken(_) => {}
                 Edited::Refused(reason) => return Err(SessionError::Refused(reason)),

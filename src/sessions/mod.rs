@@ -64,6 +64,7 @@ pub use media::{MEDIA_MEMBER, Media, MediaError, NewMedia, StagedMedia, StoredMe
 pub use media_type::MediaType;
 pub use outline::{Outline, Outlines};
 pub use past::Past;
+pub use rebuild::lost_with_database;
 pub use service::Sessions;
 pub use spawners::LINE_MAX;
 pub use stored::{Source, StoredSession, stored_sessions};

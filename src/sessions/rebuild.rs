@@ -15,10 +15,13 @@ use serde_json::{Map, Value};
 use super::transcript::{Backward, Body, Forward, Line, head};
 use super::{AgentId, KeyRules, SessionId, SessionKey, digest, paths, reading};
 use crate::store::{NewSession, SessionEntry, TranscriptFacts};
-use crate::support::json_file_of_javascript;
+use crate::support::{in_shell, json_file_of_javascript};
 
 /// How far from either end of a transcript its title and preview are looked for.
 const LINES_MAX: usize = 20;
+/// What a database has that no transcript tells.
+const ONLY_IN_DATABASE: &str = "jobs, settings and labels of sessions, paired devices and nodes, \
+    people of channels and what waits to be sent to them, links to sessions, counts of tokens";
 
 /// What could not be read, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +54,23 @@ pub(super) fn find(state_dir: &Path, rules: &KeyRules) -> io::Result<Vec<NewSess
         tracing::warn!(%what, %why, "left out, because it cannot be read");
     }
     Ok(found)
+}
+
+/// What else was in the database that a new one, or none, stands in the place of; `None` when
+/// no transcript tells that there was one: none was begun here. Blocks.
+pub fn lost_with_database(state_dir: &Path) -> Option<&'static str> {
+    let (agents, _) = paths::agents(state_dir).unwrap_or_default();
+    let folders = agents.iter().map(|agent| paths::folder(state_dir, agent));
+    let mut files = folders.flat_map(|folder| paths::children(&folder).unwrap_or_default());
+    files.any(|path| is_begun_here(&path)).then_some(ONLY_IN_DATABASE)
+}
+
+/// Whether a transcript has the key in its header that only we write there.
+fn is_begun_here(path: &Path) -> bool {
+    // To open a pipe would never end.
+    let is_transcript = path.to_str().and_then(paths::stem).is_some() && path.is_file();
+    let key = || head(&File::open(path).ok()?).ok()??.1?.session_key;
+    is_transcript && key().is_some()
 }
 
 /// What becomes of the files of sessions that are found.
@@ -210,9 +230,9 @@ pub(super) fn read_index(path: &Path) -> io::Result<Map<String, Value>> {
 
 /// What to do about an index that cannot be read. Only one of ours that is new is
 /// filled at a start.
-fn remedy(index: &Path) -> String {
+pub(super) fn remedy(index: &Path) -> String {
     let agents = index.ancestors().nth(3).filter(|folder| folder.ends_with("agents"));
-    let state_dir = agents.and_then(Path::parent).map(|dir| dir.display().to_string());
+    let state_dir = agents.and_then(Path::parent).map(in_shell);
     let state_dir = state_dir.as_deref().unwrap_or("<state dir>");
     format!(
         "the sessions that only this file names are not known: mend it or move it away, stop the \
@@ -384,6 +404,22 @@ mod tests {
             assert_eq!(keys, expected);
             assert_eq!(said, [""; 0]);
         }
+    }
+
+    #[test]
+    fn a_transcript_that_was_begun_here_tells_of_a_database_and_others_do_not() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("agents/ops/sessions");
+        assert_eq!(lost_with_database(home.path()), None);
+        fs::create_dir_all(folder.join("folder.jsonl")).unwrap();
+        fs::write(folder.join("bare.jsonl"), "{\"role\":\"user\"}\n").unwrap();
+        fs::write(folder.join("torn.jsonl"), "{\"type\":").unwrap();
+        fs::write(folder.join("theirs.jsonl"), "{\"type\":\"session\",\"id\":\"a\"}\n").unwrap();
+        let ours = "{\"type\":\"session\",\"id\":\"a\",\"sessionKey\":\"agent:ops:x\"}\n";
+        fs::write(folder.join("a.jsonl.deleted.x"), ours).unwrap();
+        assert_eq!(lost_with_database(home.path()), None);
+        fs::write(folder.join("a.jsonl"), ours).unwrap();
+        assert_eq!(lost_with_database(home.path()), Some(ONLY_IN_DATABASE));
     }
 
     #[test]

@@ -20,7 +20,10 @@ use super::{
 };
 use crate::protocol::message::AgentMessage;
 use crate::store::{SessionEntry, SessionPage, SessionQuery, SessionRow, Store};
-use crate::support::{Clock, Ids, Live};
+use crate::support::{Clock, Ids, Live, trouble};
+
+/// What `health` calls an index that was lost.
+const PART: &str = "sessions";
 
 /// The service; clones share it.
 #[derive(Clone)]
@@ -54,6 +57,7 @@ impl Sessions {
             let found = sessions.rebuild_index().await?;
             if found > 0 {
                 tracing::info!(sessions = found, "filled the session index from the files");
+                sessions.tell_loss().await?;
             }
         }
         Ok(sessions)
@@ -69,6 +73,23 @@ impl Sessions {
         });
         let created = self.inner.store.create_sessions_if_absent(found.await?).await?;
         Ok(created.iter().filter(|(_, is_new)| *is_new).count())
+    }
+
+    /// Tells, until the process ends, that the index was lost where the files show that it
+    /// was not new.
+    async fn tell_loss(&self) -> Result<(), SessionError> {
+        let state_dir = self.inner.state_dir.clone();
+        let lost = blocking(move || Ok(rebuild::lost_with_database(&state_dir))).await?;
+        if let Some(lost) = lost {
+            let told = format!(
+                "there was no database, or an empty one, beside conversations that were begun \
+                 here: they are listed again, and what else was in it is gone ({lost}); \
+                 docs/operations.md, Backup"
+            );
+            tracing::warn!("{told}");
+            trouble::tell(PART, Some(told));
+        }
+        Ok(())
     }
 
     /// How many sessions an agent has, and the `limit` that changed last.
@@ -194,11 +215,16 @@ impl Sessions {
         let json =
             serde_json::to_string(&message).map_err(|error| SessionError::Encode(error.into()))?;
         let kind = NewKind::Message { json, idempotency_key: options.idempotency_key };
-        let placed = self.put(key, entry, options.id, kind).await?;
-        if let Some(first) = placed.repeated {
-            let message = serde_json::from_value(first).unwrap_or(message);
-            let (id, seq, session) = (placed.id, placed.position.messages, entry.clone());
-            return Ok(StoredMessage { id, seq, message, session, is_repeated: true });
+        let mut placed = self.put(key, entry, options.id, kind).await?;
+        let (id, seq) = (placed.id.clone(), placed.position.messages);
+        let first = placed.repeated.take();
+        let is_repeated = first.is_some();
+        let first = first.and_then(|first| serde_json::from_value(first).ok());
+        let message = first.unwrap_or(message);
+        // A kill may have come between its line and the note of it.
+        if is_repeated && placed.position.bytes <= entry.transcript.bytes {
+            let session = entry.clone();
+            return Ok(StoredMessage { id, seq, message, session, is_repeated });
         }
         let session = match self.note(key, entry, &placed, Some(message.clone()), is_quiet).await {
             Err(SessionError::Store(error)) => {
@@ -210,8 +236,7 @@ impl Sessions {
             }
             noted => noted?,
         };
-        let (id, seq) = (placed.id, placed.position.messages);
-        Ok(StoredMessage { id, seq, message, session, is_repeated: false })
+        Ok(StoredMessage { id, seq, message, session, is_repeated })
     }
 
     /// The newest messages as clients see them; empty for an unknown session.

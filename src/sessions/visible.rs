@@ -11,6 +11,8 @@ use crate::protocol::message::ContentBlock;
 const TAGS: [&str; 3] = ["think", "thinking", "thought"];
 /// Begins a line that names a file for the client.
 const MEDIA: &str = "MEDIA:";
+/// Longest end of a name that says of which kind a file is.
+const EXTENSION_MAX: usize = 8;
 /// Longest name of a file.
 const NAME_MAX: usize = 4096;
 
@@ -361,21 +363,52 @@ fn media(rest: &str, is_end: bool) -> Found {
     }
 }
 
-/// The path or address behind `MEDIA:`; in quotes when it has spaces.
+/// The path or address behind `MEDIA:`. A path with spaces is in quotes, or ends in what files
+/// of a kind end in, which its first word does not.
 pub fn named(rest: &str) -> Option<String> {
     let rest = rest.trim();
     let quote = rest.chars().next().filter(|first| ['"', '\'', '`'].contains(first));
     let name = match quote {
         Some(quote) => rest.get(1..)?.split(quote).next()?,
-        None => rest.split_whitespace().next()?,
+        None => match rest.split_whitespace().next()? {
+            word if has_extension(word) || !has_extension(rest) => word,
+            word if word.contains("://") && !word.starts_with("file:") => word,
+            _ => rest,
+        },
     };
     let is_name = !name.trim().is_empty() && name.len() <= NAME_MAX && !name.contains('\0');
     is_name.then(|| name.trim().to_owned())
 }
 
+/// Whether a name ends as those of files of a kind do.
+fn has_extension(name: &str) -> bool {
+    let Some((before, kind)) = name.rsplit_once('.') else { return false };
+    let is_kind = (1..=EXTENSION_MAX).contains(&kind.len())
+        && kind.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        && kind.bytes().any(|byte| byte.is_ascii_alphabetic());
+    is_kind && before.ends_with(|last: char| last != '/' && last != '.')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_a_word_or_in_quotes_or_ends_as_names_do() {
+        for (rest, name) in [
+            (" ./notes.txt and text", "./notes.txt"),
+            ("./x y.txt", "./x y.txt"),
+            ("./my report 1.0 final.pdf ", "./my report 1.0 final.pdf"),
+            ("./a.png ./b.png", "./a.png"),
+            ("\"./x y\" z", "./x y"),
+            ("https://x.test/a b.png", "https://x.test/a"),
+            ("plot is here. See it", "plot"),
+            ("./x y...", "./x"),
+        ] {
+            assert_eq!(named(rest).as_deref(), Some(name), "{rest}");
+        }
+        assert_eq!(named("  "), None);
+    }
 
     fn shown(text: &str, is_whole: bool) -> String {
         let mut visible = Visible::new();

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 use super::atomic::open_private;
 use super::error::{Fault, StoreError};
-use super::group::{self, Found, Job, Work};
+use super::group::{self, Damage, Found, Job, Work};
 use super::migrations;
 use super::readers::Readers;
 
@@ -54,15 +54,16 @@ impl Database {
             open_writer(path).map_err(|error| Fault::from(error).at("open a connection", path))?;
         migrations::migrate(&mut connection, path)?;
         let (jobs, queue) = mpsc::channel(QUEUE_MAX);
+        let damage = Arc::new(Damage::none());
         let writer = thread::Builder::new()
             .name("database".into())
             .spawn({
-                let path = path.to_owned();
-                move || group::serve(connection, queue, &path)
+                let (path, damage) = (path.to_owned(), Arc::clone(&damage));
+                move || group::serve(connection, queue, &path, &damage)
             })
             .map_err(|source| file_error(path, source))?;
         let path: Arc<Path> = path.into();
-        let readers = Arc::new(Readers::new(Arc::clone(&path)));
+        let readers = Arc::new(Readers::new(Arc::clone(&path), damage));
         let (jobs, writer) = (Some(jobs), Some(writer));
         Ok(Self { inner: Arc::new(Inner { path, jobs, writer, readers }) })
     }

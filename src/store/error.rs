@@ -72,6 +72,13 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether the file is damaged, or no database.
+    pub(super) fn is_damage(&self) -> bool {
+        let Self::Database { source, .. } = self else { return false };
+        let code = source.sqlite_error_code();
+        matches!(code, Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+    }
+
     /// What to do so that the database can be used as it is; `None` when that is not known, as
     /// of one that is damaged.
     pub fn help(&self) -> Option<&'static str> {

@@ -1,12 +1,14 @@
 //! Group commit: what waits is committed together, with one sync.
 //!
 //! Promises: each job runs in its own savepoint; all are answered after the
-//! commit, with its error if it failed, also those that did not get to run.
+//! commit, with its error if it failed, also those that did not get to run. A database that
+//! was found to be damaged is told of as long as it is open: that other writes are stored
+//! says nothing of the part that cannot be read.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
@@ -22,6 +24,39 @@ const GROUP_MAX: usize = 256;
 /// A disk with less than this after a write that was not stored is still full: a group
 /// may need so much.
 const LEAST_ROOM: u64 = 1024 * 1024;
+
+/// What a damaged database is on the board of troubles. Writes go on beside it, so that the
+/// gateway takes work all the same.
+const DAMAGE: &str = "database";
+
+/// What was found of a damaged database, by whoever reads or writes it.
+pub(super) struct Damage(OnceLock<String>);
+
+impl Damage {
+    /// Of a database that is opened; what was told of one that was open before is forgotten.
+    pub(super) fn none() -> Self {
+        trouble::tell(DAMAGE, None);
+        Self(OnceLock::new())
+    }
+
+    /// Notes whether an error says that the database is damaged.
+    pub(super) fn heed(&self, error: &StoreError) {
+        if error.is_damage() {
+            let told = self.0.get_or_init(|| {
+                let told = format!("{error}; `clawgate doctor` says what to do");
+                tracing::error!("{told}");
+                told
+            });
+            trouble::tell(DAMAGE, Some(told.clone()));
+        }
+    }
+
+    /// What is told of it.
+    #[cfg(test)]
+    pub(super) fn told(&self) -> Option<&String> {
+        self.0.get()
+    }
+}
 
 /// What work in the database found. Boxed, as the work is, so that what leads there is
 /// compiled once instead of once for each question.
@@ -73,7 +108,12 @@ impl Job {
 }
 
 /// The writer thread: ends when the last handle is gone and the queue is empty.
-pub(super) fn serve(mut connection: Connection, mut queue: mpsc::Receiver<Job>, path: &Path) {
+pub(super) fn serve(
+    mut connection: Connection,
+    mut queue: mpsc::Receiver<Job>,
+    path: &Path,
+    damage: &Damage,
+) {
     let mut group = Vec::new();
     // Of the gateway before a restart in place.
     let mut has_failed = true;
@@ -92,6 +132,8 @@ pub(super) fn serve(mut connection: Connection, mut queue: mpsc::Receiver<Job>, 
             NUMBERS.commit_failures.count();
             tracing::error!(%error, writes = group.len(), "a group of writes was not stored");
         }
+        let errors = group.iter().filter_map(|job| job.result.as_ref().err());
+        errors.chain(committed.as_ref().err()).for_each(|it| damage.heed(it));
         if committed.is_err() || has_failed {
             let error = committed.as_ref().err().map(ToString::to_string);
             let error = error.or_else(|| without_room(path));
@@ -148,6 +190,16 @@ mod tests {
         path: &Path,
         group: [Work; N],
     ) -> Vec<String> {
+        answered_in(connection, path, group, &Damage(OnceLock::new()))
+    }
+
+    /// The same in a database of which this is known.
+    fn answered_in<const N: usize>(
+        connection: Connection,
+        path: &Path,
+        group: [Work; N],
+        damage: &Damage,
+    ) -> Vec<String> {
         let (jobs, queue) = mpsc::channel(N);
         let answers = group.map(|work| {
             let (job, answer) = Job::new("note", path.into(), work);
@@ -155,13 +207,38 @@ mod tests {
             answer
         });
         drop(jobs);
-        serve(connection, queue, path);
+        serve(connection, queue, path, damage);
         let said = answers.map(|answer| answer.blocking_recv().unwrap());
         said.map(|said| said.map_or_else(|error| error.to_string(), |_| "stored".into())).into()
     }
 
     fn nothing() -> Work {
         Box::new(|_| Ok(Box::new(())))
+    }
+
+    #[test]
+    fn a_database_of_which_a_part_is_damaged_is_told_of_whatever_else_is_stored() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.sqlite");
+        let damaged = || -> Work {
+            Box::new(|_| {
+                let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+                let text = "database disk image is malformed".to_owned();
+                Err(rusqlite::Error::SqliteFailure(code, Some(text)).into())
+            })
+        };
+        let open = || Connection::open(&path).unwrap();
+        let is_told = |_| {
+            let damage = Damage(OnceLock::new());
+            let said = answered_in(open(), &path, [nothing(), damaged()], &damage);
+            assert_eq!(said[0], "stored");
+            let told = format!("{}; `clawgate doctor` says what to do", said[1]);
+            assert!(told.contains("is malformed; "), "{told}");
+            assert_eq!(answered_in(open(), &path, [nothing()], &damage), ["stored"]);
+            trouble::of(DAMAGE).is_some_and(|trouble| trouble.error == told)
+        };
+        // The board is that of all tests: another may open a database meanwhile.
+        assert!((0..9).any(is_told));
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::support::blocking;
 
 use super::database::open_reader;
 use super::error::{Fault, StoreError};
-use super::group::{Found, Work};
+use super::group::{Damage, Found, Work};
 
 /// Reads at a time: as many as there are cores, within these. They are short; more would only
 /// add connections and threads.
@@ -55,15 +55,16 @@ pub(super) struct Readers {
     path: Arc<Path>,
     /// Threads that may read at a time.
     most: usize,
+    damage: Arc<Damage>,
     reads: Mutex<Reads>,
 }
 
 impl Readers {
     /// Readers of the database at `path`; none has come yet.
-    pub(super) fn new(path: Arc<Path>) -> Self {
+    pub(super) fn new(path: Arc<Path>, damage: Arc<Damage>) -> Self {
         let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let most = cores.clamp(*READERS.start(), *READERS.end());
-        Self { path, most, reads: Mutex::default() }
+        Self { path, most, damage, reads: Mutex::default() }
     }
 
     /// What `work` finds. Nobody reads for who waits no longer.
@@ -130,7 +131,11 @@ impl Reader {
                 connection = None;
             }
             next = self.next(&mut connection);
-            let fault = |fault: Fault| fault.at(operation, &self.readers.path);
+            let fault = |fault: Fault| {
+                let error = fault.at(operation, &self.readers.path);
+                self.readers.damage.heed(&error);
+                error
+            };
             let stopped = Err(StoreError::Stopped { operation });
             // Nobody may be waiting any more.
             let _ = reply.send(found.map_or(stopped, |found| found.map_err(fault)));
@@ -287,6 +292,22 @@ mod tests {
                 _ => assert_eq!(found.unwrap(), index),
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_read_that_finds_damage_has_its_own_database_told_of_as_damaged() {
+        let ((_dir, database), (_other_dir, other)) = (scratch(), scratch());
+        let read = database.read::<(), _>("look", |_| {
+            let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+            let text = "database disk image is malformed".to_owned();
+            Err(rusqlite::Error::SqliteFailure(code, Some(text)).into())
+        });
+        let error = read.await.unwrap_err();
+        let told = format!("{error}; `clawgate doctor` says what to do");
+        assert!(told.contains("is malformed; "), "{told}");
+        assert_eq!(database.readers().damage.told(), Some(&told));
+        assert!(other.read("look", |it| number(it, 7)).await.is_ok());
+        assert_eq!(other.readers().damage.told(), None);
     }
 
     #[tokio::test]

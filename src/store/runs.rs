@@ -144,7 +144,13 @@ impl RunOutcome {
     }
 }
 
-pub(super) fn claim(connection: &Connection, run: &NewRun) -> Result<Claim, Fault> {
+/// Takes a key for a run. Where it was that of a run which has failed, `forget` is called with
+/// the id of that one first.
+pub(super) fn claim(
+    connection: &Connection,
+    run: &NewRun,
+    forget: impl FnOnce(&Connection, &str) -> Result<(), Fault>,
+) -> Result<Claim, Fault> {
     let existing = by_key(connection, &run.scope, &run.key)?;
     let failed = match existing {
         Some(existing) if existing.holds_key(run.now_ms) => return Ok(Claim::Existing(existing)),
@@ -155,7 +161,7 @@ pub(super) fn claim(connection: &Connection, run: &NewRun) -> Result<Claim, Faul
     }
     // What chats were told of it would stand where the answer has its place.
     if let Some(failed) = failed {
-        super::channels::forget(connection, &failed.run_id)?;
+        forget(connection, &failed.run_id)?;
     }
     connection
         .prepare_cached(

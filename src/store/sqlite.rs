@@ -113,7 +113,8 @@ impl Store for SqliteStore {
     }
 
     fn claim_run(&self, run: NewRun) -> StoreFuture<'_, Claim> {
-        Box::pin(self.database.write("claim a run", move |c| runs::claim(c, &run)))
+        let claim = move |c: &_| runs::claim(c, &run, channels::forget);
+        Box::pin(self.database.write("claim a run", claim))
     }
 
     fn finish_run<'a>(

@@ -81,11 +81,13 @@ impl Voice {
     /// come back.
     ///
     /// # Errors
-    /// When they cannot be kept; then nobody is told.
+    /// When they cannot be kept, or those of before cannot be read; then nobody is told.
     pub async fn set_wake_words(&self, written: &[String]) -> Result<Vec<String>, JsonFileError> {
         let triggers = words::tidy(written);
         let kept = json!({"triggers": triggers, "updatedAtMs": self.parts.clock.now_ms()});
         let _gate = self.gate.lock().await;
+        // Somebody may want to mend it.
+        self.wake_words().await?;
         self.words.write(&kept).await?;
         let told = json!({"triggers": triggers});
         self.parts.bus.publish(EventKind::VoicewakeChanged, &Audience::Everyone, &told);
@@ -103,11 +105,12 @@ impl Voice {
     /// Keeps another routing, and tells everybody.
     ///
     /// # Errors
-    /// When it cannot be kept; then nobody is told.
+    /// When it cannot be kept, or that of before cannot be read; then nobody is told.
     pub async fn set_routing(&self, routing: Routing) -> Result<Routing, JsonFileError> {
         let mut routing = routing;
         routing.updated_at_ms = self.parts.clock.now_ms();
         let _gate = self.gate.lock().await;
+        self.routing().await?;
         self.routing.write(&json!(routing)).await?;
         let told = json!({"config": routing});
         self.parts.bus.publish(EventKind::VoicewakeRoutingChanged, &Audience::Everyone, &told);

@@ -6,6 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Stdio;
 use std::time::Duration;
 
+use rusqlite::Connection;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
@@ -302,6 +303,73 @@ async fn health_says_what_is_wrong_with_which_part_and_since_when() {
     let sources: Vec<_> =
         stability["events"].as_array().unwrap().iter().map(|event| &event["source"]).collect();
     assert_eq!(sources, ["config", "cron"]);
+}
+
+#[tokio::test]
+async fn a_job_that_the_database_does_not_take_is_told_of_by_health_for_as_long() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let database = Connection::open(gateway.state_dir().join("clawgate.sqlite")).unwrap();
+    let trigger = "CREATE TRIGGER no_room BEFORE UPDATE ON cron_jobs
+        BEGIN SELECT RAISE(ABORT, 'no room'); END";
+    database.execute_batch(trigger).unwrap();
+    let job = json!({"name": "Often", "schedule": {"kind": "every", "everyMs": 1000},
+        "sessionTarget": "isolated", "wakeMode": "now",
+        "payload": {"kind": "agentTurn", "message": "@mock text text=done"}});
+    let id = call(&mut client, "cron.add", job).await["id"].as_str().unwrap().to_owned();
+    let told = format!("the database does not take jobs that are due (1): {id}");
+    until("health tells it", async || {
+        (part(&mut client, "cron").await["error"] == told.as_str()).then_some(())
+    })
+    .await;
+    database.execute_batch("DROP TRIGGER no_room").unwrap();
+    until("it is taken", async || (part(&mut client, "cron").await["ok"] == true).then_some(()))
+        .await;
+}
+
+#[tokio::test]
+async fn that_the_database_was_lost_is_told_by_the_log_and_by_health() {
+    let (mut gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    assert_eq!(part(&mut client, "sessions").await, Value::Null, "it is new");
+    ask(&mut client, "main", "hello", "run-1").await;
+    gateway.terminate().await;
+    gateway.restart().await;
+    assert_eq!(part(&mut admin(&gateway).await, "sessions").await, Value::Null);
+    gateway.terminate().await;
+    for end in ["-wal", "-shm"] {
+        // It is gone when nobody uses the database.
+        let _ = fs::remove_file(gateway.state_dir().join(format!("clawgate.sqlite{end}")));
+    }
+    fs::write(gateway.state_dir().join("clawgate.sqlite"), "").unwrap();
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    let told = part(&mut client, "sessions").await;
+    let text = told["error"].as_str().unwrap();
+    assert!(text.contains("there was no database, or an empty one"), "{text}");
+    assert!(text.contains("jobs") && text.contains("paired devices"), "{text}");
+    until("the log tells it", async || {
+        let log = gateway.stderr();
+        log.lines().any(|line| line.contains("WARN") && line.contains(text)).then_some(())
+    })
+    .await;
+    let list = call(&mut client, "sessions.list", json!({})).await;
+    assert_eq!(list["sessions"].as_array().unwrap().len(), 1, "{list}");
+}
+
+#[tokio::test]
+async fn an_approvals_file_that_cannot_be_followed_is_told_while_it_is_so() {
+    let gateway = gateway(json!({})).await;
+    let file = gateway.home().join(".openclaw/exec-approvals.json");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let mut client = admin(&gateway).await;
+    assert_eq!(part(&mut client, "approvals").await, json!({"ok": true}));
+    fs::write(&file, "{\"version\":1,\"defau").unwrap();
+    let told = part(&mut client, "approvals").await;
+    let text = told["error"].as_str().unwrap();
+    assert!(text.contains("exec-approvals.json is no exec approvals file"), "{text}");
+    fs::remove_file(&file).unwrap();
+    assert_eq!(part(&mut client, "approvals").await, json!({"ok": true}));
 }
 
 #[tokio::test]

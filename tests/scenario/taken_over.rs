@@ -166,6 +166,24 @@ async fn that_openclaw_has_run_here_since_is_told_until_its_files_are_imported()
 }
 
 #[tokio::test]
+async fn an_index_of_openclaw_that_cannot_be_read_is_told_with_what_helps() {
+    let root = root();
+    let folder = root.path().join("state/agents/main/sessions");
+    sessions(&folder, &[("agent:main:one", "s-one")]);
+    write(&folder.join("sessions.json"), "");
+    let gateway = on(root, quiet()).await;
+    assert_eq!(keys(&gateway).await, [""; 0]);
+    let told = news(&gateway).await;
+    let what = format!("{} cannot be read: ", folder.join("sessions.json").display());
+    assert!(told.starts_with(&what), "{told}");
+    let state = gateway.state_dir();
+    let help = format!("and run `clawgate import --from {}`", state.display());
+    assert!(told.contains("mend it or move it away") && told.ends_with(&help), "{told}");
+    let report = clawgate(&gateway, &["doctor", "--json"]).await.stdout;
+    assert!(String::from_utf8(report).unwrap().contains("sessions.index"));
+}
+
+#[tokio::test]
 async fn a_job_that_was_cut_off_does_not_run_again_and_one_that_was_moved_does() {
     let root = root();
     let folder = root.path().join("state/cron");

@@ -24,7 +24,7 @@ use crate::config::document::ConfigIssue;
 use crate::config::watch::Watch;
 use crate::config::{Env, Overrides, ReloadMode, Settings};
 use crate::gateway::Gateway;
-use crate::registry::{Ask, ConfigState, Services, TakenUp};
+use crate::registry::{Ask, Cause, ConfigState, Services, TakenUp};
 use crate::sessions::KeyRules;
 use crate::store::instance::refuse_restart;
 use crate::support::{blocking, trouble};
@@ -118,14 +118,14 @@ impl Reloader {
                 let taken = Box::pin(self.take_up(Some(&caller), anew)).await;
                 let restarts = taken.as_ref().is_ok_and(|taken| taken.restarts);
                 if answer.send(taken).is_err() && restarts {
-                    self.services().restart.ask();
+                    self.services().restart.ask(Cause::Change);
                 }
             }
             Ask::RenewSecrets { caller, answer } => {
                 let renewed = Box::pin(self.renew_secrets(&caller)).await;
                 let restarts = renewed.as_ref().is_ok_and(|renewed| renewed.taken.restarts);
                 if answer.send(renewed).is_err() && restarts {
-                    self.services().restart.ask();
+                    self.services().restart.ask(Cause::Change);
                 }
             }
             Ask::Begins { answer } => {
@@ -218,7 +218,7 @@ impl Reloader {
         let state = ConfigState { trouble };
         trouble::tell("config", state.said());
         self.services().reload.state.set(state);
-        self.services().health.refresh_soon();
+        self.services().health.outdate();
     }
 
     /// Has everything use what is new. Nothing fails here.
@@ -239,6 +239,10 @@ impl Reloader {
         if mode == ReloadMode::Hybrid && !pending.is_empty() {
             return TakenUp { is_over, ..self.restart(pending, caller) };
         }
+        // What was only for something that is in the file no more, or waits there now.
+        if self.services().restart.take_back() {
+            periodic::tell_taken_back(self.services());
+        }
         TakenUp { pending, restarts: false, is_over }
     }
 
@@ -246,7 +250,7 @@ impl Reloader {
     /// when it has its answer.
     fn restart(&self, pending: Vec<String>, caller: Option<&str>) -> TakenUp {
         if caller.is_none() {
-            self.services().restart.ask();
+            self.services().restart.ask(Cause::Change);
         }
         TakenUp { pending, restarts: true, is_over: false }
     }

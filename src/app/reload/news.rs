@@ -73,11 +73,10 @@ impl News {
         (checked, restarts): (Option<&Settings>, bool),
     ) -> Result<Self, ConfigIssue> {
         let before = services.settings.now();
-        // So it is for a moment while somebody writes it anew.
+        // `/dev/null` in the place of a file, which a gateway starts with.
         if services.repair.is_none() && settings.file.is_blank && !before.file.is_blank {
-            let path = settings.file.path.display();
-            let message = format!("{path} is empty; write {{}} to go on without settings");
-            return Err(ConfigIssue { path: String::new(), message });
+            let path = settings.file.path.clone();
+            return Err(ConfigIssue::from(&ConfigError::Blank { path }));
         }
         let env = &settings.environment(env);
         // The same text means something else with another `.env`.

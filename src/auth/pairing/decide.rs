@@ -154,16 +154,16 @@ pub fn arrive(
             None => wait(row, ask, Reason::RoleUpgrade, request_id, now_ms),
         };
     };
-    let waits = wait(row, ask, reason, request_id, now_ms);
+    let mut waits = wait(row, ask, reason, request_id, now_ms);
     let Some(pending) = row.pending.as_ref().filter(|pending| pending.silent) else { return waits };
     let approved = Some(pending.request_id.clone());
     let asked = &ask.facts.scopes;
     if approve(row, &|scope| covers(asked, scope), minter, now_ms).is_err() {
-        // Nobody else could approve it without a look at it either.
-        if let Some(pending) = &mut row.pending {
-            pending.silent = false;
+        // Nobody else could approve it without a look at it either: people hear of it.
+        if let (Outcome::Waits { request, .. }, Some(pending)) = (&mut waits, &mut row.pending) {
+            (request.silent, pending.silent) = (false, false);
         }
-        return wait(row, ask, reason, request_id, now_ms);
+        return waits;
     }
     let token = row.paired.as_ref().and_then(|paired| live(paired, role)).cloned();
     token.map_or(waits, |token| Outcome::In { token, approved })

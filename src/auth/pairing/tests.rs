@@ -99,6 +99,17 @@ fn what_was_not_approved_is_never_taken_silently() {
 }
 
 #[test]
+fn what_cannot_be_taken_silently_is_told_to_those_who_decide() {
+    let mut row = fresh();
+    let node = ask(Role::Node, &["operator.read"], NEIGHBOUR);
+    let (reason, first, is_new) = *come(&mut row, &node).unwrap_err();
+    assert_eq!((reason, is_new, first.silent), (Reason::NotPaired, true, false));
+    assert_eq!(row.pending.as_ref(), Some(&first));
+    let (_, again, is_new) = *come(&mut row, &node).unwrap_err();
+    assert_eq!((again.request_id, is_new), (first.request_id, false), "they know it");
+}
+
+#[test]
 fn an_updated_system_is_the_same_app_and_another_program_is_not() {
     let native = Trust::Neighbour { is_native: true };
     let updated = |trust| {

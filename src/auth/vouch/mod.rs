@@ -74,6 +74,16 @@ impl Vouchers {
         &self.settings
     }
 
+    /// Whether who was let in on such a word would be now; a proxy's was said of `peer`.
+    pub fn still_vouch(&self, by: Voucher, peer: Option<&Peer>) -> bool {
+        match by {
+            Voucher::Proxy => {
+                self.by_proxy && peer.is_some_and(|it| proxy::user(&self.settings, it).is_ok())
+            }
+            Voucher::Tailscale => self.settings.allow_tailscale && !self.by_proxy,
+        }
+    }
+
     /// The same peer, with what is said of it.
     pub async fn ask<'a>(&self, peer: &'a Peer) -> Cow<'a, Peer> {
         let vouch = if self.by_proxy {

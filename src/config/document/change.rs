@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::ConfigIssue;
 use super::write::{ConfigWriteError, Known, refused};
-use crate::config::load::text_of;
+use crate::config::load::said;
 use crate::config::save::{SaveError, write_with};
 use crate::config::{Env, Paths, Settings, include, parse, preview};
 use crate::store::atomic::System;
@@ -38,7 +38,6 @@ pub fn change<E: From<ConfigWriteError> + From<SaveError>>(
     loop {
         let mut settings = None;
         let written = write_with(&System, &path, |before| -> Result<String, Raced<E>> {
-            let before = before.unwrap_or_default();
             let (next, meant, known) =
                 worked_out(before, env, &path, &mut plan).map_err(Raced::Other)?;
             if meant.raw != known {
@@ -70,12 +69,12 @@ pub fn meaning(config: &Value, env: &Env) -> Result<Settings, ConfigWriteError> 
 
 /// The next text, the settings that it means, and what the one before says.
 fn worked_out<E: From<ConfigWriteError> + From<SaveError>>(
-    before: &[u8],
+    before: Option<&[u8]>,
     env: &Env,
     path: &Path,
     plan: &mut impl FnMut(&Value) -> Result<Value, E>,
 ) -> Result<(String, Settings, Value), E> {
-    let text = text_of(before, path).map_err(|error| refused(&error))?;
+    let text = said(before, path).map_err(|error| refused(&error))?;
     let whole = parse(text, path).and_then(|raw| include::whole(raw, path));
     whole.map_err(|error| refused(&error))?;
     let known = Known::of(text, path);

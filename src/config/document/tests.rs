@@ -121,6 +121,32 @@ fn a_file_that_is_not_utf_8_is_shown_as_that_and_gives_way_to_another_text_only(
 }
 
 #[test]
+fn an_empty_file_is_shown_as_wrong_and_gives_way_to_another_text_only() {
+    let place = Place::new(None);
+    let unset = ConfigWrite::Unset("session".parse().unwrap());
+    assert!(!place.put(&unset).unwrap().changed && !place.path().exists());
+    let nothing = "the text is empty; write {} to go on without settings";
+    let refused = place.set(" ").unwrap_err();
+    assert!(refused.ends_with(nothing) && !place.path().exists(), "{refused}");
+    fs::write(place.path(), "\n").unwrap();
+    assert!(place.set(" ").unwrap_err().ends_with(nothing));
+    let told = format!("{} is empty; write {{}} to go on without settings", place.path().display());
+    let seen = place.look();
+    let [issue] = &seen.issues[..] else { panic!("{:?}", seen.issues) };
+    assert_eq!((issue.path.as_str(), &issue.message), ("", &told));
+    let set = ConfigWrite::Set("session.mainKey".parse().unwrap(), json!("m"));
+    for change in [set, unset, ConfigWrite::Merge("{}".into())] {
+        let refused = place.put(&change).unwrap_err();
+        assert!(refused.ends_with(&told), "{change:?}: {refused}");
+    }
+    let edited = crate::config::edit_file(&place.path(), |text| Ok(text.to_owned()));
+    assert_eq!(edited.unwrap_err().to_string(), told);
+    assert_eq!(place.text(), "\n");
+    assert!(place.set("{}").unwrap().changed);
+    assert_eq!((place.text().trim(), place.look().issues), ("{}", vec![]));
+}
+
+#[test]
 fn what_was_shown_is_written_back_with_its_secrets_and_the_comments_of_the_file() {
     let place = Place::new(Some(FILE));
     let mut shown = place.look().parsed;

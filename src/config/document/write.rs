@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{ConfigIssue, hash_of, merge};
 use crate::config::edit::{self, EditError, ValuePath};
 use crate::config::include::{self, Lost};
-use crate::config::load::{readable_start, text_of};
+use crate::config::load::{readable_start, said};
 use crate::config::redact::{LostSecret, redacted, restored};
 use crate::config::save::{self, SaveError, write_with};
 use crate::config::{
@@ -145,8 +145,7 @@ pub fn write_by<E: From<ConfigWriteError> + From<SaveError>>(
     would_work: impl FnOnce(&str) -> Result<(), ConfigIssue>,
 ) -> Result<ConfigWritten, E> {
     let planned = |before: Option<&[u8]>, path: &Path| -> Result<Plan, E> {
-        let text = text_of(before.unwrap_or_default(), path);
-        let raw = text.and_then(|text| parse(text, path));
+        let raw = said(before, path).and_then(|text| parse(text, path));
         let whole = raw.and_then(|raw| include::whole(raw, path));
         let write = work_out(&whole.map_err(|error| refused(&error))?.value)?;
         Ok(plan(before, &write, &ConfigBase::Any, path, env)?)
@@ -189,7 +188,7 @@ pub fn preview(
     if plan.means_else {
         would_work(&plan.text)?;
     }
-    let changed = before.as_deref() != Some(plan.text.as_bytes());
+    let changed = before.as_deref().unwrap_or_default() != plan.text.as_bytes();
     Ok(written(path, Some(plan), changed))
 }
 
@@ -224,9 +223,10 @@ fn plan(
         }
         _ => {}
     }
-    // What is not UTF-8 cannot stay: only another text takes its place.
+    // What is not UTF-8 cannot stay, and what is lost is in no text that is worked out: only
+    // another text takes its place.
     if !matches!(write, ConfigWrite::Replace(_)) {
-        text_of(bytes, path).map_err(|error| refused(&error))?;
+        said(before, path).map_err(|error| refused(&error))?;
     }
     let next = match write {
         ConfigWrite::Replace(raw) => replaced(text, &known, raw, path),
@@ -329,6 +329,10 @@ fn replaced(
     raw: &str,
     path: &Path,
 ) -> Result<String, ConfigWriteError> {
+    if raw.trim().is_empty() {
+        let message = "the text is empty; write {} to go on without settings".to_owned();
+        return Err(ConfigIssue { path: String::new(), message }.into());
+    }
     let mut wanted = parse(raw, path).map_err(|error| syntax(&error))?;
     let is_plain = serde_json::from_str::<serde::de::IgnoredAny>(raw).is_ok();
     if is_plain && parse(text, path).is_ok() {

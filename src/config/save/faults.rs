@@ -98,6 +98,34 @@ impl Disk for Edited<'_> {
     }
 }
 
+/// A disk without room for this file.
+struct Full(&'static str);
+
+impl Disk for Full {
+    fn create(&self, dir: &Path, like: &Path) -> io::Result<NamedTempFile> {
+        if like.ends_with(self.0) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        System.create(dir, like)
+    }
+
+    fn write(&self, file: &mut File, bytes: &[u8]) -> io::Result<()> {
+        System.write(file, bytes)
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        System.sync(file)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        System.rename(from, to)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        System.sync_dir(dir)
+    }
+}
+
 fn version(number: usize) -> String {
     format!("// version {number}\n{{session: {{mainKey: \"v{number}\"}}}}\n")
 }
@@ -162,6 +190,27 @@ fn whichever_step_fails_the_file_is_the_old_or_the_new_one_and_no_version_is_los
 }
 
 #[test]
+fn writes_that_fail_one_after_the_other_cost_the_oldest_version_at_most() {
+    for full in ["openclaw.json", "openclaw.json.bak"] {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("openclaw.json");
+        for number in 0..=6 {
+            put(&System, &path, number).unwrap();
+        }
+        for _ in 0..=OLDER {
+            put(&Full(full), &path, 7).unwrap_err();
+        }
+        let (now, backups) = versions(&path);
+        assert_eq!(now, 6, "{full}");
+        for kept in 2..now {
+            assert!(backups.contains(&kept), "{full} lost {kept}: {backups:?}");
+        }
+        assert!(put(&System, &path, 7).unwrap());
+        assert_eq!(versions(&path), (7, vec![6, 5, 4, 3, 2]), "{full}");
+    }
+}
+
+#[test]
 fn what_an_editor_saves_while_the_earlier_version_is_kept_is_not_lost() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("openclaw.json");
@@ -175,9 +224,11 @@ fn what_an_editor_saves_while_the_earlier_version_is_kept_is_not_lost() {
 fn a_file_has_its_name_only_once_it_is_on_the_disk() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("openclaw.json");
-    put(&System, &path, 0).unwrap();
+    for number in 0..=OLDER + 1 {
+        put(&System, &path, number).unwrap();
+    }
     let disk = Faulty::new(usize::MAX, false);
-    put(&disk, &path, 1).unwrap();
+    put(&disk, &path, 9).unwrap();
     let (replaced, kept) =
         (["create", "write", "sync", "put in place", "sync folder"], "make older");
     let steps: Vec<_> = [kept; OLDER].into_iter().chain(replaced).chain(replaced).collect();

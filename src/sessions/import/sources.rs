@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use super::super::error::{At, SessionError};
-use super::super::rebuild::{Files, of_agent};
+use super::super::rebuild::{Files, of_agent, read_index, remedy};
 use super::super::{AgentId, KeyRules, SessionId, SessionKey, paths};
 use crate::store::{
     SessionEntry, SessionQuery, SourceNote, Store, StoreError, is_earlier_beside, sessions_beside,
@@ -129,6 +129,16 @@ impl Indexes {
             came.remove(&entry.session_id);
         }
         Ok(came)
+    }
+
+    /// What is told of those that cannot be read, and what helps. Blocks.
+    pub fn unreadable(&self) -> Vec<(String, String)> {
+        let further = self.further().into_iter().map(|(_, path)| path);
+        let told = |path: PathBuf| {
+            let error = read_index(&path).err()?;
+            Some((format!("{} cannot be read: {error}", path.display()), remedy(&path)))
+        };
+        usual(&self.state_dir).into_iter().chain(further).filter_map(told).collect()
     }
 
     /// Transcripts here of which no session of our index knows, and that nobody has left over

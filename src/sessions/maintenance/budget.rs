@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::super::SessionId;
 use super::super::paths::{self, Seen};
 use super::needs::Needs;
 use crate::config::DiskBudget;
@@ -86,11 +87,12 @@ pub(super) fn files(folder: &Path) -> io::Result<Vec<Stored>> {
 }
 
 /// What may go before any session does, the oldest first: transcripts that were
-/// put away, and those of no session; never what a session needs.
+/// put away, and those of no session, with what the original has written of them; never
+/// what a session needs.
 pub(super) fn spare(files: &[Stored], needs: &Needs, now_ms: u64) -> Vec<Stored> {
     let is_orphan = |file: &Stored| {
-        let is_transcript = file.path.to_str().and_then(paths::stem).is_some();
-        is_transcript && now_ms.saturating_sub(file.modified_ms) > ORPHAN_AGE_MS
+        let is_of_none = transcript_of(&file.path).is_some_and(|path| needs.count(&path) == 0);
+        is_of_none && now_ms.saturating_sub(file.modified_ms) > ORPHAN_AGE_MS
     };
     let is_spare = |file: &&Stored| {
         needs.count(&file.path) == 0 && (file.archived_at.is_some() || is_orphan(file))
@@ -98,6 +100,14 @@ pub(super) fn spare(files: &[Stored], needs: &Needs, now_ms: u64) -> Vec<Stored>
     let mut spare: Vec<_> = files.iter().filter(is_spare).cloned().collect();
     spare.sort_by_key(|file| file.archived_at.unwrap_or(file.modified_ms));
     spare
+}
+
+/// The transcript that a file is about, which a copy from before a compaction is itself;
+/// `None` for other files.
+fn transcript_of(path: &Path) -> Option<PathBuf> {
+    let id = path.file_name()?.to_str()?.strip_suffix(".jsonl")?;
+    let id = SessionId::parse(id.strip_suffix(".trajectory").unwrap_or(id))?;
+    Some(paths::file(path.parent()?, &id))
 }
 
 /// What a kill left half written; nobody was ever told of it.
@@ -115,5 +125,31 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::needs::Needed;
+    use super::*;
+
+    #[test]
+    fn copies_and_diagnostics_of_no_session_may_go_and_those_of_one_stay() {
+        let file = |name: &str| Stored {
+            path: Path::new("/s").join(name),
+            bytes: 1,
+            modified_ms: 1,
+            archived_at: None,
+        };
+        let mut needed = Needed::default();
+        needed.files.extend(["/s/a.jsonl", "/s/a.checkpoint.1.jsonl"].map(PathBuf::from));
+        let mut needs = Needs::default();
+        needs.add(needed);
+        let spared = ["b.jsonl", "b.checkpoint.1.jsonl", "b.trajectory.jsonl"].map(file);
+        let others =
+            ["a.jsonl", "a.checkpoint.1.jsonl", "a.trajectory.jsonl", "sessions.json"].map(file);
+        let files = [&others[..], &spared[..]].concat();
+        assert_eq!(spare(&files, &needs, 2 * ORPHAN_AGE_MS), spared);
+        assert!(spare(&files, &needs, ORPHAN_AGE_MS).is_empty(), "one may just have begun");
     }
 }

@@ -139,8 +139,10 @@ impl Sessions {
             .map(|row| (SessionKey::from_canonical(row.key.as_str()), self.needed_by(row).files))
             .collect();
         let looking = blocking(move || {
+            // One that cannot be looked at may be there.
+            let is_missing = |path: &PathBuf| path.try_exists().is_ok_and(|is_there| !is_there);
             let is_gone = |(_, files): &(SessionKey, HashSet<PathBuf>)| {
-                !files.is_empty() && files.iter().all(|path| !path.exists())
+                !files.is_empty() && files.iter().all(is_missing)
             };
             Ok(needed.into_iter().filter(is_gone).map(|(key, _)| key).collect())
         });

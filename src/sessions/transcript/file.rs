@@ -232,6 +232,8 @@ impl OpenTranscript {
             if lines.consumed() > RETRY_BYTES {
                 break;
             }
+            // The next one ends where the one behind it begins.
+            let ends = lines.begins();
             let Some(line) = lines.next()? else { break };
             let Some(Line::Entry(entry)) = Line::parse(line) else { continue };
             if let Body::Message(text) = entry.body
@@ -243,9 +245,10 @@ impl OpenTranscript {
                 let is_same = message.get("idempotencyKey").and_then(Value::as_str) == Some(key)
                     && message.get("timestamp") == parse(json).get("timestamp");
                 if is_same {
-                    let position = Position { messages: seq, ..self.position.clone() };
+                    let leaf = entry.id.clone();
                     let id = entry.id.unwrap_or_else(|| bare_id(seq));
                     let repeated = Some(message);
+                    let position = Position { bytes: ends, messages: seq, leaf };
                     return Ok(Some(Placed { id, parent: None, position, repeated }));
                 }
             }

@@ -60,6 +60,61 @@ async fn hasty() -> (Gateway, MockProvider) {
 }
 
 #[tokio::test]
+async fn a_page_that_is_allowed_no_more_is_closed_and_nobody_else() {
+    let (kept, taken) = ("https://kept.example", "https://taken.example");
+    let mock = MockProvider::start().await;
+    let mut config = crate::stage::config(mock.address(), Api::OpenAi);
+    config["gateway"]["controlUi"] = json!({"allowedOrigins": [kept, taken]});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let come = async |origin: &str| {
+        let headers = [("Origin".to_owned(), origin.to_owned())];
+        let mut page = WsClient::open_with(&gateway.address(), "/", &headers).await.unwrap();
+        let answer = page.connect_simple().await;
+        (page, answer["ok"] == true)
+    };
+    let (stays, is_in) = come(kept).await;
+    assert!(is_in);
+    let (goes, is_in) = come(taken).await;
+    assert!(is_in);
+    let program = admin(&gateway).await;
+    edit(&gateway, |config| config["gateway"]["controlUi"]["allowedOrigins"] = json!([kept]));
+    is_turned_away(&goes).await;
+    assert!(!come(taken).await.1, "it is not let in again either");
+    assert!(stays.closed().is_none() && program.closed().is_none());
+}
+
+#[tokio::test]
+async fn a_user_of_a_proxy_who_is_allowed_no_more_is_closed_and_no_other_one() {
+    let (kept, taken) = ("ann@example.com", "bob@example.com");
+    let mock = MockProvider::start().await;
+    let mut config = crate::stage::config(mock.address(), Api::OpenAi);
+    config["gateway"]["trustedProxies"] = json!(["127.0.0.1"]);
+    config["gateway"]["auth"] = json!({"mode": "trusted-proxy", "trustedProxy":
+        {"userHeader": "x-user", "allowUsers": [kept, taken], "allowLoopback": true}});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let come = async |user: &str| {
+        let headers = [("X-User".to_owned(), user.to_owned())];
+        let mut client = WsClient::open_with(&gateway.address(), "/", &headers).await.unwrap();
+        let answer = client.request("connect", json!({"clientType": "web"})).await;
+        (client, answer["ok"] == true)
+    };
+    let (mut stays, is_in) = come(kept).await;
+    assert!(is_in);
+    let (goes, is_in) = come(taken).await;
+    assert!(is_in);
+    edit(&gateway, |config| {
+        config["gateway"]["auth"]["trustedProxy"]["allowUsers"] = json!([kept]);
+    });
+    is_turned_away(&goes).await;
+    assert!(!come(taken).await.1, "he is not let in again either");
+    assert_eq!(stays.request("health", json!({})).await["ok"], true);
+    edit(&gateway, |config| {
+        config["gateway"]["auth"]["trustedProxy"]["userHeader"] = json!("x-email");
+    });
+    is_turned_away(&stays).await;
+}
+
+#[tokio::test]
 async fn who_changes_the_secret_is_answered_though_the_file_is_looked_at_at_once() {
     let (gateway, _mock) = hasty().await;
     let mut author = admin(&gateway).await;

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use super::{config, edit, has_fault, logged, patch, signal};
-use crate::stage::{Api, admin, ask, scripted, until};
+use crate::stage::{Api, admin, ask, call, deltas, end_of, scripted, start, until};
 use crate::support::Gateway;
 
 /// A port of somebody else.
@@ -39,6 +39,57 @@ async fn the_gateway_goes_over_to_another_address_of_its_port_and_back() {
         assert_eq!(elsewhere.is_ok(), is_open, "{bind}");
     }
     assert!(has_fault(&gateway, None).await["restartPending"].is_null());
+}
+
+#[tokio::test]
+async fn a_change_that_is_taken_back_while_a_run_is_waited_for_brings_no_restart() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "main", "@mock stream n=600 delay=50", "run-1").await;
+    deltas(&client, "run-1", 1).await;
+    for (bind, pending) in [("lan", json!(["gateway.bind"])), ("loopback", json!(null))] {
+        let answer = patch(&mut client, json!({"gateway": {"bind": bind}})).await;
+        assert_eq!(answer["payload"]["requiresRestart"], !pending.is_null(), "{answer}");
+        assert_eq!(answer["payload"]["restart"].is_null(), pending.is_null(), "{answer}");
+        let health = call(&mut client, "health", json!({})).await;
+        assert_eq!(health["restartPending"], pending, "what is answered is told at once");
+    }
+    logged(
+        &gateway,
+        "nothing in the configuration needs it any more; the gateway does not restart",
+    )
+    .await;
+    call(&mut client, "chat.abort", json!({"sessionKey": "main", "runId": "run-1"})).await;
+    end_of(&client, "run-1").await;
+    until("nothing to wait for", async || {
+        let mut client = admin(&gateway).await;
+        let seen = call(&mut client, "gateway.restart.preflight", json!({})).await;
+        (seen["safe"] == true).then_some(())
+    })
+    .await;
+    // A restart would come within milliseconds.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(client.closed().is_none());
+    let answer = call(&mut client, "gateway.restart.request", json!({})).await;
+    assert_eq!(answer["status"], "scheduled", "{answer}");
+    assert_eq!(client.wait_closed(super::LIMIT).await.unwrap().code, 1012);
+    is_ready_again(&gateway, 2).await;
+}
+
+#[tokio::test]
+async fn a_restart_that_another_mode_does_not_bring_any_more_is_not_called_taken_back() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "main", "@mock stream n=600 delay=50", "run-1").await;
+    deltas(&client, "run-1", 1).await;
+    for change in [json!({"bind": "lan"}), json!({"reload": {"mode": "hot"}})] {
+        let answer = patch(&mut client, json!({"gateway": change})).await;
+        assert_eq!(answer["payload"]["requiresRestart"], true, "{answer}");
+    }
+    logged(&gateway, "gateway.reload.mode is hot now; the gateway does not restart").await;
+    assert!(!gateway.stderr().contains("was taken back"));
+    let health = call(&mut client, "health", json!({})).await;
+    assert_eq!(health["restartPending"], json!(["gateway.bind"]));
 }
 
 #[tokio::test]

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
+use super::outside::vault;
 use super::{LIMIT, config, logged, signal};
 use crate::channels::receiver::{Receiver, addressed, bring};
 use crate::channels::{SIGNING, with_channels, with_webhook_running};
@@ -24,16 +26,16 @@ struct Place {
 
 /// A gateway to which Ann has written, in a session of her own.
 async fn place() -> Place {
-    place_where(&json!({"dmScope": "per-channel-peer"})).await
+    place_with(|_| {}).await
 }
 
-/// The same with these rules for sessions.
-async fn place_where(sessions: &Value) -> Place {
+/// The same with another configuration.
+async fn place_with(change: impl FnOnce(&mut Value)) -> Place {
     let (receiver, mock) = (Receiver::start().await, MockProvider::start().await);
     let webhook =
         json!({"secret": SIGNING, "url": receiver.url(), "allowFrom": ["ann"], "sendTo": ["bob"]});
     let mut config = with_channels(mock.address(), &json!({"webhook": webhook}));
-    config["session"] = sessions.clone();
+    change(&mut config);
     let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
     with_webhook_running(&gateway).await;
     let message = json!({"id": "1", "text": "hello", "from": {"id": "ann"}});
@@ -164,7 +166,7 @@ async fn two_changes_before_a_restart_that_somebody_hastens_are_both_told() {
 
 #[tokio::test]
 async fn who_names_no_session_has_nothing_said_in_the_chat_of_the_main_one() {
-    let place = place_where(&json!({"dmScope": "main"})).await;
+    let place = place_with(|config| config["session"] = json!({"dmScope": "main"})).await;
     let mut client = admin(&place.gateway).await;
     place.patch(&mut client, json!({"gateway": {"bind": "lan"}}), json!({"note": "for me"})).await;
     assert_eq!(client.wait_closed(LIMIT).await.unwrap().code, 1012);
@@ -295,6 +297,52 @@ async fn a_restart_that_is_given_up_is_told_at_once_and_not_again_after_the_next
     assert_eq!(client.wait_closed(LIMIT).await.unwrap().code, 1012);
     with_webhook_running(&place.gateway).await;
     assert_eq!(place.all_sent().await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_change_that_is_taken_back_while_its_restart_is_looked_at_is_told_at_once() {
+    let root = TempDir::with_prefix("clawgate-vault-").unwrap();
+    let program = root.path().join("vault.sh");
+    let (held, asked) = (root.path().join("held"), root.path().join("asked"));
+    let waits = format!(
+        "if [ -e {0} ]; then : > {1}; while [ -e {0} ]; do sleep 0.1; done; fi",
+        held.display(),
+        asked.display()
+    );
+    vault(&program, &waits);
+    let place = place_with(|config| {
+        config["secrets"] = json!({"providers": {"v": {"source": "exec", "command": program,
+            "passEnv": ["PATH"], "timeoutMs": 120_000, "noOutputTimeoutMs": 120_000}}});
+        config["models"]["providers"]["mock"]["apiKey"] =
+            json!({"source": "exec", "provider": "v", "id": "a"});
+    })
+    .await;
+    let mut client = admin(&place.gateway).await;
+    // Only a gateway that begins asks the program again.
+    fs::write(&held, "").unwrap();
+    let change = json!({"gateway": {"bind": "lan"}});
+    place.patch(&mut client, change, json!({"sessionKey": ANN, "note": NOTE})).await;
+    until("the look before the restart", async || asked.exists().then_some(())).await;
+    place.patch(&mut client, json!({"gateway": {"bind": null}}), json!({})).await;
+    fs::remove_file(&held).unwrap();
+    let (to, text) = place.receiver.sent(2).await;
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(
+        (to.as_str(), lines[0], lines[2]),
+        (
+            "ann",
+            "Gateway restart config-patch error (config.patch)",
+            "Reason: nothing in the configuration needs it any more"
+        )
+    );
+    logged(
+        &place.gateway,
+        "nothing in the configuration needs it any more; the gateway does not restart",
+    )
+    .await;
+    place.says(ANN, "It listens everywhere.").await;
+    place.note_is_gone().await;
+    assert!(client.closed().is_none());
 }
 
 #[tokio::test]

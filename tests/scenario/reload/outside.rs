@@ -46,7 +46,7 @@ async fn a_secret_that_comes_later_is_taken_up_though_nobody_touches_the_file() 
 }
 
 /// A program that tells a secret, and does something before, by these lines of a script.
-fn vault(path: &Path, before: &str) {
+pub fn vault(path: &Path, before: &str) {
     let answer = json!({"protocolVersion": 1, "values": {"a": "key-of-a-vault"}});
     fs::write(path, format!("#!/bin/sh\n{before}\necho '{answer}'\n")).unwrap();
     fs::set_permissions(path, Permissions::from_mode(0o700)).unwrap();

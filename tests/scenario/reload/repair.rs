@@ -153,6 +153,19 @@ async fn a_file_without_its_last_bracket_keeps_the_token_and_the_bracket_is_name
 }
 
 #[tokio::test]
+async fn an_empty_file_is_none_without_settings() {
+    let mock = MockProvider::start().await;
+    let gateway = broken("", &[]).await.unwrap();
+    logged(&gateway, "openclaw.json is empty; write {} to go on without settings").await;
+    let (is_valid, [_, error]) = clawgate(&gateway, &["config", "validate"]).await;
+    assert!(!is_valid && error.contains("openclaw.json is empty"), "{error}");
+    let (_, [report, _]) = clawgate(&gateway, &["doctor"]).await;
+    assert!(report.contains("openclaw.json is empty"), "{report}");
+    put(&gateway, &good(&mock).to_string());
+    logged(&gateway, "model=mock/mock-1").await;
+}
+
+#[tokio::test]
 async fn the_commands_of_its_machine_reach_it_and_hear_what_is_wrong() {
     let mock = MockProvider::start().await;
     let mut wrong = good(&mock);
@@ -189,7 +202,7 @@ async fn an_api_that_there_is_not_leads_there_too_and_a_strict_start_ends() {
     let gateway = broken(&wrong.to_string(), &[]).await.unwrap();
     let health = call(&mut admin(&gateway).await, "health", json!({})).await;
     assert_eq!(health["configIssue"]["path"], "models.providers.mock.api", "{health}");
-    for wrong in [wrong.to_string(), "{session: 5}".to_owned()] {
+    for wrong in [wrong.to_string(), "{session: 5}".to_owned(), String::new()] {
         let error = broken(&wrong, &["--strict"]).await.err().unwrap();
         assert!(error.contains("exit status: 1"), "{error}");
     }

@@ -73,7 +73,7 @@ async fn routes_are_compared_as_they_are_said_and_last() {
 }
 
 #[tokio::test]
-async fn a_file_that_nobody_can_read_is_named_and_can_be_replaced() {
+async fn a_file_that_nobody_can_read_is_named_and_stays_until_it_is_mended_or_taken_away() {
     let gateway = gateway().await;
     let mut client = admin(&gateway).await;
     let path = gateway.state_dir().join("settings/voicewake.json");
@@ -85,8 +85,17 @@ async fn a_file_that_nobody_can_read_is_named_and_can_be_replaced() {
     let node = NodeClient::connect(&gateway, "Phone", "iOS 18", &[]).await;
     told(&node.client, "voicewake.routing.changed", |_| true).await;
     let chosen = json!({"triggers": ["x"]});
+    assert_eq!(refusal(&mut client, "voicewake.set", chosen.clone()).await, error);
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "{");
+    std::fs::remove_file(&path).unwrap();
     assert_eq!(call(&mut client, "voicewake.set", chosen.clone()).await, chosen);
     assert_eq!(call(&mut client, "voicewake.get", json!({})).await, chosen);
+    let table = path.with_file_name("voicewake-routing.json");
+    std::fs::write(&table, "[").unwrap();
+    let error = refusal(&mut client, "voicewake.routing.get", json!({})).await;
+    let wanted = json!({"config": {"routes": []}});
+    assert_eq!(refusal(&mut client, "voicewake.routing.set", wanted).await, error);
+    assert_eq!(std::fs::read_to_string(&table).unwrap(), "[");
 }
 
 #[tokio::test]
