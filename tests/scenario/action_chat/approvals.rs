@@ -143,7 +143,9 @@ async fn of_two_calls_with_one_id_the_one_is_answered_that_was_asked_about() {
     chat.send("go").await;
     let (first, allowed) = asked(&mut chat, &gateway).await;
     let (second, refused) = asked(&mut chat, &gateway).await;
-    assert!(first == "dup" && second != first && allowed != refused, "{second}");
+    // Either call may be asked about first.
+    let has_its_own = (first == "dup") != (second == "dup");
+    assert!(has_its_own && allowed != refused, "{first} {second}");
     // Said twice, it is no answer to the other one.
     approve(&mut chat, &first, "yes").await;
     approve(&mut chat, &first, "yes").await;
