@@ -43,8 +43,9 @@ pub struct RunTerms {
     /// The channel that its message is said to come by, where it is not that of
     /// its session.
     pub channel: Option<String>,
-    /// Where its answer goes, if that is a place of a channel. Only what is answered in the same
-    /// place goes into its run, so that nobody hears an answer to somebody else's words.
+    /// Who hears its answer. Only what has the same here goes into its run, so that nobody hears
+    /// an answer to somebody else's words. The action chat and jobs make an address up for that:
+    /// where an answer is sent is known to the channels alone.
     pub place: Option<Arc<OutboxAddress>>,
     /// The run by which what it tells was begun: whoever stops that one stops this.
     pub begun_by: Option<Arc<str>>,

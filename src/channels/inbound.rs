@@ -207,11 +207,7 @@ impl Channels {
             Ok(Taken::Stopped(count)) => self.answer(&reply, &stopped(count)).await?,
             Err(InletError::Refused(why)) => self.answer(&reply, &format!("⚠️ {why}")).await?,
             Err(InletError::Later(why)) => {
-                if is_new {
-                    self.expect_no_more(&run_id).await.map_err(failed)?;
-                } else {
-                    self.still_expect(run_id);
-                }
+                self.settle_expected(reply, is_new, false).await;
                 return Err(why);
             }
         }

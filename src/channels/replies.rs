@@ -98,10 +98,9 @@ impl Channels {
         self.0.parts.store.settle_reply(run_id.into(), Vec::new(), now).await.map(drop)
     }
 
-    /// The run was not accepted after all, and its reply was expected before: the last process
-    /// may owe it, and nobody else goes on with one of a run that was taken for one of this
-    /// process. That is done once there are runs, and the database can be read.
-    pub fn still_expect(&self, run_id: String) {
+    /// Goes on with the reply of a run that was not accepted after all, if the last process owes
+    /// it: once there are runs, and the database can be read.
+    pub fn resume_later(&self, run_id: String) {
         let channels = self.clone();
         self.0.parts.tasks.spawn("reply", async move {
             let Some(runs) = channels.begun().await else { return };
@@ -127,7 +126,7 @@ impl Channels {
                 tracing::error!(run = reply.run_id, %error, "a reply is still expected");
             }
         } else {
-            self.still_expect(reply.run_id);
+            self.resume_later(reply.run_id);
         }
     }
 
@@ -170,8 +169,8 @@ impl Channels {
         Ok(())
     }
 
-    /// Goes on with a reply, unless somebody does already; `false` when its run was never
-    /// accepted.
+    /// Goes on with a reply, unless somebody does already; `false` when there is no run of it,
+    /// and nobody waits for one.
     async fn resume_reply(&self, runs: &Runs, row: ExpectedReply) -> Result<bool, StoreError> {
         let is_agent = row.scope == Family::Agent.as_str();
         let family = if is_agent { Family::Agent } else { Family::Chat };

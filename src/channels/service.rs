@@ -29,7 +29,8 @@ const STORE_TRIES: u32 = 10;
 /// … and how long the next try waits.
 const STORE_PAUSE: Duration = Duration::from_secs(2);
 
-/// How many accounts are known that are there no more; some are renamed, few are removed.
+/// How many accounts that were taken out of the configuration are known at least: more than
+/// anybody takes out while a gateway runs. Of more, any may be forgotten.
 const FORMER_MAX: usize = 100;
 
 /// What channels work with.
@@ -56,7 +57,7 @@ pub(super) type Accounts = BTreeMap<(ChannelKind, String), Arc<Account>>;
 pub(super) struct Inner {
     pub parts: ChannelsParts,
     pub accounts: Live<Accounts>,
-    /// Those that the configuration had, and may have again: what runs owe to people of theirs waits in
+    /// Those that were taken out of the configuration: answers of runs to their people wait in
     /// the outbox until they are back.
     former: Live<Accounts>,
     pub outbox: Outbox,
@@ -152,8 +153,8 @@ impl Channels {
         // First: each is known all along. For that, those that are back stay among the former.
         let gone: Vec<_> = known.iter().filter(|(key, _)| !accounts.contains_key(*key)).collect();
         let former = self.0.former.now();
-        let older = former.iter().take(FORMER_MAX.saturating_sub(gone.len()));
-        let all = older.chain(gone).map(|(key, account)| (key.clone(), Arc::clone(account)));
+        let kept = former.iter().take(FORMER_MAX.saturating_sub(gone.len()));
+        let all = kept.chain(gone).map(|(key, account)| (key.clone(), Arc::clone(account)));
         self.0.former.set(all.collect());
         self.0.accounts.set(accounts.clone());
         for account in known.values().filter(|account| !is_in(&accounts, account)) {

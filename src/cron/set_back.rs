@@ -2,8 +2,8 @@
 //! or they could not be read for a while.
 //!
 //! Promises: a job is due no later than its schedule says, and has missed nothing that is
-//! still to come, or was before it was made: a clock that says so has not been set yet. What
-//! ran while the clock was ahead has its row, and does not run again. A job that can be read
+//! still to come, nor anything from before it was made, as a clock that has not been set yet
+//! may say. What ran while the clock was ahead has its row, and does not run again. A job that can be read
 //! again is due at the instant at which it could not.
 
 use crate::store::{CronChange, CronJobChange, CronJobRow, StoreError};

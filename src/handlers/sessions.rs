@@ -196,7 +196,9 @@ pub(super) fn told(cx: &Ctx, mut answer: Value) -> Value {
             name(answer.pointer_mut(place));
         }
         if let Some(Value::Array(checkpoints)) = answer.get_mut("checkpoints") {
-            checkpoints.iter_mut().for_each(|it| name(it.get_mut("sessionKey")));
+            for checkpoint in checkpoints {
+                name(checkpoint.get_mut("sessionKey"));
+            }
         }
         if let Some(Value::Object(entry)) = answer.get_mut("entry") {
             simple::row_out(entry);

@@ -1,8 +1,8 @@
 //! A program that is ours, with all that it starts.
 //!
 //! Owns: its group or who holds it, and where it is found. Promises: it knows of our environment
-//! only what it is given; when its group is dropped, or nobody reads what one complains of that
-//! is held, nobody of it is left, on Linux also what has made a session of its own while it was
+//! only what it is given; when its group is dropped, or the stderr of one that is held is read
+//! no more, nobody of it is left, on Linux also what has made a session of its own while it was
 //! held; no other group is ever meant.
 //! Must not: know what is said, or wait.
 

@@ -4,6 +4,9 @@
 //! `order`.
 
 use std::process::Command;
+use std::time::Duration;
+
+use tokio::time::timeout;
 
 use super::counted::HEALTH_EVENT;
 use super::load::client::Link;
@@ -11,6 +14,7 @@ use super::load::gateway::Home;
 use super::load::provider::Provider;
 use super::{PROGRAM, UPDATE, figures, not_run, tested};
 
+const PATIENCE: Duration = Duration::from_mins(1);
 /// The budget of `docs/benchmarks.md`, in KiB.
 const BUDGET: f64 = 15.0 * 1024.0;
 
@@ -30,7 +34,8 @@ async fn a_quiet_gateway_stays_within_its_memory() {
     let command = home.on_this_state(Command::new(tested::program()));
     let gateway = home.start_as(command).await.unwrap();
     let mut client = Link::hello(gateway.address()).await.unwrap();
-    while !client.next().await.unwrap().starts_with(HEALTH_EVENT) {}
+    let heard = async { while !client.next().await.unwrap().starts_with(HEALTH_EVENT) {} };
+    timeout(PATIENCE, heard).await.expect("no event of its health");
     let (all, own) = (gateway.memory().unwrap(), gateway.own_memory().unwrap());
     println!("a quiet gateway has {all} KiB, of which {own} are its own");
     assert!(

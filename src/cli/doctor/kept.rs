@@ -17,8 +17,8 @@ pub fn check(paths: &Paths) -> Vec<Finding> {
             Severity::Critical,
             error.to_string(),
             "the gateway does not start with it",
-            "take it from a backup; with a new one, devices that are paired keep their tokens, \
-             and one that has lost its token is to be paired again",
+            "take it from a backup, or move it away: with a new one, devices go on with the \
+             tokens that they have, and one that has lost its token is to be paired again",
         ));
     }
     if let Err(error) = check_file(paths) {

@@ -135,7 +135,7 @@ pub fn database(paths: &Paths) -> Option<Finding> {
         "stop the gateway and copy {place} with its -wal and -shm to a safe place; then put what \
          `sqlite3 {place} .recover | sqlite3 {whole}` saves, or a backup, in the place of all \
          three. Where neither helps, move them away: sessions are found again in their \
-         transcripts, and nothing else is; docs/operations.md, Backup"
+         transcripts, and little else is; docs/operations.md, Backup"
     );
     let broken = |title: String| {
         Finding::new("store.database", Severity::Critical, title, why, fix.as_str())

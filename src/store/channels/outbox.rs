@@ -14,7 +14,8 @@ const RETENTION_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 /// How many of them are kept at most.
 const RETAINED_MAX: u32 = 10_000;
 
-/// What is said of a part that somebody was sending when the gateway stopped.
+/// What is said of a part that somebody was sending when the gateway stopped. It stands in
+/// databases, and is looked for there: it stays as it is.
 const CUT_OFF: &str = "the gateway stopped while it was being sent";
 
 const COLUMNS: &str = "id, delivery, channel, account, target, thread, part, body, state, \

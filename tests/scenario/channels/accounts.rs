@@ -140,7 +140,7 @@ async fn a_reply_whose_account_was_removed_meanwhile_goes_out_once_that_is_back(
     let config = with_channels(mock.address(), &channels);
     let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
     let mut client = with_webhook_running(&gateway).await;
-    let text = "@mock stream n=60 delay=50";
+    let text = "@mock stream n=200 delay=50";
     let message = json!({"id": "1", "text": text, "from": {"id": "ann"}});
     assert_eq!(bring(&gateway, "/webhooks/default", &message).await.0, 200);
     patch(&mut client, &json!({"channels": null})).await;

@@ -63,7 +63,7 @@ async fn who_hears_of_a_job_hears_no_answer_to_what_others_say_in_its_session() 
     let mut place = place().await;
     let mut told = job(&announced_to("bob"));
     told["sessionTarget"] = json!("session:diary");
-    told["payload"]["message"] = json!("@mock stream n=40 delay=50");
+    told["payload"]["message"] = json!("@mock stream n=120 delay=50");
     let made = call(&mut place.client, "cron.add", told).await;
     call(&mut place.client, "cron.run", json!({"id": made["id"], "mode": "force"})).await;
     until("it runs", async || {
@@ -74,7 +74,7 @@ async fn who_hears_of_a_job_hears_no_answer_to_what_others_say_in_its_session() 
     assert_eq!(text_of(&end_of(&place.client, "web").await["message"]), "Echo: I am the operator");
     let (person, text) = place.receiver.sent(1).await;
     assert_eq!(person, "bob");
-    assert!(text.trim_end().ends_with("w40"), "{text}");
+    assert!(text.trim_end().ends_with("w120"), "{text}");
 }
 
 #[tokio::test]

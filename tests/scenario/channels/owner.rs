@@ -103,7 +103,7 @@ async fn nobody_who_shares_a_session_hears_an_answer_to_the_words_of_others() {
     for mode in ["steer", "collect"] {
         let mut place = place(&json!(["ann", "bob"])).await;
         ask(&mut place.client, MAIN, &format!("/queue {mode} debounce:0"), "queue").await;
-        assert_eq!(place.writes("ann", "1", "@mock stream n=30 delay=50").await, "accepted");
+        assert_eq!(place.writes("ann", "1", "@mock stream n=120 delay=50").await, "accepted");
         until("she is being answered", async || {
             (row(&mut place.client, MAIN).await["hasActiveRun"] == true).then_some(())
         })

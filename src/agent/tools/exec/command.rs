@@ -163,7 +163,8 @@ async fn planned_again(
     check_still(cx, before).await?;
     match plan(cx, arguments).await {
         Ok(Way::Here(plan)) => Ok(plan),
-        Ok(Way::OnNode(..)) | Err(_) => Err(Denial::changed(before)),
+        Ok(Way::OnNode(..)) => Err(Denial::changed(before)),
+        Err(why) => Err(not_planned(before, &why)),
     }
 }
 
@@ -178,8 +179,14 @@ pub(super) async fn check_still_on_node(
     check_still(cx, before).await?;
     match plan(cx, arguments).await {
         Ok(Way::OnNode(_, now)) if now.as_deref() == bound => Ok(()),
-        Ok(_) | Err(_) => Err(Denial::changed(before)),
+        Ok(_) => Err(Denial::changed(before)),
+        Err(why) => Err(not_planned(before, &why)),
     }
+}
+
+fn not_planned(before: &ExecRequest, why: &str) -> Denial {
+    tracing::warn!(why, "a command that was approved cannot be planned again");
+    Denial::changed(before)
 }
 
 /// Whether the tool may still be used, after a person was asked about a command.
