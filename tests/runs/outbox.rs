@@ -88,43 +88,27 @@ fn reply_of(run: &str) -> ReplyTo {
     }
 }
 
-/// The way to an agent that takes no message the first time.
-#[derive(Default)]
-struct Second(AtomicBool);
-
-impl Inlet for Second {
-    fn is_command<'a>(
-        &'a self,
-        _: &'a SessionKey,
-        _: &'a str,
-    ) -> BoxFuture<'a, Result<bool, InletError>> {
-        Box::pin(std::future::ready(Ok(false)))
-    }
-
-    fn is_stop(&self, _: &str) -> bool {
-        false
-    }
-
-    fn accept(&self, _: Said) -> BoxFuture<'_, Result<Taken, InletError>> {
-        let is_second = self.0.swap(true, Ordering::SeqCst);
-        let later = || InletError::Later("come again".into());
-        Box::pin(std::future::ready(is_second.then_some(Taken::Run).ok_or_else(later)))
-    }
-}
-
 /// The way to an agent that takes each message once the gate is open, and keeps what was said.
-struct Slow {
+struct Way {
+    /// Whether the next message is to come again.
+    is_busy: AtomicBool,
     said: Mutex<Vec<String>>,
     gate: Semaphore,
 }
 
-impl Default for Slow {
-    fn default() -> Self {
-        Self { said: Mutex::default(), gate: Semaphore::new(0) }
+impl Way {
+    /// One that takes no message the first time.
+    fn busy() -> Arc<Self> {
+        Arc::new(Self { is_busy: true.into(), said: Mutex::default(), gate: Semaphore::new(1) })
+    }
+
+    /// One whose gate is shut.
+    fn shut() -> Arc<Self> {
+        Arc::new(Self { is_busy: false.into(), said: Mutex::default(), gate: Semaphore::new(0) })
     }
 }
 
-impl Inlet for Slow {
+impl Inlet for Way {
     fn is_command<'a>(
         &'a self,
         _: &'a SessionKey,
@@ -139,6 +123,9 @@ impl Inlet for Slow {
 
     fn accept(&self, said: Said) -> BoxFuture<'_, Result<Taken, InletError>> {
         Box::pin(async move {
+            if self.is_busy.swap(false, Ordering::SeqCst) {
+                return Err(InletError::Later("come again".into()));
+            }
             self.said.lock().push(said.text);
             drop(self.gate.acquire().await);
             Ok(Taken::Run)
@@ -248,7 +235,7 @@ async fn what_waits_for_its_turn_is_not_noted_as_being_sent() {
 async fn a_reply_goes_out_though_the_database_could_not_tell_how_its_run_ended() {
     let (place, root) = (place().await, TempDir::new().unwrap());
     let channels = channels(&place, &root, nowhere());
-    Box::pin(channels.clone().begin(Arc::clone(&place.runs), Arc::new(Second::default()))).await;
+    Box::pin(channels.clone().begin(Arc::clone(&place.runs), Way::busy())).await;
     place.has_failed("r1").await;
     let reply = reply_of("r1");
     assert!(channels.expect(&reply).await.unwrap());
@@ -265,7 +252,7 @@ async fn a_reply_goes_out_though_the_database_could_not_tell_how_its_run_ended()
 async fn a_message_that_could_not_be_taken_is_answered_when_it_comes_again() {
     let (place, root) = (place().await, TempDir::new().unwrap());
     let channels = channels(&place, &root, nowhere());
-    Box::pin(channels.clone().begin(Arc::clone(&place.runs), Arc::new(Second::default()))).await;
+    Box::pin(channels.clone().begin(Arc::clone(&place.runs), Way::busy())).await;
     let run = "webhook:default:ann:1";
     place.has_failed(run).await;
     let database = place.database();
@@ -283,7 +270,7 @@ async fn a_message_that_could_not_be_taken_is_answered_when_it_comes_again() {
 async fn a_message_keeps_its_place_though_whoever_brings_it_goes_away_before_its_turn() {
     let (place, root) = (place().await, TempDir::new().unwrap());
     let channels = channels(&place, &root, nowhere());
-    let slow = Arc::new(Slow::default());
+    let slow = Way::shut();
     let inlet = Arc::clone(&slow) as Arc<dyn Inlet>;
     Box::pin(channels.clone().begin(Arc::clone(&place.runs), inlet)).await;
     let [mut first, mut gone, mut third] =
@@ -302,7 +289,7 @@ async fn a_message_keeps_its_place_though_whoever_brings_it_goes_away_before_its
 async fn a_reply_that_is_still_expected_goes_out_though_the_database_could_not_tell_of_it() {
     let (place, root) = (place().await, TempDir::new().unwrap());
     let channels = channels(&place, &root, nowhere());
-    Box::pin(channels.clone().begin(Arc::clone(&place.runs), Arc::new(Second::default()))).await;
+    Box::pin(channels.clone().begin(Arc::clone(&place.runs), Way::busy())).await;
     place.has_failed("r1").await;
     assert!(channels.expect(&reply_of("r1")).await.unwrap());
     let database = place.database();
@@ -328,7 +315,7 @@ async fn what_the_last_process_was_sending_is_settled_once_the_database_takes_it
         BEGIN SELECT RAISE(ABORT, 'no room'); END";
     database.execute_batch(refuses).unwrap();
     let (faults, _log) = faults();
-    let beginning = channels.clone().begin(Arc::clone(&place.runs), Arc::new(Second::default()));
+    let beginning = channels.clone().begin(Arc::clone(&place.runs), Way::busy());
     let beginning = place.tasks.spawn("channels", beginning);
     timeout(LIMIT, faults.notified()).await.expect("the database does not fail");
     database.execute_batch("DROP TRIGGER full").unwrap();
@@ -352,7 +339,7 @@ async fn a_reply_of_the_last_process_goes_out_though_the_clock_was_set_back() {
     };
     assert!(place.store.expect_reply(expected).await.unwrap());
     let channels = channels(&place, &root, nowhere());
-    Box::pin(channels.begin(Arc::clone(&place.runs), Arc::new(Second::default()))).await;
+    Box::pin(channels.begin(Arc::clone(&place.runs), Way::busy())).await;
     place.replies("r1").await;
 }
 
@@ -366,7 +353,7 @@ async fn replies_that_are_expected_before_the_channels_begin_are_not_lost() {
         assert!(channels.expect(&reply_of(run)).await.unwrap());
     }
     channels.follow(reply_of("r1"));
-    let beginning = channels.clone().begin(Arc::clone(&place.runs), Arc::new(Second::default()));
+    let beginning = channels.clone().begin(Arc::clone(&place.runs), Way::busy());
     Box::pin(beginning).await;
     let expected = place.store.expected_replies().await.unwrap();
     assert!(expected.iter().any(|it| it.run_id == "r2"), "{expected:?}");
@@ -389,7 +376,7 @@ async fn a_reply_of_the_last_process_goes_out_though_its_message_comes_again_and
         let (place, root) = (place().await, TempDir::new().unwrap());
         let channels = channels(&place, &root, nowhere());
         let begin = async || {
-            let inlet = Arc::new(Second::default());
+            let inlet = Way::busy();
             Box::pin(channels.clone().begin(Arc::clone(&place.runs), inlet)).await;
         };
         place.has_failed("r1").await;
@@ -424,7 +411,7 @@ async fn an_account_that_cannot_begin_is_tried_again_by_one_at_a_time() {
     let channels = channels_that_sign(&place, &root, nowhere(), &secret);
     // As each new configuration does.
     for _ in 0..5 {
-        let (runs, inlet) = (Arc::clone(&place.runs), Arc::new(Second::default()));
+        let (runs, inlet) = (Arc::clone(&place.runs), Way::busy());
         Box::pin(channels.clone().begin(runs, inlet)).await;
     }
     let tries = || channels.accounts()[0].1.reconnect_attempts;
@@ -442,7 +429,7 @@ async fn an_account_that_somebody_starts_and_that_cannot_begin_is_tried_again() 
     let secret = json!({"source": "env", "id": "NOT_THERE"});
     let channels = channels_that_sign(&place, &root, nowhere(), &secret);
     channels.stop(ChannelKind::Webhook, None).unwrap();
-    Box::pin(channels.clone().begin(Arc::clone(&place.runs), Arc::new(Second::default()))).await;
+    Box::pin(channels.clone().begin(Arc::clone(&place.runs), Way::busy())).await;
     let tries = || channels.accounts()[0].1.reconnect_attempts;
     assert_eq!(tries(), 0, "it is stopped");
     channels.start(ChannelKind::Webhook, None).await.unwrap_err();
@@ -501,7 +488,7 @@ async fn what_is_sent_by_an_account_that_cannot_be_used_is_refused_and_what_wait
     let body = json!({"text": "hello"}).to_string();
     let part = NewPart { delivery: "one".into(), address: to("ann"), part: 0, body };
     place.store.add_outbox(vec![part], 1).await.unwrap();
-    Box::pin(channels.clone().begin(Arc::clone(&place.runs), Arc::new(Second::default()))).await;
+    Box::pin(channels.clone().begin(Arc::clone(&place.runs), Way::busy())).await;
     let target = Target { kind: ChannelKind::Webhook, address: to("ann") };
     let message = Outgoing { text: "hello".into(), ..Outgoing::default() };
     let refused = channels.send("two", &target, &message).await.unwrap_err().to_string();
