@@ -20,8 +20,11 @@ pub struct Button {
 /// The buttons of each block that has some; what is to be selected from is buttons as well.
 ///
 /// # Errors
-/// Which one cannot be sent, and why.
-pub fn presented_buttons(presentation: &Value) -> Result<Vec<Vec<Button>>, String> {
+/// Which one cannot be sent, and why; so is one with a value that `may_say` refuses.
+pub fn presented_buttons(
+    presentation: &Value,
+    may_say: fn(&str) -> bool,
+) -> Result<Vec<Vec<Button>>, String> {
     const PLACE: &str = "at /params/presentation";
     if !presentation.is_null() && !presentation.is_object() {
         return Err(format!("{PLACE}: must be object"));
@@ -31,7 +34,8 @@ pub fn presented_buttons(presentation: &Value) -> Result<Vec<Vec<Button>>, Strin
     }
     let mut all = Vec::new();
     for (index, block) in blocks(presentation).enumerate() {
-        let found = buttons_of(block).map_err(|why| format!("{PLACE}/blocks/{index}{why}"))?;
+        let found =
+            buttons_of(block, may_say).map_err(|why| format!("{PLACE}/blocks/{index}{why}"))?;
         if !found.is_empty() {
             all.push(found);
         }
@@ -44,7 +48,7 @@ fn is_list(value: &Value) -> bool {
     value.is_null() || value.is_array()
 }
 
-fn buttons_of(block: &Value) -> Result<Vec<Button>, String> {
+fn buttons_of(block: &Value, may_say: fn(&str) -> bool) -> Result<Vec<Button>, String> {
     let mut found = Vec::new();
     for (kind, member) in [("buttons", "buttons"), ("select", "options")] {
         let written = &block[member];
@@ -56,7 +60,8 @@ fn buttons_of(block: &Value) -> Result<Vec<Button>, String> {
             return Err(format!("/type: must be '{kind}' with {member}"));
         }
         for (at, written) in written.iter().enumerate() {
-            found.push(button(written).map_err(|why| format!("/{member}/{at}{why}"))?);
+            let read = button(written, may_say);
+            found.push(read.map_err(|why| format!("/{member}/{at}{why}"))?);
         }
     }
     Ok(found)
@@ -79,7 +84,7 @@ fn kind_of(block: &Value) -> String {
     block["type"].as_str().unwrap_or_default().trim().to_lowercase()
 }
 
-fn button(written: &Value) -> Result<Button, String> {
+fn button(written: &Value, may_say: fn(&str) -> bool) -> Result<Button, String> {
     let text = |names: &[&str]| {
         let mut texts = names.iter().filter_map(|name| written[*name].as_str()).map(str::trim);
         texts.find(|text| !text.is_empty()).map(str::to_owned)
@@ -90,6 +95,10 @@ fn button(written: &Value) -> Result<Button, String> {
     if value.len() > VALUE_MAX {
         return Err(format!("/value: must NOT have more than {VALUE_MAX} bytes"));
     }
+    // Who presses it says it with rights of their own, and does not see it.
+    if !may_say(&value) {
+        return Err("/value: must NOT be a command unless you have operator.admin".into());
+    }
     Ok(Button { label, value })
 }
 
@@ -98,6 +107,10 @@ mod tests {
     use super::*;
 
     use crate::support::json;
+
+    fn presented_buttons(presentation: &Value) -> Result<Vec<Vec<Button>>, String> {
+        super::presented_buttons(presentation, |value| value != "/no")
+    }
 
     #[test]
     fn a_presentation_is_read_whole_or_refused_with_the_place_that_is_wrong() {
@@ -120,6 +133,10 @@ mod tests {
         for (wrong, why) in [
             (json!({"label": "x", "value": long}), "/value: must NOT have more than 64 bytes"),
             (json!({"value": "x"}), ": must have required property 'label'"),
+            (
+                json!({"label": "x", "callback_data": " /no"}),
+                "/value: must NOT be a command unless you have operator.admin",
+            ),
             (
                 json!({"label": "x", "url": "https://x.test/"}),
                 ": must have required property 'value'",

@@ -180,6 +180,8 @@ pub struct Said {
     pub run_id: String,
     /// What is said.
     pub text: String,
+    /// Who speaks, where the text does not say that and what the model reads of it is to.
+    pub speaker: Option<String>,
     /// Files, as `chat.send` takes them.
     pub attachments: Vec<Value>,
     /// Id of the channel.

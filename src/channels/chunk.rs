@@ -3,7 +3,8 @@
 //! Promises: no part is longer than the limit; nothing is lost but space at the
 //! cuts; a cut is at a paragraph, else at a line, else at a space, and never
 //! inside of what people see as one character, but where that alone is longer; a block of code that is cut is
-//! closed and opened again.
+//! closed and opened again. What is cut inside of a list goes on at the margin: indented as it
+//! was, and without its list, it would be something else.
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -12,6 +13,14 @@ use crate::config::channels::{ChannelKind, ChunkMode};
 /// Most ticks of a fence that is opened again in the next part: longer ones would be
 /// all that is in it.
 const MARKER_MAX: usize = 16;
+
+/// Most characters before a fence: those of deep lists. With the fence they fit into the
+/// shortest part, once at its beginning and once at its end.
+const PREFIX_MAX: usize = 16;
+/// Most quotes in one another that a fence may be in.
+const QUOTES_MAX: usize = 4;
+/// So much further out, or in, a line may be than what it belongs to.
+const SLACK: usize = 3;
 
 /// How a service counts the length of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,50 +48,161 @@ impl Measure {
     }
 }
 
+/// What stands before the lines of a list's item, or of a quote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Lead {
+    /// How many quotes it is in.
+    quotes: usize,
+    /// How many characters it has.
+    width: usize,
+}
+
+impl Lead {
+    /// How much of a line it may be: spaces, and marks of so many quotes.
+    fn of_line(self, line: &str) -> usize {
+        let mut quotes = self.quotes;
+        let is_lead = |sign: &char| match sign {
+            ' ' | '\t' => true,
+            '>' if quotes > 0 => {
+                quotes -= 1;
+                true
+            }
+            _ => false,
+        };
+        // All of them have one byte.
+        line.chars().take_while(is_lead).count()
+    }
+
+    /// Whether a line belongs to that no more.
+    fn is_left_by(self, line: &str) -> bool {
+        let (lead, words) = line.split_at(self.of_line(line));
+        let is_far_out = lead.len() + SLACK < self.width && !words.trim().is_empty();
+        is_far_out || lead.matches('>').count() < self.quotes
+    }
+
+    /// A line as it is at the margin: marks of quotes stay, with a space each.
+    fn taken_from(self, line: &str) -> String {
+        let (lead, words) = line.split_at(self.of_line(line).min(self.width));
+        let mut kept = String::with_capacity(line.len());
+        let mut is_behind_mark = false;
+        for sign in lead.chars() {
+            if sign == '>' || is_behind_mark {
+                kept.push(sign);
+            }
+            is_behind_mark = sign == '>';
+        }
+        kept + words
+    }
+
+    /// The same for the lines of a text, as far as they belong to that, with what is
+    /// before its last line then. Of a line that has begun in the last part, there is none.
+    fn taken_from_all(self, text: &str, is_mid: bool) -> (String, Self) {
+        let (mut now, mut taken) = (self, String::with_capacity(text.len()));
+        for (index, line) in text.split_inclusive('\n').enumerate() {
+            if is_mid && index == 0 {
+                taken.push_str(line);
+                continue;
+            }
+            if now.is_left_by(line) {
+                now = Self::default();
+            }
+            taken.push_str(&now.taken_from(line));
+        }
+        (taken, now)
+    }
+}
+
 /// A block of code that is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Fence<'a> {
-    /// The line that opened it.
+    /// The line that opened it, from its ticks on.
     line: &'a str,
     /// Its ticks or tildes.
     marker: &'a str,
+    /// What is before them in that line: of lists and quotes.
+    prefix: &'a str,
 }
 
 impl<'a> Fence<'a> {
     /// The fence that a line opens.
     fn opened_by(line: &'a str) -> Option<Self> {
-        let marker = marker_of(line)?;
-        let info = line.trim_start().strip_prefix(marker)?;
+        let (prefix, marker) = marker_of(line)?;
+        let line = line.get(prefix.len()..)?.trim_end();
+        let info = line.strip_prefix(marker)?;
         let is_code = marker.starts_with('~') || !info.contains('`');
-        (is_code && marker.len() <= MARKER_MAX).then_some(Self { line: line.trim_end(), marker })
+        (is_code && marker.len() <= MARKER_MAX).then_some(Self { line, marker, prefix })
+    }
+
+    /// What is before its lines.
+    fn lead(&self) -> Lead {
+        Lead { quotes: self.prefix.matches('>').count(), width: self.prefix.len() }
     }
 
     /// Whether a line closes it.
     fn is_closed_by(&self, line: &str) -> bool {
-        marker_of(line).is_some_and(|marker| {
-            marker.len() >= self.marker.len()
-                && marker.chars().next() == self.marker.chars().next()
-                && line.trim().len() == marker.len()
-        })
+        let (lead, words) = line.split_at(self.lead().of_line(line));
+        let more = words.trim_end().strip_prefix(self.marker);
+        lead.len() <= self.prefix.len() + SLACK
+            && more.is_some_and(|more| more.chars().all(|sign| self.marker.starts_with(sign)))
     }
 
     /// What it is after a line.
     fn after(open: Option<Self>, line: &'a str) -> Option<Self> {
         match open {
             Some(fence) if fence.is_closed_by(line) => None,
-            Some(fence) => Some(fence),
-            None => Self::opened_by(line),
+            Some(fence) if !fence.lead().is_left_by(line) => Some(fence),
+            _ => Self::opened_by(line),
         }
+    }
+
+    /// What is before its lines, without the marks of lists.
+    fn indentation(&self) -> String {
+        self.prefix.chars().map(|sign| if "> \t".contains(sign) { sign } else { ' ' }).collect()
+    }
+
+    /// What opens it again at the margin, before the rest of a line where it was cut in one;
+    /// without its language where that is long.
+    fn head(&self, is_mid: bool, limit: usize, measure: Measure) -> String {
+        let line = if measure.of(self.line) > limit / 4 { self.marker } else { self.line };
+        let margin = self.lead().taken_from(&self.indentation());
+        let begun = if is_mid { margin.as_str() } else { "" };
+        format!("{margin}{line}\n{begun}")
+    }
+
+    /// What closes it, where so much of the lines' lead is taken away.
+    fn tail(&self, taken: Lead) -> String {
+        format!("\n{}{}", taken.taken_from(&self.indentation()), self.marker)
+    }
+
+    /// Most characters of what closes it.
+    const fn tail_max(&self) -> usize {
+        1 + self.prefix.len() + self.marker.len()
     }
 }
 
-/// Three or more ticks or tildes at the beginning of a line.
-fn marker_of(line: &str) -> Option<&str> {
-    let indent = line.len() - line.trim_start_matches(' ').len();
-    let rest = line.get(indent..).filter(|_| indent <= 3)?;
-    let sign = rest.chars().next().filter(|sign| "`~".contains(*sign))?;
+/// Three or more ticks or tildes at the beginning of a line, behind what stands before them.
+fn marker_of(line: &str) -> Option<(&str, &str)> {
+    let at = line.bytes().take(PREFIX_MAX + 1).position(|byte| b"`~".contains(&byte))?;
+    let (prefix, rest) = line.split_at(at);
+    let sign = rest.chars().next()?;
     let length = rest.len() - rest.trim_start_matches(sign).len();
-    rest.get(..length).filter(|_| length >= 3)
+    let marker = rest.get(..length).filter(|_| length >= 3)?;
+    is_prefix(prefix).then_some((prefix, marker))
+}
+
+/// Whether this is made of spaces and marks of lists and quotes.
+fn is_prefix(text: &str) -> bool {
+    let is_number = |word: &str| {
+        let number = word.strip_suffix(['.', ')']).unwrap_or_default();
+        !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
+    };
+    let is_mark = |word: &str| {
+        let is_quote = word.bytes().all(|sign| sign == b'>');
+        is_quote || matches!(word, "-" | "*" | "+") || is_number(word)
+    };
+    text.matches('>').count() <= QUOTES_MAX
+        && text.split([' ', '\t']).all(is_mark)
+        && (text.is_empty() || text.ends_with([' ', '\t', '>']))
 }
 
 /// The parts of a text.
@@ -113,34 +233,52 @@ fn cut(text: &str, limit: usize, measure: Measure) -> Vec<String> {
     let mut parts = Vec::new();
     let mut rest = text.trim_end().trim_start_matches(['\n', '\r']);
     let mut open: Option<Fence<'_>> = None;
+    // What is taken away before the lines of the part, and whether it begins in one.
+    let (mut away, mut is_mid) = (Lead::default(), false);
     while !rest.trim().is_empty() {
-        let head = open.map(|fence| head_of(fence, limit, measure)).unwrap_or_default();
+        let head = open.map(|fence| fence.head(is_mid, limit, measure)).unwrap_or_default();
         let budget = limit.saturating_sub(measure.of(&head)).max(1);
         if measure.of(rest) <= budget {
+            let (rest, _) = away.taken_from_all(rest, is_mid);
             parts.push(format!("{head}{rest}"));
             break;
         }
-        let place = best_cut(rest, open, budget, measure);
+        let place = best_cut(rest, open, is_mid, budget, measure);
         let (taken, behind) = rest.split_at(place.at);
-        let tail = place.fence.map(|fence| format!("\n{}", fence.marker)).unwrap_or_default();
         let taken = taken.trim_end_matches(['\n', '\r']);
         let taken = if place.fence.is_some() { taken } else { taken.trim_end() };
-        parts.push(format!("{head}{taken}{tail}"));
-        rest = match place.fence {
-            Some(_) if place.is_line => behind,
-            Some(_) => behind.strip_prefix('\n').unwrap_or(behind),
-            None => behind.trim_start_matches(['\n', '\r', ' ']),
-        };
+        let (shown, left) = away.taken_from_all(taken, is_mid);
+        let tail = place.fence.map(|fence| fence.tail(left)).unwrap_or_default();
+        parts.push(format!("{head}{shown}{tail}"));
         open = place.fence;
+        if let Some(fence) = place.fence {
+            let ended = behind.strip_prefix('\n').filter(|_| !place.is_line);
+            is_mid = !place.is_line && ended.is_none();
+            (rest, away) = (ended.unwrap_or(behind), fence.lead());
+        } else {
+            (rest, away, is_mid) = continued(taken, behind, place.is_line, left);
+        }
     }
     parts.retain(|part| !part.trim().is_empty());
     parts
 }
 
-/// What opens a block again; without its language where that is long.
-fn head_of(fence: Fence<'_>, limit: usize, measure: Measure) -> String {
-    let line = if measure.of(fence.line) > limit / 4 { fence.marker } else { fence.line };
-    format!("{line}\n")
+/// What comes after a cut that is in no block of code, what is taken away before its lines,
+/// and whether it begins in one.
+fn continued<'a>(taken: &str, behind: &'a str, is_line: bool, left: Lead) -> (&'a str, Lead, bool) {
+    let indented = |width| Lead { quotes: 0, width };
+    let words = behind.trim_start_matches(['\n', '\r', ' ']);
+    let (space, _) = behind.split_at(behind.len() - words.len());
+    let line_at = space.rfind('\n').map(|at| at + 1).or(is_line.then_some(0));
+    if let Some(at) = line_at {
+        let rest = behind.get(at..).unwrap_or(words);
+        return (rest, indented(space.len() - at), false);
+    }
+    let lead = match taken.rsplit_once('\n') {
+        Some((_, line)) => indented(line.len() - line.trim_start_matches(' ').len()),
+        None => left,
+    };
+    (words, lead, true)
 }
 
 /// Where a text is cut.
@@ -178,11 +316,13 @@ fn fitting(text: &str, room: usize, measure: Measure) -> usize {
 fn best_cut<'a>(
     text: &'a str,
     open: Option<Fence<'a>>,
+    is_mid: bool,
     budget: usize,
     measure: Measure,
 ) -> Place<'a> {
     let mut places = Places::default();
     let (mut fence, mut used, mut line_begin, mut was_blank) = (open, 0, 0, false);
+    let mut has_words = is_mid;
     let mut opened_at = None;
     for (at, grapheme) in text.grapheme_indices(true) {
         used += measure.of(grapheme);
@@ -191,14 +331,18 @@ fn best_cut<'a>(
         if is_line {
             let line = text.get(line_begin..end).unwrap_or_default();
             let before = fence;
-            fence = Fence::after(fence, line);
+            // The rest of a line says nothing of where it belongs.
+            let goes_on = before.filter(|it| is_mid && line_begin == 0 && !it.is_closed_by(line));
+            fence = goes_on.or_else(|| Fence::after(before, line));
             if before.is_none() && fence.is_some() {
                 opened_at = Some(end);
             }
+            let next = text.get(end..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+            fence = fence.filter(|fence| !fence.lead().is_left_by(next));
             was_blank = line.trim().is_empty();
-            line_begin = end;
+            (line_begin, has_words) = (end, false);
         }
-        let closing = fence.map_or(0, |fence| 1 + measure.of(fence.marker));
+        let closing = fence.map_or(0, |fence| fence.tail_max());
         // A line end is not sent, so it needs no room.
         let needed = used - usize::from(is_line).min(used) + closing;
         if needed > budget && places.any.is_none() {
@@ -222,7 +366,10 @@ fn best_cut<'a>(
                 places.paragraph = Some(place);
             }
         }
-        if grapheme.chars().all(char::is_whitespace) && !is_line && !in_mark {
+        let is_space = grapheme.chars().all(char::is_whitespace);
+        has_words |= !is_space;
+        // Between what stands before a line and its words there is no cut.
+        if is_space && has_words && !is_line && !in_mark {
             places.space = Some(place);
         }
         if (!in_mark && opened_at != Some(end)) || places.any.is_none() {
@@ -265,6 +412,56 @@ mod tests {
         );
         let tildes = "~~~\naaaa\n```\nbbbb\n~~~";
         assert_eq!(cut_at(tildes, 16), ["~~~\naaaa\n```\n~~~", "~~~\nbbbb\n~~~"]);
+    }
+
+    #[test]
+    fn a_block_of_code_in_a_list_is_closed_and_opened_again_without_the_list() {
+        let lines: Vec<_> = (1..=6).map(|it| format!("      let a{it} = {it};\n")).collect();
+        let text = format!(
+            "- one\n    - sub\n\n      ```js\n{}      ```\n\n      So.\n- two",
+            lines.concat()
+        );
+        assert_eq!(
+            cut_at(&text, 70),
+            [
+                "- one\n    - sub\n\n      ```js\n      let a1 = 1;\n      ```",
+                "```js\nlet a2 = 2;\nlet a3 = 3;\nlet a4 = 4;\n```",
+                "```js\nlet a5 = 5;\nlet a6 = 6;\n```\n\nSo.\n- two",
+            ]
+        );
+        // Where the list's mark is before it, and where a part begins with it.
+        let marked = "1. ```\n   aaaa\n   bbbb\n   cccc\n   ```\n2. end";
+        assert_eq!(
+            cut_at(marked, 26),
+            ["1. ```\n   aaaa\n   ```", "```\nbbbb\ncccc\n```", "2. end"]
+        );
+        let before = "- one two three\n\n    ```\n    aaaa\n      bb\n    ```\n    end";
+        assert_eq!(cut_at(before, 44), ["- one two three", "```\naaaa\n  bb\n```\nend"]);
+    }
+
+    #[test]
+    fn a_block_of_code_in_a_quote_is_closed_and_opened_again_in_it() {
+        let text = "> see:\n>\n> ```sh\n> aaaaaa\n> bbbbbb\n> cccccc\n> ```\n\nend";
+        assert_eq!(
+            cut_at(text, 36),
+            ["> see:\n>\n> ```sh\n> aaaaaa\n> ```", "> ```sh\n> bbbbbb\n> cccccc\n> ```\n\nend"]
+        );
+        let long = format!("> ```\n> {}\n> ```", "word ".repeat(10));
+        let parts = cut_at(&long, 40);
+        assert!(parts.iter().all(|part| part.chars().count() <= 40), "{parts:?}");
+        assert!(
+            parts.iter().flat_map(|part| part.lines()).all(|line| line.starts_with("> ")),
+            "{parts:?}"
+        );
+    }
+
+    #[test]
+    fn a_block_of_code_ends_with_the_quote_or_the_list_that_it_is_in() {
+        for text in ["> ```\n> code\n\n", "- a\n\n      ```\n      code\n\n"] {
+            let text = format!("{text}{}", "these are words ".repeat(6));
+            let parts = cut_at(&text, 64);
+            assert!(parts.iter().skip(1).all(|part| !part.contains("```")), "{parts:?}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tokio::sync::Notify;
+use tokio::sync::{MutexGuard, Notify};
 
 use crate::store::OutboxAddress;
 
@@ -19,19 +19,26 @@ pub(super) struct Followers {
     places: Mutex<HashMap<String, OutboxAddress>>,
     /// Runs of this process, as long as replies of the last one are not followed.
     own: Mutex<HashSet<String>>,
+    /// Held meanwhile by whoever writes down that a reply is expected, or no more.
+    turning: tokio::sync::Mutex<()>,
     /// Rings whenever one of them is through.
     bell: Notify,
 }
 
 impl Followers {
-    /// A run is one of this process.
-    pub fn own(&self, run_id: &str) {
+    /// A run is one of this process; nobody takes its reply for one of the last until the
+    /// answer is dropped. Who goes away before his turn leaves the reply to the last process.
+    pub async fn own(&self, run_id: &str) -> MutexGuard<'_, ()> {
+        let turn = self.turning.lock().await;
         self.own.lock().insert(run_id.to_owned());
+        turn
     }
 
-    /// Whether a run is one of this process.
-    pub fn is_own(&self, run_id: &str) -> bool {
-        self.own.lock().contains(run_id)
+    /// Has nobody expect a reply anew until the answer is dropped; `None` when its run is one
+    /// of this process.
+    pub async fn of_last(&self, run_id: &str) -> Option<MutexGuard<'_, ()>> {
+        let turn = self.turning.lock().await;
+        (!self.own.lock().contains(run_id)).then_some(turn)
     }
 
     /// Has a reply followed until the answer is dropped; `None` when somebody does already.
@@ -78,6 +85,8 @@ impl Drop for Follower {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
     use crate::support::Tasks;
 
@@ -108,5 +117,17 @@ mod tests {
         assert!(Tasks::default().spawn::<()>("reply", broken).await.unwrap().is_none());
         waiting.await;
         assert!(followers.take("a", &to("7")).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_reply_is_of_this_process_once_somebody_has_his_turn_for_it() {
+        let followers = Followers::default();
+        let looking = followers.of_last("a").await.unwrap();
+        assert!(followers.own("b").now_or_never().is_none(), "his turn has not come");
+        drop(looking);
+        drop(followers.of_last("b").await.expect("he has gone away"));
+        drop(followers.own("b").await);
+        assert!(followers.of_last("b").await.is_none());
+        assert!(followers.of_last("a").await.is_some());
     }
 }

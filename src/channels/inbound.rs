@@ -168,6 +168,7 @@ impl Channels {
         let entry = parts.sessions.entry(&key).await.map_err(|error| error.to_string())?;
         let is_as_written = self.is_as_written(&key, &inbound.text).await?;
         if !access::is_addressed(config, &inbound, entry.as_ref(), is_as_written) {
+            self.note_aside(account, &reply.address, &inbound);
             return Ok(Received::Ignored("it is not to the agent"));
         }
         if !parts.store.outbox_of(run_id.clone()).await.map_err(failed)?.is_empty() {
@@ -179,8 +180,7 @@ impl Channels {
         drop(runs);
         if is_taken {
             // It came before, and its files need not come again.
-            self.expect(&reply).await.map_err(failed)?;
-            self.follow(reply);
+            self.expect(reply).await.map_err(failed)?.settle(true).await;
             return Ok(Received::Accepted(run_id));
         }
         let stop = self.stop_of(&inbound)?;
@@ -189,25 +189,34 @@ impl Channels {
         }
         self.note_context(account, &key, &inbound).await?;
         // Before it is accepted: a crash between the two loses no reply.
-        let is_new = self.expect(&reply).await.map_err(failed)?;
+        let place = reply.address.clone();
+        let expected = self.expect(reply).await.map_err(failed)?;
+        let is_plain = stop.is_none() && !is_as_written;
+        let text = stop.unwrap_or_else(|| text_for_model(&inbound, is_as_written));
+        let text = if is_plain { self.0.history.before(&place, text) } else { text };
         let said = Said {
             key,
             run_id: run_id.clone(),
-            text: stop.unwrap_or_else(|| text_for_model(&inbound, is_as_written)),
+            text,
+            speaker: speaker(&inbound).filter(|_| is_as_written),
             attachments: inbound.attachments,
             channel: config.kind.as_str(),
             account: config.id.clone(),
             person: inbound.sender.id.clone(),
             is_owner: parts.settings.now().channels.is_owner(config.kind, &inbound.sender.id),
-            place: reply.address.clone(),
+            place: place.clone(),
         };
         match self.inlet()?.accept(said).await {
-            // Also when it was expected before, and could not be accepted then.
-            Ok(Taken::Run) => self.follow(reply),
-            Ok(Taken::Stopped(count)) => self.answer(&reply, &stopped(count)).await?,
-            Err(InletError::Refused(why)) => self.answer(&reply, &format!("⚠️ {why}")).await?,
+            Ok(Taken::Run) => {
+                if is_plain {
+                    self.0.history.clear(&place);
+                }
+                expected.settle(true).await;
+            }
+            Ok(Taken::Stopped(count)) => expected.answer(&stopped(count)).await?,
+            Err(InletError::Refused(why)) => expected.answer(&format!("⚠️ {why}")).await?,
             Err(InletError::Later(why)) => {
-                self.settle_expected(reply, is_new, false).await;
+                expected.settle(false).await;
                 return Err(why);
             }
         }
@@ -273,8 +282,8 @@ impl Channels {
         if !access::is_addressed(&account.config, &inbound, entry.as_ref(), is_as_written) {
             return Ok(());
         }
-        self.expect(&reply).await.map_err(failed)?;
-        self.answer(&reply, &format!("⚠️ {why}\nSend your message again to get an answer.")).await
+        let expected = self.expect(reply).await.map_err(failed)?;
+        expected.answer(&format!("⚠️ {why}\nSend your message again to get an answer.")).await
     }
 
     /// Writes into the session where its messages come from: that is where jobs and
@@ -379,23 +388,35 @@ fn message_name(kind: ChannelKind, inbound: &Inbound) -> String {
 
 /// What the model reads: in a group with the name of who speaks, unless the message is
 /// handed on as it was written.
-fn text_for_model(inbound: &Inbound, is_as_written: bool) -> String {
+pub(super) fn text_for_model(inbound: &Inbound, is_as_written: bool) -> String {
     let text: String = inbound.text.chars().take(TEXT_MAX).collect();
     if is_as_written {
         return text;
     }
+    match speaker(inbound) {
+        Some(speaker) => format!("{speaker}\n{text}"),
+        None => format!("{}{text}", quoted(inbound)),
+    }
+}
+
+/// Who speaks, before what is said in a chat of several.
+fn speaker(inbound: &Inbound) -> Option<String> {
+    if inbound.chat.kind == PeerKind::Direct {
+        return None;
+    }
+    let name = inbound.sender.name.as_deref().map(short_name).unwrap_or_default();
+    let (id, quoted) = (&inbound.sender.id, quoted(inbound).replace('\n', " "));
+    Some(format!("[{quoted}{name} ({id})]"))
+}
+
+/// The line that says what a message answers.
+fn quoted(inbound: &Inbound) -> String {
     let quoted = inbound.quoted.as_deref().map(str::trim).filter(|quoted| !quoted.is_empty());
-    let quoted = quoted.map(|it| {
+    let line = quoted.map(|it| {
         let quote: String = it.chars().take(1000).collect();
         format!("[Replying to: {}]\n", quote.replace('\n', " "))
     });
-    let quoted = quoted.unwrap_or_default();
-    if inbound.chat.kind == PeerKind::Direct {
-        return format!("{quoted}{text}");
-    }
-    let name = inbound.sender.name.as_deref().map(short_name).unwrap_or_default();
-    let id = &inbound.sender.id;
-    format!("[{}{name} ({id})]\n{text}", quoted.replace('\n', " "))
+    line.unwrap_or_default()
 }
 
 /// A name in one short line, without marks that could pass for the gateway's.

@@ -7,20 +7,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use serde_json::Value;
 
 use super::body::Body;
-use super::channel::{Channel, SendFailure};
-use super::chunk::{Measure, chunks};
 use super::followers::Follower;
 use super::parts::{Message, message_parts};
+use super::preview::first_part;
 use super::service::Channels;
 use super::state::Account;
+use super::workings::Workings;
+use crate::agent::subagents::hears_of_another;
 use crate::agent::{
-    AbortReason, Family, RunEnd, RunReport, Runs, add_turn, named_files, shown_text,
+    AbortReason, Family, Hearer, Progress, RunEnd, RunReport, Runs, Speech, add_turn,
 };
-use crate::config::channels::ReplyToMode;
-use crate::protocol::message::{AgentMessage, text_of};
+use crate::config::channels::{ChannelKind, ReplyToMode};
+use crate::protocol::message::AgentMessage;
 use crate::sessions::{HistoryOptions, SessionKey};
 use crate::store::{ExpectedReply, NewPart, OutboxAddress, StoreError};
 
@@ -40,7 +42,11 @@ const STORE_PAUSE_MAX: Duration = Duration::from_mins(1);
 /// What somebody hears whose message was being answered when the gateway stopped.
 const INTERRUPTED: &str =
     "⚠️ The gateway stopped before it had answered. Send your message again to get an answer.";
-
+/// What somebody hears for whom a result was being told then, of which they have sent nothing.
+const RESULT_INTERRUPTED: &str = "⚠️ The gateway stopped before it had told you of a result that \
+    has come. Ask for it to hear it.";
+/// What somebody hears whose answer took too long.
+const TIMED_OUT: &str = "⚠️ It took too long and was stopped.";
 /// What somebody hears whose message was being answered when somebody else stopped that.
 const STOPPED: &str = "⚠️ It was stopped.";
 
@@ -59,24 +65,60 @@ pub struct ReplyTo {
     pub reply_to: Option<String>,
 }
 
-/// What a run says in the end.
-#[derive(Debug, Default)]
-struct Said {
-    text: String,
-    /// What it names for its reader.
-    files: Vec<String>,
+/// A reply that is expected, until it is known whether there is a run of it.
+#[must_use = "a reply that nobody settles goes out after the next start at the earliest"]
+pub struct Expected {
+    channels: Channels,
+    reply: ReplyTo,
+    /// Whether it was not expected before.
+    is_new: bool,
+    /// What happens in its run, from before there is one.
+    workings: Option<Workings>,
+}
+
+impl Expected {
+    /// Who hears it.
+    pub fn hearer(&self) -> Hearer {
+        self.reply.address.clone().into()
+    }
+
+    /// There is a run of it, or there is none.
+    pub async fn settle(self, has_run: bool) {
+        let Self { channels, reply, is_new, workings } = self;
+        if has_run {
+            // Also when it was expected before, and there was no run then.
+            channels.follow(reply, workings);
+        } else if is_new {
+            if let Err(error) = channels.expect_no_more(&reply.run_id).await {
+                tracing::error!(run = reply.run_id, %error, "a reply is still expected");
+            }
+        } else {
+            channels.resume_later(reply.run_id);
+        }
+    }
+
+    /// A text goes out in its place.
+    pub(super) async fn answer(self, text: &str) -> Result<(), String> {
+        let Self { channels, reply, .. } = self;
+        let Some(runs) = channels.runs() else { return Err("the gateway is starting".into()) };
+        let speech = words(text);
+        let parts = channels.parts_of(&runs, &reply, &reply.run_id, speech, None, false).await;
+        channels.settle(&reply, parts).await.map_err(|error| error.to_string())
+    }
 }
 
 impl Channels {
     /// Writes down that a run's reply is to go out; before the run is accepted.
-    /// `false` when that is known already.
     ///
     /// # Errors
     /// When it cannot be written down.
-    pub async fn expect(&self, reply: &ReplyTo) -> Result<bool, StoreError> {
-        if !self.0.resumed.initialized() {
-            self.0.followers.own(&reply.run_id);
-        }
+    pub async fn expect(&self, reply: ReplyTo) -> Result<Expected, StoreError> {
+        // Until the replies of the last process are looked through: it is none of them.
+        let _turn = if self.0.resumed.initialized() {
+            None
+        } else {
+            Some(self.0.followers.own(&reply.run_id).await)
+        };
         let expected = ExpectedReply {
             run_id: reply.run_id.clone(),
             scope: reply.family.as_str().into(),
@@ -86,21 +128,20 @@ impl Channels {
             preview: None,
             created_at: self.0.parts.clock.now_ms(),
         };
-        self.0.parts.store.expect_reply(expected).await
+        let is_new = self.0.parts.store.expect_reply(expected).await?;
+        let workings = self.runs().map(|runs| Workings::of(&runs, &reply));
+        Ok(Expected { channels: self.clone(), reply, is_new, workings })
     }
 
     /// The run was not accepted after all, and its reply was not expected before.
-    ///
-    /// # Errors
-    /// When that cannot be written down.
-    pub async fn expect_no_more(&self, run_id: &str) -> Result<(), StoreError> {
+    async fn expect_no_more(&self, run_id: &str) -> Result<(), StoreError> {
         let now = self.0.parts.clock.now_ms();
         self.0.parts.store.settle_reply(run_id.into(), Vec::new(), now).await.map(drop)
     }
 
     /// Goes on with the reply of a run that was not accepted after all, if the last process owes
     /// it: once there are runs, and the database can be read.
-    pub fn resume_later(&self, run_id: String) {
+    fn resume_later(&self, run_id: String) {
         let channels = self.clone();
         self.0.parts.tasks.spawn("reply", async move {
             let Some(runs) = channels.begun().await else { return };
@@ -115,51 +156,34 @@ impl Channels {
         });
     }
 
-    /// There is the run of a reply that is expected, or there is none. `is_new`: it was not
-    /// expected before.
-    pub async fn settle_expected(&self, reply: ReplyTo, is_new: bool, has_run: bool) {
-        if has_run {
-            // Also when it was expected before, and there was no run then.
-            self.follow(reply);
-        } else if is_new {
-            if let Err(error) = self.expect_no_more(&reply.run_id).await {
-                tracing::error!(run = reply.run_id, %error, "a reply is still expected");
-            }
-        } else {
-            self.resume_later(reply.run_id);
-        }
-    }
-
     /// Waits for the end of an accepted run, and sends its reply; nothing where somebody
     /// does already.
-    pub fn follow(&self, reply: ReplyTo) {
+    fn follow(&self, reply: ReplyTo, workings: Option<Workings>) {
         if let Some(follower) = self.0.followers.take(&reply.run_id, &reply.address) {
-            self.follow_as(follower, reply, None);
+            self.follow_as(follower, reply, None, workings);
         }
     }
 
-    fn follow_as(&self, follower: Follower, reply: ReplyTo, preview: Option<String>) {
+    fn follow_as(
+        &self,
+        follower: Follower,
+        reply: ReplyTo,
+        preview: Option<String>,
+        workings: Option<Workings>,
+    ) {
         let channels = self.clone();
         self.0.parts.tasks.spawn("reply", async move {
-            channels.follow_to_end(reply, preview).await;
+            channels.follow_to_end(reply, preview, workings).await;
             drop(follower);
         });
-    }
-
-    /// Sends a text in the place of a reply that is expected.
-    pub(super) async fn answer(&self, reply: &ReplyTo, text: &str) -> Result<(), String> {
-        let Some(runs) = self.runs() else { return Err("the gateway is starting".into()) };
-        let said = Said { text: text.to_owned(), files: Vec::new() };
-        let parts = self.parts_of(&runs, reply, &reply.run_id, said, None).await;
-        self.settle(reply, parts).await.map_err(|error| error.to_string())
     }
 
     /// Goes on with the replies that the last process left, those that are followed excepted.
     /// No clock tells which these are: it may have been set back.
     pub(super) async fn resume_replies(&self, runs: &Arc<Runs>) -> Result<(), StoreError> {
-        let rows = self.0.parts.store.expected_replies().await?;
-        // The others may be about to be accepted.
-        for row in rows.into_iter().filter(|row| !self.0.followers.is_own(&row.run_id)) {
+        for row in self.0.parts.store.expected_replies().await? {
+            // Nobody expects it anew meanwhile. Those of this process may be about to be accepted.
+            let Some(_turn) = self.0.followers.of_last(&row.run_id).await else { continue };
             let run_id = row.run_id.clone();
             if !self.resume_reply(runs, row).await? {
                 // It was never accepted: whoever has the message comes again.
@@ -186,15 +210,14 @@ impl Channels {
             return Ok(self.0.followers.has(&reply.run_id));
         }
         if let Some(follower) = self.0.followers.take(&reply.run_id, &reply.address) {
-            self.follow_as(follower, reply, row.preview);
+            self.follow_as(follower, reply, row.preview, None);
         }
         Ok(true)
     }
 
     /// Goes on with the reply of a run, if one is expected.
     async fn resume_if_expected(&self, runs: &Runs, run_id: &str) -> Result<(), StoreError> {
-        let mut rows = self.0.parts.store.expected_replies().await?.into_iter();
-        match rows.find(|row| row.run_id == run_id) {
+        match self.0.parts.store.expected_reply(run_id).await? {
             Some(row) => self.resume_reply(runs, row).await.map(drop),
             None => Ok(()),
         }
@@ -209,11 +232,17 @@ impl Channels {
         }
     }
 
-    async fn follow_to_end(&self, reply: ReplyTo, mut preview: Option<String>) {
+    async fn follow_to_end(
+        &self,
+        reply: ReplyTo,
+        mut preview: Option<String>,
+        workings: Option<Workings>,
+    ) {
         let Some(runs) = self.begun().await else { return };
+        let mut workings = workings.unwrap_or_else(|| Workings::of(&runs, &reply));
         let mut pause = STORE_PAUSE;
         let report = loop {
-            match self.watch_to_end(&runs, &reply, &mut preview).await {
+            match self.watch_to_end(&runs, &reply, &mut preview, &mut workings).await {
                 Ok(report) => break report,
                 Err(error) => {
                     tracing::error!(run = reply.run_id, %error, "end of a run not known yet");
@@ -238,12 +267,18 @@ impl Channels {
             // the answer if this one came first. After it, the same answer goes out no more.
             self.0.followers.through(answering, &reply.address).await;
         }
-        let said = self.answer_of(&reply, &report).await;
+        let speech = self.answer_of(&runs, &reply, &report).await;
+        let speech = self.footed(&reply, &report, speech).await;
         let delivery = answering.unwrap_or(&reply.run_id);
-        let parts = self.parts_of(&runs, &reply, delivery, said, preview).await;
+        let (shown, is_cut) = (preview.clone(), is_cut_off(&report));
+        let parts = self.parts_of(&runs, &reply, delivery, speech, shown, is_cut).await;
         while let Err(error) = self.settle(&reply, parts.clone()).await {
             tracing::error!(run = reply.run_id, %error, "a reply is not in the outbox yet");
             tokio::time::sleep(STORE_PAUSE).await;
+        }
+        let is_left = workings.shows_thought && !parts.iter().any(takes_place);
+        if let Some(shown) = preview.filter(|_| is_left) {
+            self.take_back(&reply, &shown).await;
         }
     }
 
@@ -256,6 +291,7 @@ impl Channels {
         runs: &Arc<Runs>,
         reply: &ReplyTo,
         preview: &mut Option<String>,
+        workings: &mut Workings,
     ) -> Result<Arc<RunReport>, StoreError> {
         let mut ended = std::pin::pin!(runs.ends(Some(reply.family), &reply.run_id));
         let mut typing = tokio::time::interval(TYPING_EVERY);
@@ -264,7 +300,18 @@ impl Channels {
         loop {
             let is_look = tokio::select! {
                 biased;
-                report = &mut ended => return report,
+                // First: what is told of a run is told before its answer.
+                told = workings.next() => {
+                    self.tell(reply, workings, told).await;
+                    continue;
+                }
+                report = &mut ended => {
+                    // Also what came between the two looks.
+                    while let Some(told) = workings.next().now_or_never() {
+                        self.tell(reply, workings, told).await;
+                    }
+                    return report;
+                }
                 _ = typing.tick() => false,
                 _ = looks.tick() => true,
             };
@@ -274,13 +321,15 @@ impl Channels {
             else {
                 continue;
             };
-            // Nothing is written before its turn has come.
-            let progress = runs.progress(&reply.run_id).filter(|it| it.started_at.is_some());
+            // Nothing is written before its turn has come, and what another run says is shown
+            // by that one's reply.
+            let progress = runs.progress(&reply.run_id).filter(Progress::speaks_for_itself);
             let Some(progress) = progress else { continue };
             if !is_look {
                 channel.show_typing(&address.target, &address.thread).await;
             } else if may_show && channel.has_previews() {
-                let text = first_part(&account, &progress.paragraphs());
+                let growing = self.growing(reply, workings, &progress).await;
+                let text = first_part(&account, &growing);
                 if text.chars().count() >= PREVIEW_MIN && text != shown {
                     may_show = self.show_preview(&account, &*channel, reply, &text, preview).await;
                     shown = text;
@@ -296,41 +345,43 @@ impl Channels {
         Ok(())
     }
 
-    /// What a person gets of the end of a run; empty when that is nothing.
-    async fn answer_of(&self, reply: &ReplyTo, report: &RunReport) -> Said {
-        let words = |text: String| Said { text, files: Vec::new() };
+    /// What a person gets of the end of a run: what it has said, and why there is no more.
+    async fn answer_of(&self, runs: &Runs, reply: &ReplyTo, report: &RunReport) -> Speech {
         let progress = &report.progress;
-        match &report.end {
-            // A silent reply says nothing, and may have files.
-            RunEnd::Answered if progress.started_at.is_some() || !progress.text.is_empty() => {
-                Said { text: progress.paragraphs(), files: progress.files.clone() }
+        let is_result = hears_of_another(&reply.run_id);
+        let interrupted = if is_result { RESULT_INTERRUPTED } else { INTERRUPTED };
+        let note = match &report.end {
+            RunEnd::Answered => String::new(),
+            _ if is_cut_off(report) => {
+                tracing::info!(run = reply.run_id, "told a person that a run was cut off");
+                interrupted.to_owned()
             }
-            // One of the last process.
-            RunEnd::Answered => self.stored_reply(reply).await.unwrap_or_default(),
-            RunEnd::Failed(error) if report.is_interrupted() => {
-                tracing::info!(run = reply.run_id, error, "told a person that a run was cut off");
-                words(INTERRUPTED.to_owned())
-            }
-            RunEnd::Failed(error) => words(format!("⚠️ No answer: {error}")),
-            RunEnd::Aborted(AbortReason::Timeout) => {
-                words("⚠️ It took too long and was stopped.".to_owned())
-            }
-            RunEnd::Aborted(AbortReason::Shutdown) => words(INTERRUPTED.to_owned()),
-            // After what was said so far, of which the beginning may be shown.
-            RunEnd::Aborted(_) if progress.is_taken_away => {
-                let mut text = progress.paragraphs();
-                add_turn(&mut text, STOPPED);
-                words(text)
-            }
+            RunEnd::Failed(error) => format!("⚠️ No answer: {error}"),
+            RunEnd::Aborted(AbortReason::Timeout) => TIMED_OUT.to_owned(),
+            RunEnd::Aborted(_) if progress.is_taken_away => STOPPED.to_owned(),
             // Who is answered has asked for it.
-            RunEnd::Aborted(_) => Said::default(),
+            RunEnd::Aborted(_) => return Speech::default(),
+        };
+        let (mut said, has_answered) = if runs.remembered(report.family, &report.run_id).is_some() {
+            // A silent reply says nothing, and may have files.
+            (progress.speech(), false)
+        } else {
+            self.stored_reply(reply).await.unwrap_or_default()
+        };
+        if is_cut_off(report) && has_answered {
+            // What was cut off is the answer to a message that came meanwhile.
+            return said;
         }
+        add_turn(&mut said.text, &note);
+        said
     }
 
-    /// The reply of a run of the last process, out of its transcript.
-    async fn stored_reply(&self, reply: &ReplyTo) -> Option<Said> {
+    /// What a run of the last process has said, out of its transcript, and whether that is an
+    /// answer to its message.
+    async fn stored_reply(&self, reply: &ReplyTo) -> Option<(Speech, bool)> {
+        let defaults = HistoryOptions::default();
         let options =
-            HistoryOptions { limit: LOOK_BACK, is_raw: true, ..HistoryOptions::default() };
+            HistoryOptions { limit: LOOK_BACK, is_raw: true, has_run_ids: true, ..defaults };
         let page = self.0.parts.sessions.history(&reply.key, options).await;
         let messages = page
             .inspect_err(|error| tracing::error!(run = reply.run_id, %error, "reply not found"))
@@ -339,93 +390,62 @@ impl Channels {
         let begins = |message: &Value| message["idempotencyKey"] == reply.run_id.as_str();
         let at = messages.iter().position(begins)?;
         let told = messages.iter().skip(at + 1).take_while(|message| message["role"] != "user");
-        let mut said = Said::default();
-        for message in told.filter_map(|message| serde_json::from_value(message.clone()).ok()) {
-            let files = match message {
-                AgentMessage::Assistant(message) => {
-                    let text = text_of(&message.content);
-                    let is_whole = message.stop_reason.ended_by_itself();
-                    add_turn(&mut said.text, &shown_text(&text, is_whole));
-                    named_files::of_answer(&text, is_whole)
-                }
-                AgentMessage::ToolResult(result) => named_files::of_result(
-                    &result.tool_name,
-                    &result.content,
-                    result.details.as_ref(),
-                ),
-                AgentMessage::User(_) => continue,
-            };
-            named_files::add(&mut said.files, files);
+        let told = told.filter_map(|it| serde_json::from_value::<AgentMessage>(it.clone()).ok());
+        // What a command was answered meanwhile is none of it.
+        let is_note = |it: &AgentMessage| match it {
+            AgentMessage::Assistant(answer) => answer.is_from_gateway(),
+            AgentMessage::User(_) | AgentMessage::ToolResult(_) => false,
+        };
+        let told: Vec<_> = told.filter(|message| !is_note(message)).collect();
+        let has_answered = matches!(told.last(), Some(AgentMessage::Assistant(answer))
+            if answer.stop_reason.ended_by_itself());
+        let mut speech = Speech::default();
+        for message in &told {
+            speech.hear(message);
         }
-        Some(said)
+        Some((speech, has_answered))
     }
 
-    /// The messages that an answer becomes.
+    /// The messages that an answer becomes; one that was cut off names its message in any case.
     async fn parts_of(
         &self,
         runs: &Runs,
         reply: &ReplyTo,
         delivery: &str,
-        said: Said,
+        speech: Speech,
         preview: Option<String>,
+        is_cut: bool,
     ) -> Vec<NewPart> {
         let address = &reply.address;
-        let Some(account) = self.account(&address.channel, &address.account) else {
-            tracing::warn!(
-                channel = address.channel,
-                account = address.account,
-                "a reply has nowhere to go: the account is gone"
-            );
+        let (channel, id) = (&address.channel, &address.account);
+        let gone = || Some(Arc::new(Account::gone(ChannelKind::parse(channel)?, id)));
+        let Some(account) = self.account(channel, id).or_else(gone) else {
+            tracing::warn!(channel, account = id, "a reply has nowhere to go: no such channel");
             return Vec::new();
         };
-        let (media, told) = self.attach(runs, &account, &reply.key, &said.files).await;
-        let text = format!("{}{told}", said.text);
+        let (media, told) = self.attach(runs, &account, &reply.key, &speech.files).await;
+        let text = format!("{}{told}", speech.text);
         let first = Body { reply_to: reply.reply_to.clone(), edits: preview, ..Body::default() };
-        let (text, quotes) = (text.trim_start_matches('\n'), account.config.reply_to);
+        let quotes = match account.config.reply_to {
+            ReplyToMode::Off if is_cut => ReplyToMode::First,
+            usual => usual,
+        };
+        let text = text.trim_start_matches('\n');
         let message = Message { text, media: &media, first, quotes };
         message_parts(&account, delivery, address, &message)
     }
-
-    /// Shows the beginning of a reply. Which message that is, is written down the
-    /// first time, so that the reply takes its place in any case. Answers whether
-    /// more may be shown: not after a first message that is refused, or that the
-    /// service may have while nobody knows its id.
-    async fn show_preview(
-        &self,
-        account: &Account,
-        channel: &dyn Channel,
-        reply: &ReplyTo,
-        text: &str,
-        preview: &mut Option<String>,
-    ) -> bool {
-        let quotes = account.config.reply_to != ReplyToMode::Off;
-        let body = Body {
-            text: text.to_owned(),
-            reply_to: reply.reply_to.clone().filter(|_| quotes),
-            edits: preview.clone(),
-            ..Body::default()
-        };
-        let sent = match channel.preview(&reply.address, &body).await {
-            Ok(sent) => sent,
-            Err(error) => {
-                tracing::debug!(run = reply.run_id, %error, "preview not shown");
-                return preview.is_some() || matches!(error, SendFailure::Later { .. });
-            }
-        };
-        let (None, Some(id)) = (&preview, sent.message_id) else { return preview.is_some() };
-        let noted = self.0.parts.store.set_preview(reply.run_id.clone(), id.clone()).await;
-        if let Err(error) = noted {
-            tracing::warn!(run = reply.run_id, %error, "preview not noted");
-        }
-        *preview = Some(id);
-        true
-    }
 }
 
-/// As much of a growing text as one message holds.
-fn first_part(account: &Account, text: &str) -> String {
-    let config = &account.config;
-    let measure = Measure::of_service(config.kind);
-    let mut parts = chunks(text, config.chunk_limit, measure, config.chunk_mode);
-    if parts.is_empty() { String::new() } else { parts.swap_remove(0) }
+/// Whether a part takes the place of what was shown: files alone do not.
+fn takes_place(part: &NewPart) -> bool {
+    serde_json::from_str::<Body>(&part.body).is_ok_and(|body| body.edits.is_some())
+}
+
+/// Whether a stop of the gateway has ended a run.
+fn is_cut_off(report: &RunReport) -> bool {
+    report.is_interrupted() || report.end == RunEnd::Aborted(AbortReason::Shutdown)
+}
+
+fn words(text: impl Into<String>) -> Speech {
+    Speech { text: text.into(), files: Vec::new() }
 }

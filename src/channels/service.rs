@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::channel::Inlet;
 use super::followers::Followers;
+use super::history::History;
 use super::outbox::Outbox;
 use super::state::{Account, AccountState};
 use super::turns::Turns;
@@ -63,6 +64,7 @@ pub(super) struct Inner {
     pub outbox: Outbox,
     pub followers: Arc<Followers>,
     pub turns: Turns,
+    pub history: History,
     pub tls: Arc<Tls>,
     /// Cancelled at the end: nobody waits for anything any more.
     pub closing: CancellationToken,
@@ -100,6 +102,7 @@ impl Channels {
             outbox: Outbox::default(),
             followers: Arc::default(),
             turns: Turns::default(),
+            history: History::default(),
             tls: Arc::new(Tls::default()),
             closing: CancellationToken::new(),
             swept_at: AtomicU64::new(0),

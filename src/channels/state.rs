@@ -6,9 +6,17 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::channel::Channel;
-use crate::config::channels::{ChannelAccount, ChannelWay};
+use crate::config::channels::{
+    AccessSettings, ChannelAccount, ChannelKind, ChannelWay, ChunkMode, ReplyToMode,
+};
 use crate::config::secrets::ResolvedSecrets;
 use crate::support::Secret;
+
+/// Longest part of a reply by an account that is not configured any more: no service takes less
+/// where nothing is set.
+const CHUNK_OF_GONE: usize = 4000;
+/// Largest file by such an account, in MiB: what is taken where nothing is set.
+const MEDIA_MB_OF_GONE: u64 = 5;
 
 /// How an account is, for those who ask.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -68,6 +76,25 @@ pub(super) struct Account {
 impl Account {
     pub fn new(config: ChannelAccount) -> Self {
         Self { config, live: Mutex::default() }
+    }
+
+    /// One that the configuration does not have any more, of which the name alone is known:
+    /// what is to be sent by it waits until it is back.
+    pub fn gone(kind: ChannelKind, id: &str) -> Self {
+        Self::new(ChannelAccount {
+            kind,
+            id: id.to_owned(),
+            is_default: false,
+            is_listed: true,
+            name: None,
+            enabled: false,
+            access: AccessSettings::default(),
+            chunk_limit: CHUNK_OF_GONE,
+            chunk_mode: ChunkMode::default(),
+            reply_to: ReplyToMode::default(),
+            media_max_mb: MEDIA_MB_OF_GONE,
+            way: Err("it is not configured".into()),
+        })
     }
 
     /// One in the place of another, if there was one: stopped when that was. One

@@ -6,6 +6,7 @@ use super::service::Channels;
 use super::state::Account;
 use super::telegram::Telegram;
 use super::webhook::Webhook;
+use crate::agent::Hearer;
 use crate::config::channels::{ChannelAccount, ChannelKind, PeerId};
 use crate::sessions::{SessionEntry, SessionKey, WEBCHAT};
 use crate::store::{OutboxAddress, StoreError};
@@ -178,13 +179,9 @@ impl Channels {
         self.context_target(&entry)
     }
 
-    /// Where the reply of a run is expected, if a channel gets it.
-    pub async fn place_of_run(&self, run_id: &str) -> Option<Target> {
-        let expected = self.0.parts.store.expected_replies().await;
-        let expected = expected
-            .inspect_err(|error| tracing::warn!(run = run_id, %error, "place of a run not known"))
-            .ok()?;
-        let address = expected.into_iter().find(|reply| reply.run_id == run_id)?.address;
+    /// The chat of a hearer, if a channel has it now.
+    pub fn place_of_hearer(&self, hearer: &Hearer) -> Option<Target> {
+        let address = hearer.chat()?.clone();
         let kind = ChannelKind::parse(&address.channel)?;
         self.found(kind, Some(&address.account)).is_ok().then_some(Target { kind, address })
     }

@@ -3,32 +3,21 @@
 //! Promises: of two that are brought at a time the one that came first is taken first,
 //! however long its files take; no chat waits for another.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use futures_util::FutureExt;
-use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 use tokio::task::unconstrained;
 
-use crate::support::BoxFuture;
+use crate::support::{BoxFuture, KeyedLocks};
 
 /// The chats of which messages are being taken.
 #[derive(Default)]
-pub(super) struct Turns {
-    chats: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
-}
+pub(super) struct Turns(KeyedLocks);
 
 impl Turns {
     /// A place behind what came before it in a chat: it is there from now on, and its turn
     /// comes once that is taken. Who goes away meanwhile holds up nobody.
     pub fn take(&self, chat: String) -> BoxFuture<'static, OwnedMutexGuard<()>> {
-        let lock = {
-            let mut chats = self.chats.lock();
-            // Whoever comes sweeps out the chats of which nothing is being taken.
-            chats.retain(|_, lock| Arc::strong_count(lock) > 1);
-            Arc::clone(chats.entry(chat).or_default())
-        };
+        let lock = self.0.of(chat);
         // Only who has been looked at is in line: also by a task that has done enough for now.
         let mut turn: BoxFuture<'static, _> = Box::pin(unconstrained(lock.lock_owned()));
         match turn.as_mut().now_or_never() {
@@ -55,7 +44,5 @@ mod tests {
         drop(second);
         drop(third.await);
         drop(fourth.await);
-        drop(turns.take("c".into()).await);
-        assert_eq!(turns.chats.lock().len(), 1, "chats of which all is taken are swept");
     }
 }

@@ -110,9 +110,14 @@ fn refused(error: ErrorShape) -> InletError {
 }
 
 fn caller(said: &Said) -> Caller {
-    let Said { channel, account, person, is_owner, .. } = said;
+    let Said { channel, account, person, speaker, is_owner, .. } = said;
     let principal = Arc::new(Principal::of_channel(channel, account, person, *is_owner));
-    let of_channel = Person { channel: said.channel, account: account.clone(), id: person.clone() };
+    let of_channel = Person {
+        channel: said.channel,
+        account: account.clone(),
+        id: person.clone(),
+        speaker: speaker.clone(),
+    };
     let id: Arc<str> = format!("{CLIENT}:{channel}:{account}:{person}").into();
     Caller {
         subscriber: Arc::new(Subscriber::new(Arc::clone(&id), Arc::clone(&principal), &[])),

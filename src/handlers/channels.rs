@@ -31,6 +31,15 @@ const fn label(kind: ChannelKind) -> (&'static str, &'static str, &'static str) 
     }
 }
 
+/// Who gets to see what is told of channels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// Every connection, whatever its scopes.
+    ByEverybody,
+    /// Who may call `channels.status`.
+    ByReaders,
+}
+
 fn channels_of(cx: &Ctx) -> &Channels {
     &cx.services.runs.parts().channels
 }
@@ -41,7 +50,8 @@ pub async fn status(cx: Ctx, p: ChannelsStatusParams) -> Reply<Value> {
     let limit = p.probe.then(|| limit.clamp(PROBE_BOUNDS.0, PROBE_BOUNDS.1));
     let mut answer = json!({"ts": cx.now_ms()});
     if let Value::Object(members) = &mut answer {
-        members.extend(listing(&cx.services, limit).await.map_err(unavailable)?);
+        let listed = listing(&cx.services, Seen::ByReaders, limit).await;
+        members.extend(listed.map_err(unavailable)?);
     }
     name_offered(&mut answer);
     if cx.caller.is_dashboard {
@@ -103,6 +113,7 @@ fn meta_of(kind: ChannelKind) -> Value {
 /// What `channels.status` and `health` tell of channels.
 pub(super) async fn listing(
     services: &Services,
+    seen: Seen,
     probe: Option<Duration>,
 ) -> Result<Map<String, Value>, StoreError> {
     let channels = &services.runs.parts().channels;
@@ -125,6 +136,9 @@ pub(super) async fn listing(
         for ((config, state), probed) in known {
             let counts = channels.outbox_counts(config).await?;
             let mut row = account_row(channels, config, state, counts);
+            if seen == Seen::ByReaders {
+                add_access(&mut row, config);
+            }
             if let Some(probed) = probed {
                 row["probe"] = probed.clone();
                 row["lastProbeAt"] = json!(services.clock.now_ms());
@@ -186,8 +200,6 @@ fn account_row(
     state: &AccountState,
     counts: OutboxCounts,
 ) -> Value {
-    let access = &config.access;
-    let allow: Vec<_> = access.allow_from.iter().map(PeerId::as_str).collect();
     without_nulls(json!({
         "accountId": config.id,
         "name": config.name,
@@ -203,13 +215,21 @@ fn account_row(
         "lastInboundAt": state.last_inbound_at,
         "lastOutboundAt": state.last_outbound_at,
         "mode": channels.mode(config.kind, &config.id),
-        "dmPolicy": access.dm_policy.as_str(),
-        "groupPolicy": access.group_policy.as_str(),
-        "allowFrom": allow,
-        "webhookPath": config.inbound_path(),
         "outbox": {"waiting": counts.waiting, "uncertain": counts.uncertain,
             "failed": counts.failed},
     }))
+}
+
+/// Adds who may write to an account, and where.
+fn add_access(row: &mut Value, config: &ChannelAccount) {
+    let access = &config.access;
+    let allow: Vec<_> = access.allow_from.iter().map(PeerId::as_str).collect();
+    row["dmPolicy"] = json!(access.dm_policy.as_str());
+    row["groupPolicy"] = json!(access.group_policy.as_str());
+    row["allowFrom"] = json!(allow);
+    if let Some(path) = config.inbound_path() {
+        row["webhookPath"] = json!(path);
+    }
 }
 
 /// The configured channel that is meant; recorded for those that are not.

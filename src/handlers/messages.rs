@@ -11,10 +11,11 @@ use crate::channels::{
     Channels, Delivered, DeliveryError, MediaItem, Outgoing, Poll, Refused, Target, TargetError,
     Wanted, presented_buttons, presented_words,
 };
-use crate::protocol::ErrorShape;
+use crate::commands::is_stop_word;
 use crate::protocol::decode::{self, Unknown};
 use crate::protocol::message::AssistantMessage;
 use crate::protocol::methods::channels::{MessageActionParams, PollParams, SendParams};
+use crate::protocol::{ErrorShape, Scope};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{AgentId, SessionKey};
 use crate::support::{json, without_nulls};
@@ -163,7 +164,8 @@ async fn deliver(
         }
         Ok(told(&run_id, &target, &sent))
     };
-    cx.once(method, Some(key), work).await
+    // What is in the outbox under this name is not put there again.
+    cx.resumed(method, key, work).await
 }
 
 /// Pins what was sent, by the first of its messages. Where it fails the message is sent all the
@@ -231,7 +233,8 @@ pub async fn action(cx: Ctx, p: MessageActionParams) -> Reply<Value> {
     };
     let target = channels.target(&wanted).map_err(misdirected)?;
     if is_send {
-        let message = outgoing(&p.params, &name)?;
+        let is_admin = cx.caller.principal.allows(Scope::Admin);
+        let message = outgoing(&p.params, &name, is_admin)?;
         let pin = wanted_pin(&p.params);
         let unsupported = |what: &str| {
             let channel = kind.as_str();
@@ -291,10 +294,11 @@ fn as_poll(p: &MessageActionParams) -> Reply<PollParams> {
     decode::decode("poll", wanted, Unknown::Refuse)
 }
 
-fn outgoing(params: &Value, action: &str) -> Reply<Outgoing> {
+fn outgoing(params: &Value, action: &str, is_admin: bool) -> Reply<Outgoing> {
     let text = |name: &str| params[name].as_str().map(str::to_owned);
     let presentation = &params["presentation"];
-    let buttons = presented_buttons(presentation)
+    let may_say: fn(&str) -> bool = if is_admin { |_| true } else { is_no_command };
+    let buttons = presented_buttons(presentation, may_say)
         .map_err(|why| ErrorShape::invalid(format!("invalid message.action params: {why}")))?;
     let words = text("message").or_else(|| text("text"));
     let words = words.filter(|words| !words.trim().is_empty());
@@ -308,6 +312,12 @@ fn outgoing(params: &Value, action: &str) -> Reply<Outgoing> {
     let reply_to = text("replyTo").or_else(|| text("messageId").filter(|_| action == "reply"));
     let is_silent = params["silent"].as_bool().unwrap_or_default();
     Ok(Outgoing { text: words, media, poll: None, buttons, reply_to, is_silent })
+}
+
+/// Whether nobody gives a command by saying this: an owner who presses a button would give it
+/// for whoever has sent the button.
+fn is_no_command(said: &str) -> bool {
+    !said.trim_start().starts_with('/') && !is_stop_word(said)
 }
 
 /// A file that the service fetches by itself. We fetch nothing for callers, and

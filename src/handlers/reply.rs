@@ -1,36 +1,21 @@
 //! Answers that are to go to a channel, too: `deliver` of `agent` and
 //! `chat.send`, and messages that another system passes on.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agent::{Family, RunReport};
-use crate::channels::{ReplyTo, Target, TargetError, Wanted};
+use crate::channels::{Expected, ReplyTo, Target, TargetError, Wanted};
 use crate::config::channels::ChannelKind;
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::agent::AgentParams;
 use crate::protocol::methods::chat::Route;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::SessionKey;
-use crate::store::OutboxAddress;
 
 /// Names the channel that a session was written to from last.
 const LAST: &str = "last";
 /// How long the last answer of `agent` waits for the channel to have the reply.
 const DELIVERY_WAIT: Duration = Duration::from_secs(5);
-
-/// A reply that is expected, and whether it was not before.
-pub(super) struct Expected {
-    reply: ReplyTo,
-    is_new: bool,
-}
-
-impl Expected {
-    /// Where it goes.
-    pub(super) fn place(&self) -> Arc<OutboxAddress> {
-        Arc::new(self.reply.address.clone())
-    }
-}
 
 /// What must be refused before anything is accepted.
 pub(super) fn check_agent(cx: &Ctx, p: &AgentParams) -> Reply<()> {
@@ -124,21 +109,21 @@ pub(super) async fn expect(
 ) -> Reply<Expected> {
     let (run_id, key) = (run_id.to_owned(), key.clone());
     let reply = ReplyTo { run_id, family, key, address: target.address, reply_to: None };
-    let expected = cx.services.runs.parts().channels.expect(&reply).await;
-    let failed = |error| ErrorShape::unavailable(format!("Error: {error}"));
-    Ok(Expected { is_new: expected.map_err(failed)?, reply })
+    let expected = cx.services.runs.parts().channels.expect(reply).await;
+    expected.map_err(|error| ErrorShape::unavailable(format!("Error: {error}")))
 }
 
 /// There is a run, or there is none.
-pub(super) async fn settle(cx: &Ctx, expected: Option<Expected>, has_run: bool) {
-    let Some(Expected { reply, is_new }) = expected else { return };
-    cx.services.runs.parts().channels.settle_expected(reply, is_new, has_run).await;
+pub(super) async fn settle(expected: Option<Expected>, has_run: bool) {
+    if let Some(expected) = expected {
+        expected.settle(has_run).await;
+    }
 }
 
 /// Whether the channel has the reply of a run that has ended.
 pub(super) async fn is_delivered(cx: &Ctx, report: &RunReport) -> bool {
     let delivery = report.progress.answered_by.as_deref().unwrap_or(&report.run_id);
-    if report.progress.text.is_empty() {
+    if report.progress.shown().is_empty() {
         return false;
     }
     let channels = &cx.services.runs.parts().channels;

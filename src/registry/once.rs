@@ -2,7 +2,7 @@
 //!
 //! Promises: the same key gets the same answer, also after a restart. When the
 //! gateway stopped while it was doing something, nobody knows how far it came,
-//! and it is not done again.
+//! and it is not done again, unless that does no harm.
 
 use std::panic::AssertUnwindSafe;
 
@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::protocol::ErrorShape;
 use crate::store::{AnswerClaim, StoreError};
+use crate::support::BoxFuture;
 use crate::telemetry::traces;
 
 use super::context::Ctx;
@@ -26,6 +27,26 @@ impl Ctx {
         work: impl Future<Output = Reply<Value>> + Send + 'static,
     ) -> Reply<Value> {
         let Some(key) = key else { return work.await };
+        self.done_once((method, key), WhenBegun::Refused, Box::pin(work)).await
+    }
+
+    /// The same for work that by itself does nothing twice. Where the gateway has stopped
+    /// while it was done, whoever asks again hears what becomes of it.
+    pub async fn resumed(
+        &self,
+        method: &'static str,
+        key: String,
+        work: impl Future<Output = Reply<Value>> + Send + 'static,
+    ) -> Reply<Value> {
+        self.done_once((method, key), WhenBegun::GoesOn, Box::pin(work)).await
+    }
+
+    async fn done_once(
+        &self,
+        (method, key): (&'static str, String),
+        when_begun: WhenBegun,
+        work: BoxFuture<'static, Reply<Value>>,
+    ) -> Reply<Value> {
         let services = self.services.clone();
         let now_ms = self.now_ms();
         let doing = Box::pin(async move {
@@ -36,13 +57,13 @@ impl Ctx {
                 AnswerClaim::Answered(answer) => {
                     return serde_json::from_str(&answer).map_err(unavailable);
                 }
-                AnswerClaim::Begun => {
+                AnswerClaim::Begun if when_begun == WhenBegun::Refused => {
                     return Err(ErrorShape::unavailable(
                         "the gateway stopped while it did this; see how far it came, and ask \
                          with another idempotencyKey if it is to be done again",
                     ));
                 }
-                AnswerClaim::New => {}
+                AnswerClaim::Begun | AnswerClaim::New => {}
             }
             let panicked = || Err(failed(method));
             let answer = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_| panicked());
@@ -54,6 +75,15 @@ impl Ctx {
         let doing = self.services.tasks.spawn(method, doing);
         doing.await.ok().flatten().unwrap_or_else(|| Err(failed(method)))
     }
+}
+
+/// What becomes of a request that an earlier process has begun with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum WhenBegun {
+    /// It is told so.
+    Refused,
+    /// It is done as far as it was not.
+    GoesOn,
 }
 
 fn failed(method: &str) -> ErrorShape {

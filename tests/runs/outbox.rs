@@ -1,9 +1,11 @@
 //! Channels whose callers go away, or come when it is too late.
 
 use std::fs;
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use clawgate::agent::Family;
@@ -85,6 +87,19 @@ fn reply_of(run: &str) -> ReplyTo {
         key: key(0),
         address: to("ann"),
         reply_to: None,
+    }
+}
+
+/// The same as the last process has left it.
+fn left(run: &str, created_at: u64) -> ExpectedReply {
+    ExpectedReply {
+        run_id: run.into(),
+        scope: "chat".into(),
+        session_key: key(0).to_string(),
+        address: to("ann"),
+        reply_to: None,
+        preview: None,
+        created_at,
     }
 }
 
@@ -237,12 +252,11 @@ async fn a_reply_goes_out_though_the_database_could_not_tell_how_its_run_ended()
     let channels = channels(&place, &root, nowhere());
     Box::pin(channels.clone().begin(Arc::clone(&place.runs), Way::busy())).await;
     place.has_failed("r1").await;
-    let reply = reply_of("r1");
-    assert!(channels.expect(&reply).await.unwrap());
+    let expected = channels.expect(reply_of("r1")).await.unwrap();
     let database = place.database();
     database.execute_batch("ALTER TABLE runs RENAME TO away").unwrap();
     let (faults, _log) = faults();
-    channels.follow(reply);
+    expected.settle(true).await;
     timeout(LIMIT, faults.notified()).await.expect("the database does not fail");
     database.execute_batch("ALTER TABLE away RENAME TO runs").unwrap();
     place.replies("r1").await;
@@ -291,11 +305,13 @@ async fn a_reply_that_is_still_expected_goes_out_though_the_database_could_not_t
     let channels = channels(&place, &root, nowhere());
     Box::pin(channels.clone().begin(Arc::clone(&place.runs), Way::busy())).await;
     place.has_failed("r1").await;
-    assert!(channels.expect(&reply_of("r1")).await.unwrap());
+    // Somebody was about to have it accepted, and broke.
+    drop(channels.expect(reply_of("r1")).await.unwrap());
+    let again = channels.expect(reply_of("r1")).await.unwrap();
     let database = place.database();
     database.execute_batch("ALTER TABLE runs RENAME TO away").unwrap();
     let (faults, _log) = faults();
-    channels.resume_later("r1".into());
+    again.settle(false).await;
     timeout(LIMIT, faults.notified()).await.expect("the database does not fail");
     database.execute_batch("ALTER TABLE away RENAME TO runs").unwrap();
     place.replies("r1").await;
@@ -328,16 +344,8 @@ async fn what_the_last_process_was_sending_is_settled_once_the_database_takes_it
 async fn a_reply_of_the_last_process_goes_out_though_the_clock_was_set_back() {
     let (place, root) = (place().await, TempDir::new().unwrap());
     place.has_failed("r1").await;
-    let expected = ExpectedReply {
-        run_id: "r1".into(),
-        scope: "chat".into(),
-        session_key: key(0).to_string(),
-        address: to("ann"),
-        reply_to: None,
-        preview: None,
-        created_at: place.runs.parts().clock.now_ms() + 3_600_000,
-    };
-    assert!(place.store.expect_reply(expected).await.unwrap());
+    let later = place.runs.parts().clock.now_ms() + 3_600_000;
+    assert!(place.store.expect_reply(left("r1", later)).await.unwrap());
     let channels = channels(&place, &root, nowhere());
     Box::pin(channels.begin(Arc::clone(&place.runs), Way::busy())).await;
     place.replies("r1").await;
@@ -349,16 +357,15 @@ async fn replies_that_are_expected_before_the_channels_begin_are_not_lost() {
     let channels = channels(&place, &root, nowhere());
     // The one is followed already, the run of the other is about to be accepted.
     place.has_failed("r1").await;
-    for run in ["r1", "r2"] {
-        assert!(channels.expect(&reply_of(run)).await.unwrap());
-    }
-    channels.follow(reply_of("r1"));
+    let followed = channels.expect(reply_of("r1")).await.unwrap();
+    let open = channels.expect(reply_of("r2")).await.unwrap();
+    followed.settle(true).await;
     let beginning = channels.clone().begin(Arc::clone(&place.runs), Way::busy());
     Box::pin(beginning).await;
     let expected = place.store.expected_replies().await.unwrap();
     assert!(expected.iter().any(|it| it.run_id == "r2"), "{expected:?}");
     place.has_failed("r2").await;
-    channels.follow(reply_of("r2"));
+    open.settle(true).await;
     let replied = async {
         while !place.store.expected_replies().await.unwrap().is_empty() {
             sleep(Duration::from_millis(5)).await;
@@ -380,27 +387,52 @@ async fn a_reply_of_the_last_process_goes_out_though_its_message_comes_again_and
             Box::pin(channels.clone().begin(Arc::clone(&place.runs), inlet)).await;
         };
         place.has_failed("r1").await;
-        let expected = ExpectedReply {
-            run_id: "r1".into(),
-            scope: "chat".into(),
-            session_key: key(0).to_string(),
-            address: to("ann"),
-            reply_to: None,
-            preview: None,
-            created_at: 1,
-        };
-        assert!(place.store.expect_reply(expected).await.unwrap());
-        assert!(!channels.expect(&reply_of("r1")).await.unwrap());
+        assert!(place.store.expect_reply(left("r1", 1)).await.unwrap());
+        let again = channels.expect(reply_of("r1")).await.unwrap();
         if has_begun {
             // They begin before it is refused.
             begin().await;
             assert_eq!(place.store.expected_replies().await.unwrap().len(), 1);
         }
-        channels.resume_later("r1".into());
+        again.settle(false).await;
         if !has_begun {
             begin().await;
         }
         place.replies("r1").await;
+    }
+}
+
+#[tokio::test]
+async fn a_reply_that_is_expected_anew_while_old_ones_are_looked_through_is_kept() {
+    let mut cut_off = 0;
+    // After each step of that. On a busy machine two of them may look like one.
+    for steps in 1_usize.. {
+        let (place, root) = (place().await, TempDir::new().unwrap());
+        let channels = channels(&place, &root, nowhere());
+        assert!(place.store.expect_reply(left("r1", 1)).await.unwrap());
+        let beginning = channels.clone().begin(Arc::clone(&place.runs), Way::busy());
+        let mut beginning = Box::pin(beginning);
+        let mut done = 0;
+        let has_begun = poll_fn(|cx| {
+            done += 1;
+            match beginning.as_mut().poll(cx) {
+                Poll::Ready(()) => Poll::Ready(true),
+                Poll::Pending if done < steps => Poll::Pending,
+                Poll::Pending => Poll::Ready(false),
+            }
+        });
+        if has_begun.await {
+            if steps < 8 {
+                continue;
+            }
+            assert!(cut_off > 1, "it looks at nothing");
+            return;
+        }
+        cut_off += 1;
+        let (expected, ()) = tokio::join!(channels.expect(reply_of("r1")), beginning);
+        drop(expected.unwrap());
+        let left = place.store.expected_replies().await.unwrap();
+        assert_eq!(left.len(), 1, "lost after {steps} steps");
     }
 }
 

@@ -6,6 +6,7 @@
 //! API has it is not sent again. Source: core.telegram.org/bots/api.
 
 mod api;
+mod content;
 pub mod format;
 mod poll;
 mod send;

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use super::content::{self, name};
 use crate::channels::inbound::{Chat, Inbound, RemoteFile, Sender};
 use crate::sessions::PeerKind;
 
@@ -29,10 +30,15 @@ pub fn is_same_album(one: &Value, other: &Value) -> bool {
         && one["from"]["id"] == other["from"]["id"]
 }
 
+/// The message of an update; `None` when it is none that is for us.
+pub fn read(update: &Value, bot: &Bot) -> Option<Inbound> {
+    read_album(&[update], bot)
+}
+
 /// The parts of an album as one message, known by its first; a single update as
 /// it is. `None` when nothing of it is for us.
 pub fn read_album(updates: &[&Value], bot: &Bot) -> Option<Inbound> {
-    let mut parts = updates.iter().filter_map(|update| read(update, bot));
+    let mut parts = updates.iter().filter_map(|update| read_part(update, bot));
     let mut whole = parts.next()?;
     for part in parts {
         let is_new = !part.text.trim().is_empty() && part.text != whole.text;
@@ -45,6 +51,12 @@ pub fn read_album(updates: &[&Value], bot: &Bot) -> Option<Inbound> {
         whole.files.extend(part.files);
         whole.is_mention |= part.is_mention;
         whole.quoted = whole.quoted.or(part.quoted);
+    }
+    let of_others = updates.first().and_then(|update| content::forwarded(&update["message"]));
+    if let Some(line) = of_others {
+        // Somebody else's words are no command, and stop nothing.
+        whole.text = format!("{line}\n{}", whole.text);
+        whole.without_name = None;
     }
     Some(whole)
 }
@@ -137,8 +149,7 @@ fn sender(from: &Value) -> Option<Sender> {
     Some(Sender { id: id.to_string(), name: name(from) })
 }
 
-/// The message of an update; `None` when it is none that is for us.
-pub fn read(update: &Value, bot: &Bot) -> Option<Inbound> {
+fn read_part(update: &Value, bot: &Bot) -> Option<Inbound> {
     let press = &update["callback_query"];
     if press.is_object() {
         return read_press(press, bot);
@@ -152,40 +163,31 @@ pub fn read(update: &Value, bot: &Bot) -> Option<Inbound> {
         Some(text) => (text, &message["entities"]),
         None => (message["caption"].as_str().unwrap_or_default(), &message["caption_entities"]),
     };
-    let files = files(message);
-    if text.trim().is_empty() && files.is_empty() {
+    let (files, shown) = (files(message), content::shown(message));
+    if text.trim().is_empty() && files.is_empty() && shown.is_none() {
+        tracing::debug!(chat = chat.id, "a message has nothing that is told to an agent");
         return None;
     }
-    let said = own_command(text, bot)?;
+    let is_own = message["forward_origin"].is_null();
+    let said = if is_own { own_command(text, bot)? } else { text.to_owned() };
     let names = own_names(text, entities, bot);
     let without_name = names.iter().find_map(|name| without(&said, name));
     // The API marks `/command@us` as a command only.
     let names_us = said != text;
-    let answered = &message["reply_to_message"];
-    // The first message of a topic counts as the one that every other answers.
-    let is_topic_start = !answered["forum_topic_created"].is_null();
-    let answers_us = answered["from"]["id"] == bot.id && !is_topic_start;
-    let quoted = answered["text"].as_str().or_else(|| answered["caption"].as_str());
+    let answers_us = content::answered(message).is_some_and(|it| it["from"]["id"] == bot.id);
+    let lines = [Some(said).filter(|said| !said.is_empty()), shown];
     Some(Inbound {
         message_id: message["message_id"].as_i64()?.to_string(),
         source: Some(bot.id.to_string()),
         chat,
         sender,
-        text: said,
+        text: lines.into_iter().flatten().collect::<Vec<_>>().join("\n"),
         attachments: Vec::new(),
         files,
         is_mention: answers_us || names_us || !names.is_empty(),
         without_name,
-        quoted: quoted.filter(|_| !is_topic_start).map(str::to_owned),
+        quoted: content::quoted(message, bot.id),
     })
-}
-
-fn name(from: &Value) -> Option<String> {
-    let text = |name: &str| from[name].as_str().unwrap_or_default();
-    let whole = format!("{} {}", text("first_name"), text("last_name"));
-    let whole = whole.trim();
-    let named = if whole.is_empty() { text("username") } else { whole };
-    (!named.is_empty()).then(|| named.to_owned())
 }
 
 /// The text with `/command@us` as `/command`; `None` for a command of another
@@ -246,6 +248,7 @@ fn files(message: &Value) -> Vec<RemoteFile> {
     // An animation is told as a document as well.
     let has_animation = message["animation"].is_object();
     let named = named.into_iter().filter(|it| !(has_animation && it.0 == "document"));
+    let named = named.filter(|it| it.0 != "sticker" || content::is_still(&message["sticker"]));
     let named = named.map(|(member, name, kind)| (&message[member], name, kind));
     let found = photo.into_iter().chain(named).filter_map(|(file, name, kind)| {
         let text = |member: &str| file[member].as_str().map(str::to_owned);
@@ -336,7 +339,7 @@ mod tests {
         let mut answer = message("yes");
         answer["reply_to_message"] = json!({"from": {"id": 99}, "text": "sure?"});
         let read = read_message(&answer).unwrap();
-        assert!(read.is_mention && read.quoted.as_deref() == Some("sure?"));
+        assert!(read.is_mention && read.quoted.as_deref() == Some("you: sure?"));
     }
 
     #[test]
@@ -406,6 +409,44 @@ mod tests {
         assert_eq!((whole.message_id.as_str(), whole.text.as_str()), ("1", "look"));
         let files: Vec<_> = whole.files.iter().map(|file| file.id.as_str()).collect();
         assert_eq!(files, ["p1", "p2"]);
+    }
+
+    #[test]
+    fn what_somebody_forwards_is_no_command_and_says_whose_it_is_once() {
+        let forward = |text: &str| {
+            let mut written = message(text);
+            written["forward_origin"] = json!({"type": "hidden_user", "sender_user_name": "Eve"});
+            written
+        };
+        for text in ["/new@clawbot", "/new@otherbot", "@clawbot stop"] {
+            let mut written = forward(text);
+            written["entities"] = json!([{"type": "mention", "offset": 0, "length": 8}]);
+            let read = read_message(&written).unwrap();
+            assert_eq!(read.text, format!("[Forwarded from Eve]\n{text}"));
+            assert_eq!(read.without_name, None);
+        }
+        let part = |id: i64| {
+            let mut written = forward("");
+            written["photo"] = json!([{"file_id": format!("p{id}")}]);
+            let caption = if id == 2 { "look" } else { "" };
+            written["caption"] = json!(caption);
+            written.as_object_mut().unwrap().remove("text");
+            json!({"update_id": id, "message": written})
+        };
+        let whole = read_album(&[&part(1), &part(2)], &bot()).unwrap();
+        assert_eq!((whole.text.as_str(), whole.files.len()), ("[Forwarded from Eve]\nlook", 2));
+    }
+
+    #[test]
+    fn a_sticker_is_told_and_only_one_that_is_a_picture_is_a_file() {
+        for (is_video, files) in [(false, 1), (true, 0)] {
+            let mut written = message("");
+            written.as_object_mut().unwrap().remove("text");
+            written["sticker"] = json!({"file_id": "s", "emoji": "😀", "is_video": is_video});
+            let read = read_message(&written).unwrap();
+            assert!(read.text.starts_with("Sticker 😀"), "{}", read.text);
+            assert_eq!(read.files.len(), files);
+        }
     }
 
     #[test]

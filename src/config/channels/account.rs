@@ -111,6 +111,9 @@ pub struct TelegramSettings {
     pub webhook_secret: Option<SecretInput>,
     /// The path that it comes to.
     pub webhook_path: String,
+    /// How many messages of a group before one to the agent it is told, where that is not as
+    /// everywhere.
+    pub history_limit: Option<usize>,
 }
 
 /// What is set for webhooks alone.
@@ -217,6 +220,7 @@ struct Written {
     webhook_url: Option<String>,
     webhook_secret: Option<SecretInput>,
     webhook_path: Option<String>,
+    history_limit: Option<usize>,
     secret: Option<SecretInput>,
     url: Option<String>,
     path: Option<String>,
@@ -381,6 +385,7 @@ fn telegram(written: Written, id: &str) -> Result<ChannelWay, String> {
         webhook_url: written.webhook_url,
         webhook_secret: written.webhook_secret,
         webhook_path: path,
+        history_limit: written.history_limit,
     }))
 }
 

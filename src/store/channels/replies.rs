@@ -4,7 +4,7 @@
 //! commit that puts the reply into the outbox; so a crash at any point leaves
 //! the one or the other.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::outbox::{self, NewPart, OutboxAddress};
 use crate::store::column::{signed, unsigned};
@@ -64,6 +64,18 @@ pub(super) fn all(connection: &Connection) -> Result<Vec<ExpectedReply>, Fault> 
         .query_map([], read)?
         .collect::<rusqlite::Result<Vec<_>>>()?;
     Ok(rows)
+}
+
+/// That of one run.
+pub(super) fn of_run(
+    connection: &Connection,
+    run_id: &str,
+) -> Result<Option<ExpectedReply>, Fault> {
+    let found = connection
+        .prepare_cached(&format!("SELECT {COLUMNS} FROM channel_replies WHERE run_id = ?1"))?
+        .query_row([run_id], read)
+        .optional()?;
+    Ok(found)
 }
 
 /// Notes which message shows a reply while it is written.

@@ -112,6 +112,8 @@ fn a_reply_is_put_into_the_outbox_once() {
     replies::set_preview(&database, "r", "44").unwrap();
     let open = replies::all(&database).unwrap();
     assert_eq!(open, [ExpectedReply { preview: Some("44".into()), ..reply }]);
+    assert_eq!(replies::of_run(&database, "r").unwrap().as_ref(), open.first());
+    assert_eq!(replies::of_run(&database, "s").unwrap(), None);
     assert!(replies::settle(&database, "r", &[part("r", 0)], 4).unwrap());
     assert!(!replies::settle(&database, "r", &[part("r", 1)], 5).unwrap());
     assert_eq!(of_delivery(&database, "r").unwrap().len(), 1);

@@ -42,6 +42,9 @@ pub trait ChannelStore: Send + Sync {
     /// The replies that are expected, the oldest first.
     fn expected_replies(&self) -> StoreFuture<'_, Vec<ExpectedReply>>;
 
+    /// The reply that is expected of a run.
+    fn expected_reply<'a>(&'a self, run_id: &'a str) -> StoreFuture<'a, Option<ExpectedReply>>;
+
     /// Notes which message shows a reply while it is written.
     fn set_preview(&self, run_id: String, preview: String) -> StoreFuture<'_, ()>;
 
@@ -133,6 +136,12 @@ impl ChannelStore for SqliteStore {
 
     fn expected_replies(&self) -> StoreFuture<'_, Vec<ExpectedReply>> {
         Box::pin(self.database().read("list expected replies", replies::all))
+    }
+
+    fn expected_reply<'a>(&'a self, run_id: &'a str) -> StoreFuture<'a, Option<ExpectedReply>> {
+        let run_id = run_id.to_owned();
+        let find = move |c: &_| replies::of_run(c, &run_id);
+        Box::pin(self.database().read("look up an expected reply", find))
     }
 
     fn set_preview(&self, run_id: String, preview: String) -> StoreFuture<'_, ()> {

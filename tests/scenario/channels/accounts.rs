@@ -185,6 +185,42 @@ async fn a_channel_that_comes_back_while_the_gateway_runs_tells_what_was_cut_off
 }
 
 #[tokio::test]
+async fn a_reply_whose_account_is_gone_at_a_start_goes_out_once_that_is_back() {
+    let (receiver, mock) = (Receiver::start().await, MockProvider::start().await);
+    let account = json!({"secret": SIGNING, "url": receiver.url(), "allowFrom": ["ann"]});
+    let channels = json!({"webhook": {"accounts": {"default": account, "other": account}}});
+    let config = with_channels(mock.address(), &channels);
+    let mut gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = with_webhook_running(&gateway).await;
+    let message = json!({"id": "1", "text": "@mock stream n=500 delay=50", "from": {"id": "ann"}});
+    assert_eq!(bring(&gateway, "/webhooks/default", &message).await.0, 200);
+    until("it runs", async || {
+        let row = row(&mut client, "agent:main:webhook:direct:ann").await;
+        (row["hasActiveRun"] == true).then_some(())
+    })
+    .await;
+    gateway.kill9();
+    let path = gateway.config_path();
+    let mut config: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    config["channels"]["webhook"]["accounts"].as_object_mut().unwrap().remove("default");
+    fs::write(&path, config.to_string()).unwrap();
+    gateway.restart().await;
+    let database = Connection::open(gateway.state_dir().join("clawgate.sqlite")).unwrap();
+    database.busy_timeout(SOON).unwrap();
+    let waiting = "SELECT COUNT(*) FROM channel_outbox WHERE state = 'waiting'";
+    until("the reply is in the outbox", async || {
+        let count: i64 = database.query_row(waiting, [], |row| row.get(0)).unwrap();
+        (count == 1).then_some(())
+    })
+    .await;
+    assert!(receiver.seen().is_empty());
+    let mut client = admin(&gateway).await;
+    patch(&mut client, &json!({"channels": channels})).await;
+    let texts = receiver.texts(1).await;
+    assert!(texts[0].contains("stopped before it had answered"), "{texts:?}");
+}
+
+#[tokio::test]
 async fn who_starts_an_account_waits_until_it_is_known_what_the_last_process_was_sending() {
     let (receiver, mock) = (Receiver::start().await, MockProvider::start().await);
     let webhook = json!({"secret": SIGNING, "url": receiver.url(), "allowFrom": ["ann"]});

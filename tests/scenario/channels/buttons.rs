@@ -160,6 +160,32 @@ async fn buttons_that_cannot_be_sent_are_refused() {
     assert_eq!(refusal(&mut client, "message.action", there).await, text);
 }
 
+/// Who presses it gives the command, and does not see which.
+#[tokio::test]
+async fn who_may_not_give_an_owners_command_puts_none_under_a_button() {
+    let (api, mock) = (BotApi::start().await, MockProvider::start().await);
+    let gateway = with_bot(&api, &mock, &json!({})).await;
+    let mut writer = gateway.open().await;
+    writer.connect_standard(&["operator.write"]).await;
+    let text = "invalid message.action params: at /params/presentation/blocks/0/buttons/0/value: \
+        must NOT be a command unless you have operator.admin";
+    for value in ["/approve 12345678 allow-always", " /config show", "STOP!"] {
+        let params = send("b1", json!({"message": "x", "presentation": with_button(value)}));
+        assert_eq!(refusal(&mut writer, "message.action", params).await, text, "{value}");
+    }
+    let plain = json!({"message": "sure?", "presentation": with_button("yes")});
+    call(&mut writer, "message.action", send("b2", plain)).await;
+    let mut client = admin(&gateway).await;
+    let status = json!({"message": "status?", "presentation": with_button("/status")});
+    call(&mut client, "message.action", send("b3", status)).await;
+    let sent = api.calls("sendMessage");
+    let values: Vec<_> = sent
+        .iter()
+        .map(|call| &call["reply_markup"]["inline_keyboard"][0][0]["callback_data"])
+        .collect();
+    assert_eq!(values, ["yes", "/status"]);
+}
+
 #[tokio::test]
 async fn what_is_to_be_pinned_is_pinned_once_it_is_sent() {
     let (api, mock) = (BotApi::start().await, MockProvider::start().await);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::bot_api::BotApi;
 use super::receiver::{Receiver, bring};
-use super::{SIGNING, with_bot, with_channels, with_webhook_running};
+use super::{SIGNING, patch, with_bot, with_channels, with_webhook_running};
 use crate::stage::{admin, row, told, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
@@ -69,6 +69,22 @@ async fn in_a_group_a_skill_is_put_to_use_by_its_name_alone() {
     // What is not offered is told to be so.
     assert_eq!(place.said("3", "/kill all", false).await["status"], "accepted");
     assert!(place.receiver.texts(2).await[1].contains("/kill is not offered"));
+}
+
+#[tokio::test]
+async fn in_a_group_what_comes_with_a_command_says_who_speaks() {
+    let mut place = place().await;
+    patch(&mut place.client, &json!({"commands": {"ownerAllowFrom": ["webhook:ann"]}})).await;
+    for (id, text) in [("1", "/new hello afresh"), ("2", "/think low hello again")] {
+        assert_eq!(place.said(id, text, false).await["status"], "accepted");
+        place.receiver.wait(id.parse().unwrap()).await;
+    }
+    let said = told(&mut place.client, "agent:main:webhook:group:ann").await;
+    let asked: Vec<_> =
+        said.iter().filter(|(role, _)| role == "user").map(|(_, text)| text.as_str()).collect();
+    assert_eq!(asked, ["[Ann (ann)]\nhello afresh", "[Ann (ann)]\nhello again"]);
+    assert_eq!(place.said("3", "/new", false).await["status"], "accepted");
+    assert_eq!(place.receiver.texts(3).await[2], "✅ New session started.");
 }
 
 #[tokio::test]

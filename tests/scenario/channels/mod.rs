@@ -14,11 +14,13 @@ pub mod receiver;
 mod reminders;
 mod replies;
 mod results;
+mod shown;
 mod strangers;
 mod telegram;
 mod tool;
 mod updates;
 mod webhook;
+mod workings;
 
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::receiver::{Receiver, bring};
 use super::{SIGNING, with_channels, with_webhook_running};
-use crate::stage::{call, end_of, history, text_of, until};
+use crate::stage::{ask, call, deltas, end_of, history, text_of, until};
 use crate::subagents::spawning;
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
@@ -35,6 +35,12 @@ fn asking(then: &str) -> String {
 /// Waits until so many sub-agents were begun in Ann's session and the result of the last one is
 /// answered; how.
 async fn answered(client: &mut WsClient, count: usize) -> Value {
+    let telling = telling(client, count).await;
+    end_of(client, &telling).await
+}
+
+/// The run that hears the result of the last of so many sub-agents of Ann's session.
+async fn telling(client: &mut WsClient, count: usize) -> String {
     let begun = until("a sub-agent is begun", async || {
         let mut all = history(client, ANN).await;
         all.retain(|message| message["toolName"] == "sessions_spawn");
@@ -43,7 +49,7 @@ async fn answered(client: &mut WsClient, count: usize) -> Value {
     .await;
     let begun: Value = serde_json::from_str(&text_of(&begun)).unwrap();
     let (child, run) = (begun["childSessionKey"].as_str(), begun["runId"].as_str());
-    end_of(client, &format!("announce:v1:{}:{}", child.unwrap(), run.unwrap())).await
+    format!("announce:v1:{}:{}", child.unwrap(), run.unwrap())
 }
 
 #[tokio::test]
@@ -85,6 +91,32 @@ async fn the_chat_that_a_result_is_for_is_known_after_a_restart() {
     let texts = receiver.texts(2).await;
     assert!(texts[1].starts_with("Echo:"), "{texts:?}");
     assert_eq!(receiver.seen()[1]["to"], "ann");
+}
+
+#[tokio::test]
+async fn an_answer_to_a_result_that_is_cut_off_asks_nobody_to_send_a_message_again() {
+    let (mut gateway, receiver, _mock, mut client) = place().await;
+    from_ann(&gateway, "1", &asking("stream n=1000 delay=100")).await;
+    assert_eq!(receiver.texts(1).await, ["spawned"]);
+    let telling = telling(&mut client, 1).await;
+    deltas(&client, &telling, 1).await;
+    gateway.kill9();
+    gateway.restart().await;
+    let texts = receiver.texts(2).await;
+    let told = "⚠️ The gateway stopped before it had told you of a result that has come. \
+        Ask for it to hear it.";
+    assert_eq!(texts[1], told);
+}
+
+#[tokio::test]
+async fn who_speaks_to_a_sub_agent_of_a_chat_hears_where_its_result_is_answered() {
+    let (gateway, receiver, _mock, mut client) = place().await;
+    from_ann(&gateway, "1", &asking("text text=found")).await;
+    assert_eq!(receiver.texts(2).await, ["spawned", "found"]);
+    let sent = ask(&mut client, ANN, "/subagents send 1 hi", "c").await;
+    let sent = text_of(&sent["message"]);
+    assert!(sent.contains("and is answered in the chat that it is for (run "), "{sent}");
+    assert_eq!(receiver.wait(3).await[2]["to"], "ann");
 }
 
 #[tokio::test]

@@ -198,7 +198,11 @@ async fn groups_and_topics_have_sessions_of_their_own() {
     assert_eq!(threads, [None, Some(5)]);
     let mut client = admin(&place.gateway).await;
     for (key, text) in [
-        ("agent:main:telegram:group:-100", "[Ann (7)]\n@claw_bot in general"),
+        (
+            "agent:main:telegram:group:-100",
+            "[Chat messages since your last reply - for context]\n[Ann (7)] nobody is meant\n\n\
+             [Current message - respond to this]\n[Ann (7)]\n@claw_bot in general",
+        ),
         ("agent:main:telegram:group:-100:topic:5", "[Ann (7)]\n@claw_bot in a topic"),
     ] {
         assert_eq!(told(&mut client, key).await[0].1, text);
@@ -345,6 +349,34 @@ async fn an_answer_that_somebody_else_stops_says_so_in_the_place_of_what_was_sho
         (is_whole && only.text.ends_with("\n\n⚠️ It was stopped.")).then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_there_is_not_lost_to_a_message_that_came_meanwhile_and_fails() {
+    for streaming in ["partial", "off"] {
+        let place = place(&json!({"streaming": streaming})).await;
+        let mut client = admin(&place.gateway).await;
+        place.api.direct(1, 7, "@mock stream n=160 delay=50");
+        until("it is being answered", async || {
+            (row(&mut client, KEY).await["hasActiveRun"] == true).then_some(())
+        })
+        .await;
+        // It goes into the run of the first.
+        place.api.direct(2, 7, "@mock err status=400 type=invalid_request_error");
+        until("both are told of", async || {
+            let shown = place.api.shown();
+            let text = &shown.first()?.text;
+            let is_both = text.starts_with("w1 w2 ") && text.contains("w160\n\n⚠️ No answer: ");
+            is_both.then_some(())
+        })
+        .await;
+        until("nothing is left to send", async || {
+            let status = call(&mut client, "channels.status", json!({})).await;
+            (status["channels"]["telegram"]["outbox"]["waiting"] == 0).then_some(())
+        })
+        .await;
+        assert_eq!(place.api.shown().len(), 1, "{streaming}: {:?}", place.api.shown());
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,8 @@
 //! The tool `message`: an agent writes by itself.
 
+use std::fs;
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::receiver::{Receiver, bring};
@@ -55,6 +58,26 @@ async fn an_agent_reaches_whom_the_configuration_names_and_nobody_else() {
     assert_eq!((&seen[6]["text"], &seen[6]["to"]), (&json!("here"), &json!("ann")));
     let missing = used(&gateway, "r-1", &json!({"action": "reply", "message": "x"})).await;
     assert!(missing.contains("reply needs messageId"), "{missing}");
+}
+
+#[tokio::test]
+async fn an_agent_of_a_confined_session_sends_on_what_it_may_read() {
+    let (receiver, mock) = (Receiver::start().await, MockProvider::start().await);
+    let webhook = json!({"secret": SIGNING, "url": receiver.url(), "allowFrom": ["ann"]});
+    let mut config = with_channels(mock.address(), &json!({"webhook": webhook}));
+    config["tools"]["exec"]["sandbox"] = json!("workspace-write");
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    with_webhook_running(&gateway).await;
+    let inbound = gateway.state_dir().join("media/inbound");
+    fs::create_dir_all(&inbound).unwrap();
+    fs::write(inbound.join("came.txt"), "it came").unwrap();
+    let send = |path: &Path| json!({"action": "send", "target": "ann", "media": path});
+    let told = used(&gateway, "r-1", &send(&inbound.join("came.txt"))).await;
+    assert!(told.contains("\"status\": \"sent\""), "{told}");
+    assert_eq!(receiver.wait(1).await[0]["media"]["fileName"], "came.txt");
+    let told = used(&gateway, "r-2", &send(&gateway.config_path())).await;
+    assert!(told.contains("Path escapes workspace root"), "{told}");
+    assert_eq!(receiver.seen().len(), 1);
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! The channel `webhook`.
 
+use rusqlite::Connection;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -14,6 +15,11 @@ use crate::support::client::{SOON, standard_connect};
 use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, WsClient, now_ms};
 
 const PATH: &str = "/webhooks/default";
+/// What a person hears whose message a stop of the gateway left without an answer.
+const CUT_OFF: &str =
+    "⚠️ The gateway stopped before it had answered. Send your message again to get an answer.";
+/// Seconds in which no test ends.
+const LONG: u64 = 3600;
 
 /// A gateway with a webhook, and its other side.
 struct Place {
@@ -57,6 +63,18 @@ impl Place {
         let mut client = admin(&self.gateway).await;
         let status = call(&mut client, "channels.status", json!({})).await;
         status["channels"]["webhook"]["outbox"].clone()
+    }
+
+    /// Waits until a message is to be tried again, which is long after the test, kills the
+    /// gateway then, and starts it when it is time for that.
+    async fn is_killed_before_the_next_try(&mut self) {
+        until("it waits", async || (self.outbox().await["waiting"] == 1).then_some(())).await;
+        self.gateway.kill9();
+        let database = Connection::open(self.gateway.state_dir().join("clawgate.sqlite")).unwrap();
+        let changed = database.execute("UPDATE channel_outbox SET due_at = 0", []).unwrap();
+        assert_eq!(changed, 1);
+        drop(database);
+        self.gateway.restart().await;
     }
 }
 
@@ -323,7 +341,7 @@ async fn a_kill_while_a_reply_is_being_sent_leaves_it_uncertain_and_it_is_not_se
 #[tokio::test]
 async fn a_kill_before_a_reply_is_sent_loses_it_not() {
     let mut place = place(&json!({})).await;
-    place.receiver.behave([Behaviour::Busy(2)]);
+    place.receiver.behave([Behaviour::Busy(LONG)]);
     place.bring(&from_ann("1", "hello")).await;
     place.receiver.wait(1).await;
     until("it waits", async || (place.outbox().await["waiting"] == 1).then_some(())).await;
@@ -331,9 +349,26 @@ async fn a_kill_before_a_reply_is_sent_loses_it_not() {
     let told = Scraped::of(&place.gateway).await;
     assert_eq!(told.number("clawgate_channel_outbox_parts", &of_webhook), 1.0);
     assert_eq!(told.number("clawgate_channel_sends_total", &json!({"outcome": "retried"})), 1.0);
-    place.gateway.kill9();
-    place.gateway.restart().await;
+    place.is_killed_before_the_next_try().await;
     assert_eq!(place.receiver.texts(2).await, ["Echo: hello", "Echo: hello"]);
+}
+
+#[tokio::test]
+async fn who_sends_again_after_a_kill_hears_what_became_of_his_message() {
+    let mut place = place(&json!({})).await;
+    let mut client = admin(&place.gateway).await;
+    place.receiver.behave([Behaviour::Busy(LONG)]);
+    let params =
+        json!({"channel": "webhook", "to": "ann", "message": "hi", "idempotencyKey": "s1"});
+    client.send(&json!({"type": "req", "id": "s", "method": "send", "params": params})).await;
+    place.receiver.wait(1).await;
+    place.is_killed_before_the_next_try().await;
+    place.is_running().await;
+    let mut client = admin(&place.gateway).await;
+    let sent = call(&mut client, "send", params.clone()).await;
+    assert_eq!((&sent["runId"], &sent["to"]), (&json!("s1"), &json!("ann")), "{sent}");
+    assert_eq!(call(&mut client, "send", params).await, sent);
+    assert_eq!(place.receiver.texts(2).await, ["hi", "hi"], "one was refused, and one taken");
 }
 
 #[tokio::test]
@@ -369,8 +404,50 @@ async fn a_stop_that_cuts_a_run_is_told_to_the_person_too() {
     assert!(place.receiver.texts(0).await.is_empty(), "the next process says so");
     place.gateway.restart().await;
     let texts = place.receiver.texts(1).await;
-    assert!(texts[0].contains("stopped before it had answered"), "{texts:?}");
+    // What was said by then is in the transcript.
+    let is_whole = texts[0].starts_with("w1 w2 ") && texts[0].ends_with(&format!("\n\n{CUT_OFF}"));
+    assert!(is_whole, "{texts:?}");
     assert_eq!(texts.len(), 1);
+}
+
+#[tokio::test]
+async fn after_a_kill_what_was_answered_is_told_and_each_open_message_is_named() {
+    let mut place = place(&json!({})).await;
+    place.bring(&from_ann("1", "@mock stream n=100 delay=50")).await;
+    place.is_answering_ann().await;
+    // It goes into the run of the first, once that has answered.
+    place.bring(&from_ann("2", "@mock stream n=2000 delay=50")).await;
+    let mut client = admin(&place.gateway).await;
+    until("the second is being answered", async || {
+        let said = told(&mut client, "agent:main:webhook:direct:ann").await;
+        // One that waits is shown, too.
+        (said.len() == 3 && said[1].1.trim_end().ends_with("w100")).then_some(())
+    })
+    .await;
+    // It waits for that.
+    place.bring(&from_ann("3", "and me?")).await;
+    place.gateway.kill9();
+    place.gateway.restart().await;
+    let mut sent = place.receiver.wait(3).await;
+    sent.sort_by_key(|message| message["id"].to_string());
+    let whole: Vec<_> = (1..=100).map(|index| format!("w{index}")).collect();
+    assert_eq!(sent[0]["text"].as_str().unwrap().trim_end(), whole.join(" "), "{sent:?}");
+    for (message, id) in sent[1..].iter().zip(["2", "3"]) {
+        assert_eq!((&message["replyToId"], &message["text"]), (&json!(id), &json!(CUT_OFF)));
+    }
+}
+
+#[tokio::test]
+async fn what_a_command_was_answered_during_a_run_that_a_kill_cut_off_is_not_told_as_its_answer() {
+    let mut place = place(&json!({})).await;
+    place.bring(&from_ann("1", "@mock stream n=2000 delay=50")).await;
+    place.is_answering_ann().await;
+    place.bring(&from_ann("2", "/whoami")).await;
+    place.receiver.texts(1).await;
+    place.gateway.kill9();
+    place.gateway.restart().await;
+    let told = place.receiver.texts(2).await;
+    assert_eq!(told[1], CUT_OFF);
 }
 
 #[tokio::test]
@@ -378,7 +455,9 @@ async fn commands_of_a_chat_have_the_rights_of_who_wrote_them() {
     let place = place(&json!({"allowFrom": ["ann", "boss"]})).await;
     place.bring(&from_ann("1", "/new")).await;
     let texts = place.receiver.texts(1).await;
-    assert!(texts[0].contains("operator.admin"), "{texts:?}");
+    let refused = &texts[0];
+    assert!(refused.contains("operator.admin"), "{refused}");
+    assert!(refused.contains("\"webhook:ann\" in commands.ownerAllowFrom"), "{refused}");
     place.bring(&from_ann("2", "/whoami")).await;
     let texts = place.receiver.texts(2).await;
     assert!(texts[1].contains("Channel: webhook\nAccount: default\nUser id: ann"), "{texts:?}");
@@ -604,12 +683,26 @@ async fn the_command_shows_channels_sends_and_lets_people_in() {
     let code = told[1].split("Pairing code: ").nth(1).unwrap().lines().next().unwrap();
     let (_, list) = clawgate(gateway, &["pairing", "list"]).await;
     assert!(list.contains(code) && list.contains("eve"), "{list}");
-    let (done, shown) = clawgate(gateway, &["pairing", "approve", "webhook", code]).await;
+    // The forms of OpenClaw.
+    for narrow in [&["telegram"][..], &["--channel", "telegram"], &["--account", "other"]] {
+        let (done, list) = clawgate(gateway, &[&["pairing", "list"], narrow].concat()).await;
+        assert_eq!((done, list.as_str()), (0, "Nobody waits, and nobody was let in.\n"));
+    }
+    let (_, list) = clawgate(gateway, &["pairing", "list", "webhook", "--json"]).await;
+    let list: Value = serde_json::from_str(&list).unwrap();
+    assert_eq!(list["channel"], "webhook", "{list}");
+    let request = &list["requests"][0];
+    assert_eq!((&request["id"], &request["code"]), (&json!("eve"), &json!(code)), "{list}");
+    for other in [&["NOBODY23"][..], &[code, "--channel", "webhook", "--account", "other"]] {
+        let (refused, told) = clawgate(gateway, &[&["pairing", "approve"], other].concat()).await;
+        assert!(refused == 1 && told.contains("nobody waits there with the code"), "{told}");
+    }
+    let (done, shown) = clawgate(gateway, &["pairing", "approve", code, "--notify"]).await;
     assert_eq!((done, shown.as_str()), (0, "eve of webhook is let in\n"));
     let (refused, shown) = clawgate(gateway, &["pairing", "approve", "webhook", code]).await;
     assert!(refused != 0 && shown.contains("no pending pairing request"), "{shown}");
     let stranger = clawgate(gateway, &["pairing", "remove", "webhook", "nobody"]).await;
-    assert_eq!(stranger, (1, "was not let in\n".to_owned()));
+    assert_eq!(stranger, (1, "error: that person was not let in\n".to_owned()));
 }
 
 #[tokio::test]
