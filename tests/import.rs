@@ -645,3 +645,42 @@ fn a_job_comes_with_its_runs_or_not_at_all_and_a_dry_run_tells_what_would_come()
         assert_eq!((code, &report["cron"]), (Some(0), expected), "{args:?}: {report}");
     }
 }
+
+#[test]
+fn jobs_whose_channel_is_not_configured_here_are_named() {
+    let home = Home::new();
+    let main = json!({"sessionId": "s-main", "updatedAt": 1, "lastChannel": "whatsapp",
+        "deliveryContext": {"channel": "whatsapp", "to": "+49"}});
+    let index = json!({"agent:main:main": main});
+    home.write("agents/main/sessions/sessions.json", &index.to_string());
+    home.write("agents/main/sessions/s-main.jsonl", &transcript("s-main", &["one"]));
+    let job = |id: &str, kind: &str, more: &Value| {
+        let mut job = json!({"id": id, "name": id, "enabled": true,
+            "schedule": {"kind": "cron", "expr": "0 9 * * *", "tz": "UTC"},
+            "payload": {"kind": kind, "text": "tea", "message": "hello"}});
+        job.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        job
+    };
+    let jobs = [
+        job("silent", "agentTurn", &json!({"delivery": {"mode": "none"}})),
+        job("last", "agentTurn", &json!({})),
+        job("signal", "agentTurn", &json!({"delivery": {"mode": "deliver", "channel": "signal"}})),
+        job("webchat", "agentTurn", &json!({"delivery": {"channel": "webchat"}})),
+        job("reminds", "systemEvent", &json!({"wakeMode": "now"})),
+        job("waits", "systemEvent", &json!({"wakeMode": "next-heartbeat"})),
+        job("off", "systemEvent", &json!({"enabled": false})),
+    ];
+    home.write("cron/jobs.json", &json!({"version": 1, "jobs": jobs}).to_string());
+    let (code, report) = home.report(&[]);
+    assert_eq!((code, &report["cron"]["jobs"]), (Some(0), &json!(7)), "{report}");
+    let told: Vec<_> = report["unheard"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| (it["job"].as_str().unwrap(), it["why"].as_str().unwrap()))
+        .collect();
+    assert_eq!(told.iter().map(|it| it.0).collect::<Vec<_>>(), ["last", "signal", "reminds"]);
+    let of_session = "agent:main:main was last written to from whatsapp, ";
+    assert!(told[0].1.starts_with(of_session) && told[2].1.starts_with(of_session), "{told:?}");
+    assert!(told[1].1.starts_with("its answers go to signal, "), "{told:?}");
+}

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::sessions::SessionKey;
+use crate::store::Teller;
 
 use super::parts::RunsParts;
 
@@ -31,6 +32,7 @@ pub struct Notices(Arc<Mutex<BTreeMap<SessionKey, Waiting>>>);
 #[derive(Debug)]
 struct Notice {
     text: String,
+    teller: Teller,
     origin: Origin,
 }
 
@@ -61,14 +63,17 @@ struct Waiting(Vec<Notice>);
 
 impl Waiting {
     /// Another event; the same text twice in a row is one.
-    fn push(&mut self, text: String, origin: Origin) {
+    fn push(&mut self, text: String, teller: Teller, origin: Origin) {
         match self.0.last_mut() {
-            Some(last) if last.text == text => match (&mut last.origin, origin) {
-                (Origin::Stored(ids), Origin::Stored(more)) => ids.extend(more),
-                (passing, Origin::Stored(ids)) => *passing = Origin::Stored(ids),
-                _ => {}
-            },
-            _ => self.0.push(Notice { text, origin }),
+            Some(last) if last.text == text => {
+                last.teller = last.teller.max(teller);
+                match (&mut last.origin, origin) {
+                    (Origin::Stored(ids), Origin::Stored(more)) => ids.extend(more),
+                    (passing, Origin::Stored(ids)) => *passing = Origin::Stored(ids),
+                    _ => {}
+                }
+            }
+            _ => self.0.push(Notice { text, teller, origin }),
         }
         self.bound();
     }
@@ -101,6 +106,11 @@ impl Waiting {
         self.0.iter().map(|notice| notice.text.clone()).collect()
     }
 
+    /// Whose they are.
+    fn teller(&self) -> Teller {
+        self.0.iter().map(|notice| notice.teller).max().unwrap_or(Teller::Owner)
+    }
+
     /// What the database has of them.
     fn stored(&self) -> Vec<u64> {
         self.0.iter().flat_map(|notice| notice.origin.ids()).copied().collect()
@@ -109,21 +119,21 @@ impl Waiting {
 
 impl Notices {
     /// Adds an event; the same text twice in a row is one.
-    pub fn add(&self, key: &SessionKey, text: &str) {
-        self.put(key, text, Origin::Passing);
+    pub fn add(&self, key: &SessionKey, text: &str, teller: Teller) {
+        self.put(key, text, teller, Origin::Passing);
     }
 
     /// The same for the news of a beacon.
-    pub fn add_beacon(&self, key: &SessionKey, text: &str) {
-        self.put(key, text, Origin::Beacon);
+    pub fn add_beacon(&self, key: &SessionKey, text: &str, teller: Teller) {
+        self.put(key, text, teller, Origin::Beacon);
     }
 
     /// The same for one that the database has under this id.
-    pub(super) fn add_stored(&self, key: &SessionKey, text: &str, id: u64) {
-        self.put(key, text, Origin::Stored(vec![id]));
+    pub(super) fn add_stored(&self, key: &SessionKey, text: &str, teller: Teller, id: u64) {
+        self.put(key, text, teller, Origin::Stored(vec![id]));
     }
 
-    fn put(&self, key: &SessionKey, text: &str, origin: Origin) {
+    fn put(&self, key: &SessionKey, text: &str, teller: Teller, origin: Origin) {
         let mut all = self.0.lock();
         let is_stored = !origin.ids().is_empty();
         if !is_stored && all.len() >= MAX_SESSIONS && !all.contains_key(key) {
@@ -132,7 +142,7 @@ impl Notices {
         }
         let most = if is_stored { usize::MAX } else { PASSING_CHARS };
         let text = text.chars().take(most).collect();
-        all.entry(key.clone()).or_default().push(text, origin);
+        all.entry(key.clone()).or_default().push(text, teller, origin);
     }
 
     /// Takes what waits for a session, up to so many characters.
@@ -193,6 +203,11 @@ impl<'a> Untold<'a> {
         self.waiting.texts()
     }
 
+    /// Whose they are, as long as nobody has heard them.
+    pub fn teller(&self) -> Teller {
+        self.waiting.teller()
+    }
+
     /// Takes what has come since; answers that alone.
     pub(super) fn take_more(&mut self) -> Vec<String> {
         let mut more = self.parts.notices.take(&self.key, self.room);
@@ -242,13 +257,13 @@ mod tests {
         let notices = Notices::default();
         let key = SessionKey::from_canonical("agent:main:main");
         for index in 0..30 {
-            notices.add(&key, &format!("event {index}"));
+            notices.add(&key, &format!("event {index}"), Teller::Owner);
             // The same, from now on in the database.
             if index % 2 == 0 {
-                notices.add_stored(&key, &format!("event {index}"), index);
+                notices.add_stored(&key, &format!("event {index}"), Teller::Owner, index);
             }
-            notices.add_stored(&key, &format!("kept {index}"), index);
-            notices.add(&key, &format!("passing {index}"));
+            notices.add_stored(&key, &format!("kept {index}"), Teller::Owner, index);
+            notices.add(&key, &format!("passing {index}"), Teller::Owner);
         }
         let taken = notices.take(&key, TOLD_CHARS);
         let texts = taken.texts();
@@ -263,9 +278,9 @@ mod tests {
     fn beacons_give_way_to_each_other_and_nothing_else_does() {
         let notices = Notices::default();
         let key = SessionKey::from_canonical("agent:main:main");
-        notices.add(&key, "passing");
+        notices.add(&key, "passing", Teller::Owner);
         for index in 0..30 {
-            notices.add_beacon(&key, &format!("beacon {index}"));
+            notices.add_beacon(&key, &format!("beacon {index}"), Teller::Owner);
         }
         let texts = notices.take(&key, TOLD_CHARS).texts();
         assert_eq!((texts.len(), texts[0].as_str()), (1 + MAX_PASSING, "passing"));
@@ -279,8 +294,8 @@ mod tests {
         let long = "\u{e4}".repeat(MAX_CHARS);
         assert_eq!(shortened(&long), long);
         assert_eq!(shortened(&format!("{long}x")), format!("{long} […]"));
-        notices.add_stored(&key, &long, 1);
-        notices.add(&key, &long);
+        notices.add_stored(&key, &long, Teller::Owner, 1);
+        notices.add(&key, &long, Teller::Owner);
         let texts = notices.take(&key, TOLD_CHARS).texts();
         let lengths: Vec<_> = texts.iter().map(|text| text.chars().count()).collect();
         assert_eq!(lengths, [MAX_CHARS, PASSING_CHARS]);
@@ -291,7 +306,12 @@ mod tests {
         let notices = Notices::default();
         let key = SessionKey::from_canonical("agent:main:main");
         for id in 0..12 {
-            notices.add_stored(&key, &format!("{id:04}{}", "\u{e4}".repeat(7996)), id);
+            notices.add_stored(
+                &key,
+                &format!("{id:04}{}", "\u{e4}".repeat(7996)),
+                Teller::Owner,
+                id,
+            );
         }
         let mut heard = 0;
         for (count, ids) in [(5, 0..5), (5, 5..10), (2, 10..12), (0, 12..12)] {
@@ -302,7 +322,7 @@ mod tests {
                 heard += 1;
             }
         }
-        notices.add(&key, "later");
+        notices.add(&key, "later", Teller::Owner);
         assert!(notices.take(&key, 4).0.is_empty(), "it is not cut");
         assert_eq!(notices.take(&key, 5).texts(), ["later"]);
     }
@@ -312,11 +332,11 @@ mod tests {
         let notices = Notices::default();
         let key = |number| SessionKey::from_canonical(format!("agent:main:{number}"));
         for number in 0..=MAX_SESSIONS {
-            notices.add(&key(number), "event");
+            notices.add(&key(number), "event", Teller::Owner);
         }
         assert_eq!(notices.of_all().len(), MAX_SESSIONS);
-        notices.add(&key(0), "another");
-        notices.add_stored(&key(MAX_SESSIONS), "stored", 1);
+        notices.add(&key(0), "another", Teller::Owner);
+        notices.add_stored(&key(MAX_SESSIONS), "stored", Teller::Owner, 1);
         assert_eq!(notices.of_all().len(), MAX_SESSIONS + 2);
     }
 
@@ -324,22 +344,43 @@ mod tests {
     fn the_same_that_was_said_again_is_one_event_and_nothing_of_it_stays_behind() {
         let notices = Notices::default();
         let key = SessionKey::from_canonical("agent:main:main");
-        notices.add(&key, "again");
+        notices.add(&key, "again", Teller::Owner);
         for id in [6, 5] {
-            notices.add_stored(&key, "again", id);
+            notices.add_stored(&key, "again", Teller::Owner, id);
         }
-        notices.add(&key, "again");
+        notices.add(&key, "again", Teller::Owner);
         let taken = notices.take(&key, TOLD_CHARS);
         assert_eq!((taken.texts(), taken.stored()), (vec!["again".to_owned()], vec![6, 5]));
+    }
+
+    #[test]
+    fn of_several_tellers_the_one_counts_who_is_trusted_least() {
+        let notices = Notices::default();
+        let key = SessionKey::from_canonical("agent:main:main");
+        let teller = || notices.take(&key, TOLD_CHARS).teller();
+        assert_eq!(teller(), Teller::Owner, "nobody tells anything");
+        for (tellers, expected) in [
+            ([Teller::Owner, Teller::Owner], Teller::Owner),
+            ([Teller::Node, Teller::Owner], Teller::Node),
+            ([Teller::Other, Teller::Node], Teller::Other),
+        ] {
+            // The same text is one event.
+            for texts in [["one", "two"], ["same", "same"]] {
+                for (text, from) in texts.into_iter().zip(tellers) {
+                    notices.add(&key, text, from);
+                }
+                assert_eq!(teller(), expected);
+            }
+        }
     }
 
     #[test]
     fn events_that_were_put_back_come_first_and_are_bounded_too() {
         let notices = Notices::default();
         let key = SessionKey::from_canonical("agent:main:main");
-        notices.add_stored(&key, "first", 7);
+        notices.add_stored(&key, "first", Teller::Owner, 7);
         let taken = notices.take(&key, TOLD_CHARS);
-        notices.add(&key, "second");
+        notices.add(&key, "second", Teller::Owner);
         notices.put_back(&key, taken);
         let taken = notices.take(&key, TOLD_CHARS);
         assert_eq!(
@@ -347,7 +388,7 @@ mod tests {
             (vec!["first".to_owned(), "second".to_owned()], vec![7])
         );
         for index in 0..MAX_PASSING {
-            notices.add(&key, &index.to_string());
+            notices.add(&key, &index.to_string(), Teller::Owner);
         }
         notices.put_back(&key, taken);
         let texts = notices.take(&key, TOLD_CHARS).texts();

@@ -61,6 +61,8 @@ pub struct CronSettings {
     pub missed_once: MissedPolicy,
     /// Who hears of failures, for jobs that say nothing else.
     pub failure_alert: FailureAlertSettings,
+    /// Where each failure is told, for jobs that name no place of their own.
+    pub failure_destination: Option<FailureDestinationSettings>,
     /// When a job of a single instant that failed is tried again.
     pub retry: CronRetrySettings,
     /// Where an OpenClaw with this file has its jobs; we only take over what is there.
@@ -155,6 +157,19 @@ pub struct FailureAlertSettings {
     pub by_webhook: bool,
 }
 
+/// A place for news of failures.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FailureDestinationSettings {
+    /// `last`, or a channel.
+    pub channel: Option<String>,
+    /// A chat of it, a session, or the address of a web server.
+    pub to: Option<String>,
+    /// Which account of the channel sends.
+    pub account_id: Option<String>,
+    /// Whether a web server hears of them, and not a chat.
+    pub by_webhook: bool,
+}
+
 pub(super) fn read(
     node: &Node<'_>,
     env: &Env,
@@ -192,6 +207,7 @@ pub(super) fn read(
         missed,
         missed_once: if is_own { missed } else { DEFAULT_MISSED_ONCE },
         failure_alert: failure_alert(&node.member("failureAlert")?, file, ledger)?,
+        failure_destination: failure_destination(&node.member("failureDestination")?)?,
         retry: retry(&node.member("retry")?, file, ledger)?,
         openclaw_store: node.member("store")?.text()?.filter(|path| !path.trim().is_empty()),
     })
@@ -253,11 +269,7 @@ fn failure_alert(
     let after = Choice::file(file, node.member("after")?.count()?);
     let cooldown = node.member("cooldownMs")?.integer_or_zero(u64::MAX)?;
     let skipped = Choice::file(file, node.member("includeSkipped")?.boolean()?);
-    let mode = node.member("mode")?.word("announce, webhook", |word| match word {
-        "announce" => Some("announce"),
-        "webhook" => Some("webhook"),
-        _ => None,
-    })?;
+    let mode = node.member("mode")?.word("announce, webhook", mode)?;
     let mode = ledger.settle(&key("mode"), Choice::file(file, mode), "announce");
     Ok(FailureAlertSettings {
         enabled: ledger.settle(&key("enabled"), enabled, false),
@@ -270,6 +282,32 @@ fn failure_alert(
         include_skipped: ledger.settle(&key("includeSkipped"), skipped, false),
         by_webhook: mode == "webhook",
     })
+}
+
+/// How failures are told.
+fn mode(word: &str) -> Option<&'static str> {
+    ["announce", "webhook"].into_iter().find(|mode| *mode == word)
+}
+
+/// A place of which nothing is said is none.
+fn failure_destination(node: &Node<'_>) -> Result<Option<FailureDestinationSettings>, ConfigError> {
+    let text = |name: &str| -> Result<Option<String>, ConfigError> {
+        Ok(node.member(name)?.text()?.filter(|text| !text.trim().is_empty()))
+    };
+    let mode = node.member("mode")?.word("announce, webhook", mode)?;
+    let place = FailureDestinationSettings {
+        channel: text("channel")?,
+        to: text("to")?,
+        account_id: text("accountId")?,
+        by_webhook: mode == Some("webhook"),
+    };
+    if place.by_webhook && place.to.is_none() {
+        return Err(
+            node.wrong("must have `to`, the address of a web server, with the mode webhook")
+        );
+    }
+    let is_said = mode.is_some() || place != FailureDestinationSettings::default();
+    Ok(is_said.then_some(place))
 }
 
 #[cfg(test)]
@@ -314,6 +352,15 @@ mod tests {
         let own = load(&own, "").unwrap().retry;
         assert_eq!((own.max_attempts, own.backoff_ms), (0, vec![5]));
         assert_eq!(own.retry_on, [CronRetryOn::Network]);
+        let place = |written: Value| {
+            let settings = load(&json!({"failureDestination": written}), "").unwrap();
+            settings.failure_destination
+        };
+        assert_eq!(place(json!({"to": " "})), None);
+        let last = FailureDestinationSettings::default();
+        assert_eq!(place(json!({"mode": "announce"})), Some(last.clone()));
+        let chat = FailureDestinationSettings { channel: Some("telegram".into()), ..last };
+        assert_eq!(place(json!({"channel": "telegram"})), Some(chat));
     }
 
     #[test]
@@ -325,6 +372,10 @@ mod tests {
             (json!({"runLog": {"keepLines": 0}}), "runLog.keepLines"),
             (json!({"missed": "later"}), "missed: must be run, skip"),
             (json!({"failureAlert": {"mode": "sms"}}), "failureAlert.mode"),
+            (
+                json!({"failureDestination": {"mode": "webhook"}}),
+                "failureDestination: must have `to`",
+            ),
             (json!({"retry": {"maxAttempts": -1}}), "retry.maxAttempts"),
             (json!({"retry": {"backoffMs": [5, "x"]}}), "retry.backoffMs"),
             (json!({"retry": {"backoffMs": 5}}), "retry.backoffMs"),

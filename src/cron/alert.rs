@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::config::FailureAlertSettings;
-use crate::protocol::methods::cron::{AlertRules, DeliveryMode, Destination, FailureAlert};
+use crate::config::{CronSettings, FailureAlertSettings, FailureDestinationSettings};
+use crate::protocol::methods::cron::{
+    AlertRules, Delivery, DeliveryMode, Destination, FailureAlert,
+};
 use crate::store::{CronChange, CronJobChange};
 use crate::support::json;
 
@@ -27,13 +29,67 @@ pub(super) struct Failure<'a> {
     pub row_id: &'a str,
 }
 
+/// Where somebody hears of failures.
+struct Ear {
+    wanted: Wanted,
+    by_webhook: bool,
+    /// Whether the job says where that is, and not the config alone.
+    is_own: bool,
+}
+
+impl Ear {
+    /// Who hears of each failure of a job: at its own place, where that does not say all with
+    /// what the config says, else where its answers go. A job whose failures are told in
+    /// another way tells nobody of itself, nor does one whose answers need not arrive.
+    fn of_each(job: &Job, settings: &CronSettings) -> Option<Self> {
+        let delivery = job.delivery.clone().unwrap_or_default();
+        let own = delivery.failure_destination.as_ref();
+        let is_vital = delivery.best_effort != Some(true);
+        let usual = settings.failure_destination.as_ref().filter(|_| own.is_some() || is_vital);
+        if own.is_some() || usual.is_some() {
+            return Some(Self::at(own, usual, &delivery));
+        }
+        let is_told = job.failure_alert.is_some() || settings.failure_alert.enabled;
+        let announces = delivery.mode() == DeliveryMode::Announce && is_vital && !is_told;
+        announces.then(|| Self { wanted: Wanted::of(&delivery), by_webhook: false, is_own: true })
+    }
+
+    /// What a job does not say of its place is as the config says, unless it is another one.
+    fn at(
+        own: Option<&Destination>,
+        usual: Option<&FailureDestinationSettings>,
+        delivery: &Delivery,
+    ) -> Self {
+        let (is_own, said) = (own.is_some(), own.cloned().unwrap_or_default());
+        let by_webhook = said.mode.map(|mode| mode == DeliveryMode::Webhook);
+        let channel = |written: Option<&str>| Wanted::at(written, None, None).channel;
+        let is_of = |usual: &&FailureDestinationSettings| {
+            by_webhook.is_none_or(|it| it == usual.by_webhook)
+                && said.channel.as_deref().is_none_or(|written| {
+                    channel(Some(written)) == channel(usual.channel.as_deref())
+                })
+        };
+        let usual = usual.filter(is_of).cloned().unwrap_or_default();
+        let said = Destination {
+            channel: said.channel.or(usual.channel),
+            to: said.to.or(usual.to),
+            account_id: said.account_id.or(usual.account_id),
+            mode: said.mode,
+        };
+        Self {
+            wanted: destination(&said, delivery),
+            by_webhook: by_webhook.unwrap_or(usual.by_webhook),
+            is_own,
+        }
+    }
+}
+
 /// When and where somebody hears of failures.
 struct Alert {
     after: u64,
     cooldown_ms: u64,
     include_skipped: bool,
-    by_webhook: bool,
-    wanted: Wanted,
+    ear: Ear,
 }
 
 impl Alert {
@@ -57,8 +113,11 @@ impl Alert {
             after: rules.after.unwrap_or(settings.after).max(1),
             cooldown_ms: rules.cooldown_ms.unwrap_or(settings.cooldown_ms),
             include_skipped: rules.include_skipped.unwrap_or(settings.include_skipped),
-            by_webhook,
-            wanted: Wanted::at(channel, to, account),
+            ear: Ear {
+                wanted: in_thread(Wanted::at(channel, to, account), &delivery),
+                by_webhook,
+                is_own: true,
+            },
         })
     }
 
@@ -82,15 +141,24 @@ pub(super) fn places_of(job: &Job, settings: &FailureAlertSettings) -> Vec<Wante
         }
         let elsewhere = delivery.failure_destination.as_ref();
         let elsewhere = elsewhere.filter(|place| place.mode != Some(DeliveryMode::Webhook));
-        places.extend(elsewhere.map(destination));
+        places.extend(elsewhere.map(|place| destination(place, delivery)));
     }
-    let alert = Alert::of(job, settings).filter(|alert| !alert.by_webhook);
-    places.extend(alert.map(|alert| alert.wanted));
+    let alert = Alert::of(job, settings).filter(|alert| !alert.ear.by_webhook);
+    places.extend(alert.map(|alert| alert.ear.wanted));
     places
 }
 
-fn destination(place: &Destination) -> Wanted {
-    Wanted::at(place.channel.as_deref(), place.to.as_deref(), place.account_id.as_deref())
+fn destination(place: &Destination, delivery: &Delivery) -> Wanted {
+    let (channel, to) = (place.channel.as_deref(), place.to.as_deref());
+    in_thread(Wanted::at(channel, to, place.account_id.as_deref()), delivery)
+}
+
+/// A place for failures; in the thread of the answers where it is the chat of these.
+fn in_thread(wanted: Wanted, delivery: &Delivery) -> Wanted {
+    let answers = Wanted::of(delivery);
+    let place = |it: &Wanted| (it.channel.clone(), it.to.clone(), it.account_id.clone());
+    let is_same = place(&wanted) == place(&answers);
+    Wanted { thread_id: answers.thread_id.filter(|_| is_same), ..wanted }
 }
 
 /// Whether nobody has been told for so long; the clock may have been ahead then.
@@ -102,14 +170,11 @@ fn is_rested(job: &Job, cooldown_ms: u64, now: u64) -> bool {
 impl Worker {
     /// Tells of a run that failed, where the job or the config wants that.
     pub(super) async fn alert(&self, failure: Failure<'_>) {
-        let job = failure.job;
-        let elsewhere = job.delivery.as_ref().and_then(|it| it.failure_destination.as_ref());
-        if let Some(place) = elsewhere {
-            let by_webhook = place.mode == Some(DeliveryMode::Webhook);
-            self.tell_failure(failure, &destination(place), by_webhook, 1, "failed").await;
+        let settings = &self.cron.parts.settings.now().cron;
+        if let Some(ear) = Ear::of_each(failure.job, settings) {
+            self.tell_failure(failure, &ear, 1, "failed").await;
         }
-        let settings = &self.cron.parts.settings.now().cron.failure_alert;
-        if let Some(alert) = Alert::of(job, settings) {
+        if let Some(alert) = Alert::of(failure.job, &settings.failure_alert) {
             self.alert_when_due(&alert, failure).await;
         }
     }
@@ -146,33 +211,28 @@ impl Worker {
                 return;
             }
         }
-        self.tell_failure(failure, &alert.wanted, alert.by_webhook, times, "alert").await;
+        self.tell_failure(failure, &alert.ear, times, "alert").await;
     }
 
     /// Tells of a failure at a place; `kind` keeps what is told of it there apart from what
     /// is told elsewhere.
-    async fn tell_failure(
-        &self,
-        failure: Failure<'_>,
-        wanted: &Wanted,
-        by_webhook: bool,
-        times: u64,
-        kind: &str,
-    ) {
+    async fn tell_failure(&self, failure: Failure<'_>, ear: &Ear, times: u64, kind: &str) {
         let Failure { job, origin, error, row_id } = failure;
         let text = texts::failure(job, error, times);
-        let told = if by_webhook {
+        let told = if ear.by_webhook {
             let payload = json!({"jobId": job.id, "jobName": job.name, "action": "failed",
                 "status": "error", "error": error, "consecutiveErrors": times, "text": text,
                 "ts": self.cron.now_ms()});
-            match &wanted.to {
+            match &ear.wanted.to {
                 Some(url) => self.cron.post(url, &payload).await,
                 None => Err("there is no address of a web server to tell".to_owned()),
             }
         } else {
             let (agent, home) = (self.cron.agent_of(job), self.cron.home_of(job));
-            match self.cron.place(wanted, &agent, &home).await {
+            match self.cron.place(&ear.wanted, &agent, &home).await {
                 Ok(place) => {
+                    // The owner of the config may name any chat.
+                    let origin = origin.filter(|_| ear.is_own);
                     let bounds = self.cron.bounds_of(job, origin);
                     let what = Saying { text: &text, files: &[], bound_to: bounds.as_ref() };
                     let id = format!("{row_id}#{kind}");
@@ -189,8 +249,6 @@ impl Worker {
 
 #[cfg(test)]
 mod tests {
-    use crate::protocol::methods::cron::Delivery;
-
     use super::*;
 
     #[test]
@@ -225,6 +283,70 @@ mod tests {
         let by_webhook = FailureAlertSettings { by_webhook: true, ..settings };
         assert!(places_of(&job, &by_webhook).is_empty());
         let alert = Alert::of(&job, &by_webhook).unwrap();
-        assert_eq!(alert.wanted.to.as_deref(), Some("https://x.test/"));
+        assert_eq!(alert.ear.wanted.to.as_deref(), Some("https://x.test/"));
+    }
+
+    #[test]
+    fn a_place_keeps_the_thread_of_the_answers_in_their_chat_alone() {
+        let delivery = Delivery {
+            mode: Some(DeliveryMode::Announce),
+            channel: Some("telegram".into()),
+            to: Some("-100".into()),
+            thread_id: Some(json!(5)),
+            ..Delivery::default()
+        };
+        let place = |to: &str| Destination {
+            channel: Some("Telegram".into()),
+            to: Some(to.to_owned()),
+            ..Destination::default()
+        };
+        let thread = |place: &Destination| destination(place, &delivery).thread_id;
+        assert_eq!(thread(&place("-100")), Some(json!(5)));
+        assert_eq!(thread(&place("7")), None);
+        let job = |rules: AlertRules| Job {
+            delivery: Some(delivery.clone()),
+            failure_alert: Some(FailureAlert::On(rules)),
+            ..Job::nameless("job")
+        };
+        let settings = FailureAlertSettings {
+            enabled: false,
+            after: 2,
+            cooldown_ms: 0,
+            include_skipped: false,
+            by_webhook: false,
+        };
+        let thread = |rules| Alert::of(&job(rules), &settings).unwrap().ear.wanted.thread_id;
+        assert_eq!(thread(AlertRules::default()), Some(json!(5)));
+        assert_eq!(thread(AlertRules { to: Some("7".into()), ..AlertRules::default() }), None);
+    }
+
+    #[test]
+    fn what_a_job_does_not_say_of_its_place_is_as_the_config_says_unless_it_is_another_one() {
+        let usual = FailureDestinationSettings {
+            channel: Some("telegram".into()),
+            to: Some("-100".into()),
+            ..FailureDestinationSettings::default()
+        };
+        let ear = |own: Option<Destination>| {
+            let ear = Ear::at(own.as_ref(), Some(&usual), &Delivery::default());
+            (ear.wanted.channel, ear.wanted.to, ear.by_webhook, ear.is_own)
+        };
+        let telegram =
+            |to: &str, is_own: bool| ("telegram".to_owned(), Some(to.to_owned()), false, is_own);
+        assert_eq!(ear(None), telegram("-100", false));
+        let to = |to: &str| Some(to.to_owned());
+        assert_eq!(
+            ear(Some(Destination { to: to("7"), ..Destination::default() })),
+            telegram("7", true)
+        );
+        let chat = |channel: &str| Destination {
+            channel: Some(channel.to_owned()),
+            ..Destination::default()
+        };
+        assert_eq!(ear(Some(chat("webchat"))), ("webchat".into(), None, false, true));
+        assert_eq!(ear(Some(chat("Telegram"))), telegram("-100", true));
+        let (mode, to) = (Some(DeliveryMode::Webhook), to("https://x.test/"));
+        let web = Destination { mode, to: to.clone(), ..Destination::default() };
+        assert_eq!(ear(Some(web)), ("last".into(), to, true, true));
     }
 }

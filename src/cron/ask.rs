@@ -59,7 +59,7 @@ impl Worker {
         let run_id = request.idempotency_key.clone();
         let delivery = ticket.job.delivery.as_ref();
         if delivery.is_some_and(|delivery| delivery.mode() == DeliveryMode::Announce) {
-            request.terms.place = wanted.chat();
+            request.terms.hearer = wanted.hearer();
         }
         let lane = room.lane.take();
         if let Some(reason) = lane.as_ref().and_then(Hold::stop_reason) {

@@ -209,12 +209,23 @@ fn why(is_young: bool, instant: u64) -> String {
     }
 }
 
+/// A run that waits no longer, and begins: it is not to begin again.
+pub(super) fn begun(ticket: &Ticket) -> CronChange {
+    let ended = vec![open(ticket, false)];
+    CronChange { ended, ..CronChange::of_job(CronJobChange::Keep) }
+}
+
+/// The row of a run that waits for its beginning.
 fn started(ticket: &Ticket) -> CronRunRow {
+    open(ticket, true)
+}
+
+fn open(ticket: &Ticket, waits: bool) -> CronRunRow {
     let job = &ticket.job;
     // Agent and target say where a run was that is cut off, though its job may be gone.
     let entry = json!({"jobId": job.id, "jobName": job.name, "runId": ticket.run_id,
         "runAtMs": ticket.started_at, "agentId": job.agent_id,
-        "sessionTarget": job.session_target});
+        "sessionTarget": job.session_target, "waits": waits});
     CronRunRow {
         id: ticket.row_id.clone(),
         job_id: ticket.job.id.clone(),

@@ -4,10 +4,11 @@ use serde_json::Value;
 
 use crate::agent::RunsParts;
 use crate::protocol::message::AssistantMessage;
-use crate::protocol::methods::cron::{Delivery, DeliveryMode};
+use crate::protocol::methods::cron::DeliveryMode;
 use crate::sessions::{SessionKey, directives};
 use crate::support::json;
 
+use super::job::Job;
 use super::outcome::Outcome;
 use super::outlet::{Announcement, Bounds, Told};
 use super::run_log::NOT_REQUESTED;
@@ -72,20 +73,19 @@ impl Worker {
                     Err(error) => {
                         outcome.delivery = report(Some(wanted.resolved(Err(&error))), false);
                         outcome.delivery_status = "unknown";
-                        give_up(outcome, &delivery, &error, now);
+                        give_up(outcome, job, &error, now);
                         return;
                     }
                 };
                 let resolved = wanted.resolved(Ok(&place));
-                let is_silent = said.trim().is_empty() || directives::is_silent(said);
-                if is_silent && files.is_empty() {
+                let text = news(said, self.cron.ack_max_chars(&agent));
+                if text.is_empty() && files.is_empty() {
                     outcome.delivery = report(Some(resolved), false);
                     outcome.delivery_status = NOT_REQUESTED;
                     return;
                 }
                 let bounds = self.cron.bounds_of(job, ticket.origin.as_ref());
-                let (text, bound_to) = (if is_silent { "" } else { said }, bounds.as_ref());
-                let what = Saying { text, files, bound_to };
+                let what = Saying { text: &text, files, bound_to: bounds.as_ref() };
                 let told = self.say(&place, agent.as_str(), what, &ticket.row_id).await;
                 outcome.delivery = report(Some(resolved), told == Ok(Told::Said));
                 match told {
@@ -95,7 +95,7 @@ impl Worker {
                     Err(error) => {
                         outcome.delivery_status = "not-delivered";
                         outcome.delivery_error = Some(error.clone());
-                        give_up(outcome, &delivery, &error, now);
+                        give_up(outcome, job, &error, now);
                     }
                 }
             }
@@ -116,7 +116,8 @@ impl Worker {
     ) -> Result<Told, String> {
         match place {
             Place::Session(key) => {
-                say_in_session(self.runs.parts(), key, what.text, id).await.map(|()| Told::Said)
+                let text = in_session(what);
+                say_in_session(self.runs.parts(), key, &text, id).await.map(|()| Told::Said)
             }
             Place::Chat { channel, to, thread_id, account_id } => {
                 let said = self.cron.parts.outlet.say(Announcement {
@@ -136,10 +137,26 @@ impl Worker {
     }
 }
 
+/// What of an answer people are to hear; nothing where its agent only says that there is
+/// nothing to tell, be that in the words for heartbeats, which it knows as well.
+fn news(said: &str, ack_max: usize) -> String {
+    let told = Some(said).filter(|said| !directives::is_silent(said));
+    told.and_then(|said| directives::heartbeat_news(said, ack_max)).unwrap_or_default()
+}
+
+/// What stands in a session: it has no files of another one, so these are named.
+fn in_session(what: Saying<'_>) -> String {
+    let names = what.files.iter().map(|file| format!("File: {file}"));
+    let names = names.collect::<Vec<_>>().join("\n");
+    let parts = [what.text, names.as_str()].into_iter().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("\n\n")
+}
+
 /// A run whose answer did not arrive has failed, unless its job says that this
 /// does not matter.
-fn give_up(outcome: &mut Outcome, delivery: &Delivery, error: &str, now: u64) {
-    if delivery.best_effort == Some(true) {
+fn give_up(outcome: &mut Outcome, job: &Job, error: &str, now: u64) {
+    tracing::warn!(job = %job.id, error, "nobody hears the answer of a job");
+    if job.is_best_effort() {
         outcome.delivery_error = Some(error.to_owned());
     } else {
         outcome.fail(error, error, "delivery", now);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::protocol::methods::cron::Payload;
+use crate::store::{CronJobRow, StoreError};
 use crate::support::json;
 use crate::telemetry::metrics::NUMBERS;
 
@@ -52,12 +53,22 @@ impl Worker {
         Some(outcome)
     }
 
+    /// Writes down that a run has begun: if it is cut off from here on, it is not run again.
+    async fn note_begun(&self, ticket: &Ticket) -> Result<(), StoreError> {
+        let of_ticket = ticket.clone();
+        let change = move |_: &CronJobRow| Some(claim::begun(&of_ticket));
+        self.cron.edit(&ticket.job.id, change).await.map(drop)
+    }
+
     /// Does what a job wants.
     async fn perform(self: &Arc<Self>, begun: Begun<'_>) -> Outcome {
         let Begun { ticket, hold, place: _place } = begun;
         let job = &ticket.job;
         let since = json!({"runAtMs": ticket.started_at});
         self.cron.tell_now(&job.id, "started", Some(since)).await;
+        if let Err(error) = self.note_begun(&ticket).await {
+            return Outcome::failed(&error.to_string(), "cron-setup", self.cron.now_ms());
+        }
         // It may have been removed since the job was made.
         let agent = self.cron.check_agent(job.agent_id.as_deref());
         match (agent, &job.payload) {

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::{Hold, HoldError, InLine, Runs, shortened};
 use crate::protocol::methods::cron::WakeMode;
 use crate::sessions::{AgentId, SessionKey};
-use crate::store::{HookAccepted, HookNews, HookRow, RunState, StoreError};
+use crate::store::{HookAccepted, HookNews, HookRow, RunState, StoreError, Teller};
 
 use super::admission::NotBegun;
 use super::outcome::Outcome;
@@ -117,7 +117,7 @@ impl Cron {
         text: &str,
     ) -> Result<bool, HookError> {
         if claim.is_none() {
-            runs.parts().notice(main, text).await.map_err(unkept)?;
+            runs.parts().notice(main, text, Teller::Other).await.map_err(unkept)?;
             return Ok(true);
         }
         let row = HookRow { id: self.parts.ids.uuid(), claim, ask: String::new() };
@@ -280,7 +280,7 @@ impl Worker {
             (Err(error), Some(text)) if error.is_crowded() => {
                 store.end_hook(id, None).await?;
                 tracing::warn!(run = id, session = %main, "news of a hook are kept until a stop only");
-                parts.notices.add(&main, &text);
+                parts.notices.add(&main, &text, Teller::Other);
             }
             (ended, _) => return ended.map(drop),
         }

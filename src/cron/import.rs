@@ -5,7 +5,7 @@
 //! not come back to our own place, and what has run once does not run again; a
 //! job that is turned off by this is told.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::config::{CronRetrySettings, Settings};
 use crate::protocol::methods::cron::Schedule;
+use crate::sessions::KeyRules;
 use crate::store::{CronRunQuery, CronRunRow, SourceNote, Store, StoreError};
 use crate::support::{blocking, json_file_of_javascript, json_of_javascript};
 
@@ -24,6 +25,7 @@ use super::recover::INTERRUPTED;
 use super::run_log::NOT_REQUESTED;
 use super::schedule::Timing;
 use super::service::{Cron, Ticket};
+use super::unheard::{self, Unheard};
 
 mod shapes;
 
@@ -33,7 +35,7 @@ const RUNS_MAX: usize = 2000;
 const FILE_MAX: u64 = 32 * 1024 * 1024;
 
 /// What was taken over.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Imported {
     /// Jobs that are new here.
     pub jobs: u64,
@@ -47,6 +49,8 @@ pub struct Imported {
     pub ids: Vec<String>,
     /// Whether the list of jobs and what is known of them could be read, or there is none.
     pub is_read: bool,
+    /// The jobs that are new here.
+    new: Vec<Job>,
 }
 
 /// What there is in a list of jobs and beside it.
@@ -125,7 +129,8 @@ impl Imported {
                 report.left_out.push((job.id.clone(), format!("turned off: {why}")));
             }
             report.ids.push(job.id.clone());
-            known.insert(job.id);
+            known.insert(job.id.clone());
+            report.new.push(job);
             (report.jobs, report.runs) = (report.jobs + 1, report.runs + count);
         }
         Ok(report)
@@ -161,6 +166,26 @@ impl Imported {
         }
         Ok(Some(report).filter(|_| !was_taken))
     }
+
+    /// Those of the new jobs that nobody hears, as far as the sessions are here.
+    ///
+    /// # Errors
+    /// When the sessions cannot be read.
+    pub async fn unheard(
+        &self,
+        store: Option<&Arc<dyn Store>>,
+        settings: &Settings,
+        rules: &KeyRules,
+    ) -> Result<Vec<Unheard>, StoreError> {
+        let mut last = BTreeMap::new();
+        for key in self.new.iter().filter_map(|job| unheard::session_of(job, rules)) {
+            let Some(store) = store else { break };
+            let entry = store.session(key.as_str()).await?;
+            let channel = entry.and_then(|entry| entry.last_channel);
+            last.extend(channel.map(|channel| (key.to_string(), channel)));
+        }
+        Ok(unheard::among(&self.new, &last, settings, rules))
+    }
 }
 
 impl Cron {
@@ -190,6 +215,10 @@ impl Cron {
                 "for a job that is mended there, stop the gateway and run \
                  `clawgate import --from {from}`"
             );
+        }
+        let (store, keys) = (&self.parts.store, self.parts.keys.now());
+        for Unheard { id, why, .. } in report.unheard(Some(store), &settings, &keys).await? {
+            tracing::warn!(job = %id, %why, "a job of OpenClaw that nobody hears here");
         }
         tracing::info!(jobs = report.jobs, runs = report.runs, "took over the jobs of OpenClaw");
         Ok(())
@@ -259,6 +288,7 @@ fn one(mut job: Value, states: &Value, folder: &Path, now: u64) -> Result<Found,
         shapes::complete(members);
     }
     let mut job: Job = serde_json::from_value(job).map_err(|error| error.to_string())?;
+    job.announce_by_default();
     if job.id.is_empty() || job.id.contains(['/', '\\']) {
         return Err("its id is no name".into());
     }
@@ -384,6 +414,7 @@ fn limit(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::methods::cron::DeliveryMode;
     use crate::store::{CronChange, CronJobChange, CronJobRow, SqliteStore};
     use crate::support::json;
 
@@ -475,6 +506,21 @@ mod tests {
         for is_dry in [true, false] {
             let again = take(Some(&store), is_dry).await;
             assert_eq!((again.jobs, again.known, again.runs), (0, 6, 0));
+        }
+    }
+
+    #[tokio::test]
+    async fn an_agent_that_is_asked_announces_though_its_job_says_nothing_of_it() {
+        let (root, store) = place();
+        Imported::take(&list_in(&root), Some(&store), false, NOW).await.unwrap();
+        let row = store.cron_job("hourly").await.unwrap().unwrap();
+        assert!(row.job.contains(r#""delivery":{"mode":"announce"}"#), "{}", row.job);
+        // As an earlier release has taken it over.
+        for earlier in ["", r#""delivery":{"to":"7"},"#] {
+            let job = row.job.replace(r#""delivery":{"mode":"announce"},"#, earlier);
+            assert_ne!(job, row.job);
+            let job = Job::of_row(&CronJobRow { job, ..row.clone() }).unwrap();
+            assert_eq!(job.delivery.unwrap().mode(), DeliveryMode::Announce);
         }
     }
 

@@ -157,9 +157,6 @@ impl Job {
                 .map_or_else(|| "isolated".to_owned(), |key| format!("session:{key}")),
             target => target.to_owned(),
         };
-        let is_turn = matches!(new.payload, Payload::AgentTurn(_));
-        let announces = || Delivery { mode: Some(DeliveryMode::Announce), ..Delivery::default() };
-        let by_default = (is_turn && session_target != "main").then(announces);
         let mut job = Self {
             schedule: settle("cron.add", new.schedule, &id, now)?,
             id,
@@ -174,14 +171,24 @@ impl Job {
             session_target,
             wake_mode: new.wake_mode,
             payload: new.payload,
-            delivery: new.delivery.or(by_default),
+            delivery: new.delivery,
             failure_alert: new.failure_alert,
             missed: new.missed,
             state: JobState::default(),
         };
+        job.announce_by_default();
         job.check("cron.add")?;
         job.state.next_run_at_ms = job.due_after(now);
         Ok(job)
+    }
+
+    /// An answer that is given elsewhere than in the main session is announced, as in the
+    /// original, unless its job says something else.
+    pub(super) fn announce_by_default(&mut self) {
+        if matches!(self.payload, Payload::AgentTurn(_)) && self.session_target != "main" {
+            let delivery = self.delivery.get_or_insert_default();
+            delivery.mode.get_or_insert(DeliveryMode::Announce);
+        }
     }
 
     /// What goes together, in the words of the original.
@@ -256,12 +263,21 @@ impl Job {
         matches!(self.schedule, Schedule::At { .. }) && self.delete_after_run != Some(false)
     }
 
+    /// Whether a run counts as done though its answer has not arrived.
+    pub fn is_best_effort(&self) -> bool {
+        self.delivery.as_ref().is_some_and(|delivery| delivery.best_effort == Some(true))
+    }
+
     /// The job in a row.
     ///
     /// # Errors
     /// When a later release wrote it.
     pub fn of_row(row: &CronJobRow) -> Result<Self, CronError> {
-        serde_json::from_str(&row.job).map_err(|error| CronError::Unreadable(error.to_string()))
+        let mut job: Self = serde_json::from_str(&row.job)
+            .map_err(|error| CronError::Unreadable(error.to_string()))?;
+        // Earlier releases took jobs of OpenClaw over that did not say it.
+        job.announce_by_default();
+        Ok(job)
     }
 
     /// What is told of a job of which only the id is known.

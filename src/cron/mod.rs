@@ -31,9 +31,11 @@ pub mod schedule;
 mod scheduler;
 mod service;
 mod set_back;
+pub mod strays;
 mod sweep;
 mod target;
 mod texts;
+mod unheard;
 mod webhook;
 
 pub use error::CronError;
@@ -45,3 +47,4 @@ pub use jobs::{JOBS_MAX, JobPage};
 pub use outlet::{Announcement, Bounds, Outlet, OutletError, Told};
 pub use service::{Asked, Cron, CronParts, Ticket};
 pub use target::NamedChat;
+pub use unheard::{Unheard, unheard_beside};

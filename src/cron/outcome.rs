@@ -92,7 +92,7 @@ impl Outcome {
             }
             RunEnd::Aborted(reason) => outcome.stop(*reason, now),
         }
-        if outcome.status == "error" && report.progress.text.trim().is_empty() {
+        if outcome.status == "error" && report.progress.shown().trim().is_empty() {
             outcome.summary = None;
         }
         if let Some(answer) = &report.progress.answer {
@@ -194,7 +194,9 @@ impl Outcome {
         let is_ok = self.status == "ok";
         // Somebody may have given it another instant while it ran.
         let is_over = row.due_at.is_none() || (is_ok && ticket.run_id.is_some() && is_as_begun);
-        let goes = is_ok && is_over && job.is_temporary();
+        // What nobody has heard stays, to be found.
+        let is_lost = self.delivery_status == "not-delivered" && !ticket.job.is_best_effort();
+        let goes = is_ok && is_over && !is_lost && job.is_temporary();
         let errors = job.state.consecutive_errors.unwrap_or_default();
         let errors = match (is_ok, is_once && !is_as_begun) {
             (true, _) => 0,
@@ -299,8 +301,8 @@ mod tests {
 
     #[test]
     fn what_an_agent_says_around_a_tool_is_two_paragraphs() {
-        let (text, turns) = ("I look.Done now.".into(), vec![7]);
-        let progress = Progress { text, turns, ..Progress::default() };
+        let mut progress = Progress::saying("I look.Done now.");
+        progress.turns.push(7);
         let report = RunReport {
             family: Family::Agent,
             run_id: "r".into(),
@@ -311,6 +313,33 @@ mod tests {
         };
         let outcome = Outcome::of_report(&report, NOON);
         assert_eq!(outcome.summary.as_deref(), Some("I look.\n\nDone now."));
+    }
+
+    #[test]
+    fn a_single_instant_that_nobody_has_heard_stays_turned_off() {
+        let job = Job {
+            schedule: Schedule::At { at: NOON.to_string() },
+            session_target: "main".into(),
+            payload: Payload::SystemEvent { text: "x".into() },
+            enabled: true,
+            ..Job::nameless("once")
+        };
+        let ticket = Ticket {
+            job: job.clone(),
+            origin: None,
+            row_id: row_id("once", NOON),
+            run_id: None,
+            instant: NOON,
+            started_at: NOON,
+        };
+        let retry = CronRetrySettings { max_attempts: 0, backoff_ms: vec![], retry_on: vec![] };
+        let ended = |delivery_status| {
+            let outcome = Outcome { delivery_status, ..Outcome::ok("x") };
+            let ended = outcome.change(&job.to_row(None, None), &ticket, &retry, NOON + 9).unwrap();
+            (ended.goes, ended.job.enabled)
+        };
+        assert_eq!(ended("not-delivered"), (false, false));
+        assert!(ended(NOT_REQUESTED).0);
     }
 
     #[test]

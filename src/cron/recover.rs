@@ -20,14 +20,13 @@ pub(super) const INTERRUPTED: &str = "interrupted by a stop of the gateway; it i
 
 impl Worker {
     /// Ends the runs that the last process began: whatever they did was done
-    /// once.
+    /// once. Those of instants that still waited for their beginning are due again.
     pub(super) async fn recover(self: &Arc<Self>) -> Result<(), StoreError> {
         for row in self.cron.parts.store.open_cron_runs().await? {
             // Somebody may have asked for it since this process began.
             if self.cron.is_running_since(&row.job_id, row.at) {
                 continue;
             }
-            tracing::warn!(job = %row.job_id, run = %row.id, "run of a job was interrupted");
             self.interrupt(row).await?;
         }
         Ok(())
@@ -45,6 +44,14 @@ impl Worker {
             instant: row.instant,
             started_at: entry["runAtMs"].as_u64().unwrap_or(row.at),
         };
+        if entry["waits"] == true {
+            let of_run = gone.clone();
+            let edited = self.cron.edit(&job_id, move |row| claim::put_back(row, &of_run)).await?;
+            if edited.is_some() {
+                return Ok(());
+            }
+        }
+        tracing::warn!(job = %job_id, run = %gone.row_id, "run of a job was interrupted");
         let (session_key, session_id) = self.session_of_run(&gone).await.unzip();
         let outcome = Outcome {
             session_id,

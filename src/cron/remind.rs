@@ -1,9 +1,11 @@
 //! A job that tells a session something.
 //!
-//! Promises: that answers at once, or at its next turn, as the job has it.
+//! Promises: that answers at once, or at its next turn, as the job has it; where nobody can
+//! hear that, the log and the run say so.
 
 use crate::protocol::methods::cron::{DeliveryMode, WakeMode};
 use crate::sessions::SessionKey;
+use crate::store::Teller;
 
 use super::job::Job;
 use super::outcome::Outcome;
@@ -31,17 +33,20 @@ impl Worker {
     pub(super) async fn remind(&self, ticket: &Ticket, text: &str) -> Outcome {
         let job = &ticket.job;
         let home = self.reminded_in(job).await;
-        if let Err(error) = self.runs.parts().remind(&home, text).await {
+        // Only the owner makes jobs.
+        if let Err(error) = self.runs.parts().remind(&home, text, Teller::Owner).await {
             return Outcome::failed(&error.to_string(), "cron-setup", self.cron.now_ms());
         }
         // A web server may be slow.
         if job.wake_mode == WakeMode::Now {
-            self.cron.heartbeats.remind(self.cron.agent_of(job).as_str(), home);
+            self.cron.heartbeats.remind(self.cron.agent_of(job).as_str(), home.clone());
         }
         let mut outcome = Outcome::ok(text);
         let delivery = job.delivery.clone().unwrap_or_default();
         if delivery.mode() == DeliveryMode::Webhook && outcome.summary.is_some() {
             self.deliver(ticket, &Wanted::of(&delivery), &mut outcome, text, &[]).await;
+        } else if job.wake_mode == WakeMode::Now {
+            self.note_unheard(job, &home, &mut outcome).await;
         }
         outcome
     }

@@ -258,11 +258,16 @@ pub fn usual_stagger(expr: &str) -> Option<u64> {
 }
 
 /// A moment as people and programs write it: ISO 8601, in UTC when it names no
-/// zone, or milliseconds since the epoch.
+/// zone, or milliseconds since the epoch. A zone may be named behind it (RFC 9557).
 pub fn parse_at(text: &str) -> Option<u64> {
     let text = text.trim();
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         return text.parse().ok();
+    }
+    // Without its zone it would be another moment.
+    if text.contains('[') {
+        let zoned = text.parse::<Zoned>().ok()?;
+        return millis(&zoned);
     }
     let utc = |time: civil::DateTime| time.to_zoned(TimeZone::UTC).ok().map(|it| it.timestamp());
     let moment = text

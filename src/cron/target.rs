@@ -1,13 +1,11 @@
 //! Where an answer goes: a session, or a chat of a channel.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::agent::Hearer;
 use crate::protocol::methods::cron::{Delivery, DeliveryMode};
-use crate::sessions::{AgentId, SessionKey, WEBCHAT};
-use crate::store::OutboxAddress;
+use crate::sessions::{AgentId, KeyRules, SessionKey, WEBCHAT};
 use crate::support::json;
 
 use super::alert;
@@ -16,7 +14,7 @@ use super::outlet::Bounds;
 use super::service::Cron;
 
 /// Where the agent spoke last.
-const LAST: &str = "last";
+pub(super) const LAST: &str = "last";
 /// What is told when nobody ever spoke there, in the words of the original.
 const NO_ROUTE: &str = "Channel is required (no configured channels detected). Set \
     delivery.channel explicitly or use a main session with a previous channel.";
@@ -66,18 +64,13 @@ impl Wanted {
         }
     }
 
-    /// The place of a channel where the answer may go, as it is written.
-    pub fn chat(&self) -> Option<Arc<OutboxAddress>> {
+    /// Who hears the answer, as it is written: where that is may change until it is there.
+    pub fn hearer(&self) -> Hearer {
         if self.channel == WEBCHAT {
-            return None;
+            return Hearer::Nobody;
         }
-        let thread = self.thread_id.as_ref().map(Value::to_string);
-        Some(Arc::new(OutboxAddress {
-            channel: self.channel.clone(),
-            account: self.account_id.clone().unwrap_or_default(),
-            target: self.to.clone().unwrap_or_default(),
-            thread: thread.unwrap_or_default(),
-        }))
+        let name = json!([self.channel, self.account_id, self.to, self.thread_id]);
+        Hearer::Other(name.to_string().into())
     }
 
     /// Whether somebody named the channel.
@@ -169,6 +162,20 @@ fn last_chat(wanted: &Wanted, channel: String, context: &Value) -> Place {
     }
 }
 
+fn agent_named(agent_id: Option<&str>, rules: &KeyRules) -> AgentId {
+    let own = agent_id.map(AgentId::normalize);
+    own.unwrap_or_else(|| rules.default_agent.clone())
+}
+
+/// The session that a job is told about, by these rules.
+pub(super) fn home_of(job: &Job, rules: &KeyRules) -> SessionKey {
+    let agent = agent_named(job.agent_id.as_deref(), rules);
+    match job.session_key.as_deref().filter(|key| !key.trim().is_empty()) {
+        Some(written) => SessionKey::parse_for(written, &agent, rules),
+        None => SessionKey::main(&agent, rules),
+    }
+}
+
 impl Cron {
     /// The agent of a job.
     pub(super) fn agent_of(&self, job: &Job) -> AgentId {
@@ -177,8 +184,7 @@ impl Cron {
 
     /// The agent of a job with this `agentId`: the default agent of one that has none.
     pub fn agent_named(&self, agent_id: Option<&str>) -> AgentId {
-        let own = agent_id.map(AgentId::normalize);
-        own.unwrap_or_else(|| self.parts.keys.now().default_agent.clone())
+        agent_named(agent_id, &self.parts.keys.now())
     }
 
     /// The agents in whose sessions a job with these members acts.
@@ -200,11 +206,7 @@ impl Cron {
     /// The session that a job is told about; the main session of its agent when
     /// it names none.
     pub(super) fn home_of(&self, job: &Job) -> SessionKey {
-        let (agent, keys) = (self.agent_of(job), &self.parts.keys.now());
-        match job.session_key.as_deref().filter(|key| !key.trim().is_empty()) {
-            Some(written) => SessionKey::parse_for(written, &agent, keys),
-            None => SessionKey::main(&agent, keys),
-        }
+        home_of(job, &self.parts.keys.now())
     }
 
     /// By what a job is bound: the session that made it by its tool, that which it is told
@@ -328,5 +330,17 @@ mod tests {
         assert_eq!(chat(None), same);
         assert_eq!(chat(Some("-100")), same);
         assert_eq!(chat(Some("7")), (Some("7".into()), None, Some("work".into())));
+    }
+
+    #[test]
+    fn jobs_have_the_same_hearer_where_they_name_the_same_place() {
+        let hearer = |channel, to| Wanted::at(Some(channel), Some(to), None).hearer();
+        assert_eq!(hearer("webchat", "x"), Hearer::Nobody);
+        let ann = hearer("webhook", "ann");
+        // Whoever writes there is answered by itself.
+        assert!(matches!(ann, Hearer::Other(_)), "{ann:?}");
+        assert_eq!(ann, hearer("webhook", "ann"));
+        assert_ne!(ann, hearer("webhook", "bob"));
+        assert_ne!(ann, hearer("telegram", "ann"));
     }
 }

@@ -8,10 +8,10 @@ use crate::protocol::methods::cron::{
     CronUpdateParams, NewJob, SetHeartbeatsParams, WakeMode, WakeParams,
 };
 use crate::protocol::methods::{AnyParams, NoParams};
-use crate::protocol::{ErrorKind, ErrorShape};
+use crate::protocol::{ErrorKind, ErrorShape, Scope};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::SessionKey;
-use crate::store::StoreError;
+use crate::store::{StoreError, Teller};
 use crate::support::json;
 
 fn told(error: CronError) -> ErrorShape {
@@ -135,7 +135,8 @@ pub async fn wake(cx: Ctx, p: WakeParams) -> Reply<Value> {
     let (services, keys) = (&cx.services, &cx.services.keys.now());
     let parts = services.runs.parts();
     let main = SessionKey::main(&keys.default_agent, keys);
-    let noted = parts.notice(&main, p.text.trim()).await;
+    let teller = Teller::owner_if(cx.caller.principal.allows(Scope::Admin));
+    let noted = parts.notice(&main, p.text.trim(), teller).await;
     // Also where there is no room for it: the turn that this begins makes some.
     if p.mode == WakeMode::Now && noted.as_ref().err().is_none_or(StoreError::is_crowded) {
         parts.cron.heartbeats.wake(keys.default_agent.as_str(), main);

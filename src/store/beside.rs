@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::error::{Fault, StoreError};
-use super::{SessionRow, migrations, sessions};
+use super::{CronJobRow, SessionRow, cron, migrations, sessions};
 
 /// Opens a database for reading only.
 ///
@@ -68,6 +68,15 @@ pub fn sessions_beside(path: &Path) -> Result<Option<Vec<SessionRow>>, StoreErro
         return Ok(None);
     }
     sessions::all(&connection).map(Some).map_err(failed)
+}
+
+/// All jobs.
+///
+/// # Errors
+/// When it cannot be read, or belongs to a later release.
+pub fn cron_jobs_beside(path: &Path) -> Result<Vec<CronJobRow>, StoreError> {
+    let (connection, failed) = open_beside(path, "list jobs")?;
+    cron::jobs(&connection).map_err(failed)
 }
 
 /// Writes a copy of the database into an empty file: all of it as it is at one moment,

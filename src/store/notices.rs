@@ -12,6 +12,38 @@ const WAITING_MAX: i64 = 100;
 /// Most characters of them together: they all stand in the prompt of the next turn.
 const CHARS_MAX: i64 = 100_000;
 
+/// Whose words an event is; of several the last counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Teller {
+    /// The owner's of the gateway, or its own.
+    Owner,
+    /// Those of nobody who speaks to the agent: a machine has reported something.
+    Node,
+    /// Somebody else's.
+    Other,
+}
+
+impl Teller {
+    /// The owner, or somebody else.
+    pub const fn owner_if(is_owner: bool) -> Self {
+        if is_owner { Self::Owner } else { Self::Other }
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Owner => "owner",
+            Self::Node => "node",
+            Self::Other => "other",
+        }
+    }
+
+    /// Whoever is not known is somebody else.
+    fn named(name: &str) -> Self {
+        let known = [Self::Owner, Self::Node].into_iter().find(|it| it.as_str() == name);
+        known.unwrap_or(Self::Other)
+    }
+}
+
 /// An event that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoticeRow {
@@ -21,6 +53,8 @@ pub struct NoticeRow {
     pub session_key: String,
     /// What happened.
     pub text: String,
+    /// Who says so.
+    pub teller: Teller,
 }
 
 /// Too many of them wait in the session.
@@ -37,7 +71,12 @@ impl StoreError {
 }
 
 /// Adds an event, if there is room for it. Answers its id.
-pub(super) fn add(connection: &Connection, key: &str, text: &str) -> Result<u64, Fault> {
+pub(super) fn add(
+    connection: &Connection,
+    key: &str,
+    text: &str,
+    teller: Teller,
+) -> Result<u64, Fault> {
     let (count, chars): (i64, i64) = connection
         .prepare_cached(
             "SELECT COUNT(*), COALESCE(SUM(LENGTH(text)), 0) FROM notices WHERE session_key = ?1",
@@ -48,8 +87,8 @@ pub(super) fn add(connection: &Connection, key: &str, text: &str) -> Result<u64,
         return Err(Error::ToSqlConversionFailure(Box::new(Crowded)).into());
     }
     connection
-        .prepare_cached("INSERT INTO notices (session_key, text) VALUES (?1, ?2)")?
-        .execute([key, text])?;
+        .prepare_cached("INSERT INTO notices (session_key, text, teller) VALUES (?1, ?2, ?3)")?
+        .execute([key, text, teller.as_str()])?;
     Ok(unsigned(connection.last_insert_rowid()))
 }
 
@@ -81,9 +120,14 @@ pub(super) fn rename(connection: &Connection, key: &str, new: &str) -> Result<()
 /// All events that wait, the oldest first.
 pub(super) fn list(connection: &Connection) -> Result<Vec<NoticeRow>, Fault> {
     let rows = connection
-        .prepare_cached("SELECT id, session_key, text FROM notices ORDER BY id")?
+        .prepare_cached("SELECT id, session_key, text, teller FROM notices ORDER BY id")?
         .query_map([], |row| {
-            Ok(NoticeRow { id: unsigned(row.get(0)?), session_key: row.get(1)?, text: row.get(2)? })
+            Ok(NoticeRow {
+                id: unsigned(row.get(0)?),
+                session_key: row.get(1)?,
+                text: row.get(2)?,
+                teller: Teller::named(&row.get::<_, String>(3)?),
+            })
         })?
         .collect::<rusqlite::Result<_>>()?;
     Ok(rows)
@@ -110,33 +154,47 @@ mod tests {
     fn an_event_without_room_is_refused_and_none_gives_way() {
         let connection = database();
         let ids: Vec<_> = (0..WAITING_MAX)
-            .map(|n| add(&connection, "a", &format!("event {n}")).unwrap())
+            .map(|n| add(&connection, "a", &format!("event {n}"), Teller::Owner).unwrap())
             .collect();
-        assert!(is_refused(add(&connection, "a", "one more")));
-        add(&connection, "b", "other").unwrap();
+        assert!(is_refused(add(&connection, "a", "one more", Teller::Owner)));
+        add(&connection, "b", "other", Teller::Owner).unwrap();
         let all = list(&connection).unwrap();
         assert_eq!((all.len(), all[0].text.as_str()), (ids.len() + 1, "event 0"));
         forget(&connection, "b", &ids).unwrap();
         forget(&connection, "a", &ids[1..ids.len() - 1]).unwrap();
         let left: Vec<_> = list(&connection).unwrap().into_iter().map(|row| row.text).collect();
         assert_eq!(left, ["event 0", "event 99", "other"]);
-        add(&connection, "a", "one more").unwrap();
+        add(&connection, "a", "one more", Teller::Owner).unwrap();
+    }
+
+    #[test]
+    fn each_event_says_whose_it_is_and_one_of_earlier_is_nobodys_of_ours() {
+        let connection = database();
+        let all = [Teller::Owner, Teller::Node, Teller::Other];
+        for teller in all {
+            add(&connection, "a", "event", teller).unwrap();
+        }
+        // As earlier versions wrote it.
+        let earlier = "INSERT INTO notices (session_key, text) VALUES ('a', 'event')";
+        connection.execute(earlier, []).unwrap();
+        let tellers: Vec<_> = list(&connection).unwrap().iter().map(|row| row.teller).collect();
+        assert_eq!(tellers, [&all[..], &[Teller::Other]].concat());
     }
 
     #[test]
     fn long_events_have_less_room() {
         let connection = database();
         let half = "\u{e4}".repeat(50_000);
-        add(&connection, "a", &half).unwrap();
-        add(&connection, "a", &half).unwrap();
-        assert!(is_refused(add(&connection, "a", "x")));
-        add(&connection, "b", "x").unwrap();
+        add(&connection, "a", &half, Teller::Owner).unwrap();
+        add(&connection, "a", &half, Teller::Owner).unwrap();
+        assert!(is_refused(add(&connection, "a", "x", Teller::Owner)));
+        add(&connection, "b", "x", Teller::Owner).unwrap();
     }
 
     #[test]
     fn another_failure_is_no_lack_of_room() {
         let fault = Connection::open_in_memory().unwrap();
-        let error = add(&fault, "a", "x").unwrap_err().at("add", Path::new("x"));
+        let error = add(&fault, "a", "x", Teller::Owner).unwrap_err().at("add", Path::new("x"));
         assert!(!error.is_crowded(), "{error}");
     }
 }

@@ -20,7 +20,7 @@ use crate::protocol::methods::cron::{
 };
 use crate::providers::ToolSpec;
 use crate::sessions::{AgentId, SessionKey};
-use crate::store::StoreError;
+use crate::store::{StoreError, Teller};
 use crate::support::{BoxFuture, json};
 
 const DESCRIPTION: &str = "Manage scheduled jobs and reminders of the gateway. Use it for anything \
@@ -148,7 +148,8 @@ async fn act(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
             let keys = &cx.parts().keys.now();
             let agent = cx.key.agent(keys);
             let main = SessionKey::main(&agent, keys);
-            let noted = cx.parts().notice(&main, text).await;
+            let teller = Teller::owner_if(cx.is_owner());
+            let noted = cx.parts().notice(&main, text, teller).await;
             let mode = WakeMode::parse(arguments["mode"].as_str().unwrap_or("now"));
             // Also where there is no room for it: the turn that this begins makes some.
             if mode == WakeMode::Now && noted.as_ref().err().is_none_or(StoreError::is_crowded) {

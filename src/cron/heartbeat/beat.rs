@@ -7,12 +7,13 @@ use serde_json::Value;
 use crate::agent::{AbortReason, Family, Progress, RunEnd, RunTerms, Runs, SendRequest};
 use crate::auth::Owner;
 use crate::bus::{Audience, EventKind};
-use crate::config::HeartbeatSettings;
+use crate::config::{HEARTBEAT_PROMPT, HeartbeatSettings};
 use crate::cron::outlet::{Announcement, Told};
 use crate::cron::target::{Place, Wanted};
 use crate::cron::{Cron, texts};
 use crate::protocol::message::UserMessage;
 use crate::sessions::{AgentId, HEARTBEAT_KIND, SessionKey, directives};
+use crate::store::Teller;
 use crate::support::{json, without_nulls};
 
 /// The file that says what is to be looked at.
@@ -49,15 +50,11 @@ pub struct Beat {
 impl Beat {
     /// Asks, and tells what came of it.
     pub async fn run(mut self) {
-        if self.cause != Cause::Clock && !self.waits_its_turn().await {
+        if !self.waits_its_turn().await {
             return;
         }
         let began = self.cron.now_ms();
-        let told = if self.cause == Cause::Clock && self.runs.is_busy(&self.key()) {
-            json!({"status": "skipped", "reason": "requests-in-flight"})
-        } else {
-            self.ask_and_tell().await
-        };
+        let told = self.ask_and_tell().await;
         let now = self.cron.now_ms();
         let mut event = json!({"ts": now});
         if let (Value::Object(event), Value::Object(told)) = (&mut event, told) {
@@ -69,8 +66,9 @@ impl Beat {
         self.cron.parts.bus.publish(EventKind::Heartbeat, &Audience::Everyone, &event);
     }
 
-    /// Waits until nothing runs in the session: what waits there may be heard until then.
-    /// `false` when another one waits already, which is this one, too.
+    /// Waits until nothing runs in the session: what waits there may be heard until then,
+    /// and by the clock the next time may be a day away. `false` when another one waits
+    /// already, which is this one, too.
     async fn waits_its_turn(&mut self) -> bool {
         let (key, agent) = (self.key(), self.settings.agent_id.clone());
         let is_reminder = matches!(self.cause, Cause::Reminder(_));
@@ -89,7 +87,8 @@ impl Beat {
     async fn ask_and_tell(&self) -> Value {
         let key = self.key();
         let mut untold = self.runs.parts().take_notices(&key);
-        let (told, is_heard) = match self.ask(&key, &untold.texts()).await {
+        let is_owners = untold.teller() == Teller::Owner;
+        let (told, is_heard) = match self.ask(&key, &untold.texts(), is_owners).await {
             Ok(said) => (self.tell(&said).await, true),
             Err(Quiet::Skipped(reason)) => (json!({"status": "skipped", "reason": reason}), false),
             Err(Quiet::Unheard(reason)) => (json!({"status": "failed", "reason": reason}), false),
@@ -108,14 +107,25 @@ impl Beat {
         }
     }
 
-    /// The answer of the agent to what waits in a session.
-    async fn ask(&self, key: &SessionKey, events: &[String]) -> Result<Progress, Quiet> {
-        if events.is_empty() && !self.is_for_the_file(key).await {
-            return Err(Quiet::Skipped(match self.cause {
-                Cause::Clock => "empty-heartbeat-file",
-                // Another turn has heard it.
-                Cause::Woken(_) | Cause::Reminder(_) => "already-told",
-            }));
+    /// The answer of the agent to what waits in a session. With the tools of the owner only
+    /// when all of it `is_owners`.
+    async fn ask(
+        &self,
+        key: &SessionKey,
+        events: &[String],
+        is_owners: bool,
+    ) -> Result<Progress, Quiet> {
+        if events.is_empty() {
+            if let Some(reason) = self.untimely() {
+                return Err(Quiet::Skipped(reason));
+            }
+            if !self.is_for_the_file(key).await {
+                return Err(Quiet::Skipped(match self.cause {
+                    Cause::Clock => "empty-heartbeat-file",
+                    // Another turn has heard it.
+                    Cause::Woken(_) | Cause::Reminder(_) => "already-told",
+                }));
+            }
         }
         let reminder = matches!(self.cause, Cause::Reminder(_)).then(|| events.join("\n\n"));
         let (now, zone) = (self.cron.now_ms(), self.cron.zone());
@@ -128,7 +138,7 @@ impl Beat {
         message.extra.insert("provenance".into(), json!({"kind": HEARTBEAT_KIND}));
         let run_id = format!("heartbeat:{}", self.cron.parts.ids.uuid());
         let terms = RunTerms {
-            is_owner: true,
+            is_owner: is_owners,
             is_heartbeat: true,
             ack_max_chars: self.settings.ack_max_chars,
             model: self.settings.model.clone(),
@@ -164,7 +174,7 @@ impl Beat {
                     AbortReason::Timeout | AbortReason::Shutdown | AbortReason::Interrupt,
                 ),
                 Some(reminder),
-            ) => Ok(Progress { text: reminder.into(), ..Progress::default() }),
+            ) => Ok(Progress::saying(&reminder)),
             // The next process says it.
             (RunEnd::Aborted(reason @ AbortReason::Shutdown), None) => {
                 Err(Quiet::Unheard(format!("stopped ({})", reason.as_str())))
@@ -178,6 +188,19 @@ impl Beat {
         }
     }
 
+    /// Why one by the clock is not wanted any more that has waited for its session, in the
+    /// words of the original.
+    fn untimely(&self) -> Option<&'static str> {
+        if self.cause != Cause::Clock {
+            return None;
+        }
+        if !self.cron.heartbeats.is_enabled() {
+            return Some("disabled");
+        }
+        let is_active = self.cron.is_active(&self.settings, self.cron.now_ms());
+        (!is_active).then_some("quiet-hours")
+    }
+
     /// Whether an agent is asked in a session although nothing waits there: a heartbeat in
     /// its own session is for the file, too.
     async fn is_for_the_file(&self, key: &SessionKey) -> bool {
@@ -186,8 +209,9 @@ impl Beat {
             && self.has_something_to_read().await
     }
 
-    /// Whether there is a file that says what is to be looked at, and says
-    /// something.
+    /// Whether there is a file that says what is to be looked at, and says something. Where
+    /// there is none, a question that somebody has written himself is asked all the same, as
+    /// in the original.
     async fn has_something_to_read(&self) -> bool {
         let agent =
             self.runs.parts().settings.now().agents.agent_or_default(&self.settings.agent_id);
@@ -195,7 +219,7 @@ impl Beat {
         match tokio::fs::metadata(&path).await {
             Ok(file) if file.len() > LOOK_BYTES => return true,
             Ok(_) => {}
-            Err(_) => return false,
+            Err(_) => return self.settings.prompt != HEARTBEAT_PROMPT,
         }
         let text = tokio::fs::read_to_string(&path).await.unwrap_or_default();
         says_something(&text)
@@ -216,7 +240,7 @@ impl Beat {
         let news = match directives::heartbeat_news(&said.paragraphs(), ack_max) {
             Some(news) => news,
             None if said.files.is_empty() => {
-                let status = if said.text.trim().is_empty() { "ok-empty" } else { "ok-token" };
+                let status = if said.shown().trim().is_empty() { "ok-empty" } else { "ok-token" };
                 return json!({"status": status});
             }
             None => String::new(),
@@ -270,7 +294,8 @@ enum Quiet {
     Failed(String),
 }
 
-/// Whether a file says anything beside headings, empty lists and comments.
+/// Whether a file says anything beside headings, empty lists, comments, and the fences
+/// that OpenClaw puts around those.
 fn says_something(text: &str) -> bool {
     let mut is_comment = false;
     text.lines().map(str::trim).any(|line| {
@@ -281,10 +306,22 @@ fn says_something(text: &str) -> bool {
         if line.ends_with("-->") {
             is_comment = false;
         }
-        let bare = line.trim_start_matches(['-', '*', '+', ' ']);
-        let bare = bare.trim_start_matches("[ ]").trim();
-        !was_comment && !bare.is_empty() && !line.starts_with('#')
+        !was_comment && !is_frame(line)
     })
+}
+
+/// Whether a line is a heading, a fence, or an item of a list with nothing in it.
+fn is_frame(line: &str) -> bool {
+    let behind_marks = line.trim_start_matches('#');
+    let is_heading = behind_marks.len() < line.len()
+        && behind_marks.chars().next().is_none_or(char::is_whitespace);
+    let is_fence = line
+        .strip_prefix("```")
+        .is_some_and(|kind| kind.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c)));
+    let item = line.trim_start_matches(['-', '*', '+', ' ']);
+    let boxes = ["[ ]", "[x]", "[X]"];
+    let bare = boxes.iter().find_map(|it| item.strip_prefix(it)).unwrap_or(item);
+    is_heading || is_fence || bare.trim().is_empty()
 }
 
 #[cfg(test)]
@@ -292,11 +329,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_of_headings_and_comments_says_nothing() {
-        for nothing in ["", "# Heartbeat\n\n- \n* [ ]\n", "<!-- one\ntwo -->\n#x", "\n  \n"] {
+    fn a_file_of_headings_fences_and_comments_says_nothing() {
+        let of_openclaw = "# HEARTBEAT.md Template\n\n```markdown\n# Keep this file empty (or with \
+            only comments) to skip heartbeat API calls.\n\n# Add tasks below.\n```\n";
+        for nothing in [
+            "",
+            "# Heartbeat\n\n- \n* [ ]\n+ [x]\n##\n",
+            "<!-- one\ntwo -->\n# x",
+            "\n  \n",
+            of_openclaw,
+        ] {
             assert!(!says_something(nothing), "{nothing}");
         }
-        for something in ["- check mail", "# H\nLook.", "<!-- a -->\nb"] {
+        for something in [
+            "- check mail",
+            "- [ ] check mail",
+            "# H\nLook.",
+            "<!-- a -->\nb",
+            "#1 check mail",
+            "```\ncheck mail\n```",
+            "```check mail",
+        ] {
             assert!(says_something(something), "{something}");
         }
     }

@@ -83,6 +83,13 @@ impl Cron {
         }
     }
 
+    /// So many characters beside the word for it are no news of an agent.
+    pub(in crate::cron) fn ack_max_chars(&self, agent: &AgentId) -> usize {
+        let settings = self.parts.settings.now();
+        let (all, others) = (&settings.heartbeats, &settings.heartbeat_of_others);
+        settings_of(all, others, agent.as_str()).ack_max_chars
+    }
+
     fn until(&self, next: &Next) -> Option<Duration> {
         let next =
             next.values().map(|(_, due)| *due).min().filter(|_| self.heartbeats.is_enabled())?;
@@ -96,7 +103,7 @@ impl Cron {
     }
 
     /// Whether it is one of the hours in which an agent is asked by the clock.
-    fn is_active(&self, settings: &HeartbeatSettings, now: u64) -> bool {
+    pub(super) fn is_active(&self, settings: &HeartbeatSettings, now: u64) -> bool {
         let Some(hours) = &settings.active_hours else { return true };
         let zone = hours.zone.clone().unwrap_or_else(|| self.zone());
         let now = i64::try_from(now).ok().and_then(|now| Timestamp::from_millisecond(now).ok());

@@ -6,22 +6,19 @@
 
 use serde_json::{Map, Value};
 
+use crate::cron::strays::gather;
 use crate::protocol::methods::cron::modernize;
 
 /// Longest name that is made of what a job says, as in the original.
 const NAME_MAX: usize = 60;
-/// What is kept in a schedule, and may stand in the job itself.
-const OF_SCHEDULE: [&str; 8] =
-    ["at", "atMs", "everyMs", "anchorMs", "expr", "cron", "tz", "staggerMs"];
-/// The same of a payload.
-const OF_PAYLOAD: [&str; 5] = ["message", "text", "model", "thinking", "timeoutSeconds"];
 /// Whole numbers of a schedule.
 const TIMES: [&str; 3] = ["everyMs", "anchorMs", "staggerMs"];
+/// How an answer may be delivered.
+const MODES: [&str; 3] = ["none", "announce", "webhook"];
 
 /// Makes a job whole.
 pub(super) fn complete(job: &mut Map<String, Value>) {
-    gather(job, "schedule", &OF_SCHEDULE);
-    gather(job, "payload", &OF_PAYLOAD);
+    gather(job);
     modernize(job);
     if let Some(Value::Object(schedule)) = job.get_mut("schedule") {
         round(schedule, &TIMES);
@@ -41,18 +38,51 @@ pub(super) fn complete(job: &mut Map<String, Value>) {
         let target = if is_event { "main" } else { "isolated" };
         job.insert("sessionTarget".into(), target.into());
     }
+    deliver(job);
 }
 
-/// Puts members of the job itself where they belong, unless there is something.
-fn gather(job: &mut Map<String, Value>, into: &str, names: &[&str]) {
-    if job.contains_key(into) {
+/// Where the answer goes. A mode that there is not says nothing, and neither does `deliver`, the
+/// older word for announcing; where the job itself says nothing, its payload may.
+fn deliver(job: &mut Map<String, Value>) {
+    let Some(Value::Object(own)) = job.get_mut("delivery") else {
+        if let Some(said) = said_in_payload(job) {
+            job.insert("delivery".into(), said.into());
+        }
         return;
+    };
+    let mode = own.shift_remove("mode");
+    let mode = mode.as_ref().and_then(Value::as_str).map(|mode| mode.trim().to_lowercase());
+    if let Some(mode) = mode.filter(|mode| MODES.contains(&mode.as_str())) {
+        own.insert("mode".into(), mode.into());
     }
-    let found = names.iter().filter_map(|name| job.shift_remove_entry(*name));
-    let found: Map<String, Value> = found.collect();
-    if !found.is_empty() {
-        job.insert(into.into(), found.into());
+}
+
+/// What older releases kept of it in the payload, or beside that.
+fn said_in_payload(job: &Map<String, Value>) -> Option<Map<String, Value>> {
+    let payload = job.get("payload").filter(|payload| payload["kind"] == "agentTurn")?;
+    let said = |name: &str| payload.get(name).or_else(|| job.get(name));
+    let mut delivery = Map::new();
+    if said("deliver") == Some(&Value::Bool(false)) {
+        delivery.insert("mode".into(), "none".into());
     }
+    let members = [
+        ("channel", "provider"),
+        ("channel", "channel"),
+        ("to", "to"),
+        ("threadId", "threadId"),
+        ("bestEffort", "bestEffortDeliver"),
+    ];
+    for (name, of_payload) in members {
+        let is_usable = |value: &&Value| match name {
+            "bestEffort" => value.is_boolean(),
+            "threadId" => value.is_string() || value.is_number(),
+            _ => value.is_string(),
+        };
+        if let Some(value) = said(of_payload).filter(is_usable) {
+            delivery.insert(name.into(), value.clone());
+        }
+    }
+    (!delivery.is_empty()).then_some(delivery)
 }
 
 /// Numbers in texts, and those with fractions, which count as whole ones there.
@@ -111,9 +141,39 @@ mod tests {
             "sessionTarget": "isolated", "payload": {"message": "go", "kind": "agentTurn"},
             "schedule": {"expr": "5 5 * * *", "tz": "UTC", "kind": "cron"}});
         assert_eq!(complete(flat), expected);
+        let beside = json!({"id": "c", "name": "C", "model": "m", "tz": "UTC",
+            "schedule": {"kind": "cron", "expr": "5 5 * * *"},
+            "payload": {"kind": "agentTurn", "message": "go"}});
+        let told = complete(beside);
+        assert_eq!(
+            (&told["payload"]["model"], &told["schedule"]["tz"]),
+            (&json!("m"), &json!("UTC"))
+        );
         let long = complete(json!({"payload": {"kind": "agentTurn", "message": "é".repeat(61)}}));
         assert_eq!(long["name"], format!("{}…", "é".repeat(59)));
         assert_eq!(complete(json!({}))["name"], "Cron job");
+        let delivered = |mut job: Value| {
+            job["payload"]["kind"] = "agentTurn".into();
+            complete(job).get("delivery").cloned().unwrap_or_default()
+        };
+        for (said, expected) in [
+            (json!({}), Value::Null),
+            (json!({"delivery": {"mode": "deliver", "to": "7"}}), json!({"to": "7"})),
+            (json!({"delivery": {"mode": " None "}}), json!({"mode": "none"})),
+            (json!({"payload": {"deliver": true}}), Value::Null),
+            (json!({"payload": {"deliver": false}}), json!({"mode": "none"})),
+            (
+                json!({"payload": {"deliver": true, "channel": "telegram", "to": "7"},
+                    "bestEffortDeliver": true}),
+                json!({"channel": "telegram", "to": "7", "bestEffort": true}),
+            ),
+            (
+                json!({"payload": {"channel": "telegram"}, "delivery": {"mode": "none"}}),
+                json!({"mode": "none"}),
+            ),
+        ] {
+            assert_eq!(delivered(said.clone()), expected, "{said}");
+        }
         let whole = json!({"schedule": {"kind": "every", "everyMs": "soon"}});
         assert_eq!(complete(whole)["schedule"]["everyMs"], "soon", "nobody can read that");
     }

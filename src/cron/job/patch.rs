@@ -2,10 +2,10 @@
 
 use crate::protocol::decode::Setting;
 use crate::protocol::methods::cron::{
-    AgentTurn, DeliveryMode, JobPatch, Payload, PayloadPatch, Schedule, TurnPatch,
+    AgentTurn, DeliveryMode, JobPatch, Payload, PayloadPatch, Schedule, StatePatch, TurnPatch,
 };
 
-use super::{AgentId, CronError, Job, Timing, settle};
+use super::{AgentId, CronError, Job, JobState, Timing, settle};
 
 impl Job {
     /// Changes what a patch says, and when it is due next with its times.
@@ -15,7 +15,7 @@ impl Job {
     pub fn patch(&mut self, patch: JobPatch, now: u64) -> Result<(), CronError> {
         let before = (self.schedule.clone(), self.enabled);
         if let Some(schedule) = patch.schedule {
-            let schedule = spread_like(schedule, &self.schedule);
+            let schedule = as_before(schedule, &self.schedule);
             self.schedule = settle("cron.update", schedule, &self.id, now)?;
         }
         self.name = patch.name.map_or_else(|| self.name.clone(), |name| name.trim().to_owned());
@@ -61,6 +61,7 @@ impl Job {
                 (self.state.consecutive_errors, self.state.consecutive_skipped) = (None, None);
             }
         }
+        patch_state(&mut self.state, patch.state.unwrap_or_default());
         Ok(())
     }
 
@@ -99,12 +100,19 @@ impl Job {
     }
 }
 
-/// The new schedule of a job; a calendar that does not say how it is spread is as before.
-fn spread_like(mut schedule: Schedule, before: &Schedule) -> Schedule {
-    if let Schedule::Cron { stagger_ms, .. } = &mut schedule
-        && let Schedule::Cron { stagger_ms: own, .. } = before
-    {
-        *stagger_ms = stagger_ms.or(*own);
+/// The new schedule of a job: a calendar that does not say how it is spread is as before, and
+/// so is the anchor of an interval that stays as long. Forms send the schedule with whatever
+/// changes.
+fn as_before(mut schedule: Schedule, before: &Schedule) -> Schedule {
+    match (&mut schedule, before) {
+        (Schedule::Cron { stagger_ms, .. }, Schedule::Cron { stagger_ms: own, .. }) => {
+            *stagger_ms = stagger_ms.or(*own);
+        }
+        (
+            Schedule::Every { every_ms, anchor_ms },
+            Schedule::Every { every_ms: known, anchor_ms: own },
+        ) if *every_ms == *known => *anchor_ms = anchor_ms.or(*own),
+        _ => {}
     }
     schedule
 }
@@ -115,6 +123,25 @@ fn change<T>(member: &mut Option<T>, setting: Setting<T>) {
         Setting::Clear => *member = None,
         Setting::Set(value) => *member = Some(value),
     }
+}
+
+/// Takes what is said, and leaves what is not.
+fn say<T>(member: &mut Option<T>, said: Option<T>) {
+    if said.is_some() {
+        *member = said;
+    }
+}
+
+fn patch_state(own: &mut JobState, said: StatePatch) {
+    say(&mut own.last_run_status, said.last_run_status);
+    say(&mut own.last_status, said.last_status);
+    say(&mut own.last_error, said.last_error);
+    say(&mut own.last_duration_ms, said.last_duration_ms);
+    say(&mut own.consecutive_errors, said.consecutive_errors);
+    say(&mut own.last_delivered, said.last_delivered);
+    say(&mut own.last_delivery_status, said.last_delivery_status);
+    say(&mut own.last_delivery_error, said.last_delivery_error);
+    say(&mut own.last_failure_alert_at_ms, said.last_failure_alert_at_ms);
 }
 
 fn patch_turn(own: &mut AgentTurn, patch: TurnPatch) {

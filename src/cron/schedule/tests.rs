@@ -206,10 +206,13 @@ fn a_moment_is_read_with_a_zone_without_one_and_as_a_number() {
         ("2026-11-22 05:27:00", "2026-11-22T05:27:00.000Z"),
         ("2026-11-22", "2026-11-22T00:00:00.000Z"),
         ("1795325231925", "2026-11-22T05:27:11.925Z"),
+        ("2026-11-22T09:00[Europe/Paris]", "2026-11-22T08:00:00.000Z"),
+        ("2026-07-22T09:00:00+02:00[Europe/Paris]", "2026-07-22T07:00:00.000Z"),
     ] {
         assert_eq!(iso_time(at(text)), expected, "{text}");
     }
-    for wrong in ["", "tomorrow", "2026-13-01", "20:15", "-5"] {
+    let unknown = ["2026-11-22T09:00[Mars/Olympus]", "2026-11-22T09:00[Europe/Paris"];
+    for wrong in ["", "tomorrow", "2026-13-01", "20:15", "-5"].into_iter().chain(unknown) {
         assert_eq!(parse_at(wrong).filter(|at| *at > 0), None, "{wrong}");
     }
 }

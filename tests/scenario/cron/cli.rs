@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{add, asking, job, log, run};
 use crate::stage::{Api, admin, call, config, scripted, until};
-use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, program};
+use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, now_ms, program};
 
 fn cron(gateway: &Gateway, args: &[&str]) -> Output {
     Command::new(program())
@@ -73,6 +73,21 @@ async fn the_command_makes_changes_runs_and_removes_jobs() {
     assert!(told(&cron(&gateway, &["list"])).starts_with("No jobs"));
     assert!(told(&cron(&gateway, &["list", "--all"])).contains("cron 0 9 * * 1-5 Europe/Paris"));
     assert_eq!(json_of(&gateway, &["enable", &id])["enabled"], true);
+    // The forms of OpenClaw.
+    let edit = ["edit", &id, "--disable", "--clear-tools", "--no-light-context"];
+    let edited = json_of(&gateway, &edit);
+    assert_eq!(edited["enabled"], false, "{edited}");
+    let payload = &edited["payload"];
+    let is_whole = payload.get("toolsAllow").is_none() && payload["lightContext"] != true;
+    assert!(is_whole, "{edited}");
+    let to = ["--deliver", "--channel", "webhook", "--to", "ann", "--thread-id", "7"];
+    let edit = [&["edit", &id, "--enable", "--tools", "read exec"][..], &to].concat();
+    let edited = json_of(&gateway, &edit);
+    assert_eq!(edited["payload"]["toolsAllow"], json!(["read", "exec"]), "{edited}");
+    let delivery = &edited["delivery"];
+    assert_eq!((&delivery["mode"], &delivery["threadId"]), (&json!("announce"), &json!("7")));
+    let edited = json_of(&gateway, &["edit", &id, "--no-deliver"]);
+    assert_eq!(edited["delivery"]["mode"], "none", "{edited}");
     let early = cron(&gateway, &["run", &id, "--due"]);
     let said = String::from_utf8_lossy(&early.stdout).into_owned();
     assert!(early.status.code() == Some(1) && said.starts_with("Does not run: "), "{said}");
@@ -80,8 +95,9 @@ async fn the_command_makes_changes_runs_and_removes_jobs() {
     until("a row", async || (!log(&mut client, &id).await.is_empty()).then_some(())).await;
     let runs = told(&cron(&gateway, &["runs", &id]));
     assert!(runs.contains("ok") && runs.contains("tea"), "{runs}");
+    assert_eq!(told(&cron(&gateway, &["runs", "--id", &id])), runs);
     assert!(told(&cron(&gateway, &["status"])).contains("scheduler  on"));
-    assert_eq!(told(&cron(&gateway, &["rm", &id])), "Removed\n");
+    assert_eq!(told(&cron(&gateway, &["delete", &id])), "Removed\n");
     assert_eq!(cron(&gateway, &["rm", &id]).status.code(), Some(1));
     for (args, text) in [
         (vec!["add", "--name", "x"], "needs --at, --every or --cron"),
@@ -141,6 +157,75 @@ async fn a_job_is_found_by_its_id_or_by_a_name_that_no_other_has() {
     // The log outlives the job, and knows it by its id.
     assert_eq!(json_of(&gateway, &["runs", &tea])["total"], 1);
     assert!(refused(&["runs", "tea"]).contains("there is no job"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_zone_is_that_of_a_single_moment_and_stays_that_of_a_calendar() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let asks = ["--message", "m"];
+    let now = jiff::Timestamp::from_millisecond(now_ms()).unwrap();
+    let year = now.to_zoned(jiff::tz::TimeZone::UTC).year() + 1;
+    let when = |day: &str| format!("{year}-12-{day}T09:00");
+    let once = when("25");
+    let add = ["add", "--name", "once", "--at", &once, "--tz", "Europe/Paris"];
+    let made = json_of(&gateway, &[&add[..], &asks].concat());
+    assert_eq!(made["schedule"]["at"], format!("{year}-12-25T08:00:00.000Z"));
+    let other = when("26");
+    let edited = json_of(&gateway, &["edit", "once", "--at", &other, "--tz", "Asia/Tokyo"]);
+    assert_eq!(edited["schedule"]["at"], format!("{year}-12-26T00:00:00.000Z"));
+
+    let add = ["add", "--name", "daily", "--cron", "0 9 * * *", "--tz", "Asia/Tokyo"];
+    json_of(&gateway, &[&add[..], &asks].concat());
+    for (change, expr, tz, stagger) in [
+        (&["--cron", "0 10 * * *"][..], "0 10 * * *", json!("Asia/Tokyo"), Value::Null),
+        (&["--tz", "Europe/Paris"], "0 10 * * *", json!("Europe/Paris"), Value::Null),
+        (&["--stagger", "5m"], "0 10 * * *", json!("Europe/Paris"), json!(300_000)),
+        (&["--exact"], "0 10 * * *", json!("Europe/Paris"), json!(0)),
+        (&["--tz", ""], "0 10 * * *", Value::Null, json!(0)),
+    ] {
+        let edited = json_of(&gateway, &[&["edit", "daily"][..], change].concat());
+        let schedule = &edited["schedule"];
+        let told = (&schedule["expr"], &schedule["tz"], &schedule["staggerMs"]);
+        assert_eq!(told, (&json!(expr), &tz, &stagger), "{change:?}");
+    }
+
+    let every = ["add", "--name", "x", "--every", "1h"];
+    for (args, text) in [
+        (&["edit", "once", "--at", &other, "--tz", "Nowhere/Foo"][..], "unknown time zone"),
+        (&["edit", "daily", "--tz", "Nowhere/Foo"], "unknown time zone"),
+        (&["edit", "once", "--tz", "Asia/Tokyo"], "this job has none"),
+        (&[&every[..], &asks, &["--tz", "Asia/Tokyo"]].concat(), "--tz is only valid with"),
+        (&[&every[..], &asks, &["--stagger", "5m"]].concat(), "--stagger/--exact are only"),
+        (&[&every[..], &asks, &["--exact"]].concat(), "--stagger/--exact are only"),
+        (&every, "needs --message or --system-event"),
+        (&[&every[..], &["--message", ""]].concat(), "--message: give a text"),
+        (&[&every[..], &asks, &["--wake", "whenever"]].concat(), "next-heartbeat"),
+        (&[&every[..], &asks, &["--session", "weird"]].concat(), "give main, isolated, current"),
+        (&["add", "--name", "x", "--every", "0s", "--message", "m"], "--every: give a time"),
+    ] {
+        let output = cron(&gateway, args);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && said.contains(text), "{args:?}: {said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_is_shown_with_whom_it_tells_and_what_it_may() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let what = ["--every", "500ms", "--disabled", "--message", "m", "--model", "mock/mock-2"];
+    let whom = ["--channel", "webhook", "--to", "ann", "--tools", "read,exec"];
+    json_of(&gateway, &[&["add", "--name", "tea"][..], &what, &whom].concat());
+    let shown = told(&cron(&gateway, &["show", "tea"]));
+    let words: Vec<Vec<&str>> =
+        shown.lines().map(|line| line.split_whitespace().collect()).collect();
+    for row in [
+        &["when", "every", "500ms"][..],
+        &["model", "mock/mock-2"],
+        &["tools", "read,", "exec"],
+        &["delivery", "announce", "by", "webhook", "to", "ann"],
+    ] {
+        assert!(words.contains(&row.to_vec()), "{row:?} in\n{shown}");
+    }
 }
 
 /// Leaves the list of an OpenClaw in a state directory; its text.

@@ -204,6 +204,30 @@ async fn a_run_that_a_kill_cut_off_while_it_waited_was_in_no_session() {
 }
 
 #[tokio::test]
+async fn a_run_of_an_instant_that_a_kill_cut_off_while_it_waited_is_due_again() {
+    let (mut gateway, mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "agent:main:diary", "other-mark @mock stream n=500 delay=50", "m-1").await;
+    until("it runs", async || (asked(&mock, "other-mark") == 1).then_some(())).await;
+    let mut once = asking("once", "once-mark @mock text text=\"x\"");
+    once["sessionTarget"] = json!("session:diary");
+    once["schedule"] = json!({"kind": "at", "at": (now() + 1500).to_string()});
+    once["deleteAfterRun"] = json!(false);
+    let id = add(&mut client, once).await;
+    until("it waits", async || job(&mut client, &id).await["state"]["runningAtMs"].as_u64()).await;
+    gateway.kill9();
+    assert_eq!(asked(&mock, "once-mark"), 0);
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    let rows = until("its row", async || {
+        Some(log(&mut client, &id).await).filter(|rows| !rows.is_empty())
+    });
+    let rows = rows.await;
+    assert_eq!((rows.len(), &rows[0]["status"]), (1, &json!("ok")), "{rows:?}");
+    assert_eq!(asked(&mock, "once-mark"), 1);
+}
+
+#[tokio::test]
 async fn wherever_a_kill_comes_the_session_of_a_job_says_how_its_run_has_ended() {
     let (mut gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use super::{add, asking, hour, job, run};
 use crate::stage::{Api, RUN_LIMIT, admin, ask, call, config, scripted, serve, told, until};
-use crate::support::{Gateway, GatewayOptions, MockProvider};
+use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
 type Posts = Arc<Mutex<Vec<(Option<String>, Value)>>>;
 
@@ -67,6 +67,50 @@ async fn an_answer_is_announced_where_the_session_last_spoke() {
     let end = run(&mut client, &id).await;
     assert_eq!((&end["status"], &end["delivered"]), (&json!("ok"), &json!(false)), "{end}");
     assert_eq!(told(&mut client, "main").await, main);
+}
+
+#[tokio::test]
+async fn an_answer_that_only_says_that_all_is_well_is_announced_to_nobody() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hello", "m-1").await;
+    let long = format!("{} HEARTBEAT_OK", "x".repeat(301));
+    for (said, status) in [
+        ("HEARTBEAT_OK", "not-requested"),
+        ("All is quiet. HEARTBEAT_OK", "not-requested"),
+        (long.as_str(), "delivered"),
+    ] {
+        let mut tells = asking("tells", &format!("@mock text text={}", json!(said)));
+        tells["delivery"] = json!({"mode": "announce"});
+        let id = add(&mut client, tells).await;
+        let end = run(&mut client, &id).await;
+        assert_eq!(
+            (&end["status"], &end["deliveryStatus"]),
+            (&json!("ok"), &json!(status)),
+            "{end}"
+        );
+    }
+    let main = told(&mut client, "main").await;
+    assert_eq!(main.last().unwrap(), &("assistant".to_owned(), "x".repeat(301)));
+    assert_eq!(main.len(), 3, "what was asked, its answer, and the news: {main:?}");
+}
+
+#[tokio::test]
+async fn files_of_an_answer_are_named_where_it_is_announced_in_a_session() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hello", "m-1").await;
+    for (said, shown) in [
+        ("MEDIA:./plot.png", "File: ./plot.png"),
+        ("The plot:\nMEDIA:./plot.png", "The plot:\n\nFile: ./plot.png"),
+    ] {
+        let mut plots = asking("plots", &format!("@mock text text={}", json!(said)));
+        plots["delivery"] = json!({"mode": "announce"});
+        let id = add(&mut client, plots).await;
+        assert_eq!(run(&mut client, &id).await["deliveryStatus"], "delivered");
+        let last = told(&mut client, "main").await.pop().unwrap();
+        assert_eq!(last, ("assistant".to_owned(), shown.to_owned()));
+    }
 }
 
 #[tokio::test]
@@ -185,6 +229,77 @@ async fn somebody_hears_of_a_job_that_fails_again_and_again_and_not_each_time() 
     assert_eq!(news.len(), 1, "{news:?}");
     assert!(news[0].starts_with("Cron job \"fails\" failed 2 times in a row: "), "{news:?}");
     assert!(job(&mut client, &id).await["state"]["lastFailureAlertAtMs"].is_u64());
+}
+
+/// What a session was told of jobs that fail.
+async fn failures(client: &mut WsClient, session: &str) -> Vec<String> {
+    let said = told(client, session).await.into_iter().map(|(_, text)| text);
+    said.filter(|text| text.starts_with("Cron job")).collect()
+}
+
+#[tokio::test]
+async fn whoever_gets_the_answers_hears_of_each_failure_unless_somebody_says_otherwise() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hello", "m-1").await;
+    let fails = |name: &str, change: Value| {
+        let mut job = asking(name, "@mock err status=400 type=invalid_request_error");
+        job["delivery"] = json!({"mode": "announce"});
+        for (member, value) in change.as_object().unwrap() {
+            job[member] = value.clone();
+        }
+        job
+    };
+    let effortless = json!({"mode": "announce", "bestEffort": true});
+    for quiet in [
+        fails("kept", json!({"delivery": {"mode": "none"}})),
+        fails("effortless", json!({"delivery": effortless})),
+        fails("off", json!({"failureAlert": false})),
+        fails("rarely", json!({"failureAlert": {"after": 3}})),
+    ] {
+        let id = add(&mut client, quiet).await;
+        assert_eq!(run(&mut client, &id).await["status"], "error");
+    }
+    let id = add(&mut client, fails("loud", json!({}))).await;
+    for count in 1..=2 {
+        assert_eq!(run(&mut client, &id).await["status"], "error");
+        let news = until("the news", async || {
+            Some(failures(&mut client, "main").await).filter(|news| news.len() >= count)
+        });
+        let news = news.await;
+        let is_loud = |text: &String| text.starts_with("Cron job \"loud\" failed: ");
+        assert!(news.len() == count && news.iter().all(is_loud), "{news:?}");
+    }
+}
+
+#[tokio::test]
+async fn failures_are_told_where_the_config_says_unless_a_job_says_so_itself() {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["cron"] = json!({"failureDestination": {"channel": "webchat", "to": "desk"}});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    for session in ["main", "desk", "shed"] {
+        ask(&mut client, session, "hello", session).await;
+    }
+    let text = "@mock err status=400 type=invalid_request_error";
+    let usual = asking("usual", text);
+    let mut announces = asking("announces", text);
+    announces["delivery"] = json!({"mode": "announce"});
+    let mut own = asking("own", text);
+    own["delivery"]["failureDestination"] = json!({"to": "shed"});
+    for (job, session) in [(usual, "desk"), (announces, "desk"), (own, "shed")] {
+        let begins = format!("Cron job {} failed: ", job["name"]);
+        let id = add(&mut client, job).await;
+        assert_eq!(run(&mut client, &id).await["status"], "error");
+        until("the news", async || {
+            let news = failures(&mut client, session).await;
+            news.iter().any(|text| text.starts_with(&begins)).then_some(())
+        })
+        .await;
+    }
+    assert_eq!(failures(&mut client, "main").await, [""; 0]);
+    assert_eq!(failures(&mut client, "desk").await.len(), 2);
 }
 
 #[tokio::test]

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{add, hour, log, run};
+use super::{add, hour, log, may_make_jobs, run};
 use crate::stage::{
-    Api, RUN_LIMIT, admin, ask, call, config, end_of, refusal, row, scripted, start, told, until,
+    Api, RUN_LIMIT, admin, ask, call, config, connect, end_of, refusal, row, scripted, start, told,
+    until,
 };
-use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
+use crate::support::client::standard_connect;
+use crate::support::{Gateway, GatewayOptions, MockProvider, NodeClient, WsClient};
 
 async fn heartbeat(client: &WsClient, seen: usize) -> Value {
     let found = client.wait_until(RUN_LIMIT, |all| {
@@ -17,6 +19,14 @@ async fn heartbeat(client: &WsClient, seen: usize) -> Value {
         beats.map(|frame| frame["payload"].clone()).nth(seen)
     });
     found.await.expect("no heartbeat")
+}
+
+/// A gateway whose agent has this file from the beginning.
+async fn with_file(config: Value, text: &str) -> Gateway {
+    let root = tempfile::TempDir::with_prefix("clawgate-test-").unwrap();
+    std::fs::create_dir(root.path().join("workspace")).unwrap();
+    std::fs::write(root.path().join("workspace/HEARTBEAT.md"), text).unwrap();
+    Gateway::start_in(root, GatewayOptions::with_config(config)).await.unwrap()
 }
 
 fn reminder(text: &str) -> Value {
@@ -47,6 +57,60 @@ async fn a_reminder_makes_the_main_session_speak_and_its_question_stays_out_of_s
         .collect();
     assert_eq!(states, [(json!("chat"), json!("final"))]);
     assert_eq!(log(&mut client, &id).await.len(), 1);
+}
+
+#[tokio::test]
+async fn whoever_hears_somebody_else_has_no_tool_of_the_owner() {
+    let (mut gateway, mock) = scripted(Api::OpenAi).await;
+    let mut owner = admin(&gateway).await;
+    let mut writer = connect(&gateway, &standard_connect(&["operator.write"])).await;
+    let now = |text: &str| json!({"mode": "now", "text": text});
+    let later = |text: &str| json!({"mode": "next-heartbeat", "text": text});
+    call(&mut owner, "wake", now("the owner says")).await;
+    assert!(may_make_jobs(&mock, "the owner says").await);
+    call(&mut writer, "wake", now("a writer says")).await;
+    assert!(!may_make_jobs(&mock, "a writer says").await);
+    // Nor beside what the owner says, be it a message, nor after a crash.
+    call(&mut writer, "wake", later("says another")).await;
+    call(&mut owner, "wake", now("the owner goes on")).await;
+    assert!(!may_make_jobs(&mock, "the owner goes on").await);
+    call(&mut writer, "wake", later("says before a crash")).await;
+    gateway.kill9();
+    gateway.restart().await;
+    let mut owner = admin(&gateway).await;
+    ask(&mut owner, "main", "hello", "m-1").await;
+    assert!(!may_make_jobs(&mock, "says before a crash").await);
+    ask(&mut owner, "main", "and now", "m-2").await;
+    assert!(may_make_jobs(&mock, "and now").await);
+}
+
+#[tokio::test]
+async fn what_the_owner_has_told_and_made_is_his_after_a_crash_too() {
+    let (mut gateway, mock) = scripted(Api::OpenAi).await;
+    let mut owner = admin(&gateway).await;
+    let later = json!({"mode": "next-heartbeat", "text": "the cat is out"});
+    call(&mut owner, "wake", later).await;
+    gateway.kill9();
+    gateway.restart().await;
+    let mut owner = admin(&gateway).await;
+    let id = add(&mut owner, reminder("Tea is ready.")).await;
+    run(&mut owner, &id).await;
+    assert!(may_make_jobs(&mock, "Tea is ready.").await);
+    assert!(may_make_jobs(&mock, "the cat is out").await);
+}
+
+#[tokio::test]
+async fn what_a_phone_shows_takes_tools_from_a_heartbeat_and_none_from_who_asks() {
+    let (gateway, mock) = scripted(Api::OpenAi).await;
+    let mut owner = admin(&gateway).await;
+    let mut phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &[]).await;
+    let posted = |key: &str| json!({"change": "posted", "key": key, "title": "Mail"});
+    phone.report("notifications.changed", &posted("one")).await;
+    ask(&mut owner, "main", "hello", "m-1").await;
+    assert!(may_make_jobs(&mock, "key=one").await);
+    phone.report("notifications.changed", &posted("two")).await;
+    call(&mut owner, "wake", json!({"mode": "now", "text": "go on"})).await;
+    assert!(!may_make_jobs(&mock, "key=two").await);
 }
 
 #[tokio::test]
@@ -182,7 +246,7 @@ async fn an_agent_is_asked_by_the_clock_when_its_file_says_something() {
     let mut config = config(mock.address(), Api::OpenAi);
     config["agents"]["defaults"]["heartbeat"] =
         json!({"every": "1s", "prompt": "@mock text text=\"Mail came.\""});
-    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let gateway = with_file(config, "# Look\n").await;
     let mut client = admin(&gateway).await;
     let first = heartbeat(&client, 0).await;
     assert_eq!(
@@ -203,6 +267,47 @@ async fn an_agent_is_asked_by_the_clock_when_its_file_says_something() {
     assert_eq!(health["agents"][0]["heartbeat"]["everyMs"], 1000);
     tokio::time::sleep(Duration::from_millis(2500)).await;
     assert_eq!(mock.requests().len(), asked);
+}
+
+#[tokio::test]
+async fn a_question_of_ones_own_needs_no_file() {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["agents"]["defaults"]["heartbeat"] =
+        json!({"every": "1s", "prompt": "@mock text text=\"Mail came.\""});
+    let gateway = with_file(config, "# Look\n").await;
+    let mut client = admin(&gateway).await;
+    std::fs::remove_file(gateway.workspace().join("HEARTBEAT.md")).unwrap();
+    let said = until("news", async || {
+        told(&mut client, "main").await.into_iter().next().map(|(_, text)| text)
+    });
+    assert_eq!(said.await, "Mail came.");
+}
+
+#[tokio::test]
+async fn one_by_the_clock_comes_once_its_session_is_free() {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["agents"]["defaults"]["heartbeat"] =
+        json!({"every": "2s", "prompt": "@mock text text=\"Mail came.\""});
+    let gateway = with_file(config, "# Look\n").await;
+    let mut client = admin(&gateway).await;
+    // It is time for one while this goes on.
+    let slow = json!({"command": "sleep 3"});
+    let text = format!("@mock tool name=exec args={slow} then=done");
+    start(&mut client, "main", &text, "m-1").await;
+    until("it runs", async || (!mock.requests().is_empty()).then_some(())).await;
+    std::fs::write(gateway.workspace().join("HEARTBEAT.md"), "- check the mail\n").unwrap();
+    end_of(&client, "m-1").await;
+    let (beats, news) = until("news", async || {
+        let frames = client.frames().into_iter().filter(|frame| frame["event"] == "heartbeat");
+        let beats: Vec<Value> = frames.map(|frame| frame["payload"].clone()).collect();
+        let news = beats.iter().position(|beat| beat["preview"] == "Mail came.")?;
+        Some((beats, news))
+    })
+    .await;
+    let before = &beats[..news];
+    assert!(before.iter().all(|beat| beat["reason"] == "empty-heartbeat-file"), "{before:?}");
 }
 
 #[tokio::test]

@@ -8,14 +8,15 @@ mod retry;
 mod room;
 mod tool;
 mod turns;
+mod unheard;
 mod update;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::stage::{RUN_LIMIT, call};
-use crate::support::WsClient;
+use crate::stage::{RUN_LIMIT, call, until};
+use crate::support::{MockProvider, WsClient};
 
 /// Milliseconds since the epoch.
 #[allow(clippy::disallowed_methods)] // the gateway runs by real time
@@ -26,6 +27,17 @@ fn now() -> u64 {
 
 fn hour() -> Value {
     json!({"kind": "every", "everyMs": 3_600_000})
+}
+
+/// Waits until a model is asked with this text in it; whether it may make jobs.
+pub async fn may_make_jobs(mock: &MockProvider, part: &str) -> bool {
+    until(&format!("a question with {part:?}"), async || {
+        let all = mock.requests();
+        let asked = all.iter().find(|it| it.body["messages"].to_string().contains(part))?;
+        let mut tools = asked.body["tools"].as_array().into_iter().flatten();
+        Some(tools.any(|tool| tool["function"]["name"] == "cron"))
+    })
+    .await
 }
 
 /// A job that asks the agent.

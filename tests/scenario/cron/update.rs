@@ -127,6 +127,95 @@ async fn a_calendar_that_does_not_say_how_it_is_spread_is_spread_as_before() {
 }
 
 #[tokio::test]
+async fn an_interval_that_stays_as_long_keeps_its_instants() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let mut new = asking("steady", "m");
+    new["schedule"] = json!({"kind": "every", "everyMs": 3_600_000, "anchorMs": 5});
+    let id = add(&mut client, new.clone()).await;
+    let next = job(&mut client, &id).await["state"]["nextRunAtMs"].clone();
+    // As forms send it, which know no anchor.
+    let renamed = json!({"name": "renamed", "schedule": {"kind": "every", "everyMs": 3_600_000}});
+    let changed = change(&mut client, &id, renamed).await;
+    assert_eq!(
+        (&changed["name"], &changed["schedule"], &changed["state"]["nextRunAtMs"]),
+        (&json!("renamed"), &new["schedule"], &next)
+    );
+    // Another one begins now.
+    let longer = json!({"schedule": {"kind": "every", "everyMs": 7_200_000}});
+    let changed = change(&mut client, &id, longer).await;
+    assert_eq!(changed["schedule"]["anchorMs"], changed["updatedAtMs"], "{changed}");
+}
+
+#[tokio::test]
+async fn how_a_job_is_doing_can_be_said_but_not_when_it_runs() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let id = add(&mut client, asking("job", "m")).await;
+    let mut meant = job(&mut client, &id).await["state"].clone();
+    let said = json!({"consecutiveErrors": 7, "lastError": "no luck", "lastRunStatus": "error",
+        "lastDelivered": false, "lastDeliveryStatus": "not-delivered"});
+    meant.as_object_mut().unwrap().extend(said.as_object().unwrap().clone());
+    let mut state = said;
+    state.as_object_mut().unwrap().extend(
+        json!({"nextRunAtMs": 1, "runningAtMs": 2, "lastRunAtMs": 3, "consecutiveSkipped": 4,
+            "lastErrorReason": "auth"})
+        .as_object()
+        .unwrap()
+        .clone(),
+    );
+    let changed = change(&mut client, &id, json!({"state": state})).await;
+    assert_eq!(changed["state"], meant);
+    assert_eq!(job(&mut client, &id).await, changed);
+
+    // What is not said stays.
+    let changed = change(&mut client, &id, json!({"state": {"consecutiveErrors": 0}})).await;
+    meant["consecutiveErrors"] = json!(0);
+    assert_eq!(changed["state"], meant);
+
+    for (wrong, why) in [
+        (json!({"bogus": 1}), "at /patch/state: unexpected property 'bogus'"),
+        (json!({"nextRunAtMs": -1}), "at /patch/state/nextRunAtMs: must be >= 0"),
+        (json!({"lastStatus": "fine"}), "at /patch/state/lastStatus: must be equal to constant"),
+    ] {
+        let update = json!({"id": id, "patch": {"state": wrong}});
+        let told = refusal(&mut client, "cron.update", update).await;
+        assert!(told.starts_with(&format!("invalid cron.update params: {why}; ")), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn a_job_that_is_named_wrongly_is_told_all_that_is_wrong() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    for (method, params, why) in [
+        (
+            "cron.runs",
+            json!({"id": ""}),
+            "at /id: must NOT have fewer than 1 characters; at /id: must match pattern \
+             \"^[^/\\\\]+$\"",
+        ),
+        ("cron.run", json!([]), "must be object; must match a schema in anyOf"),
+        ("cron.remove", json!([]), "must be object; must match a schema in anyOf"),
+        (
+            "wake",
+            json!({"mode": null, "text": "x"}),
+            "at /mode: must be string; at /mode: must be equal to constant; at /mode: must match \
+             a schema in anyOf",
+        ),
+        (
+            "config.schema.lookup",
+            json!({"path": ""}),
+            "at /path: must NOT have fewer than 1 characters; at /path: must match pattern \
+             \"^[A-Za-z0-9_./\\[\\]\\-*]+$\"",
+        ),
+    ] {
+        let told = refusal(&mut client, method, params).await;
+        assert_eq!(told, format!("invalid {method} params: {why}"));
+    }
+}
+
+#[tokio::test]
 async fn runs_of_one_job_are_those_of_a_job_that_is_named() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;

@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::cron::strays::{OF_PAYLOAD, OF_SCHEDULE, gather};
 use crate::protocol::methods::cron::Schedule;
-use crate::support::json;
 
 /// What a job is made of, for models that write it beside the action.
 const OF_JOB: [&str; 11] = [
@@ -22,21 +22,6 @@ const OF_JOB: [&str; 11] = [
     "deleteAfterRun",
     "agentId",
 ];
-/// What its schedule is made of.
-const OF_SCHEDULE: [&str; 8] =
-    ["at", "atMs", "everyMs", "anchorMs", "cron", "expr", "tz", "staggerMs"];
-/// What its payload is made of.
-const OF_PAYLOAD: [&str; 9] = [
-    "message",
-    "text",
-    "model",
-    "fallbacks",
-    "thinking",
-    "timeoutSeconds",
-    "toolsAllow",
-    "lightContext",
-    "allowUnsafeExternalContent",
-];
 /// A job that is due more often is meant in seconds: each time costs a run of a model.
 const LEAST_MS: u64 = 10_000;
 
@@ -50,23 +35,8 @@ pub(super) fn members(arguments: &Value, name: &str) -> Map<String, Value> {
             all.filter_map(own).collect()
         }
     };
-    gather(&mut members, "schedule", &OF_SCHEDULE);
-    gather(&mut members, "payload", &OF_PAYLOAD);
+    gather(&mut members);
     members
-}
-
-/// Takes what belongs into a member, and is beside it, there.
-fn gather(job: &mut Map<String, Value>, name: &str, of: &[&str]) {
-    let take = |name: &&str| Some(((*name).to_owned(), job.shift_remove(*name)?));
-    let moved: Vec<_> = of.iter().filter_map(take).collect();
-    if moved.is_empty() {
-        return;
-    }
-    if let Value::Object(own) = job.entry(name).or_insert_with(|| json!({})) {
-        for (name, value) in moved {
-            own.entry(name).or_insert(value);
-        }
-    }
 }
 
 /// Refuses a schedule whose milliseconds are plainly meant as seconds.
@@ -82,6 +52,8 @@ pub(super) fn check(schedule: &Schedule) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use crate::support::json;
+
     use super::*;
 
     fn job(arguments: &Value) -> Value {

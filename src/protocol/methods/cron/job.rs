@@ -7,9 +7,10 @@ use serde_json::Value;
 
 use super::delivery::{Delivery, DeliveryPatch, FailureAlert};
 use super::lenient::{FalseOr, Lenient, delivery, payload, schedule};
+use super::state::StatePatch;
 use crate::protocol::decode::{
-    Fields, Params, Setting, any, boolean, integer_from, list, literal, non_empty, nullable,
-    object, text,
+    Fields, Params, Setting, boolean, integer_from, list, literal, non_empty, nullable, object,
+    text,
 };
 
 /// When a job runs.
@@ -340,11 +341,13 @@ pub struct JobPatch {
     pub failure_alert: Option<FailureAlert>,
     /// What becomes of missed instants.
     pub missed: Setting<String>,
+    /// How it is doing.
+    pub state: Option<StatePatch>,
 }
 
 impl Params for JobPatch {
     fn read(f: &mut Fields) -> Self {
-        let patch = Self {
+        Self {
             name: f.optional("name", non_empty()),
             agent_id: f.setting("agentId", non_empty()),
             session_key: f.setting("sessionKey", non_empty()),
@@ -360,10 +363,8 @@ impl Params for JobPatch {
             delivery: f.optional("delivery", Lenient(delivery, object::<DeliveryPatch>())),
             failure_alert: f.optional("failureAlert", FalseOr),
             missed: f.optional("missed", nullable(text())).unwrap_or_default(),
-        };
-        // How a job is doing is for the scheduler to say.
-        f.optional("state", any());
-        patch
+            state: f.optional("state", object::<StatePatch>()),
+        }
     }
 }
 

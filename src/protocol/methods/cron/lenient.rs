@@ -125,11 +125,13 @@ impl Rule for Target {
                 return Some(text.to_owned());
             }
         }
-        let last =
-            if value.is_string() { "must match pattern \"^session:.+\"" } else { "must be string" };
-        for complaint in ["must be equal to constant", last, "must match a schema in anyOf"] {
-            errors.push(path.say(complaint));
-        }
+        let (constant, last) = ("must be equal to constant", "must match a schema in anyOf");
+        let complaints = if value.is_string() {
+            [constant, "must match pattern \"^session:.+\"", last]
+        } else {
+            ["must be string", constant, last]
+        };
+        errors.extend(complaints.iter().map(|text| path.say(text)));
         None
     }
 }
@@ -172,7 +174,11 @@ impl Rule for FalseOr {
         if value == Value::Bool(false) {
             return Some(FailureAlert::Off(false));
         }
-        let mut own = vec![path.say("must be equal to constant")];
+        let mut own = Vec::new();
+        if !value.is_boolean() {
+            own.push(path.say("must be boolean"));
+        }
+        own.push(path.say("must be equal to constant"));
         if let Some(rules) = object::<AlertRules>().read(value, path, unknown, &mut own) {
             return Some(FailureAlert::On(rules));
         }

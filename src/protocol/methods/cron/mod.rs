@@ -4,6 +4,7 @@ mod delivery;
 mod job;
 mod lenient;
 mod preview;
+mod state;
 
 use serde_json::Value;
 
@@ -18,6 +19,7 @@ use super::super::decode::{
 };
 pub use lenient::modernize;
 pub use preview::CronPreviewParams;
+pub use state::StatePatch;
 
 /// Most entries of one page.
 const PAGE_MAX: u64 = 200;
@@ -130,7 +132,8 @@ const DELIVERIES: [&str; 4] = ["delivered", "not-delivered", "unknown", "not-req
 
 impl Params for CronRunsParams {
     fn read(f: &mut Fields) -> Self {
-        let id_rule = non_empty().pattern("^[^/\\\\]+$", |id| !id.contains(['/', '\\']));
+        let is_id = |id: &str| !id.is_empty() && !id.contains(['/', '\\']);
+        let id_rule = non_empty().pattern("^[^/\\\\]+$", is_id);
         let scope = f.optional("scope", literal(&["job", "all"]));
         let id = f.optional("id", id_rule);
         let job_id = f.optional("jobId", id_rule);
