@@ -467,6 +467,23 @@ async fn a_rate_limit_is_waited_out_as_asked() {
 }
 
 #[tokio::test]
+async fn the_wait_in_an_error_of_google_is_kept_unless_a_header_asks_for_another() {
+    let limited = json!({"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "busy",
+        "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.007s"}]}});
+    let header = [("retry-after-ms", "9")];
+    for (headers, expected) in [([].as_slice(), 7), (header.as_slice(), 9)] {
+        let answers = vec![
+            Answer::error(429, &limited, headers),
+            Answer::stream(Dialect::Google.whole(), Ending::Whole),
+        ];
+        let call = call(Dialect::Google, answers).await;
+        assert!(call.result.is_ok());
+        let StreamEvent::Retry(notice) = &call.events[0] else { panic!("{:?}", call.events) };
+        assert_eq!(notice.delay, Duration::from_millis(expected));
+    }
+}
+
+#[tokio::test]
 async fn too_long_a_rate_limit_fails_at_once() {
     let dialect = Dialect::OpenAi;
     let call = call(dialect, vec![dialect.error(429, &[("retry-after", "3600")])]).await;
@@ -887,6 +904,74 @@ async fn a_model_without_tools_can_still_talk() {
     let has_tools: Vec<_> =
         script.asked.iter().map(|asked| asked.body.get("tools").is_some()).collect();
     assert_eq!(has_tools, [true, false]);
+}
+
+#[tokio::test]
+async fn what_a_model_refuses_to_be_told_is_left_out() {
+    for (dialect, member, refusal) in [
+        (Dialect::OpenAi, "temperature", "invalid temperature: only 1 is allowed for this model"),
+        (Dialect::OpenAi, "reasoning_effort", "reasoning_effort='low' is not supported"),
+        (Dialect::Responses, "temperature", "Unsupported parameter: 'temperature'"),
+        (Dialect::Responses, "reasoning", "Unsupported value: 'low' is not supported with 'one'"),
+        (Dialect::Anthropic, "temperature", "`temperature` is deprecated for this model."),
+    ] {
+        let refusal = json!({"error": {"message": refusal}});
+        let answers =
+            vec![Answer::error(400, &refusal, &[]), Answer::stream(dialect.whole(), Ending::Whole)];
+        let server = serve(answers).await;
+        let (http, retry) = limits();
+        let catalog = catalog(dialect, &server.address, http, retry);
+        let mut request = plain_request(&catalog);
+        request.thinking = ThinkingLevel::Low;
+        let model = Arc::make_mut(&mut request.model);
+        model.reasoning = member != "temperature";
+        Arc::make_mut(&mut model.options).params.temperature = Some(0.5);
+        let provider = catalog.provider_for(&request.model);
+        provider.stream(&request, &mut |_| {}).await.unwrap();
+        let script = server.script.lock();
+        let is_told: Vec<_> =
+            script.asked.iter().map(|asked| asked.body.get(member).is_some()).collect();
+        assert_eq!(is_told, [true, false], "{dialect:?} {member}");
+    }
+}
+
+#[tokio::test]
+async fn a_thought_that_the_provider_does_not_take_back_does_not_end_the_conversation() {
+    let refusal = json!({"type": "error", "error": {"type": "invalid_request_error",
+        "message": "messages.1.content.0: Invalid `signature` in `thinking` block"}});
+    let refused = || Answer::error(400, &refusal, &[]);
+    let whole = Answer::stream(Dialect::Anthropic.whole(), Ending::Whole);
+    // Who says the same of a request without thoughts is believed.
+    let server = serve(vec![refused(), whole, refused(), refused()]).await;
+    let (http, retry) = limits();
+    let catalog = catalog(Dialect::Anthropic, &server.address, http, retry);
+    let mut request = plain_request(&catalog);
+    request.thinking = ThinkingLevel::Low;
+    Arc::make_mut(&mut request.model).reasoning = true;
+    let answer = json!({
+        "role": "assistant", "api": "anthropic-messages", "provider": "local", "model": "one",
+        "content": [
+            {"type": "thinking", "thinking": "hm", "thinkingSignature": "c2ln"},
+            {"type": "text", "text": "said"},
+        ],
+        "usage": {}, "stopReason": "stop", "timestamp": 1,
+    });
+    request.messages.push(serde_json::from_value(answer).unwrap());
+    request.messages.push(AgentMessage::User(UserMessage::text("more", 2)));
+    let provider = catalog.provider_for(&request.model);
+    provider.stream(&request, &mut |_| {}).await.unwrap();
+    let error = provider.stream(&request, &mut |_| {}).await.unwrap_err();
+    assert_eq!(error.kind, ProviderErrorKind::BadRequest);
+    let script = server.script.lock();
+    let sent: Vec<_> = script
+        .asked
+        .iter()
+        .map(|asked| {
+            assert_eq!(asked.body["thinking"]["type"], "enabled");
+            asked.body["messages"][1]["content"].as_array().unwrap().len()
+        })
+        .collect();
+    assert_eq!(sent, [2, 1, 2, 1]);
 }
 
 #[tokio::test]

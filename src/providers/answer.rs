@@ -100,6 +100,14 @@ impl<'a> Answer<'a> {
         &self.message.usage
     }
 
+    /// Whether there is more than thoughts: a text, or a call.
+    pub fn says_something(&self) -> bool {
+        self.message.content.iter().any(|block| match block {
+            ContentBlock::Text(block) => !block.text.trim().is_empty(),
+            block => matches!(block, ContentBlock::ToolCall(_)),
+        })
+    }
+
     /// What is wrong with an answer that goes on and on.
     pub fn too_long(&self) -> Option<ProviderError> {
         let text = if self.bytes > MAX_BYTES {

@@ -2,9 +2,10 @@
 //!
 //! Owns: one call, from the request to the answer as it is read, for every
 //! such API. Must not: retry; `Retry` does, but for one thing: what a server
-//! refuses to be asked is left out and the rest asked again. Pictures are part
-//! of that: refused once, they would be refused with every later message.
+//! refuses to be asked is left out and the rest asked again. Pictures and thoughts
+//! are part of that: refused once, they would be refused with every later message.
 
+use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use super::error::{ErrorStyle, ProviderError};
 use super::http::{EventStream, Framing, Http, Post};
 use super::pictures::without_pictures;
 use super::reader::{self, Reader};
+use super::thoughts::without_thoughts;
 use super::{EventSink, ModelInfo, ModelRequest, Provider};
 use crate::protocol::message::AssistantMessage;
 use crate::support::{BoxFuture, Clock};
@@ -62,8 +64,8 @@ impl<A: HttpApi> HttpProvider<A> {
 
     async fn open(&self, request: &ModelRequest) -> Result<EventStream, ProviderError> {
         let model = &request.model;
-        let mut body = A::body(request);
-        let mut may_show = true;
+        let mut request = Cow::Borrowed(request);
+        let mut body = A::body(&request);
         loop {
             let post = Post {
                 model,
@@ -77,14 +79,24 @@ impl<A: HttpApi> HttpProvider<A> {
                 Ok(stream) => return Ok(stream),
                 Err(error) => error,
             };
-            let refused = error.refused_feature().filter(|name| A::DISPENSABLE.contains(name));
-            if refused.and_then(|name| body.as_object_mut()?.remove(name)).is_some() {
+            let mut refused = A::DISPENSABLE.iter().filter(|name| error.refuses(name));
+            let left_out = refused
+                .find(|name| body.as_object_mut().is_some_and(|it| it.remove(**name).is_some()));
+            if let Some(name) = left_out {
+                tracing::warn!(model = %model.id, %error, "asked again without {name}");
                 continue;
             }
-            let without = Some(request).filter(|_| may_show && error.refuses_pictures());
-            let Some(without) = without.and_then(without_pictures) else { return Err(error) };
-            tracing::warn!(model = %model.id, %error, "asked again without pictures");
-            (body, may_show) = (A::body(&without), false);
+            let (what, less) = if error.refuses_pictures() {
+                ("pictures", without_pictures(&request))
+            } else if error.refuses_thoughts() {
+                ("thoughts", without_thoughts(&request))
+            } else {
+                return Err(error);
+            };
+            let Some(less) = less else { return Err(error) };
+            tracing::warn!(model = %model.id, %error, "asked again without {what}");
+            body = A::body(&less);
+            request = Cow::Owned(less);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The conversation as a model may see it.
 //!
 //! Owns: the rules that all APIs share. Promises: every tool call has exactly
-//! one result, directly after its message; ids of calls are unique. Must not:
-//! know how an API writes messages.
+//! one result, directly after its message; ids of calls are unique, and no API
+//! refuses their names. Must not: know how an API writes messages.
 
 use std::collections::HashSet;
 
@@ -14,6 +14,8 @@ use crate::protocol::message::{
 
 /// What stands in for the result of a call that never got one.
 const NO_RESULT: &str = "No result provided";
+/// Longest name of a call that every API takes; no tool of ours has a longer one.
+const NAME_MAX: usize = 64;
 /// What stands in for pictures that the model cannot see.
 const IMAGE_LEFT_OUT: &str = "(image left out: the model accepts only text)";
 
@@ -156,6 +158,7 @@ fn assistant_turn(
                 let mut call = call.clone();
                 call.thought_signature = call.thought_signature.filter(|_| same);
                 call.id = ids.take(&call.id, same);
+                call.name = wire_name(&call.name);
                 content.push(ContentBlock::ToolCall(call));
             }
             ContentBlock::ToolCall(_) | ContentBlock::Image(_) | ContentBlock::Unknown(_) => {}
@@ -170,6 +173,13 @@ fn assistant_turn(
 
 fn is_whole(call: &ToolCall) -> bool {
     !call.id.is_empty() && !call.name.is_empty() && call.arguments.is_object()
+}
+
+/// The name of a call as every API takes it. Models make names up, and one that an API does
+/// not like would have each later request of the conversation refused.
+fn wire_name(name: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    name.chars().map(|c| if fits(c) { c } else { '_' }).take(NAME_MAX).collect()
 }
 
 fn thinking(block: &ThinkingBlock, same: bool) -> Option<ContentBlock> {

@@ -32,21 +32,64 @@ fn accepted(request: &ModelRequest) -> ThinkingLevel {
     if level == ThinkingLevel::Off {
         return level;
     }
-    let Some(words) = &request.model.options.compat.supported_reasoning_efforts else {
-        let knows_xhigh = ["gpt-5.2", "gpt-5.3"].iter().any(|id| request.model.id.contains(id));
-        let too_high = level == ThinkingLevel::XHigh && !knows_xhigh;
-        return if too_high { ThinkingLevel::High } else { level };
+    let compat = &request.model.options.compat;
+    let Some(words) = &compat.supported_reasoning_efforts else {
+        let has_word = compat.reasoning_effort_map.contains_key(level.as_str());
+        return if has_word { level } else { by_name(&request.model.id, level) };
     };
     let known = LEVELS.into_iter().filter(|level| words.iter().any(|word| word == level.as_str()));
     let lower = known.clone().rfind(|known| *known <= level);
     lower.or_else(|| known.clone().next()).unwrap_or(level)
 }
 
+/// The same of a model of which nothing but the name is known.
+fn by_name(id: &str, level: ThinkingLevel) -> ThinkingLevel {
+    let version = version(id);
+    match level {
+        ThinkingLevel::XHigh if version.is_none_or(|it| it < (5, 2)) => ThinkingLevel::High,
+        ThinkingLevel::Minimal if version.is_some_and(|it| it > (5, 0)) || has_three(id) => {
+            ThinkingLevel::Low
+        }
+        level => level,
+    }
+}
+
+/// Whether a model knows the three levels in the middle alone.
+fn has_three(id: &str) -> bool {
+    let name = id.rsplit('/').next().unwrap_or(id);
+    ["gpt-oss", "deepseek", "o1", "o3", "o4"].iter().any(|begin| name.starts_with(begin))
+}
+
+/// `5.1` of `gpt-5.1-codex`.
+fn version(id: &str) -> Option<(u32, u32)> {
+    let (_, rest) = id.split_once("gpt-")?;
+    let number = rest.split('-').next()?;
+    let (major, minor) = number.split_once('.').unwrap_or((number, "0"));
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::providers::testing::{model, request_to};
-    use ThinkingLevel::{Low, Minimal, Off, XHigh};
+    use ThinkingLevel::{High, Low, Minimal, Off, XHigh};
+
+    #[test]
+    fn no_model_is_told_a_level_that_its_generation_refuses() {
+        for (id, least, most) in [
+            ("gpt-5", Minimal, High),
+            ("openai/gpt-5-mini", Minimal, High),
+            ("gpt-5.1-codex", Low, High),
+            ("gpt-5.4", Low, XHigh),
+            ("openai/gpt-6.1-sol", Low, XHigh),
+            ("openai/gpt-oss-120b", Low, High),
+            ("o4-mini", Low, High),
+            ("deepseek-v4-pro", Low, High),
+            ("other", Minimal, High),
+        ] {
+            assert_eq!((by_name(id, Minimal), by_name(id, XHigh)), (least, most), "{id}");
+        }
+    }
 
     fn word(id: &str, efforts: Option<&[&str]>, level: ThinkingLevel) -> Option<String> {
         let mut model = model("openai-responses");

@@ -43,6 +43,9 @@ pub enum ProviderErrorKind {
     Refusal,
 }
 
+/// Longest pause that a provider may ask for: a limit by the day is over by then, and
+/// a wrong clock or a slip must not put a provider aside for years.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_hours(24);
 /// Google refuses a key as if the request were wrong (400).
 const BAD_KEY: [&str; 3] = ["API_KEY_INVALID", "API key not valid", "API key expired"];
 
@@ -102,7 +105,8 @@ impl ProviderError {
             ProviderErrorKind::BadRequest if is_bad_key() => ProviderErrorKind::Auth,
             kind => kind,
         };
-        Self { status: Some(status), ..Self::new(kind, message) }
+        let retry_after = json.as_ref().and_then(retry_delay);
+        Self { status: Some(status), retry_after, ..Self::new(kind, message) }
     }
 
     /// An error that came as an event of a stream that had begun well.
@@ -124,7 +128,7 @@ impl ProviderError {
                 .or_else(|| kind_of_name(word("code"), &message))
                 .unwrap_or(ProviderErrorKind::Server),
         };
-        Self::new(kind, message)
+        Self { retry_after: retry_delay(data), ..Self::new(kind, message) }
     }
 
     /// Nothing came for `limit`.
@@ -196,15 +200,17 @@ impl ProviderError {
         kinds.contains(&self.kind) && !says_no_credit(&self.message)
     }
 
-    /// The field of the body that a small model on one's own machine refuses,
-    /// because it has nothing of the kind.
-    pub(super) fn refused_feature(&self) -> Option<&'static str> {
-        let refused = |what: &str| self.message.contains(&format!("does not support {what}"));
-        match self.kind {
-            ProviderErrorKind::BadRequest if refused("tools") => Some("tools"),
-            ProviderErrorKind::BadRequest if refused("thinking") => Some("think"),
-            _ => None,
-        }
+    /// Whether this member of the body is refused, because the model has nothing of the
+    /// kind, or not this much of it.
+    pub(super) fn refuses(&self, member: &str) -> bool {
+        let text = self.message.to_lowercase();
+        let is_refused = match member {
+            "tools" => text.contains("does not support tools"),
+            "think" => text.contains("does not support thinking"),
+            "reasoning" | "reasoning_effort" => says_bad_effort(&text),
+            name => text.contains(name),
+        };
+        self.kind == ProviderErrorKind::BadRequest && is_refused
     }
 
     /// Whether the request may do without its pictures: one is too large or of a kind
@@ -214,6 +220,14 @@ impl ProviderError {
         // Google says only how long a request may be.
         let is_said = ["image", "payload size"].iter().any(|words| text.contains(words));
         self.kind == ProviderErrorKind::BadRequest && (self.status == Some(413) || is_said)
+    }
+
+    /// Whether the request may do without its thoughts. Anthropic takes them back only as they
+    /// were, and from some models only when nothing that stood before them has changed.
+    pub(super) fn refuses_thoughts(&self) -> bool {
+        let text = self.message.to_lowercase();
+        let is_said = ["thinking", "block"].iter().all(|word| text.contains(word));
+        self.kind == ProviderErrorKind::BadRequest && is_said
     }
 
     /// The word for `errorKind` of chat events.
@@ -243,17 +257,62 @@ pub fn text_for_people<'a>(message: &'a str, kind: &str) -> &'a str {
     }
 }
 
-/// The text that OpenAI's own client shows. Google wraps the object in a list.
+/// What a refused effort is called, in lower case. OpenAI names only the word itself.
+const EFFORT: [&str; 9] = [
+    "reasoning_effort",
+    "reasoning.effort",
+    "reasoningeffort",
+    "reasoning effort",
+    "unsupported value: 'minimal'",
+    "unsupported value: 'low'",
+    "unsupported value: 'medium'",
+    "unsupported value: 'high'",
+    "unsupported value: 'xhigh'",
+];
+
+fn says_bad_effort(text: &str) -> bool {
+    EFFORT.iter().any(|words| text.contains(words))
+}
+
+/// The text that OpenAI's own client shows. Google wraps the object in a list; Mistral and
+/// servers of one's own have no `error` around it.
 fn openai_text(json: &Value) -> Option<String> {
     let json = json.get(0).unwrap_or(json);
-    match json.get("error")? {
+    match json.get("error") {
+        Some(Value::String(text)) => Some(text.clone()),
+        Some(error) if !error.is_null() => Some(said(error)),
+        _ => {
+            let whole = || json.as_object().filter(|it| !it.is_empty()).map(|_| json.to_string());
+            told(json, "message").or_else(|| told(json, "detail")).or_else(whole)
+        }
+    }
+}
+
+/// What an error says. `OpenRouter` has beside it what the provider said that it asked, of
+/// which its own words tell nothing.
+fn said(error: &Value) -> String {
+    let text = told(error, "message").unwrap_or_else(|| error.to_string());
+    let behind = error.get("metadata").and_then(|metadata| told(metadata, "raw"));
+    match behind.filter(|behind| !behind.is_empty()) {
+        Some(behind) => format!("{text}\n{behind}"),
+        None => text,
+    }
+}
+
+/// How long to wait; Google says so in the error instead of a header.
+fn retry_delay(json: &Value) -> Option<Duration> {
+    let details = json.get(0).unwrap_or(json).get("error")?.get("details")?.as_array()?;
+    let asked = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    let seconds = asked.strip_suffix('s')?.parse::<f64>().ok()?;
+    Some(Duration::try_from_secs_f64(seconds).ok()?.min(RETRY_AFTER_MAX))
+}
+
+/// This member, as a text.
+fn told(json: &Value, member: &str) -> Option<String> {
+    match json.get(member)? {
         Value::Null => None,
         Value::String(text) => Some(text.clone()),
-        error => match error.get("message") {
-            Some(Value::String(text)) => Some(text.clone()),
-            Some(Value::Null) | None => Some(error.to_string()),
-            Some(other) => Some(other.to_string()),
-        },
+        other => Some(other.to_string()),
     }
 }
 
@@ -287,132 +346,4 @@ fn kind_of_name(name: &str, message: &str) -> Option<ProviderErrorKind> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::ProviderErrorKind as Kind;
-    use super::*;
-
-    use crate::support::json;
-
-    #[track_caller]
-    fn answers(style: ErrorStyle, status: u16, body: &str, kind: Kind, message: &str) {
-        let error = ProviderError::from_status(style, status, body);
-        assert_eq!((error.kind, error.message.as_str()), (kind, message));
-        assert_eq!(error.status, Some(status));
-    }
-
-    #[test]
-    fn an_openai_error_shows_its_message() {
-        let body = r#"{"error":{"message":"bad key","type":"x"}}"#;
-        answers(ErrorStyle::OpenAi, 401, body, Kind::Auth, "401 bad key");
-        answers(ErrorStyle::OpenAi, 429, body, Kind::RateLimit, "429 bad key");
-        answers(ErrorStyle::OpenAi, 500, r#"{"error":"oops"}"#, Kind::Server, "500 oops");
-        let list = r#"[{"error":{"message":"unknown field"}}]"#;
-        answers(ErrorStyle::OpenAi, 400, list, Kind::BadRequest, "400 unknown field");
-    }
-
-    #[test]
-    fn an_anthropic_error_shows_its_raw_body() {
-        let body = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
-        answers(ErrorStyle::Anthropic, 529, body, Kind::Overloaded, &format!("529 {body}"));
-    }
-
-    #[test]
-    fn google_shows_the_raw_body_and_ollama_says_who_it_is() {
-        let body = r#"{"error":{"code":503,"message":"busy"}}"#;
-        answers(ErrorStyle::Google, 503, body, Kind::Server, body);
-        answers(ErrorStyle::Google, 503, "", Kind::Server, "503 status code (no body)");
-        let text = r#"Ollama API error 404: {"error":"no such model"}"#;
-        answers(ErrorStyle::Ollama, 404, r#"{"error":"no such model"}"#, Kind::BadRequest, text);
-    }
-
-    #[test]
-    fn a_key_that_google_refuses_is_no_wrong_request() {
-        let body = r#"{"error":{"code":400,"message":"API key expired. Please renew the API key.",
-            "status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}"#;
-        answers(ErrorStyle::Google, 400, body, Kind::Auth, body);
-        let list = r#"[{"error":{"message":"API key not valid. Please pass a valid API key."}}]"#;
-        let text = "400 API key not valid. Please pass a valid API key.";
-        answers(ErrorStyle::OpenAi, 400, list, Kind::Auth, text);
-    }
-
-    #[test]
-    fn a_body_that_is_not_json_is_shown_and_a_missing_one_is_said() {
-        answers(ErrorStyle::OpenAi, 502, "Bad Gateway\n", Kind::Server, "502 Bad Gateway");
-        answers(ErrorStyle::OpenAi, 503, "", Kind::Server, "503 status code (no body)");
-        answers(ErrorStyle::OpenAi, 400, "{}", Kind::ContextLength, "400 status code (no body)");
-    }
-
-    #[test]
-    fn too_long_a_conversation_is_recognised_by_its_text() {
-        let body = r#"{"error":{"message":"maximum context length is 10 tokens"}}"#;
-        let message = "400 maximum context length is 10 tokens";
-        answers(ErrorStyle::OpenAi, 400, body, Kind::ContextLength, message);
-        let limited = r#"{"error":{"message":"too many tokens per minute"}}"#;
-        let message = "429 too many tokens per minute";
-        answers(ErrorStyle::OpenAi, 429, limited, Kind::RateLimit, message);
-    }
-
-    #[test]
-    fn an_error_event_is_judged_by_its_type() {
-        let event = |style, data| {
-            let error = ProviderError::from_event(style, &data);
-            (error.kind, error.message)
-        };
-        let data = json!({"type": "error", "error": {"type": "overloaded_error", "message": "m"}});
-        let text = data.to_string();
-        assert_eq!(event(ErrorStyle::Anthropic, data), (Kind::Overloaded, text));
-        let data = json!({"error": {"message": "slow down", "code": 429}});
-        assert_eq!(event(ErrorStyle::OpenAi, data), (Kind::RateLimit, "slow down".into()));
-        // As vLLM, Azure and OpenAI write them.
-        for (kind, error) in [
-            (Kind::BadRequest, json!({"type": "BadRequestError", "code": 400})),
-            (Kind::RateLimit, json!({"type": null, "code": 429})),
-            (Kind::Refusal, json!({"type": null, "code": "content_filter"})),
-            (Kind::RateLimit, json!({"type": "tokens", "code": "rate_limit_exceeded"})),
-            (Kind::Server, json!({"type": "server_error", "code": null})),
-        ] {
-            assert_eq!(event(ErrorStyle::OpenAi, json!({"error": error})).0, kind, "{error}");
-        }
-        let data = json!({"error": {"message": "boom"}});
-        assert_eq!(event(ErrorStyle::OpenAi, data), (Kind::Server, "boom".into()));
-    }
-
-    #[test]
-    fn what_may_pass_is_retried_and_what_stays_is_not() {
-        let status = |status| ProviderError::from_status(ErrorStyle::OpenAi, status, "x");
-        for code in [408, 409, 429, 500, 502, 503, 529] {
-            assert!(status(code).is_retryable(), "{code}");
-        }
-        for code in [400, 401, 403, 404, 422] {
-            assert!(!status(code).is_retryable(), "{code}");
-        }
-        assert!(ProviderError::new(Kind::Network, "x").is_retryable());
-        assert!(ProviderError::cut().is_retryable());
-        assert!(!ProviderError::timed_out(Duration::from_secs(1)).is_retryable());
-        let overflow = ProviderError::from_status(ErrorStyle::OpenAi, 500, "prompt is too long");
-        assert!(!overflow.is_retryable());
-    }
-
-    #[test]
-    fn pictures_are_refused_in_words_or_by_size() {
-        let refuses = |status, message: &str| {
-            let body = json!({"error": {"message": message}}).to_string();
-            ProviderError::from_status(ErrorStyle::Anthropic, status, &body).refuses_pictures()
-        };
-        assert!(refuses(400, "image dimensions exceed max allowed size: 8000 pixels"));
-        assert!(refuses(400, "Image does not match the provided media type"));
-        assert!(refuses(413, "Request exceeds the maximum size"));
-        assert!(refuses(400, "Request payload size exceeds the limit: 20971520 bytes."));
-        assert!(!refuses(400, "unknown field") && !refuses(429, "too many images"));
-    }
-
-    #[test]
-    fn the_wire_knows_five_kinds() {
-        let wire = |kind| ProviderError::new(kind, "").wire_kind();
-        assert_eq!(wire(Kind::Refusal), "refusal");
-        assert_eq!(wire(Kind::Timeout), "timeout");
-        assert_eq!(wire(Kind::RateLimit), "rate_limit");
-        assert_eq!(wire(Kind::ContextLength), "context_length");
-        assert_eq!(wire(Kind::Auth), "unknown");
-    }
-}
+mod tests;

@@ -38,6 +38,7 @@ mod scrub;
 pub mod sse;
 #[cfg(test)]
 pub(crate) mod testing;
+mod thoughts;
 mod wishes;
 
 pub use adapters::Adapters;

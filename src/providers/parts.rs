@@ -1,6 +1,6 @@
 //! Parts of messages that several APIs are told alike.
 //!
-//! Owns: the words for results without text, the lines and the pictures of
+//! Owns: the words for results without text and for a missing begin, the lines and the pictures of
 //! content. Must not: know where an API puts them.
 
 use crate::protocol::message::{ContentBlock, ImageBlock, texts_of};
@@ -9,6 +9,8 @@ use crate::protocol::message::{ContentBlock, ImageBlock, texts_of};
 pub const IMAGES_FOLLOW: &str = "Attached image(s) from tool result:";
 /// Stands for the text of a result that is pictures only.
 pub const SEE_IMAGE: &str = "(see attached image)";
+/// A conversation must begin with a user; ours may begin with a note.
+pub const BEGINNING: &str = "(beginning of the conversation)";
 /// Stands for the text of a result that is empty.
 pub const NO_OUTPUT: &str = "(no output)";
 

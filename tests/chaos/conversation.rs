@@ -95,11 +95,11 @@ fn steps_of(message: &Value) -> Vec<Step> {
             let mut steps: Vec<_> = results
                 .map(|part| Step::Result(id(&part["tool_use_id"]), part["content"].to_string()))
                 .collect();
-            let texts: String = of_type("text").filter_map(|part| part["text"].as_str()).collect();
-            let text = message["content"].as_str().map_or(texts, str::to_owned);
-            if !text.is_empty() {
-                steps.push(Step::Said(text));
-            }
+            // Messages that came in a row are parts of one.
+            let texts = of_type("text").filter_map(|part| part["text"].as_str());
+            let texts = texts.chain(message["content"].as_str());
+            let texts = texts.filter(|text| !text.is_empty());
+            steps.extend(texts.map(|text| Step::Said(text.to_owned())));
             steps
         }
         _ => vec![],

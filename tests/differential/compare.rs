@@ -51,7 +51,11 @@ pub fn theirs(requests: Value, outcome: &Value) -> Outcome {
         // Left behind when the whole JSON comes in an event of its own.
         block.as_object_mut().unwrap().remove("partialJson");
     }
-    Outcome { requests: joined_answers(requests), events, message: plain_message(message) }
+    Outcome {
+        requests: joined_users(joined_answers(requests)),
+        events,
+        message: plain_message(message),
+    }
 }
 
 /// Answers of the past as one text: pi-ai 0.55 sends them to the Completions
@@ -74,6 +78,37 @@ fn joined_answers(mut requests: Value) -> Value {
         }
     }
     requests
+}
+
+/// Messages of a user that come in a row as one: ours are, as the templates of many models
+/// refuse them otherwise. Results of Google's API stay alone.
+fn joined_users(mut requests: Value) -> Value {
+    for request in requests.as_array_mut().unwrap() {
+        for (list, content) in [("messages", "content"), ("contents", "parts")] {
+            let Some(messages) = request["body"].get_mut(list) else { continue };
+            let mut joined: Vec<Value> = Vec::new();
+            for message in messages.as_array().unwrap() {
+                let fits = |last: &&mut Value| {
+                    let is_result = last["parts"][0].get("functionResponse").is_some();
+                    [&last["role"], &message["role"]] == ["user", "user"] && !is_result
+                };
+                match joined.last_mut().filter(fits) {
+                    Some(last) => {
+                        let all = [parts_of(&last[content]), parts_of(&message[content])];
+                        last[content] = json!(all.concat());
+                    }
+                    None => joined.push(message.clone()),
+                }
+            }
+            *messages = json!(joined);
+        }
+    }
+    requests
+}
+
+fn parts_of(content: &Value) -> Vec<Value> {
+    let text = || vec![json!({"type": "text", "text": content})];
+    content.as_array().cloned().unwrap_or_else(text)
 }
 
 fn common(event: &StreamEvent, content: &[ContentBlock]) -> Option<Value> {

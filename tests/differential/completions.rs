@@ -82,6 +82,10 @@ pub fn cases() -> Vec<Case> {
         plain().named("choice without tools").context(json!({"messages": [user(json!("a"))]}))
             .options(json!({"toolChoice": "auto", "maxTokens": 77})),
         plain().named("error 400").answers([failure(400)]),
+        plain().named("error behind").answers([Answer::error(400, &json!({"error": {
+            "message": "Provider returned error", "code": 400,
+            "metadata": {"raw": "böse", "provider_name": "Behind"},
+        }}))]),
         plain().named("error 401").answers([failure(401)]),
         plain().named("error 500").answers([failure(500)]),
         plain().named("error 429 once").answers([failure(429), stream(&[said("a")], "stop")]),

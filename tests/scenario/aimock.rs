@@ -3,7 +3,7 @@
 //! as somebody else reads their documentation.
 //!
 //! Its answers are in `aimock-fixtures.json`, found by a phrase in the last
-//! user message.
+//! user message: the first that fits, and messages in a row are one.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -57,13 +57,19 @@ impl Aimock {
         serde_json::from_value(journal).unwrap()
     }
 
-    /// How many of its requests hold `phrase` in their last message.
+    /// How many of its requests end with `phrase`: messages in a row are parts of one, or one
+    /// text.
     pub async fn asked(&self, phrase: &str) -> usize {
         let requests = self.requests().await;
-        let last = |request: &Value| {
-            request["body"]["messages"].as_array().and_then(|all| all.last()).map(Value::to_string)
-        };
-        requests.iter().filter_map(last).filter(|message| message.contains(phrase)).count()
+        let texts = requests.iter().filter_map(last_text);
+        texts.filter(|text| text.ends_with(phrase)).count()
+    }
+}
+
+fn last_text(request: &Value) -> Option<&str> {
+    match &request["body"]["messages"].as_array()?.last()?["content"] {
+        Value::Array(parts) => parts.last()?["text"].as_str(),
+        content => content.as_str(),
     }
 }
 

@@ -508,6 +508,14 @@ async fn another_credential_of_the_provider_is_tried_before_another_model() {
     // Three times: the provider may only be busy; then it rests.
     assert_eq!(keys, ["key-one", "key-one", "key-one", "key-two", "key-two"]);
     assert_eq!(phases(&client, "r1", "fallback_step"), [Value::Null; 0]);
+    let said = "another credential is asked";
+    until(said, async || {
+        let log = gateway.stderr();
+        let line = log.lines().find(|line| line.contains(said))?;
+        assert!(line.contains("mock:one") && line.contains("mock:two"), "{line}");
+        Some(())
+    })
+    .await;
 
     let status = crate::stage::call(&mut client, "models.authStatus", json!({})).await;
     let one = &status["providers"][0]["profiles"][0];

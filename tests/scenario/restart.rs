@@ -123,7 +123,7 @@ async fn a_key_that_was_answered_starts_no_second_run_after_a_restart() {
         let answer = call(&mut client, "chat.send", params).await;
         assert_eq!(answer, json!({"runId": run_id, "status": "ok"}));
     }
-    ask(&mut client, "main", "two", "run-3").await;
+    ask(&mut client, "main", "and now?", "run-3").await;
     assert_eq!(end_of(&client, "run-3").await["state"], "final");
     assert_eq!(stage.mock.asked("one").await, 1);
     let users = told(&mut client, "main").await;

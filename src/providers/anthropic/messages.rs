@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::super::ModelRequest;
 use super::super::compose::compose;
-use super::super::parts::{NO_OUTPUT, SEE_IMAGE, images_of, lines_of};
+use super::super::parts::{BEGINNING, NO_OUTPUT, SEE_IMAGE, images_of, lines_of};
 use super::pictures;
-use super::thinking::is_thought;
+use super::thinking::{holds_thought, is_thought};
 use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, ImageBlock, ThinkingBlock, ToolResultMessage,
     UserContent, text_of,
@@ -17,8 +17,6 @@ use crate::protocol::message::{
 use crate::support::json;
 
 const MAX_ID: usize = 64;
-/// A conversation must begin with a user; ours may begin with a note.
-const BEGINNING: &str = "(beginning of the conversation)";
 
 /// All messages of a request; the last one of a user gets `mark`.
 pub fn messages(request: &ModelRequest, mark: Option<&Value>) -> Vec<Value> {
@@ -49,6 +47,33 @@ pub fn messages(request: &ModelRequest, mark: Option<&Value>) -> Vec<Value> {
         mark_last_user(&mut wire, mark);
     }
     wire
+}
+
+/// Neighbours of one role as one message. The API itself takes them so, but servers whose
+/// templates want the roles to take turns would refuse the conversation for good. An answer
+/// that holds a thought stays one: what is signed is not put behind other words.
+pub fn joined(messages: Vec<Value>) -> Vec<Value> {
+    let mut joined: Vec<Value> = Vec::new();
+    for mut message in messages {
+        let fits =
+            |last: &&mut Value| last.get("role") == message.get("role") && !holds_thought(&message);
+        match joined.last_mut().filter(fits) {
+            Some(last) => {
+                let mut blocks = take_blocks(last);
+                blocks.extend(take_blocks(&mut message));
+                last["content"] = Value::Array(blocks);
+            }
+            None => joined.push(message),
+        }
+    }
+    joined
+}
+
+fn take_blocks(message: &mut Value) -> Vec<Value> {
+    match message["content"].take() {
+        Value::Array(blocks) => blocks,
+        text => vec![json!({"type": "text", "text": text})],
+    }
 }
 
 /// Makes an id of a call acceptable.

@@ -30,6 +30,8 @@ pub struct Anthropic;
 
 impl HttpApi for Anthropic {
     const STYLE: ErrorStyle = ErrorStyle::Anthropic;
+    /// Later models have none.
+    const DISPENSABLE: &'static [&'static str] = &["temperature"];
     type Reader = Events;
 
     fn url(model: &ModelInfo) -> String {

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::super::{ModelInfo, ModelRequest, ThinkingLevel, ToolSpec};
-use super::messages::messages;
+use super::messages::{joined, messages};
 use super::thinking;
 use crate::config::model_options::{CacheRetention, ToolChoice};
 use crate::support::json;
@@ -24,7 +24,7 @@ pub fn body(request: &ModelRequest) -> Value {
     if model.reasoning && !fields.contains_key("thinking") {
         thinking::leave_out(&mut messages);
     }
-    body.insert("messages".into(), json!(messages));
+    body.insert("messages".into(), Value::Array(joined(messages)));
     body.insert("stream".into(), json!(true));
     body.extend(fields);
     if let Some(text) = request.system.as_ref().filter(|text| !text.is_empty()) {
@@ -44,7 +44,7 @@ pub fn body(request: &ModelRequest) -> Value {
     // The API refuses it together with thought.
     if let Some(temperature) = model.options.params.temperature
         && !body.contains_key("thinking")
-        && model.options.compat.supports_temperature != Some(false)
+        && takes_temperature(model)
     {
         body.insert("temperature".into(), json!(temperature));
     }
@@ -53,6 +53,11 @@ pub fn body(request: &ModelRequest) -> Value {
         body.insert("metadata".into(), json!({"user_id": user}));
     }
     Value::Object(body)
+}
+
+fn takes_temperature(model: &ModelInfo) -> bool {
+    let told = model.options.compat.supports_temperature;
+    told.unwrap_or_else(|| thinking::takes_temperature(&model.id))
 }
 
 /// Marks how far the prompt may be kept in the cache, and for how long.

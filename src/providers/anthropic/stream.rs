@@ -120,6 +120,8 @@ enum Open {
 pub struct Events {
     open: Open,
     stop: Option<String>,
+    /// Whether it had said something by then.
+    has_answer: bool,
 }
 
 impl Events {
@@ -182,6 +184,7 @@ impl Reader for Events {
             Event::MessageDelta { delta, usage } => {
                 answer.set_usage(updated(answer.usage(), usage));
                 self.stop = delta.stop_reason.or_else(|| self.stop.take());
+                self.has_answer = answer.says_something();
                 // Some servers leave out the end of the last block.
                 if matches!(self.outcome(), Some(Ok(StopReason::Stop | StopReason::ToolUse))) {
                     self.end(answer);
@@ -207,6 +210,8 @@ impl Reader for Events {
                 ProviderErrorKind::Refusal,
                 format!("The model declined to answer ({reason})"),
             )),
+            // What was said is worth more than a word that nobody knows.
+            _ if self.has_answer => Ok(StopReason::Stop),
             _ => Err(ProviderError::new(
                 ProviderErrorKind::Protocol,
                 format!("Unhandled stop reason: {reason}"),

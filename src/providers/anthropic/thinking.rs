@@ -14,12 +14,37 @@ const ANSWER_TOKENS: u64 = 1024;
 const LEAST_BUDGET: u64 = 1024;
 
 /// The first version of each family that decides on its own how long to think.
-const ADAPTIVE: [(&str, (u32, u32)); 4] =
-    [("opus-", (4, 6)), ("sonnet-", (4, 6)), ("haiku-", (5, 0)), ("fable-", (5, 0))];
+const ADAPTIVE: [(&str, (u32, u32)); 5] = [
+    ("opus-", (4, 6)),
+    ("sonnet-", (4, 6)),
+    ("haiku-", (5, 0)),
+    ("fable-", (5, 0)),
+    ("mythos-", (5, 0)),
+];
+
+/// The first version of each family that refuses any temperature, and tells what it thinks
+/// only when it is asked to.
+const RESERVED: [(&str, (u32, u32)); 5] = [
+    ("opus-", (4, 7)),
+    ("sonnet-", (5, 0)),
+    ("haiku-", (5, 0)),
+    ("fable-", (5, 0)),
+    ("mythos-", (5, 0)),
+];
 
 /// Whether the model decides on its own how long to think.
 pub fn is_adaptive(id: &str) -> bool {
-    ADAPTIVE.iter().any(|(family, first)| {
+    is_from(&ADAPTIVE, id)
+}
+
+/// Whether the model may be told a temperature.
+pub fn takes_temperature(id: &str) -> bool {
+    !is_from(&RESERVED, id)
+}
+
+/// Whether the model is one of these, or a later one of its family.
+fn is_from(firsts: &[(&str, (u32, u32))], id: &str) -> bool {
+    firsts.iter().any(|(family, first)| {
         id.split_once(family).and_then(|(_, rest)| version(rest)).is_some_and(|it| it >= *first)
     })
 }
@@ -58,6 +83,12 @@ pub fn leave_out(messages: &mut [Value]) {
     }
 }
 
+/// Whether a message holds a thought.
+pub fn holds_thought(message: &Value) -> bool {
+    let blocks = message.get("content").and_then(Value::as_array);
+    blocks.is_some_and(|blocks| blocks.iter().any(is_thought))
+}
+
 /// Whether a block is a thought, hidden or not.
 pub fn is_thought(block: &Value) -> bool {
     kind(block).is_some_and(is_kind_of_thought)
@@ -84,7 +115,11 @@ pub fn fields(model: &ModelInfo, level: ThinkingLevel) -> Map<String, Value> {
         fields.insert("max_tokens".into(), json!(base));
     } else if is_adaptive(&model.id) {
         fields.insert("max_tokens".into(), json!(base));
-        fields.insert("thinking".into(), json!({"type": "adaptive"}));
+        let mut thinking = json!({"type": "adaptive"});
+        if is_from(&RESERVED, &model.id) {
+            thinking["display"] = json!("summarized");
+        }
+        fields.insert("thinking".into(), thinking);
         fields.insert("output_config".into(), json!({"effort": effort(&model.id, level)}));
     } else {
         let wished = budget(level);
@@ -145,6 +180,7 @@ mod tests {
             ("claude-haiku-4-6", false),
             ("claude-haiku-5-5", true),
             ("claude-fable-5", true),
+            ("claude-mythos-5", true),
         ] {
             assert_eq!(is_adaptive(id), adaptive, "{id}");
         }
@@ -161,6 +197,17 @@ mod tests {
         asks("claude-opus-4-6", 128_000, ThinkingLevel::Medium, &effort("medium"));
         asks("claude-opus-4-6", 128_000, ThinkingLevel::XHigh, &effort("max"));
         asks("claude-sonnet-4-6", 64_000, ThinkingLevel::XHigh, &effort("high"));
+    }
+
+    #[test]
+    fn a_model_that_keeps_its_thoughts_to_itself_is_asked_to_tell_them() {
+        for id in ["claude-opus-4-7", "claude-opus-5-5", "claude-sonnet-5", "claude-fable-5"] {
+            let expected = json!({
+                "max_tokens": 32_000, "thinking": {"type": "adaptive", "display": "summarized"},
+                "output_config": {"effort": "low"},
+            });
+            asks(id, 128_000, ThinkingLevel::Low, &expected);
+        }
     }
 
     #[test]

@@ -103,6 +103,26 @@ fn calls_that_lack_something_are_dropped() {
 }
 
 #[test]
+fn a_name_that_a_model_made_up_is_one_that_every_api_takes() {
+    let long = "n".repeat(70);
+    for (name, expected) in [
+        ("functions.read", "functions_read"),
+        ("read<|channel|>é", "read__channel___"),
+        (long.as_str(), &long[..64]),
+        ("mcp__a-b", "mcp__a-b"),
+    ] {
+        let named = |name: &str| {
+            let mut call = call("c1");
+            call["name"] = json!(name);
+            let mut result = result("c1", "Tool not found");
+            result["toolName"] = json!(name);
+            [answer(json!([call])), result]
+        };
+        assert_eq!(composed(&named(name)), named(expected), "{name}");
+    }
+}
+
+#[test]
 fn thoughts_of_the_same_model_stay_as_they_are() {
     let content = json!([
         {"type": "thinking", "thinking": "", "thinkingSignature": "s"},

@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 
 use super::super::ModelRequest;
 use super::super::compose::compose;
-use super::super::parts::{SEE_IMAGE, images_of, lines_of};
+use super::super::parts::{BEGINNING, SEE_IMAGE, images_of, lines_of};
+use super::thinking::is_of_third_generation;
 use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, ImageBlock, ToolCall, ToolResultMessage,
     UserContent,
@@ -16,8 +17,6 @@ use crate::support::json;
 
 const MAX_ID: usize = 64;
 const IMAGES_FOLLOW: &str = "Tool result image:";
-/// A conversation must begin with a user; ours may begin with a note.
-const BEGINNING: &str = "(beginning of the conversation)";
 /// What the API takes instead of a signature that nobody has.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
@@ -26,7 +25,7 @@ pub fn contents(request: &ModelRequest) -> Vec<Value> {
     let id = request.model.id.as_str();
     let rules = Rules {
         ids: wants_ids(id),
-        third_generation: id.to_lowercase().contains("gemini-3"),
+        third_generation: is_of_third_generation(id),
         provider: &request.model.provider,
         model: id,
     };
@@ -38,31 +37,45 @@ pub fn contents(request: &ModelRequest) -> Vec<Value> {
             images.extend(rules.push_result(&mut turns, result));
             continue;
         }
-        turns.extend(take_images(&mut images));
+        push_images(&mut turns, &mut images);
         match &message {
-            AgentMessage::User(user) => turns.push(turn("user", user_parts(&user.content))),
+            AgentMessage::User(user) => push(&mut turns, "user", user_parts(&user.content)),
             AgentMessage::Assistant(answer) => {
                 let parts = rules.answer_parts(answer);
                 if parts.is_empty() {
                     continue;
                 }
                 if turns.is_empty() {
-                    turns.push(turn("user", vec![json!({"text": BEGINNING})]));
+                    push(&mut turns, "user", vec![json!({"text": BEGINNING})]);
                 }
-                turns.push(turn("model", parts));
+                push(&mut turns, "model", parts);
             }
             AgentMessage::ToolResult(_) => {}
         }
     }
-    turns.extend(take_images(&mut images));
+    push_images(&mut turns, &mut images);
     turns
 }
 
+/// Neighbours of one role are one turn, as roles have to take turns. Results stay alone:
+/// the API counts the parts of their turn.
+fn push(turns: &mut Vec<Value>, role: &str, parts: Vec<Value>) {
+    let fits =
+        |last: &&mut Value| last.get("role").is_some_and(|it| it == role) && !holds_results(last);
+    let before = turns.last_mut().filter(fits).and_then(parts_of);
+    match before {
+        Some(before) => before.extend(parts),
+        None => turns.push(turn(role, parts)),
+    }
+}
+
 /// Pictures of a batch of results follow as a user's.
-fn take_images(images: &mut Vec<Value>) -> Option<Value> {
-    let images = std::mem::take(images);
-    let lead = std::iter::once(json!({"text": IMAGES_FOLLOW}));
-    (!images.is_empty()).then(|| turn("user", lead.chain(images).collect::<Vec<_>>()))
+fn push_images(turns: &mut Vec<Value>, images: &mut Vec<Value>) {
+    let mut parts = std::mem::take(images);
+    if !parts.is_empty() {
+        parts.insert(0, json!({"text": IMAGES_FOLLOW}));
+        push(turns, "user", parts);
+    }
 }
 
 /// What depends on the model.
@@ -159,7 +172,7 @@ impl Rules<'_> {
             response.insert("id".into(), json!(result.tool_call_id));
         }
         let part = json!({"functionResponse": response});
-        match turns.last_mut().and_then(results_of) {
+        match turns.last_mut().filter(|last| holds_results(last)).and_then(parts_of) {
             Some(parts) => parts.push(part),
             None => turns.push(turn("user", vec![part])),
         }
@@ -167,10 +180,13 @@ impl Rules<'_> {
     }
 }
 
-/// The parts of a turn that holds results.
-fn results_of(turn: &mut Value) -> Option<&mut Vec<Value>> {
-    let parts = turn.get_mut("parts")?.as_array_mut()?;
-    parts.iter().any(|part| part.get("functionResponse").is_some()).then_some(parts)
+fn parts_of(turn: &mut Value) -> Option<&mut Vec<Value>> {
+    turn.get_mut("parts")?.as_array_mut()
+}
+
+fn holds_results(turn: &Value) -> bool {
+    let parts = turn.get("parts").and_then(Value::as_array);
+    parts.is_some_and(|parts| parts.iter().any(|part| part.get("functionResponse").is_some()))
 }
 
 fn with_signature(mut part: Value, signature: Option<String>) -> Value {

@@ -16,7 +16,7 @@ use reqwest::header::{
 };
 use serde_json::Value;
 
-use super::error::{ErrorStyle, ProviderError, ProviderErrorKind};
+use super::error::{ErrorStyle, ProviderError, ProviderErrorKind, RETRY_AFTER_MAX};
 pub use super::sse::Framing;
 use super::sse::SseParser;
 use super::{ModelInfo, scrub::scrub};
@@ -31,9 +31,6 @@ pub use client::{Clients, is_loopback};
 const MAX_ERROR_BODY: usize = 64 * 1024;
 /// One delta is a few KiB; some proxies send a whole answer as one event.
 const MAX_EVENT: usize = 4 * 1024 * 1024;
-/// Longest pause that a provider may ask for: a limit by the day is over by then, and
-/// a wrong clock or a slip must not put a provider aside for years.
-const RETRY_AFTER_MAX: Duration = Duration::from_hours(24);
 
 /// How long to wait for what.
 #[derive(Debug, Clone, Copy)]
@@ -138,9 +135,10 @@ impl Http {
         let body = Body::new(response, idle);
         let status = body.status();
         if !status.is_success() {
-            let retry_after = self.retry_after(body.headers());
+            let asked = self.retry_after(body.headers());
             let text = body.text(MAX_ERROR_BODY).await;
             let error = ProviderError::from_status(post.style, status.as_u16(), &text);
+            let retry_after = asked.or(error.retry_after);
             return Err(ProviderError { retry_after, ..error });
         }
         Ok(body)

@@ -26,6 +26,8 @@ pub struct Compat {
     pub thinking: ThinkingFormat,
     /// `reasoning_effort`, where the format has one.
     pub effort: bool,
+    /// Of the efforts none but `high`.
+    pub only_high: bool,
     /// `name` in results.
     pub tool_result_name: bool,
     /// An answer between a result and a user's message.
@@ -74,6 +76,8 @@ impl Compat {
         let google = is(&["google"], &["generativelanguage.googleapis.com"]);
         let ollama = is(&["ollama"], &[]);
         let deepseek = is(&["deepseek"], &["deepseek.com"]);
+        // Thoughts of its own have no effort.
+        let groq_qwen = is(&["groq"], &["groq.com"]) && model.id.starts_with("qwen/");
         let others = is(&["cerebras", "opencode"], &["cerebras.ai", "opencode.ai"]);
         let openai_fields =
             !(mistral || chutes || xai || zai || google || ollama || deepseek || others);
@@ -94,8 +98,9 @@ impl Compat {
             } else {
                 MaxTokensField::Completion
             },
-            thinking: if zai {
-                ThinkingFormat::Zai
+            // Both think unless they are told not to.
+            thinking: if zai || deepseek {
+                ThinkingFormat::Deepseek
             } else if is(&["qwen", "dashscope"], &["dashscope"]) {
                 ThinkingFormat::Qwen
             } else if openrouter {
@@ -103,11 +108,13 @@ impl Compat {
             } else {
                 ThinkingFormat::Openai
             },
-            effort: !xai,
+            effort: !(xai || zai || groq_qwen),
+            only_high: mistral,
             tool_result_name: mistral,
             assistant_after_tool_result: false,
             thinking_as_text: mistral,
-            always_reasoning_content: false,
+            // It refuses an answer without, also one of another model.
+            always_reasoning_content: deepseek && model.reasoning,
             string_content: false,
             cache_marks: openrouter && model.id.starts_with("anthropic/"),
             ids: if mistral {
@@ -133,6 +140,9 @@ impl Compat {
             max_tokens: config.max_tokens_field.unwrap_or(self.max_tokens),
             thinking: config.thinking_format.unwrap_or(self.thinking),
             effort: config.supports_reasoning_effort.unwrap_or(self.effort),
+            only_high: self.only_high
+                && config.supported_reasoning_efforts.is_none()
+                && config.reasoning_effort_map.is_empty(),
             tool_result_name: config.requires_tool_result_name.unwrap_or(self.tool_result_name),
             assistant_after_tool_result: config
                 .requires_assistant_after_tool_result
@@ -254,6 +264,7 @@ mod tests {
             max_tokens: MaxTokensField::Completion,
             thinking: ThinkingFormat::Deepseek,
             effort: false,
+            only_high: true,
             tool_result_name: false,
             assistant_after_tool_result: true,
             thinking_as_text: false,

@@ -7,7 +7,9 @@ use serde_json::{Map, Value};
 
 use super::super::ModelRequest;
 use super::super::compose::compose;
-use super::super::parts::{IMAGES_FOLLOW, NO_OUTPUT, SEE_IMAGE, data_url, images_of, lines_of};
+use super::super::parts::{
+    BEGINNING, IMAGES_FOLLOW, NO_OUTPUT, SEE_IMAGE, data_url, images_of, lines_of,
+};
 use super::compat::Compat;
 use super::stream::THINKING_FIELDS;
 use crate::protocol::message::{
@@ -29,7 +31,7 @@ pub fn messages(request: &ModelRequest, compat: &Compat) -> Vec<Value> {
     }
     for message in compose(&request.messages, model, compat.ids.wire_id()) {
         match &message {
-            AgentMessage::User(user) => wire.user(&user_content(&user.content)),
+            AgentMessage::User(user) => wire.user(user_content(&user.content)),
             AgentMessage::Assistant(answer) => wire.assistant(answer),
             AgentMessage::ToolResult(result) => wire.tool_result(result),
         }
@@ -45,7 +47,8 @@ pub fn messages(request: &ModelRequest, compat: &Compat) -> Vec<Value> {
     messages
 }
 
-/// The messages so far.
+/// The messages so far. Roles take turns: the templates of many models refuse a conversation
+/// with two messages of one role in a row, and all that would ever follow it.
 struct Wire<'a> {
     compat: &'a Compat,
     messages: Vec<Value>,
@@ -54,17 +57,25 @@ struct Wire<'a> {
 }
 
 impl Wire<'_> {
-    fn user(&mut self, content: &Value) {
+    fn user(&mut self, content: Value) {
         self.images_of_results();
         self.user_after_results(content);
     }
 
-    fn user_after_results(&mut self, content: &Value) {
-        let role = self.messages.last().and_then(|message| message.get("role"));
-        if self.compat.assistant_after_tool_result && role == Some(&json!("tool")) {
+    fn user_after_results(&mut self, content: Value) {
+        if self.compat.assistant_after_tool_result && self.last_of("tool").is_some() {
             self.messages.push(json!({"role": "assistant", "content": RESULTS_SEEN}));
         }
-        self.messages.push(json!({"role": "user", "content": content}));
+        match self.last_of("user") {
+            Some(before) => add_parts(before, content),
+            None => self.messages.push(json!({"role": "user", "content": content})),
+        }
+    }
+
+    /// The last message, if it is of this role.
+    fn last_of(&mut self, role: &str) -> Option<&mut Value> {
+        let fits = |last: &&mut Value| last.get("role").is_some_and(|it| it == role);
+        self.messages.last_mut().filter(fits)
     }
 
     /// Results cannot hold pictures here, so those of a batch follow as a
@@ -73,13 +84,22 @@ impl Wire<'_> {
         let mut parts = std::mem::take(&mut self.images);
         if !parts.is_empty() {
             parts.insert(0, text_part(IMAGES_FOLLOW));
-            self.user_after_results(&json!(parts));
+            self.user_after_results(Value::Array(parts));
         }
     }
 
     fn assistant(&mut self, answer: &AssistantMessage) {
         self.images_of_results();
-        self.messages.extend(assistant(answer, self.compat));
+        let Some(said) = assistant(answer, self.compat) else { return };
+        let has_begun = ["user", "assistant", "tool"].iter().any(|it| self.last_of(it).is_some());
+        if !has_begun {
+            self.messages.push(json!({"role": "user", "content": BEGINNING}));
+        }
+        // It has no calls: their results would stand between.
+        match self.last_of("assistant") {
+            Some(before) => add_answer(before, said),
+            None => self.messages.push(Value::Object(said)),
+        }
     }
 
     fn tool_result(&mut self, result: &ToolResultMessage) {
@@ -89,6 +109,34 @@ impl Wire<'_> {
             message["name"] = json!(result.tool_name);
         }
         self.messages.push(message);
+    }
+}
+
+/// Adds what a user said to what was said just before. It stays a part of its own, so that
+/// what a server has cached is still the begin.
+fn add_parts(message: &mut Value, content: Value) {
+    let mut parts = parts_of(message["content"].take());
+    parts.extend(parts_of(content));
+    message["content"] = Value::Array(parts);
+}
+
+fn parts_of(content: Value) -> Vec<Value> {
+    match content {
+        Value::Array(parts) => parts,
+        text => vec![json!({"type": "text", "text": text})],
+    }
+}
+
+/// Adds an answer to one just before it: texts with a blank line between, the rest as it is.
+fn add_answer(message: &mut Value, answer: Map<String, Value>) {
+    for (name, value) in answer.into_iter().filter(|(name, _)| name != "role") {
+        let before = message.get(&name).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let joined = match (before, value.as_str().filter(|text| !text.is_empty())) {
+            (Some(before), Some(text)) => json!(format!("{before}\n\n{text}")),
+            (Some(_), None) => continue,
+            (None, _) => value,
+        };
+        message[name] = joined;
     }
 }
 
@@ -131,7 +179,7 @@ fn tool_result(result: &ToolResultMessage) -> Value {
     json!({"role": "tool", "content": content, "tool_call_id": result.tool_call_id})
 }
 
-fn assistant(answer: &AssistantMessage, compat: &Compat) -> Option<Value> {
+fn assistant(answer: &AssistantMessage, compat: &Compat) -> Option<Map<String, Value>> {
     let mut text = text_of(&answer.content);
     let thoughts = thoughts(&answer.content);
     if compat.thinking_as_text && !thoughts.is_empty() {
@@ -169,7 +217,7 @@ fn assistant(answer: &AssistantMessage, compat: &Compat) -> Option<Value> {
     if !details.is_empty() {
         wire.insert("reasoning_details".into(), json!(details));
     }
-    Some(Value::Object(wire))
+    Some(wire)
 }
 
 /// Thoughts that say something.

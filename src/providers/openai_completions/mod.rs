@@ -24,8 +24,10 @@ pub struct OpenAiCompletions;
 
 impl HttpApi for OpenAiCompletions {
     const STYLE: ErrorStyle = ErrorStyle::OpenAi;
-    /// Small models of Ollama have no tools; without them they can still talk.
-    const DISPENSABLE: &'static [&'static str] = &["tools"];
+    /// Small models of Ollama have no tools; without them they can still talk. Others take no
+    /// temperature but their own, or not every effort.
+    const DISPENSABLE: &'static [&'static str] =
+        &["tools", "temperature", "reasoning_effort", "reasoning"];
     type Reader = Chunks;
 
     fn url(model: &ModelInfo) -> String {

@@ -69,7 +69,9 @@ fn has_tool_history(messages: &[AgentMessage]) -> bool {
 /// What asks for thought, or for none.
 fn thinking(request: &ModelRequest, compat: &Compat) -> Vec<(String, Value)> {
     let wanted = request.thinking != ThinkingLevel::Off;
-    let effort = effort(request);
+    let only_high = wanted && compat.only_high;
+    let high = || ThinkingLevel::High.as_str().to_owned();
+    let effort = effort(request).map(|word| if only_high { high() } else { word });
     let (name, value) = match compat.thinking {
         ThinkingFormat::Zai | ThinkingFormat::Qwen => ("enable_thinking", json!(wanted)),
         ThinkingFormat::QwenChatTemplate => {

@@ -15,8 +15,8 @@ use crate::protocol::message::{StopReason, Usage};
 
 /// Fields that servers put thoughts into; the first one that is filled counts.
 pub const THINKING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
-/// Why an answer ends that is longer than it may be.
-const CUT: &str = "length";
+/// Why an answer ends that is longer than it may be, or than the model can read.
+const CUT: [&str; 2] = ["length", "model_length"];
 /// Bytes that wait for the names of their calls, which come with the first pieces.
 const MAX_WAITING: usize = 64 * 1024;
 /// What a call counts there at least, so that their number is bounded, too.
@@ -66,7 +66,9 @@ struct FunctionDelta {
 struct WireUsage {
     prompt_tokens: Option<u64>,
     completion_tokens: Option<u64>,
+    total_tokens: Option<u64>,
     prompt_tokens_details: Option<PromptDetails>,
+    completion_tokens_details: Option<CompletionDetails>,
     /// `DeepSeek`'s word for it.
     prompt_cache_hit_tokens: Option<u64>,
 }
@@ -76,6 +78,11 @@ struct PromptDetails {
     cached_tokens: Option<u64>,
     /// `OpenRouter` counts these among the cached ones, too.
     cache_write_tokens: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct CompletionDetails {
+    reasoning_tokens: Option<u64>,
 }
 
 /// A call as the server names it.
@@ -148,13 +155,15 @@ pub struct Chunks {
     began: u64,
     calls: Vec<KnownCall>,
     finish: Option<String>,
+    /// Whether it had said something by then.
+    has_answer: bool,
     done: bool,
 }
 
 impl Chunks {
     /// For an answer that began at this time.
     pub const fn new(began: u64) -> Self {
-        Self { began, calls: Vec::new(), finish: None, done: false }
+        Self { began, calls: Vec::new(), finish: None, has_answer: false, done: false }
     }
 
     fn delta(&mut self, delta: &Delta, answer: &mut Answer<'_>) {
@@ -240,7 +249,7 @@ impl Chunks {
     /// The answer ends, and its calls with it, unless it was cut.
     fn end_all(&mut self, answer: &mut Answer<'_>) {
         self.begin_all(answer);
-        if self.finish.as_deref() != Some(CUT) {
+        if self.finish.as_deref().is_none_or(|reason| !CUT.contains(&reason)) {
             answer.complete_calls();
         }
     }
@@ -285,6 +294,7 @@ impl Reader for Chunks {
             {
                 self.finish = Some(reason.clone());
                 self.end_all(answer);
+                self.has_answer = answer.says_something();
             }
         }
         Ok(Flow::More)
@@ -296,14 +306,16 @@ impl Reader for Chunks {
             return self.done.then_some(Ok(StopReason::Stop));
         };
         let kind = match reason.as_str() {
-            "stop" | "end" => return Some(Ok(StopReason::Stop)),
-            CUT => return Some(Ok(StopReason::Length)),
+            "stop" | "end" | "eos" => return Some(Ok(StopReason::Stop)),
+            cut if CUT.contains(&cut) => return Some(Ok(StopReason::Length)),
             "tool_calls" | "tool_call" | "function_call" => return Some(Ok(StopReason::ToolUse)),
-            "content_filter" => ProviderErrorKind::Refusal,
+            "content_filter" | "sensitive" => ProviderErrorKind::Refusal,
             // z.ai, of a conversation that is too long.
             "model_context_window_exceeded" => ProviderErrorKind::ContextLength,
             // z.ai and OpenRouter, and DeepSeek: the server has given up, and may do better.
             "network_error" | "error" | "insufficient_system_resource" => ProviderErrorKind::Server,
+            // What was said is worth more than a word that nobody knows.
+            _ if self.has_answer => return Some(Ok(StopReason::Stop)),
             _ => ProviderErrorKind::Protocol,
         };
         Some(Err(ProviderError::new(kind, format!("Provider finish_reason: {reason}"))))
@@ -311,7 +323,17 @@ impl Reader for Chunks {
 }
 
 impl WireUsage {
-    /// Tokens of thought are part of `completion_tokens` already.
+    /// Tokens of thought are part of `completion_tokens`, but not xAI's: there only the
+    /// total holds them.
+    fn output(&self) -> u64 {
+        let said = self.completion_tokens.unwrap_or(0);
+        let details = self.completion_tokens_details.as_ref();
+        let thought = details.and_then(|it| it.reasoning_tokens).unwrap_or(0);
+        let counted = self.prompt_tokens.unwrap_or(0).saturating_add(said);
+        let beside = self.total_tokens.unwrap_or(0).saturating_sub(counted);
+        said.saturating_add(thought.min(beside))
+    }
+
     fn read(&self) -> Usage {
         let prompt = self.prompt_tokens.unwrap_or(0);
         let details = self.prompt_tokens_details.as_ref();
@@ -321,7 +343,7 @@ impl WireUsage {
         let cache_read = cached.saturating_sub(written);
         Usage {
             input: prompt.saturating_sub(cache_read).saturating_sub(written),
-            output: self.completion_tokens.unwrap_or(0),
+            output: self.output(),
             cache_read,
             cache_write: written,
             ..Usage::default()

@@ -21,6 +21,8 @@ pub struct OpenAiResponses;
 
 impl HttpApi for OpenAiResponses {
     const STYLE: ErrorStyle = ErrorStyle::OpenAi;
+    /// Models that think have no temperature, and each has efforts of its own.
+    const DISPENSABLE: &'static [&'static str] = &["temperature", "reasoning"];
     type Reader = Events;
 
     fn url(model: &ModelInfo) -> String {

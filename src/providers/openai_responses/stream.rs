@@ -39,7 +39,10 @@ enum Event {
         #[serde(default)]
         output_index: Value,
     },
-    #[serde(rename = "response.reasoning_summary_text.delta")]
+    #[serde(
+        rename = "response.reasoning_summary_text.delta",
+        alias = "response.reasoning_text.delta"
+    )]
     Thought {
         delta: String,
         #[serde(flatten)]
@@ -222,7 +225,7 @@ impl Events {
         };
         let block = match (begun.open, kind) {
             (Open::Thought(block), "reasoning") => {
-                answer.settle(block, joined(item, "summary", "\n\n"));
+                answer.settle(block, thought(item));
                 answer.sign(block, item.to_string());
                 block
             }
@@ -370,6 +373,12 @@ fn joined(item: &Value, member: &str, between: &str) -> String {
     texts.collect::<Vec<_>>().join(between)
 }
 
+/// What an item has thought: in short, or else in full, as servers of open models tell it.
+fn thought(item: &Value) -> String {
+    let texts = ["summary", "content"].map(|member| joined(item, member, "\n\n"));
+    texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
+}
+
 /// What has to come back with this text: its id, and where it belongs if the
 /// provider says so.
 fn signature(item: &Value) -> String {
@@ -380,15 +389,17 @@ fn signature(item: &Value) -> String {
     }
 }
 
-/// `error` events have code and message themselves, failed responses inside.
+/// `error` events have code and message themselves or inside, failed responses inside.
 fn failure(error: &Value) -> ProviderError {
+    let error = error.get("error").filter(|inner| inner.is_object()).unwrap_or(error);
     let (code, message) = (text(error, "code"), text(error, "message"));
+    let kind = if code.is_empty() { text(error, "type") } else { code };
     let message = match (code, message) {
         ("", "") => "An unknown error occurred".to_owned(),
         ("", message) => message.to_owned(),
         (code, message) => format!("Error Code {code}: {message}"),
     };
-    let data = json!({"error": {"type": code, "message": message}});
+    let data = json!({"error": {"type": kind, "message": message}});
     ProviderError::from_event(ErrorStyle::OpenAi, &data)
 }
 

@@ -119,6 +119,9 @@ fn locate(messages: &[Value]) -> Turn {
     let mut turn = Turn::default();
     for message in messages.iter().rev() {
         let role = message["role"].as_str().unwrap_or_default();
+        if role == "user" {
+            typed.extend(texts(&message["content"]));
+        }
         if let Some(text) = tool_result(message) {
             if !typed.is_empty() {
                 break;
@@ -126,11 +129,9 @@ fn locate(messages: &[Value]) -> Turn {
             if turn.last_tool.is_empty() {
                 turn.last_tool = text;
             }
-        } else if role == "user" {
-            typed.push(flat(&message["content"]));
         } else if role == "assistant" && typed.is_empty() && calls_tools(message) {
             turn.rounds += 1;
-        } else {
+        } else if role != "user" {
             break;
         }
     }
@@ -170,6 +171,17 @@ fn calls_tools(message: &Value) -> bool {
     let openai = message["tool_calls"].as_array().is_some_and(|calls| !calls.is_empty());
     let parts = message["content"].as_array();
     openai || parts.is_some_and(|parts| parts.iter().any(|part| part["type"] == "tool_use"))
+}
+
+/// What a user said, the last first: messages that came in a row are parts of one.
+fn texts(content: &Value) -> Vec<String> {
+    match content {
+        Value::Array(parts) => {
+            let texts = parts.iter().rev().filter_map(|part| part["text"].as_str());
+            texts.map(str::to_owned).collect()
+        }
+        content => content.as_str().map(str::to_owned).into_iter().collect(),
+    }
 }
 
 fn flat(content: &Value) -> String {

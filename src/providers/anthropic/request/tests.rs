@@ -166,7 +166,7 @@ fn a_failed_call_has_text_only_and_its_pictures_follow_all_results() {
     );
 }
 
-/// What is sent of pictures of these sizes, each in a message: the width of each, or `None`
+/// What is sent of pictures of these sizes, of a message each: the width of each, or `None`
 /// where one was.
 fn shown(sizes: &[(u32, u32)]) -> Vec<Option<u32>> {
     let data = |(width, height): &(u32, u32)| STANDARD.encode(png(*width, *height));
@@ -175,7 +175,7 @@ fn shown(sizes: &[(u32, u32)]) -> Vec<Option<u32>> {
         message(json!({"role": "user", "content": [picture], "timestamp": 1}))
     };
     let sent = body(&request(sizes.iter().map(message).collect()));
-    let parts = sent["messages"].as_array().unwrap().iter().map(|it| &it["content"][0]);
+    let parts = sent["messages"][0]["content"].as_array().unwrap().iter();
     let width = |(part, size): (&Value, &(u32, u32))| {
         if part["type"] == "image" {
             assert_eq!(part["source"]["data"], data(size));
@@ -225,7 +225,7 @@ fn the_oldest_pictures_are_left_out_when_all_have_too_many_bytes_together() {
     messages.extend(vec![picture_of(3_932_160); 4]);
     let shown = |messages: &[Value]| {
         let sent = wire(&json!(messages));
-        let parts = sent.as_array().unwrap().iter().map(|it| &it["content"][0]);
+        let parts = sent[0]["content"].as_array().unwrap().iter();
         parts.map(|part| part["type"] == "image").collect::<Vec<_>>()
     };
     assert_eq!(shown(&messages), [true; 5]);
@@ -289,6 +289,29 @@ fn temperature_is_sent_only_without_thought() {
     let params = || json!({"temperature": 0.5});
     assert_eq!(with_params(params(), ThinkingLevel::Off)["temperature"], json!(0.5));
     assert_eq!(with_params(params(), ThinkingLevel::Low).get("temperature"), None);
+}
+
+#[test]
+fn a_model_that_refuses_a_temperature_gets_none() {
+    let sent = |id: &str, compat: Value| {
+        let mut model = ModelInfo { id: id.into(), ..model("anthropic-messages") };
+        let options = Arc::make_mut(&mut model.options);
+        options.params.temperature = Some(0.5);
+        options.compat = serde_json::from_value(compat).unwrap();
+        body(&request_to(model, vec![user("hi")])).get("temperature").is_some()
+    };
+    for (id, is_sent) in [
+        ("claude-opus-4-6", true),
+        ("claude-sonnet-4-6", true),
+        ("claude-opus-4-7", false),
+        ("claude-opus-5-5", false),
+        ("claude-sonnet-5", false),
+        ("claude-haiku-5-5", false),
+        ("claude-fable-5", false),
+    ] {
+        assert_eq!(sent(id, json!({})), is_sent, "{id}");
+    }
+    assert!(sent("claude-opus-4-7", json!({"supportsTemperature": true})));
 }
 
 fn thought() -> Value {
@@ -364,8 +387,9 @@ fn no_answer_ends_with_a_thought_and_one_that_is_nothing_else_is_not_sent() {
     assert_eq!(
         asked_to_think(&messages)["messages"],
         json!([
-            {"role": "user", "content": "go"},
-            {"role": "user", "content": "on"},
+            {"role": "user", "content": [
+                {"type": "text", "text": "go"}, {"type": "text", "text": "on"},
+            ]},
             {"role": "assistant", "content": [
                 {"type": "thinking", "thinking": "hm", "signature": "s"}, said(),
             ]},
@@ -374,4 +398,35 @@ fn no_answer_ends_with_a_thought_and_one_that_is_nothing_else_is_not_sent() {
             ]},
         ])
     );
+}
+
+#[test]
+fn messages_of_one_role_in_a_row_are_one() {
+    let said_after_results = [user_says("rather so"), user_says("or so")];
+    let messages = [
+        &[user_says("go"), answer(json!([said()])), answer(json!([said()]))][..],
+        &round(&[], "c1"),
+        &said_after_results,
+        &[answer(json!([said()])), answer(json!([thought(), said()])), user_says("on")],
+    ]
+    .concat();
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let sent = wire(&json!(messages));
+    let roles = sent.as_array().unwrap().iter().map(|it| it["role"].as_str().unwrap());
+    // What a model has signed keeps its place.
+    let expected = ["user", "assistant", "user", "assistant", "assistant", "user"];
+    assert_eq!(roles.collect::<Vec<_>>(), expected);
+    let call = json!({"type": "tool_use", "id": "c1", "name": "t", "input": {}});
+    assert_eq!(sent[1]["content"], json!([said(), said(), call]));
+    assert_eq!(sent[2]["content"][0]["type"], "tool_result");
+    let texts = [text("rather so"), text("or so")];
+    assert_eq!(sent[2]["content"].as_array().unwrap()[1..], texts);
+    let marked = json!({"type": "text", "text": "on", "cache_control": {"type": "ephemeral"}});
+    assert_eq!(sent[5]["content"], json!([marked]));
+    // The begin stays as it was when there was no more of it, but for the mark.
+    let shorter = wire(&json!(messages[..messages.len() - 4]));
+    let mut last = shorter[2]["content"][1].clone();
+    assert_eq!(last["cache_control"], json!({"type": "ephemeral"}));
+    last.as_object_mut().unwrap().remove("cache_control");
+    assert_eq!((last, &shorter[1]), (text("rather so"), &sent[1]));
 }

@@ -183,7 +183,13 @@ fn every_reason_to_stop_has_its_meaning() {
     for reason in ["refusal", "sensitive"] {
         assert_eq!(outcome(reason), Err(ProviderErrorKind::Refusal), "{reason}");
     }
-    assert_eq!(outcome("strange"), Err(ProviderErrorKind::Protocol));
+    // Nobody knows it, but the answer is there.
+    assert_eq!(outcome("strange"), Ok(StopReason::Stop));
+    let thought = [block(json!({"type": "thinking", "thinking": "hm"})), stop()];
+    for blocks in [thought.as_slice(), &[]] {
+        let error = whole(blocks, "strange").0.unwrap_err();
+        assert_eq!(error.kind, ProviderErrorKind::Protocol);
+    }
 }
 
 #[test]

@@ -68,6 +68,8 @@ impl Route {
             self.note_passed(&credential, &error, passes);
             match waiting.next().filter(|_| reason.rotates()) {
                 Some(next) => {
+                    let (from, to) = (&credential.id, &next.id);
+                    tracing::warn!(model = %model.reference(), %from, %to, %error, "another credential is asked");
                     self.dropped.grow(&error.usage());
                     credential = next;
                 }

@@ -106,7 +106,10 @@ fn a_model_of_the_third_generation_gets_every_call_signed() {
         answer("gemini-2.5-pro", json!([{"type": "thinking", "thinking": "hm"}, call("c1", "c2ln")])),
         result("c1", image()),
     ]);
-    let sent = wire("gemini-3-pro-preview", messages);
+    let sent = wire("gemini-3-pro-preview", messages.clone());
+    for later in ["gemini-4-argon", "gemini-flash-latest"] {
+        assert_eq!(wire(later, messages.clone()), sent, "{later}");
+    }
     assert_eq!(
         sent[1],
         json!({"role": "model", "parts": [
@@ -184,4 +187,34 @@ fn models_of_others_pair_calls_and_results_by_id() {
     assert_eq!(sent[1]["parts"][0]["functionCall"]["id"], json!("c_1"));
     let response = json!({"name": "read", "response": {"output": ""}, "id": "c_1"});
     assert_eq!(sent[2]["parts"][0]["functionResponse"], response);
+}
+
+#[test]
+fn turns_of_one_role_in_a_row_are_one() {
+    let said = |text: &str| json!({"role": "user", "content": text, "timestamp": 1});
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let messages = json!([
+        said("one"),
+        said("two"),
+        answer("gemini-2.5-pro", json!([text("first")])),
+        answer("gemini-2.5-pro", json!([text("second"), call("c1", "c2ln")])),
+        result("c1", json!([text("done")])),
+        said("three"),
+        said("four"),
+    ]);
+    let function = json!({"name": "read", "args": {"n": 1}});
+    let response = json!({"name": "read", "response": {"output": "done"}});
+    assert_eq!(
+        wire("gemini-2.5-pro", messages),
+        json!([
+            {"role": "user", "parts": [{"text": "one"}, {"text": "two"}]},
+            {"role": "model", "parts": [
+                {"text": "first"},
+                {"text": "second"},
+                {"functionCall": function, "thoughtSignature": "c2ln"},
+            ]},
+            {"role": "user", "parts": [{"functionResponse": response}]},
+            {"role": "user", "parts": [{"text": "three"}, {"text": "four"}]},
+        ])
+    );
 }

@@ -108,7 +108,17 @@ fn thinking_is_asked_for_as_each_server_wants_it() {
     assert_eq!(thinking_body("openai", "gpt-5.2", XHigh)["reasoning_effort"], json!("xhigh"));
     assert_eq!(thinking_body("openai", "gpt-5.2", Off).get("reasoning_effort"), None);
     assert_eq!(thinking_body("xai", "grok", Low).get("reasoning_effort"), None);
-    assert_eq!(thinking_body("zai", "glm", Low)["enable_thinking"], json!(true));
+    let told = |provider: &str, level| {
+        let sent = thinking_body(provider, "m", level);
+        (sent["thinking"]["type"].clone(), sent.get("reasoning_effort").cloned())
+    };
+    assert_eq!(told("zai", Low), (json!("enabled"), None));
+    assert_eq!(told("zai", Off), (json!("disabled"), None));
+    assert_eq!(told("deepseek", Low), (json!("enabled"), Some(json!("low"))));
+    assert_eq!(told("deepseek", Off), (json!("disabled"), None));
+    assert_eq!(told("mistral", Low), (Value::Null, Some(json!("high"))));
+    assert_eq!(told("mistral", Off), (Value::Null, None));
+    assert_eq!(thinking_body("groq", "qwen/m", Low).get("reasoning_effort"), None);
     assert_eq!(thinking_body("qwen", "qwen3", Off)["enable_thinking"], json!(false));
     let openrouter = thinking_body("openrouter", "x/y", Low);
     assert_eq!(openrouter["reasoning"], json!({"effort": "low"}));
@@ -184,6 +194,21 @@ fn mistral_wants_names_of_tools_and_thoughts_as_text() {
 }
 
 #[test]
+fn deepseek_gets_a_thought_with_every_answer() {
+    let sent = body_with(json!({}), "deepseek");
+    let thoughts: Vec<_> = sent["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|message| message["role"] == "assistant")
+        .map(|message| message["reasoning_content"].clone())
+        .collect();
+    assert_eq!(thoughts, [json!(""), json!("")]);
+    let told = body_with(json!({"requiresReasoningContentOnAssistantMessages": false}), "deepseek");
+    assert_eq!(told["messages"][1].get("reasoning_content"), None);
+}
+
+#[test]
 fn a_server_may_want_an_answer_after_results_and_plain_texts() {
     let compat = json!({
         "requiresAssistantAfterToolResult": true, "requiresStringContent": true,
@@ -255,4 +280,41 @@ fn resellers_are_told_whom_to_use() {
     assert_eq!(vercel["providerOptions"], json!({"gateway": {"order": ["b"]}}));
     let other = routed("https://else/v1");
     assert_eq!((other.get("provider"), other.get("providerOptions")), (None, None));
+}
+
+#[test]
+fn messages_of_one_role_in_a_row_are_one() {
+    let said = |text: &str| json!({"role": "user", "content": text, "timestamp": 1});
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let image = json!({"type": "image", "data": "AA==", "mimeType": "image/png"});
+    let messages = json!([
+        answer(json!([text("a note")])),
+        said("one"),
+        {"role": "user", "content": [text("two"), image], "timestamp": 1},
+        answer(json!([text("first")])),
+        answer(json!([
+            {"type": "thinking", "thinking": "hm", "thinkingSignature": "reasoning"},
+            text("second"),
+        ])),
+        answer(json!([{"type": "toolCall", "id": "c1", "name": "read", "arguments": {}}])),
+        {"role": "toolResult", "toolCallId": "c1", "toolName": "read", "content": [image]},
+        said("three"),
+    ]);
+    let call = json!({
+        "id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"},
+    });
+    let shown = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}});
+    let follows = text("Attached image(s) from tool result:");
+    assert_eq!(
+        wire(messages),
+        json!([
+            {"role": "user", "content": "(beginning of the conversation)"},
+            {"role": "assistant", "content": "a note"},
+            {"role": "user", "content": [text("one"), text("two"), shown]},
+            {"role": "assistant", "content": "first\n\nsecond", "reasoning": "hm",
+             "tool_calls": [call]},
+            {"role": "tool", "content": "(see attached image)", "tool_call_id": "c1"},
+            {"role": "user", "content": [follows, shown, text("three")]},
+        ])
+    );
 }

@@ -78,6 +78,27 @@ fn text_and_usage_are_read_as_recorded() {
 }
 
 #[test]
+fn tokens_of_thought_count_once_wherever_the_server_counts_them() {
+    let output = |total: Value| {
+        let usage = json!({
+            "prompt_tokens": 10_120, "completion_tokens": 1499, "total_tokens": total,
+            "completion_tokens_details": {"reasoning_tokens": 2809},
+        });
+        let (message, _) = read(&[
+            delta(json!({"content": "x"})),
+            finish("stop"),
+            json!({"choices": [], "usage": usage}),
+        ]);
+        message.unwrap().usage.output
+    };
+    // As xAI writes it, and as everybody else does.
+    assert_eq!(output(json!(14_428)), 4308);
+    assert_eq!(output(json!(11_619)), 1499);
+    assert_eq!(output(Value::Null), 1499);
+    assert_eq!(output(json!(99_999)), 4308, "no more than was thought");
+}
+
+#[test]
 fn the_first_field_with_a_thought_counts() {
     let (message, events) = read(&[
         delta(json!({"reasoning_content": "", "reasoning": "w1 ", "reasoning_text": "no"})),
@@ -213,7 +234,9 @@ fn a_call_whose_name_never_comes_is_told_at_the_end_and_waits_for_no_more_than_t
 #[test]
 fn a_call_without_arguments_is_whole_unless_the_answer_was_cut() {
     let call = calls(json!([{"index": 0, "id": "c1", "function": {"name": "list"}}]));
-    for (reason, is_cut) in [("tool_calls", false), ("stop", false), ("length", true)] {
+    for (reason, is_cut) in
+        [("tool_calls", false), ("eos", false), ("length", true), ("model_length", true)]
+    {
         let message = read(&[call.clone(), finish(reason)]).0.unwrap();
         let faults: Vec<_> = message.tool_calls().map(|call| call.fault.is_some()).collect();
         assert_eq!(faults, [is_cut], "{reason}");
@@ -314,17 +337,26 @@ fn every_reason_to_stop_has_its_meaning() {
         let (result, _) = read(&[delta(json!({"content": "x"})), finish(reason)]);
         result.map(|message| message.stop_reason).map_err(|error| (error.kind, error.message))
     };
-    assert_eq!(outcome("stop"), Ok(StopReason::Stop));
-    assert_eq!(outcome("end"), Ok(StopReason::Stop));
-    assert_eq!(outcome("length"), Ok(StopReason::Length));
+    // The last one nobody knows, but the answer is there.
+    for reason in ["stop", "end", "eos", "strange"] {
+        assert_eq!(outcome(reason), Ok(StopReason::Stop), "{reason}");
+    }
+    for reason in ["length", "model_length"] {
+        assert_eq!(outcome(reason), Ok(StopReason::Length), "{reason}");
+    }
     assert_eq!(outcome("tool_calls"), Ok(StopReason::ToolUse));
     assert_eq!(outcome("tool_call"), Ok(StopReason::ToolUse));
     assert_eq!(outcome("function_call"), Ok(StopReason::ToolUse));
     let failed = |kind, reason| Err((kind, format!("Provider finish_reason: {reason}")));
-    assert_eq!(outcome("content_filter"), failed(ProviderErrorKind::Refusal, "content_filter"));
+    for reason in ["content_filter", "sensitive"] {
+        assert_eq!(outcome(reason), failed(ProviderErrorKind::Refusal, reason));
+    }
     let too_long = "model_context_window_exceeded";
     assert_eq!(outcome(too_long), failed(ProviderErrorKind::ContextLength, too_long));
-    assert_eq!(outcome("strange"), failed(ProviderErrorKind::Protocol, "strange"));
+    let thought = delta(json!({"reasoning": "hm"}));
+    let error = read(&[thought, finish("strange")]).0.unwrap_err();
+    assert_eq!(error.kind, ProviderErrorKind::Protocol);
+    assert_eq!(error.message, "Provider finish_reason: strange");
     for reason in ["network_error", "error", "insufficient_system_resource"] {
         assert_eq!(outcome(reason), failed(ProviderErrorKind::Server, reason));
     }

@@ -170,7 +170,7 @@ fn items_that_are_complete_at_the_end_keep_what_is_their_own() {
     assert_eq!(
         serde_json::to_value(message.unwrap().content).unwrap(),
         json!([
-            {"type": "thinking", "thinking": "", "thinkingSignature": thought.to_string()},
+            {"type": "thinking", "thinking": "hm", "thinkingSignature": thought.to_string()},
             {"type": "text", "text": "Both.", "textSignature": "msg_1"},
             calls[0],
             calls[1],
@@ -393,6 +393,31 @@ fn an_item_that_says_nothing_at_its_end_keeps_what_has_come() {
 }
 
 #[test]
+fn a_thought_that_is_told_in_full_is_read_as_it_comes() {
+    let begun = json!({"type": "reasoning", "id": "rs_1", "summary": []});
+    let part = |text: &str| json!({"type": "reasoning_text", "text": text});
+    let whole = json!({"type": "reasoning", "id": "rs_1", "summary": [],
+        "content": [part("hmm"), part("so")]});
+    for (done_item, expected) in [(begun.clone(), "hmm"), (whole, "hmm\n\nso")] {
+        let mut events = vec![
+            added(begun.clone()),
+            delta("reasoning_text", "hm"),
+            delta("reasoning_text", "m"),
+            done(done_item),
+        ];
+        events.extend(text_item("said"));
+        events.push(completed("completed", json!({})));
+        let (message, events) = read(&events);
+        let content = serde_json::to_value(message.unwrap().content).unwrap();
+        assert_eq!(content[0]["thinking"], expected);
+        assert_eq!(content[1]["text"], "said");
+        let told =
+            ["hm", "m"].map(|text| StreamEvent::ThinkingDelta { index: 0, delta: text.into() });
+        assert_eq!(events[1..3], told);
+    }
+}
+
+#[test]
 fn errors_keep_what_had_arrived() {
     let failing = |last: Value| {
         let events = [text_item("half").as_slice(), &[last]].concat();
@@ -407,6 +432,16 @@ fn errors_keep_what_had_arrived() {
         "error": {"code": "context_length_exceeded", "message": "too long"}}});
     let text = "Error Code context_length_exceeded: too long".to_owned();
     assert_eq!(failing(failed), (ProviderErrorKind::ContextLength, text));
+    let inside = |kind: &str, code: Value, message: &str| {
+        let error = json!({"type": kind, "code": code, "message": message, "param": "input"});
+        failing(json!({"type": "error", "sequence_number": 2, "error": error}))
+    };
+    let text = "Your input exceeds the context window of this model.";
+    let told = inside("invalid_request_error", json!("context_length_exceeded"), text);
+    let text = format!("Error Code context_length_exceeded: {text}");
+    assert_eq!(told, (ProviderErrorKind::ContextLength, text));
+    let told = inside("invalid_request_error", Value::Null, "no");
+    assert_eq!(told, (ProviderErrorKind::BadRequest, "no".to_owned()));
     let bare = json!({"type": "response.failed"});
     assert_eq!(failing(bare).1, "An unknown error occurred");
     let counted = json!({"type": "response.failed", "response": {"usage": {"input_tokens": 7}}});
