@@ -7,7 +7,7 @@ use super::chat::{check_session, clean};
 use super::sessions::unavailable;
 use super::{attachments, reply};
 use crate::agent::{Family, RunTerms, SendRequest};
-use crate::channels::{Outgoing, Target, TargetError, Wanted};
+use crate::channels::{Expected, Outgoing, Target, TargetError, Wanted};
 use crate::nodes::{AgentRequest, SpeechPrint};
 use crate::protocol::ErrorShape;
 use crate::providers::ThinkingLevel;
@@ -96,12 +96,12 @@ pub(super) async fn ask(
         dedupe_text: None,
         limit: p.timeout_seconds.map(Duration::from_secs),
         terms: RunTerms {
-            place: reply.as_ref().map(reply::Expected::place),
+            hearer: reply.as_ref().map(Expected::hearer).unwrap_or_default(),
             ..RunTerms::default()
         },
     };
     let sent = cx.services.runs.send(request).await;
-    reply::settle(cx, reply, sent.is_ok()).await;
+    reply::settle(reply, sent.is_ok()).await;
     let (_, start) = sent.map_err(|error| ErrorShape::unavailable(error.to_string()))?;
     if let (Some(place), Some(text)) = (&place, p.receipt) {
         give_receipt(cx, &run_id, place, text).await;

@@ -14,6 +14,7 @@ use crate::protocol::ErrorShape;
 use crate::protocol::methods::nodes::NodeEventParams;
 use crate::registry::{Ctx, Reply};
 use crate::sessions::SessionKey;
+use crate::store::Teller;
 use crate::support::json;
 
 /// `node.event`: takes what a node reports by itself.
@@ -59,9 +60,12 @@ pub async fn event(cx: Ctx, p: NodeEventParams) -> Reply<Value> {
         NodeReport::Exec(report) => {
             let parts = cx.services.runs.parts();
             match nodes.session_of_run(&node_id, &report) {
-                Some((key, true)) => parts.remind(&key, &report.text).await.map_err(unwritten)?,
+                Some((key, true)) => {
+                    let told = parts.remind(&key, &report.text, Teller::Node).await;
+                    told.map_err(unwritten)?;
+                }
                 // In memory alone: a node may say as much as it likes of one command.
-                Some((key, false)) => parts.notices.add(&key, &report.text),
+                Some((key, false)) => parts.notices.add(&key, &report.text, Teller::Node),
                 None => {
                     tracing::warn!(node = %node_id, event = %p.event, "report on a command that the node was not asked to run; not heard");
                 }
@@ -77,8 +81,9 @@ pub async fn event(cx: Ctx, p: NodeEventParams) -> Reply<Value> {
             }
             // In memory alone, where the oldest give way: a phone that shows much leaves room
             // for what others report.
-            cx.services.runs.parts().notices.add(&key, &text);
+            cx.services.runs.parts().notices.add(&key, &text, Teller::Node);
         }
+        NodeReport::Unwanted => {}
         NodeReport::Unknown => {
             tracing::debug!(node = %node_id, "report that means nothing here");
         }

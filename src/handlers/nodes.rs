@@ -312,6 +312,9 @@ pub(super) fn failed(error: &InvokeError) -> ErrorShape {
             .details(json!({"reason": "command not allowlisted", "command": command})),
         InvokeError::NotDeclared { command, .. } => ErrorShape::denied(text)
             .details(json!({"reason": "command not declared by node", "command": command})),
+        InvokeError::BrowserProfiles => {
+            ErrorShape::denied(text).details(json!({"command": "browser.proxy"}))
+        }
         InvokeError::TimedOut => {
             of_node("TIMEOUT", "node invoke timed out").kind(ErrorKind::Timeout)
         }

@@ -26,7 +26,7 @@ pub async fn start(cx: Ctx, p: WizardStartParams) -> Reply<Value> {
         env: services.env.clone(),
         clock: Arc::clone(&services.clock),
         writer: Box::new(Patcher(cx.clone())),
-        mode: if p.mode.as_deref() == Some("remote") { Mode::Remote } else { Mode::Local },
+        mode: Some(if p.mode.as_deref() == Some("remote") { Mode::Remote } else { Mode::Local }),
         workspace: p.workspace.filter(|folder| !folder.trim().is_empty()),
         skips_check: false,
         command: "wizard.start",

@@ -98,6 +98,9 @@ pub enum InvokeError {
         /// The platform, in the node's words.
         platform: String,
     },
+    /// Its browser's profiles are not to be changed from afar.
+    #[error("node.invoke cannot mutate persistent browser profiles via browser.proxy")]
+    BrowserProfiles,
     /// It has enough to do.
     #[error("too many invocations of this node are under way; wait for some of them")]
     Busy,
@@ -176,6 +179,9 @@ impl Nodes {
     pub async fn invoke(&self, node_id: &str, call: NodeCall) -> Result<NodeAnswer, InvokeError> {
         let node = self.live(node_id).ok_or(InvokeError::NotConnected)?;
         self.check(&node, &call.command)?;
+        if policy::changes_browser_profiles(&call.command, call.params.as_ref()) {
+            return Err(InvokeError::BrowserProfiles);
+        }
         self.send(node_id, call)?.answer().await
     }
 

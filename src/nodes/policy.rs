@@ -1,8 +1,10 @@
 //! Which commands a node may be asked for.
 //!
 //! Owns: the commands of each platform. Promises: a platform that nobody knows
-//! has no command of its own; what the config denies nobody has. Must not: know
-//! which commands a node declares.
+//! runs no programs; what the config denies nobody has. Must not: know which
+//! commands a node declares.
+
+use serde_json::Value;
 
 use crate::config::NodesSettings;
 
@@ -47,6 +49,8 @@ const ANDROID: [&str; 5] = [
     "callLog.search",
 ];
 const NOTIFY: [&str; 1] = ["system.notify"];
+/// What any device may have, as in the original.
+const ANYWHERE: [&str; 2] = ["camera.list", "location.get"];
 /// Programs of the machine.
 const MACHINE: [&str; 5] =
     ["system.run", "system.run.prepare", "system.which", "system.notify", "browser.proxy"];
@@ -78,7 +82,7 @@ impl Platform {
             Self::MacOs => &[&CANVAS, &DEVICE, &PERSONAL, &TALK, &MACHINE],
             Self::Windows => &[&CANVAS, &DEVICE, &MACHINE],
             Self::Linux => &[&MACHINE],
-            Self::Unknown => &[],
+            Self::Unknown => &[&CANVAS, &ANYWHERE, &NOTIFY],
         }
     }
 }
@@ -103,6 +107,19 @@ pub fn runs_programs(command: &str) -> bool {
     ["system.run", "system.run.prepare", "system.which"].contains(&command)
 }
 
+/// Whether this asks a node to change the profiles that its browser keeps. They outlast what
+/// they were made for, so that is done on its machine only, as in the original.
+pub fn changes_browser_profiles(command: &str, params: Option<&Value>) -> bool {
+    let Some(params) = params.filter(|_| command == "browser.proxy") else { return false };
+    let word = |name: &str| params[name].as_str().unwrap_or_default().trim();
+    let path = word("path").split(['?', '#']).next().unwrap_or_default().trim_matches('/');
+    match word("method").to_ascii_uppercase().as_str() {
+        "POST" => ["profiles/create", "reset-profile"].contains(&path),
+        "DELETE" => path.strip_prefix("profiles/").is_some_and(|name| !name.contains('/')),
+        _ => false,
+    }
+}
+
 /// Whether a node of this platform has iOS, or what an iPad calls it.
 pub fn is_ios(platform: Option<&str>, family: Option<&str>) -> bool {
     Platform::of(platform, family) == Platform::Ios
@@ -116,26 +133,56 @@ pub fn needs_foreground(command: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use crate::support::json;
+
     use super::*;
 
     #[test]
-    fn each_platform_has_its_own_commands_and_an_unknown_one_none() {
+    fn each_platform_has_its_own_commands_and_an_unknown_one_runs_no_programs() {
         let none = NodesSettings::default();
         let may = |platform: &str, command: &str| allows(&none, Some(platform), None, command);
         assert!(may("iOS 18.4.0", "canvas.eval") && may("darwin", "system.run"));
         assert!(may("linux", "system.run") && may("win32", "browser.proxy"));
+        for command in ["canvas.eval", "camera.list", "location.get", "system.notify"] {
+            assert!(may("toaster", command), "{command}");
+        }
         for (platform, command) in [
             ("iOS 18.4.0", "system.run"),
             ("iOS 18.4.0", "camera.snap"),
             ("linux", "canvas.snapshot"),
             ("android", "sms.send"),
-            ("toaster", "canvas.eval"),
+            ("toaster", "camera.snap"),
+            ("toaster", "browser.proxy"),
             ("toaster", "system.run"),
             ("linux", "system.execApprovals.get"),
         ] {
             assert!(!may(platform, command), "{platform} {command}");
         }
         assert!(allows(&none, Some("?"), Some("iPad"), "location.get"));
+    }
+
+    #[test]
+    fn the_profiles_of_a_browser_are_not_changed_from_afar() {
+        let changes = |method: &str, path: &str| {
+            let params = json!({"method": method, "path": path});
+            changes_browser_profiles("browser.proxy", Some(&params))
+        };
+        for (method, path) in [
+            ("POST", "/profiles/create"),
+            (" post ", "profiles/create/"),
+            ("POST", "/reset-profile?profile=poc"),
+            ("DELETE", "/profiles/poc"),
+        ] {
+            assert!(changes(method, path), "{method} {path}");
+        }
+        for (method, path) in
+            [("GET", "/profiles"), ("POST", "/tabs/open"), ("DELETE", "/tabs/1"), ("", "")]
+        {
+            assert!(!changes(method, path), "{method} {path}");
+        }
+        let create = json!({"method": "POST", "path": "/profiles/create"});
+        assert!(!changes_browser_profiles("canvas.eval", Some(&create)));
+        assert!(!changes_browser_profiles("browser.proxy", None));
     }
 
     #[test]

@@ -18,14 +18,14 @@ const MAX_NAME: usize = 256;
 const MAX_TEXT: usize = 400;
 /// What is said at once to whom an answer goes, as in the original.
 const RECEIPT: &str = "Just received your iOS share + request, working on it.";
-/// Why a node may say that it is there.
+/// Why a node may say that it is there. The first is what any other reason counts as.
 const ALIVE: [&str; 6] =
     ["background", "silent_push", "bg_app_refresh", "significant_location", "manual", "connect"];
 
 /// Something that a node reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeReport {
-    /// It is there; `None` when it does not say in a known way why.
+    /// It is there, and why; `None` when what it says is no object.
     Alive(Option<&'static str>),
     /// It wants to follow a conversation.
     Subscribe(String),
@@ -51,6 +51,8 @@ pub enum NodeReport {
         /// Which session is meant, if one is.
         session: Option<String>,
     },
+    /// Something is with a command of which nothing was to be told: its answer tells it.
+    Unwanted,
     /// Nothing that this gateway knows.
     Unknown,
 }
@@ -133,7 +135,9 @@ impl NodeReport {
         match event {
             "node.presence.alive" => {
                 let trigger = text("trigger").unwrap_or_default();
-                Self::Alive(ALIVE.into_iter().find(|reason| *reason == trigger))
+                let known = ALIVE.into_iter().find(|it| it.eq_ignore_ascii_case(trigger));
+                // Whatever the reason, the node is there; as in the original.
+                Self::Alive(payload.is_object().then_some(known.unwrap_or(ALIVE[0])))
             }
             "chat.subscribe" => session().map_or(Self::Unknown, Self::Subscribe),
             "chat.unsubscribe" => session().map_or(Self::Unknown, Self::Unsubscribe),
@@ -143,6 +147,9 @@ impl NodeReport {
             }),
             "agent.request" => AgentRequest::read(payload).map_or(Self::Unknown, Self::Request),
             "exec.started" | "exec.finished" | "exec.denied" => {
+                if payload["suppressNotifyOnExit"] == true {
+                    return Self::Unwanted;
+                }
                 let run_id = text("runId");
                 run_id.map_or(Self::Unknown, |run_id| {
                     let text = exec_line(event, payload, node, run_id);
@@ -253,11 +260,15 @@ mod tests {
     #[test]
     fn reports_are_read_and_what_is_none_is_unknown() {
         let read = |event: &str, payload: Value| NodeReport::read(event, &payload, "Phone");
-        assert_eq!(
-            read("node.presence.alive", json!({"trigger": "silent_push"})),
-            NodeReport::Alive(Some("silent_push"))
-        );
-        assert_eq!(read("node.presence.alive", json!({})), NodeReport::Alive(None));
+        for (payload, reason) in [
+            (json!({"trigger": "silent_push"}), Some("silent_push")),
+            (json!({"trigger": " Manual "}), Some("manual")),
+            (json!({"trigger": "watch_refresh"}), Some("background")),
+            (json!({}), Some("background")),
+            (json!("silent_push"), None),
+        ] {
+            assert_eq!(read("node.presence.alive", payload), NodeReport::Alive(reason));
+        }
         let said = NodeReport::Said {
             text: "hi".into(),
             session: Some("main".into()),
@@ -277,6 +288,16 @@ mod tests {
         ] {
             assert_eq!(read(event, payload), NodeReport::Unknown, "{event}");
         }
+    }
+
+    #[test]
+    fn nothing_is_read_of_a_command_of_which_nothing_was_to_be_told() {
+        let report = |is_silent: bool| {
+            let payload = json!({"runId": "r", "exitCode": 0, "suppressNotifyOnExit": is_silent});
+            NodeReport::read("exec.finished", &payload, "Box")
+        };
+        assert_eq!(report(true), NodeReport::Unwanted);
+        assert!(matches!(report(false), NodeReport::Exec(_)));
     }
 
     #[test]

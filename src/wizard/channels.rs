@@ -10,7 +10,7 @@ use super::asker::Stopped;
 use super::draft::Draft;
 use super::own::check_address;
 use super::step::StepOption;
-use super::talk::{Line, Talk};
+use super::talk::{Line, Talk, check_literal};
 use crate::agent::web::Tls;
 use crate::channels::telegram_bot_name;
 use crate::config::channels::{ChannelKind, ChannelWay};
@@ -168,9 +168,8 @@ fn made_secret() -> Result<String, Stopped> {
 }
 
 fn check_secret(text: &str) -> Result<(), String> {
-    if text.contains("${") {
-        Err("a text with ${ in it would be read as a variable".into())
-    } else if text.is_empty() || text.len() >= SECRET_MIN {
+    check_literal(text)?;
+    if text.is_empty() || text.len() >= SECRET_MIN {
         Ok(())
     } else {
         Err(format!("give at least {SECRET_MIN} characters"))

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::asker::Stopped;
 use super::draft::{Draft, DraftError};
 use super::step::StepOption;
-use super::talk::{Line, Talk};
+use super::talk::{Line, Talk, check_literal};
 use crate::config::{AuthMode, DEFAULT_PORT, GatewaySettings};
 use crate::support::json;
 
@@ -20,12 +20,17 @@ const BINDS: [(&str, &str, &str); 3] = [
 const TOKEN: &str = "token";
 const PASSWORD: &str = "password";
 
-/// Shows how things are and asks whether to change them.
+/// Shows how things are and asks whether to change them. Where the gateway is another machine,
+/// that stays so unless this one `is_wanted` to have it.
 ///
 /// # Errors
 /// When nobody answers any more.
-pub async fn choose(talk: &mut Talk<'_>, draft: &mut Draft) -> Result<(), Stopped> {
-    if draft.written("/gateway/mode").is_none_or(|mode| mode != "local") {
+pub async fn choose(
+    talk: &mut Talk<'_>,
+    draft: &mut Draft,
+    is_wanted: bool,
+) -> Result<(), Stopped> {
+    if draft.written("/gateway/mode").is_none_or(|mode| is_wanted && mode != "local") {
         draft.set(vec![(vec!["gateway", "mode"], json!("local"))]).await?;
     }
     let options = vec![StepOption::new("keep", "As it is"), StepOption::new("change", "Change it")];
@@ -127,9 +132,8 @@ fn check_port(text: &str) -> Result<(), String> {
 
 fn check_secret(text: &str) -> Result<(), String> {
     const MIN: usize = 8;
-    if text.contains("${") {
-        Err("a text with ${ in it would be read as a variable".into())
-    } else if text.is_empty() || text.len() >= MIN {
+    check_literal(text)?;
+    if text.is_empty() || text.len() >= MIN {
         Ok(())
     } else {
         Err(format!("give at least {MIN} characters"))

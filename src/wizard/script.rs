@@ -9,20 +9,21 @@ use super::ending::{self, Outcome};
 use super::step::StepOption;
 use super::talk::Talk;
 use super::{channels, gateway, model, remote, workspace};
-use crate::config::Env;
+use crate::config::{Env, GatewayMode};
 use crate::support::{Clock, json};
 
 /// What this is, and what is dangerous about it.
 const RISK: &str = "\
 This gateway connects a language model with this machine: its agent reads and \
-writes files in its workspace, runs the commands that you allow, and talks to \
-the people that you let in.
+writes files in its workspace, runs commands as your user, and talks to the people \
+that you let in. By default no command is asked about.
 
 A model can be wrong, and what it reads (a page, a mail, a message of somebody \
 else) can talk it into things. So:
 - Keep the gateway on this machine, or behind TLS and a token.
 - Let only people write to it whom you would let use your keyboard.
-- Leave the approval of commands switched on.
+- Have commands asked about: with `tools.exec.security` set to allowlist and \
+`tools.exec.ask` to on-miss, a person sees each one that is not on your list.
 - Keep secrets out of the workspace.
 
 `clawgate security audit` looks at what your configuration opens to others.";
@@ -86,8 +87,9 @@ pub struct Setup {
     pub clock: Arc<dyn Clock>,
     /// Who writes the config file.
     pub writer: Box<dyn ConfigWriter>,
-    /// What this machine is to be.
-    pub mode: Mode,
+    /// What this machine is to be, when somebody says so. It stays what it is otherwise, and
+    /// parts that are named are those of a gateway of its own.
+    pub mode: Option<Mode>,
     /// The folder that somebody wants the agent to work in.
     pub workspace: Option<String>,
     /// Whether keys and tokens are taken without trying them.
@@ -104,18 +106,19 @@ pub struct Setup {
 pub async fn run(asker: &mut dyn Asker, mut setup: Setup) -> Result<Outcome, Stopped> {
     let mut talk = Talk(asker);
     let mut draft = Draft::open(setup.env.clone(), Arc::clone(&setup.clock)).await?;
+    let mode = mode(&setup, &draft);
     talk.note("intro", "OpenClaw setup", "").await?;
     let sections = match setup.sections.take() {
         None => {
             warn(&mut talk, &draft).await?;
             Section::ALL.to_vec()
         }
-        Some(chosen) if chosen.is_empty() && setup.mode == Mode::Local => parts(&mut talk).await?,
+        Some(chosen) if chosen.is_empty() && mode == Mode::Local => parts(&mut talk).await?,
         Some(chosen) => chosen,
     };
-    if setup.mode == Mode::Remote {
+    if mode == Mode::Remote {
         remote::choose(&mut talk, &mut draft).await?;
-        return write(&mut talk, &mut draft, &mut setup).await;
+        return write(&mut talk, &mut draft, &mut setup, mode).await;
     }
     for section in sections {
         let (talk, draft) = (&mut talk, &mut draft);
@@ -125,10 +128,20 @@ pub async fn run(asker: &mut dyn Asker, mut setup: Setup) -> Result<Outcome, Sto
             Section::Workspace => {
                 workspace::choose(talk, draft, setup.workspace.as_deref()).await?;
             }
-            Section::Gateway => gateway::choose(talk, draft).await?,
+            Section::Gateway => gateway::choose(talk, draft, setup.mode.is_some()).await?,
         }
     }
-    write(&mut talk, &mut draft, &mut setup).await
+    write(&mut talk, &mut draft, &mut setup, mode).await
+}
+
+/// What this machine is to be.
+fn mode(setup: &Setup, draft: &Draft) -> Mode {
+    let names_parts = setup.sections.as_ref().is_some_and(|chosen| !chosen.is_empty());
+    let usual = match draft.settings.gateway.mode {
+        GatewayMode::Remote if !names_parts => Mode::Remote,
+        _ => Mode::Local,
+    };
+    setup.mode.unwrap_or(usual)
 }
 
 /// Says what this is, and goes on with who accepts it.
@@ -166,8 +179,9 @@ async fn write(
     talk: &mut Talk<'_>,
     draft: &mut Draft,
     setup: &mut Setup,
+    mode: Mode,
 ) -> Result<Outcome, Stopped> {
-    talk.note("summary", "What will be", ending::summary(draft, setup.mode)).await?;
+    talk.note("summary", "What will be", ending::summary(draft, mode)).await?;
     // As in the original: its apps look whether somebody has been here.
     let is_first = draft.written("/wizard/lastRunAt").is_none();
     let changed = is_first || !draft.is_unchanged();
@@ -181,15 +195,15 @@ async fn write(
             "lastRunAt": ending::iso(draft.clock.now_ms()),
             "lastRunVersion": env!("CARGO_PKG_VERSION"),
             "lastRunCommand": setup.command,
-            "lastRunMode": setup.mode.as_str(),
+            "lastRunMode": mode.as_str(),
         });
         draft.set(vec![(vec!["wizard"], run)]).await?;
         needs_restart = save(talk, draft, setup).await?.needs_restart;
     }
-    if setup.mode == Mode::Local {
+    if mode == Mode::Local {
         workspace::make(draft, changed).await?;
     }
-    let outcome = Outcome::of(draft, setup.mode, changed, needs_restart);
+    let outcome = Outcome::of(draft, mode, changed, needs_restart);
     // It is written, whether somebody reads this or not.
     let _ = talk.note("done", "Done", ending::text(&outcome)).await;
     Ok(outcome)

@@ -135,6 +135,18 @@ impl Talk<'_> {
     }
 }
 
+/// Whether a text means itself in the config file.
+///
+/// # Errors
+/// In words for people.
+pub fn check_literal(text: &str) -> Result<(), String> {
+    if text.contains("${") {
+        Err("a text with ${ in it would be read as a variable".into())
+    } else {
+        Ok(())
+    }
+}
+
 /// An asker reads answers with the step, so this does not happen.
 fn unexpected() -> Stopped {
     Stopped::Failed("the answer is of another kind than the question".into())

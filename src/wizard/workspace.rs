@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::asker::Stopped;
 use super::draft::{Draft, blocking};
 use super::talk::{Line, Talk};
+use crate::agent::roster::check_workspace;
 use crate::agent::workspace::set_up;
 use crate::support::{json, with_cause};
 
@@ -22,7 +23,7 @@ pub async fn choose(
 ) -> Result<(), Stopped> {
     let current = draft.settings.agents.defaults.workspace.clone();
     let shown = current.display().to_string();
-    let line = Line::checked(check_folder).initial(given.unwrap_or(&shown));
+    let line = Line::checked(check_folder(draft)).initial(given.unwrap_or(&shown));
     let question = "The folder that the agent works in; its files are made there";
     let folder = talk.text("workspace", question, line).await?;
     let wanted = draft.settings.paths.expand(&folder);
@@ -68,11 +69,19 @@ pub async fn make(draft: &Draft, is_written: bool) -> Result<(), Stopped> {
     })
 }
 
-fn check_folder(text: &str) -> Result<(), String> {
-    if text.starts_with('/') || text == "~" || text.starts_with("~/") {
-        Ok(())
-    } else {
-        Err("give a path that begins with / or ~/".into())
+/// Whether an agent may work there. The folder that is configured stays, as everywhere.
+fn check_folder(draft: &Draft) -> impl Fn(&str) -> Result<(), String> + Send + Sync + use<> {
+    let (paths, env) = (draft.settings.paths.clone(), draft.env.clone());
+    let current = draft.settings.agents.defaults.workspace.clone();
+    move |text| {
+        if !(text.starts_with('/') || text == "~" || text.starts_with("~/")) {
+            return Err("give a path that begins with / or ~/".into());
+        }
+        let dir = paths.expand(text).map_err(|error| error.to_string())?;
+        if dir == current {
+            return Ok(());
+        }
+        check_workspace(&dir, &paths, &env).map_err(|error| error.to_string())
     }
 }
 

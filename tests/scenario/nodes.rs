@@ -299,6 +299,28 @@ async fn run_of(client: &mut WsClient, session: &str, node: &NodeClient) -> Valu
     params["runId"].clone()
 }
 
+#[tokio::test]
+async fn what_the_answer_to_a_command_tells_is_not_told_once_more() {
+    let (gateway, mock) = on_nodes(json!({"security": "full", "ask": "off"})).await;
+    let mut client = admin(&gateway).await;
+    let mut node = NodeClient::connect(&gateway, "Box", "linux", &["system.run"]).await;
+    start(&mut client, "main", RUN, "run-1").await;
+    let run = node.asked("system.run", 1).await;
+    let params: Value = serde_json::from_str(run["paramsJSON"].as_str().unwrap()).unwrap();
+    // OpenClaw's nodes report with what they were asked to be silent on.
+    let finished = json!({"runId": params["runId"], "exitCode": 0, "output": "BUILT",
+        "suppressNotifyOnExit": params["suppressNotifyOnExit"]});
+    assert_eq!(node.report("exec.finished", &finished).await["payload"], json!({"ok": true}));
+    node.answer(&run, json!({"exitCode": 0, "success": true, "stdout": "BUILT"})).await;
+    end_of(&client, "run-1").await;
+    let waiting = call(&mut client, "status", json!({})).await["queuedSystemEvents"].clone();
+    assert_eq!(waiting, json!([]));
+    start(&mut client, "main", "@mock text text=\"more\"", "run-2").await;
+    end_of(&client, "run-2").await;
+    let seen = mock.requests().last().unwrap().body.to_string();
+    assert!(seen.contains("BUILT") && !seen.contains("Exec finished"), "{seen}");
+}
+
 /// Tells the main session so much that it hears later.
 async fn tell_main(client: &mut WsClient, count: usize) {
     for number in 0..count {

@@ -78,6 +78,37 @@ async fn a_command_that_the_config_allows_later_is_asked_for_and_counts_once_app
 }
 
 #[tokio::test]
+async fn a_device_of_a_system_that_nobody_knows_is_asked_for_what_any_may_have() {
+    let gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    let commands = ["location.get", "camera.snap", "system.run"];
+    let mut clock = NodeClient::connect(&gateway, "Clock", "esp32", &commands).await;
+    assert_eq!(row(&mut client, &clock.id).await["commands"], json!(["location.get"]));
+    invoke(&mut client, "i", &clock.id, "location.get", json!({})).await;
+    let request = clock.asked("location.get", 1).await;
+    clock.answer(&request, json!({"lat": 1})).await;
+    assert_eq!(invoked(&client, "i").await["ok"], true);
+}
+
+#[tokio::test]
+async fn nobody_changes_the_profiles_of_a_browser_by_way_of_its_node() {
+    let gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    let mut node = NodeClient::connect(&gateway, "Box", "linux", &["browser.proxy"]).await;
+    let create = json!({"method": "POST", "path": "/profiles/create", "body": {"name": "poc"}});
+    let create = json!({"nodeId": node.id, "command": "browser.proxy", "params": create,
+        "timeoutMs": 1000, "idempotencyKey": "create"});
+    let text = refusal(&mut client, "node.invoke", create).await;
+    assert_eq!(text, "node.invoke cannot mutate persistent browser profiles via browser.proxy");
+    let look = json!({"params": {"method": "GET", "path": "/profiles"}});
+    invoke(&mut client, "look", &node.id, "browser.proxy", look).await;
+    let request = node.asked("browser.proxy", 1).await;
+    node.answer(&request, json!({"profiles": []})).await;
+    assert_eq!(invoked(&client, "look").await["ok"], true);
+    assert_eq!(node.requests().len(), 1, "it was not asked for the other");
+}
+
+#[tokio::test]
 async fn what_a_tablet_cannot_do_in_the_background_waits_as_for_a_phone() {
     let gateway = gateway().await;
     let mut client = admin(&gateway).await;

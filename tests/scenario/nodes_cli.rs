@@ -62,11 +62,33 @@ async fn nodes_are_listed_approved_named_asked_and_removed() {
     let (asked, _) = tokio::join!(asking, answering);
     assert_eq!(json_of(&asked), json!({"lat": 1}));
 
-    let removed = said(&nodes(&gateway, &["remove", "Mine"]).await);
-    assert_eq!(removed, "Mine is no longer approved\n");
+    // The forms of OpenClaw.
+    let renamed = nodes(&gateway, &["rename", "--node", "mine", "--name", "Ours"]).await;
+    assert!(said(&renamed).contains("is called Ours"), "{renamed:?}");
+    let limits = ["--invoke-timeout", "20000", "--idempotency-key", "k"];
+    let invoke = ["invoke", "--node", "ours", "--command", "location.get"];
+    let invoke = [&invoke[..], &limits].concat();
+    let asking = nodes(&gateway, &invoke);
+    let answering = async {
+        let request = phone.asked("location.get", 2).await;
+        phone.answer(&request, json!({"lat": 2})).await
+    };
+    let (asked, _) = tokio::join!(asking, answering);
+    assert_eq!(json_of(&asked), json!({"lat": 2}));
+    let list = json_of(&nodes(&gateway, &["status", "--json"]).await);
+    assert_eq!(list["nodes"][0]["displayName"], "Ours", "{list}");
+    for wrong in [&["describe"][..], &["describe", "a", "--node", "b"], &["rename", "ours"]] {
+        let output = nodes(&gateway, wrong).await;
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {output:?}");
+    }
+
+    let removed = said(&nodes(&gateway, &["remove", "--node", "Ours"]).await);
+    assert_eq!(removed, "Ours is no longer approved\n");
     let refused = nodes(&gateway, &["invoke", "Phone", "location.get"]).await;
     let told = String::from_utf8(refused.stderr).unwrap();
     assert!(!refused.status.success() && told.contains("does not support"), "{told}");
-    let unknown = nodes(&gateway, &["describe", "nobody"]).await;
-    assert_eq!(unknown.status.code(), Some(2), "{unknown:?}");
+    for unknown in [&["describe", "nobody"][..], &["approve", "x"], &["rename", "nobody", "y"]] {
+        let output = nodes(&gateway, unknown).await;
+        assert_eq!(output.status.code(), Some(1), "{unknown:?}: {output:?}");
+    }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::channels::receiver::{Receiver, bring};
 use crate::channels::{SIGNING, with_channels, with_webhook_running};
 use crate::hooks;
-use crate::stage::{Api, admin, lines, scripted, told, until};
+use crate::stage::{Api, admin, call, lines, scripted, told, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, NodeClient, WsClient};
 
 /// The smallest picture that counts as one.
@@ -131,4 +131,24 @@ async fn what_was_said_and_not_taken_may_be_said_again_at_once() {
         let refused = phone.report("voice.transcript", &said).await;
         assert_eq!(refused["ok"], false, "no repeat of what was taken: {refused}");
     }
+}
+
+#[tokio::test]
+async fn a_node_that_says_that_it_is_there_is_believed_whatever_its_reason() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let mut phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &[]).await;
+    for payload in [json!({}), json!({"trigger": "watch_refresh"}), json!({"trigger": "Manual"})] {
+        let noted = phone.report("node.presence.alive", &payload).await["payload"].clone();
+        assert_eq!(
+            noted,
+            json!({"ok": true, "event": "node.presence.alive", "handled": true,
+                "reason": "persisted"}),
+            "{payload}"
+        );
+    }
+    let row = call(&mut client, "node.describe", json!({"nodeId": phone.id})).await;
+    assert_eq!(row["lastSeenReason"], "manual");
+    let nothing = phone.report("node.presence.alive", &json!("manual")).await;
+    assert_eq!(nothing["payload"]["reason"], "invalid_payload", "{nothing}");
 }

@@ -67,6 +67,10 @@ impl Walk {
 
     async fn accepts(&mut self) {
         self.reads("OpenClaw setup").await;
+        // By default nobody is asked about a command, and who reads this may want that.
+        let risk = self.now["step"]["message"].as_str().unwrap();
+        assert!(risk.contains("By default no command is asked about"), "{risk}");
+        assert!(risk.contains("tools.exec.security"), "{risk}");
         self.reads("What this is, and its risk").await;
         self.says("Do you accept", json!(true)).await;
         self.reads("Your configuration").await;
@@ -196,6 +200,29 @@ async fn a_client_that_was_lost_goes_on_and_a_cancelled_setup_writes_nothing() {
     walk.says("Do you accept", json!(false)).await;
     assert_eq!((&walk.now["done"], &walk.now["status"]), (&json!(true), &json!("cancelled")));
     assert_eq!(fs::read_to_string(gateway.config_path()).unwrap(), before);
+}
+
+#[tokio::test]
+async fn what_lets_us_in_elsewhere_is_neither_in_an_address_nor_a_variable() {
+    let (gateway, _mock) = bare().await;
+    let mut client = admin(&gateway).await;
+    let now = call(&mut client, "wizard.start", json!({"mode": "remote"})).await;
+    let session = now["sessionId"].as_str().unwrap().to_owned();
+    let mut walk = Walk { client, session, now };
+    walk.accepts().await;
+    for address in ["wss://:canary@gw.example:1", "wss://canary@gw.example:1"] {
+        let again = walk.answer(json!(address)).await;
+        assert!(again["error"].as_str().unwrap().contains("without a user in it"), "{again}");
+    }
+    walk.says("The address of the gateway", json!("wss://gw.example:1")).await;
+    let again = walk.answer(json!("canary-${NOBODY_SET_THIS}")).await;
+    assert!(again["error"].as_str().unwrap().contains("read as a variable"), "{again}");
+    walk.says("Its token", json!("canary-of-there")).await;
+    walk.reads("What will be").await;
+    for frame in walk.client.frames() {
+        assert!(!frame.to_string().contains("canary"), "{frame}");
+    }
+    call(&mut walk.client, "wizard.cancel", json!({"sessionId": walk.session})).await;
 }
 
 #[tokio::test]

@@ -38,6 +38,7 @@ impl Audio {
             ".wav" => "audio/wav",
             ".flac" => "audio/flac",
             ".aac" => "audio/aac",
+            ".m4a" => "audio/mp4",
             _ => "audio/pcm",
         }
     }

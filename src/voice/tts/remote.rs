@@ -169,6 +169,7 @@ pub(super) fn sound(bytes: Vec<u8>, format: String) -> Audio {
         "wav" => ".wav",
         "flac" => ".flac",
         "aac" => ".aac",
+        "m4a" => ".m4a",
         _ => ".pcm",
     };
     let voice_compatible = matches!(extension, ".opus" | ".ogg");

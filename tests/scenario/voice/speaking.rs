@@ -235,6 +235,29 @@ async fn a_program_speaks_into_its_file_or_its_output_and_is_ended_in_time() {
 }
 
 #[tokio::test]
+async fn a_program_may_be_a_command_line_and_its_sound_where_and_as_it_likes() {
+    let line = r#"sh -c 'printf "RIFF %s" "$1" > "$2/$3.wav"' sh "{{ text }}" {{OutputDir}} {{OutputBase}}"#;
+    let tools = tempfile::TempDir::with_prefix("my tools ").unwrap();
+    let cat = tools.path().join("cat");
+    std::os::unix::fs::symlink("/bin/cat", &cat).unwrap();
+    let otherwise = json!(["-c", "printf sound > \"$1/take-1.m4a\"", "sh", "{{OutputDir}}"]);
+    for (program, format, sound) in [
+        (json!({"command": line}), "wav", "RIFF it's"),
+        (json!({"command": "sh", "args": otherwise}), "m4a", "sound"),
+        (json!({"command": "sh -c", "args": ["printf 'RIFF '; cat"]}), "wav", "RIFF it's"),
+        (json!({"command": cat}), "mp3", "it's"),
+    ] {
+        let gateway = gateway(json!({"providers": {"tts-local-cli": program}})).await;
+        let mut client = admin(&gateway).await;
+        let spoken = call(&mut client, "tts.convert", json!({"text": "it's"})).await;
+        assert_eq!(spoken["outputFormat"], format, "{program}");
+        let path = spoken["audioPath"].as_str().unwrap();
+        assert!(path.ends_with(&format!(".{format}")), "{path}");
+        assert_eq!(std::fs::read_to_string(path).unwrap(), sound, "{program}");
+    }
+}
+
+#[tokio::test]
 async fn what_a_program_has_started_ends_with_its_time_and_with_the_gateway() {
     for timeout in [3000, 600_000] {
         let folder = tempfile::TempDir::with_prefix("clawgate-test-").unwrap();
