@@ -1,7 +1,7 @@
 //! The real `clawgate` binary against a scripted gateway.
 //!
 //! Owns: what the client commands print, send and return. The frames are
-//! recorded ones. Must not: wait for time to pass.
+//! recorded ones. Must not: wait for time to pass, unless that a command waits is the matter.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[path = "support/tested.rs"]
@@ -841,6 +841,57 @@ async fn logs_looks_further_back_where_too_few_of_the_last_lines_are_of_the_leve
     .await;
     assert_eq!((ran.code, ran.out), (Some(0), format!("{old}\n{new}\n")));
     assert!(ran.err.contains("older lines were not looked at"), "{}", ran.err);
+}
+
+#[tokio::test]
+async fn who_follows_the_log_does_not_ask_without_end_for_a_line_that_is_not_whole() {
+    let gateway = Gateway::bind().await;
+    let follow = ["logs", "--json", "--follow", "--interval", "700", "--max-bytes", "250000"];
+    let ran = play(gateway.command(&follow), async {
+        let mut peer = gateway.welcome().await;
+        let began = tokio::time::Instant::now();
+        for cursor in [None, Some(5)] {
+            let request = peer.request("logs.tail").await;
+            assert_eq!(request["params"]["cursor"].as_u64(), cursor);
+            peer.answer(&request, json!({"cursor": 5, "size": 9, "lines": []})).await;
+        }
+        let request = peer.request("logs.tail").await;
+        assert!(began.elapsed() >= Duration::from_millis(500), "{:?}", began.elapsed());
+        peer.answer(&request, json!({"cursor": 12, "size": 12, "lines": ["{}"]})).await;
+        let request = peer.request("logs.tail").await;
+        assert_eq!(request["params"]["cursor"], 12);
+        peer.refuse(&request, json!({"code": "UNAVAILABLE", "message": "enough"})).await;
+        peer.end().await;
+    })
+    .await;
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), "{}\n"), "{}", ran.err);
+}
+
+#[tokio::test]
+async fn a_skill_that_is_not_there_is_no_mistake_in_the_line() {
+    let gateway = Gateway::bind().await;
+    let ran = play(gateway.command(&["skills", "info", "nobody"]), async {
+        let mut peer = gateway.welcome().await;
+        let request = peer.request("skills.status").await;
+        peer.answer(&request, json!({"skills": []})).await;
+        peer.end().await;
+    })
+    .await;
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(ran.err.contains("there is no skill nobody"), "{}", ran.err);
+}
+
+#[tokio::test]
+async fn commands_of_openclaw_that_are_called_otherwise_here_are_told() {
+    for (words, told) in [
+        (&["setup"][..], "use `clawgate onboard`"),
+        (&["channels", "login"], "use `clawgate configure --section channels`"),
+        (&["chat", "two", "words"], "a message of several words needs quotes"),
+    ] {
+        let ran = run(clawgate(words)).await;
+        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{words:?}");
+        assert!(ran.err.starts_with("error: ") && ran.err.contains(told), "{}", ran.err);
+    }
 }
 
 #[tokio::test]

@@ -416,7 +416,9 @@ fn the_status_tells_what_answers_and_what_lets_us_in() {
             "effective": {"kind": "config", "detail": "models.providers.mock.apiKey"}}])
     );
     assert_eq!(home.json(&["status", "--agent", "work", "--json"])["defaultModel"], "mock/two");
-    assert_eq!(home.run(&["status", "--check"], "").status.code(), Some(0));
+    for args in [&["status", "--check"][..], &["status", "--check", "--plain"]] {
+        assert_eq!(home.run(args, "").status.code(), Some(0), "{args:?}");
+    }
     // Without a command it is the status that is shown.
     assert_eq!(home.ok(&[]), home.ok(&["status"]));
 
@@ -435,6 +437,8 @@ fn the_status_tells_what_answers_and_what_lets_us_in() {
         json!({"kind": "env", "detail": "GROQ_API_KEY"})
     );
     assert_eq!(home.run(&["status", "--check"], "").status.code(), Some(1));
+    let plain = home.run(&["status", "--check", "--plain"], "");
+    assert_eq!((plain.status.code(), &plain.stdout[..]), (Some(1), &b"xai/grok-4.7\n"[..]));
 }
 
 #[test]
@@ -448,6 +452,7 @@ fn a_probe_asks_the_provider_and_shows_what_it_said() {
         probe["error"].as_str().unwrap().contains("cannot reach http://127.0.0.1:9"),
         "{probe}"
     );
+    assert_eq!(home.run(&["status", "--probe", "--check"], "").status.code(), Some(1));
 }
 
 #[test]

@@ -29,6 +29,9 @@ pub enum CliError {
     /// The command was used in a wrong way.
     #[error("{0}")]
     Usage(String),
+    /// What was named is not there.
+    #[error("{0}")]
+    Missing(String),
     /// The terminal, pipe or file failed.
     #[error("cannot read or write: {0}")]
     Io(#[from] io::Error),
@@ -70,7 +73,7 @@ impl CliError {
         }
         match self {
             Self::Target(_) | Self::Usage(_) => 2,
-            Self::Client(_) | Self::Refused { .. } | Self::Io(_) => 1,
+            Self::Client(_) | Self::Refused { .. } | Self::Missing(_) | Self::Io(_) => 1,
         }
     }
 

@@ -16,7 +16,7 @@ use crate::app;
 use crate::auth::pairing::{PairedFile, forget_devices};
 use crate::channels::ImportedPeople;
 use crate::config::{self, ConfigError, Env, Overrides, Paths, Settings};
-use crate::cron::{Imported, list_of_openclaw};
+use crate::cron::{Imported, Unheard, list_of_openclaw};
 use crate::sessions::import::{Import, ImportReport, Indexes, LeftOut};
 use crate::store::atomic::create_private_dir;
 use crate::store::instance::InstanceLock;
@@ -80,6 +80,7 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let store = import.store.as_ref();
     let jobs = runtime.block_on(Imported::take(&origin.jobs, store, import.is_dry, now))?;
     let people = runtime.block_on(ImportedPeople::take(&import.from, store, import.is_dry, now))?;
+    let unheard = runtime.block_on(jobs.unheard(store, &settings, &import.rules))?;
     let others = jobs.left_out.iter().chain(&people.left_out);
     report
         .left_out
@@ -100,7 +101,7 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
         let seen = std::mem::take(&mut report.seen);
         runtime.block_on(note(&**store, &own, import.is_in_place(), seen, notes))?;
     }
-    let beside = Beside { devices, jobs, people };
+    let beside = Beside { devices, jobs, unheard, people };
     let text = if args.json {
         as_json(&import, &report, &beside)
     } else {
@@ -244,11 +245,14 @@ fn source(args: &ImportArgs, env: &Env) -> anyhow::Result<PathBuf> {
 struct Beside {
     devices: usize,
     jobs: Imported,
+    unheard: Vec<Unheard>,
     people: ImportedPeople,
 }
 
 fn as_json(import: &Import, report: &ImportReport, beside: &Beside) -> String {
     let (jobs, people) = (&beside.jobs, &beside.people);
+    let unheard = beside.unheard.iter().map(|it| json!({"job": it.id, "why": it.why}));
+    let unheard: Vec<_> = unheard.collect();
     let answer = json!({
         "from": shown(&import.from),
         "to": shown(&import.to),
@@ -259,12 +263,13 @@ fn as_json(import: &Import, report: &ImportReport, beside: &Beside) -> String {
         "channels": {"people": people.people, "knownPeople": people.known,
             "waiting": people.waiting},
         "leftOut": report.left_out,
+        "unheard": unheard,
     });
     format!("{answer:#}\n")
 }
 
 fn as_text(import: &Import, report: &ImportReport, beside: &Beside) -> String {
-    let Beside { devices, jobs, people } = beside;
+    let Beside { devices, jobs, unheard, people } = beside;
     let head = ["agent", "sessions", "messages", "files", "size", "here before", "left out"];
     let mut rows = vec![head.map(str::to_owned)];
     for agent in &report.agents {
@@ -287,6 +292,10 @@ fn as_text(import: &Import, report: &ImportReport, beside: &Beside) -> String {
     if jobs.jobs + jobs.known > 0 {
         let (new, known, runs) = (count(jobs.jobs), count(jobs.known), count(jobs.runs));
         text.extend(["\ncron: ", &new, " jobs, ", &runs, " runs, ", &known, " here before\n"]);
+    }
+    if !unheard.is_empty() {
+        text.push_str("\nJobs that nobody hears yet:\n");
+        text.extend(unheard.iter().flat_map(|it| ["  ", &it.name, ": ", &it.why, "\n"]));
     }
     if people.people + people.known + people.waiting > 0 {
         let (new, known, waiting) =

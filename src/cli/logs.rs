@@ -14,10 +14,11 @@ use crate::support::{Clock, SystemClock, json};
 use crate::telemetry::{LogPlace, tail};
 
 use super::client::{Client, ClientError};
+use super::surroundings::settings;
 use super::{CliError, ConnectArgs, Screen, Surroundings, format};
 
 /// How often the gateway is asked for more: a person does not read faster.
-const EVERY: Duration = Duration::from_secs(1);
+const EVERY_MS: u64 = 1000;
 /// Lines when nobody says how many.
 const LIMIT: u64 = 200;
 /// Most lines, and most bytes, of one answer.
@@ -31,6 +32,7 @@ const NOT_ALL: &str = "older lines were not looked at";
 
 /// Arguments of `clawgate logs`.
 #[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools)] // each is a flag
 pub struct LogsArgs {
     /// Go on with what is logged from now on
     #[arg(long)]
@@ -39,6 +41,23 @@ pub struct LogsArgs {
     #[arg(long, value_name = "LINES", default_value_t = LIMIT,
         value_parser = clap::value_parser!(u64).range(1..=LIMIT_MAX))]
     limit: u64,
+    /// How many bytes to look at for them
+    #[arg(long, value_name = "BYTES", default_value_t = BYTES_MAX,
+        value_parser = clap::value_parser!(u64).range(1..=BYTES_MAX))]
+    max_bytes: u64,
+    /// How often to look with --follow, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = EVERY_MS,
+        value_parser = clap::value_parser!(u64).range(1..))]
+    interval: u64,
+    /// Here no line has colours.
+    #[arg(long, hide = true)]
+    plain: bool,
+    /// The same.
+    #[arg(long, hide = true)]
+    no_color: bool,
+    /// Here times are local ones in any case.
+    #[arg(long, hide = true)]
+    local_time: bool,
     /// Only lines of this level and above: trace, debug, info, warn, error or fatal
     #[arg(long, value_name = "LEVEL", value_parser = level)]
     level: Option<LogLevel>,
@@ -111,7 +130,7 @@ async fn all(args: LogsArgs, around: &Surroundings, screen: &mut Screen) -> Resu
         Ok(client) => client,
         Err(error) => return without_gateway(&args, around, screen, error.into()),
     };
-    let mut asked = json!({"limit": args.to_look_at(), "maxBytes": BYTES_MAX});
+    let mut asked = json!({"limit": args.to_look_at(), "maxBytes": args.max_bytes});
     loop {
         match page(&mut client, &mut asked, &args, screen).await {
             Ok(()) if args.follow => {}
@@ -157,9 +176,11 @@ async fn page(
     for line in &lines {
         show(line, args, screen)?;
     }
+    // What is behind a cursor that stays is a line that is not whole yet.
+    let is_all = [&answer["size"], &asked["cursor"]].contains(&&answer["cursor"]);
     *asked = after(&answer["cursor"]);
-    if args.follow && answer["cursor"] == answer["size"] {
-        rest(client).await?;
+    if args.follow && is_all {
+        rest(client, Duration::from_millis(args.interval)).await?;
     }
     Ok(())
 }
@@ -207,7 +228,7 @@ async fn further_back(
 
 /// Waits until it is time to ask again, or the gateway is gone. Events are of no
 /// interest, but they have to be taken.
-async fn rest(client: &mut Client) -> Result<(), CliError> {
+async fn rest(client: &mut Client, every: Duration) -> Result<(), CliError> {
     let gone = async {
         loop {
             if let Err(error) = client.next_event().await {
@@ -215,7 +236,7 @@ async fn rest(client: &mut Client) -> Result<(), CliError> {
             }
         }
     };
-    match tokio::time::timeout(EVERY, gone).await {
+    match tokio::time::timeout(every, gone).await {
         Err(_) => Ok(()),
         Ok(error) => Err(error.into()),
     }
@@ -232,7 +253,7 @@ fn without_gateway(
     let looking = Overrides { read_only: true, ..Overrides::default() };
     // Where the file cannot be read, the log is at its usual place.
     let usual = || config::load_text("{}", &around.env, &looking);
-    let settings = config::load(&around.env, &looking).or_else(|_| usual()).ok();
+    let settings = settings(&around.env, &looking).or_else(|_| usual()).ok();
     let is_other = args.follow || args.connect.is_elsewhere(around);
     let Some(settings) = settings.filter(|_| is_unreachable && !is_other) else {
         return Err(error);
@@ -241,11 +262,15 @@ fn without_gateway(
     let place = LogPlace::last_used(&settings.logging, &settings.paths.state_dir, now);
     let (limit, most) = match args.level {
         Some(_) => (usize::MAX, BACK[0]),
-        None => (args.most(), BYTES_MAX),
+        None => (args.most(), args.max_bytes),
     };
     let read = tail(&place, None, limit, most, now);
     let read = read.map_err(|error| CliError::Io(std::io::Error::other(error)))?;
-    screen.note(&format!("no gateway runs here; from {}:", read.file.display()))?;
+    let file = read.file.display();
+    if read.size == 0 {
+        return Err(CliError::Missing(format!("no gateway runs here, and there is no log {file}")));
+    }
+    screen.note(&format!("no gateway runs here; from {file}:"))?;
     let lines = args.last(read.lines.iter().map(String::as_str));
     if args.misses(lines.len(), read.truncated) {
         screen.note(NOT_ALL)?;

@@ -51,6 +51,7 @@ mod ui;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
 use crate::agent::exec::launcher::run_step;
@@ -110,9 +111,13 @@ pub struct Cli {
 enum Command {
     /// Run the gateway (the default), or look after the one that runs.
     Gateway(Box<GatewayCommand>),
+    /// OpenClaw's old name of the commands about the service.
+    #[command(subcommand, hide = true)]
+    Daemon(ServiceCommand),
     /// Talk with the agent: one message, or a conversation without one.
     Chat(ChatArgs),
     /// Talk with the agent on a full screen.
+    #[command(alias = "terminal")]
     Tui(TuiArgs),
     /// Have an agent answer one message, as a program asks.
     Agent(Box<AgentArgs>),
@@ -178,15 +183,55 @@ pub fn main() -> ExitCode {
     if let Some(code) = run_step(std::env::args_os().nth(1).as_deref()) {
         return code;
     }
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| {
+        let first = std::env::args_os().nth(1).unwrap_or_default();
+        match advice(&error, &first.to_string_lossy()) {
+            Some(advice) => {
+                let told: clap::Error = clap::Error::raw(error.kind(), advice + "\n");
+                told.exit()
+            }
+            None => error.exit(),
+        }
+    });
     let ended = Env::from_process().and_then(|env| run(cli, env));
     ended.unwrap_or_else(|error| output::complain(&error))
+}
+
+/// What to use here in the place of commands that OpenClaw has, after the first word.
+const INSTEAD: &[(&str, &str, &str)] = &[
+    ("setup", "setup", "use `clawgate onboard`"),
+    ("version", "version", "use `clawgate --version`"),
+    ("uninstall", "uninstall", "`clawgate gateway uninstall` removes the service"),
+    ("update", "update", "install the new version over this one, then `clawgate gateway restart`"),
+    ("secrets", "secrets", "secrets are references in the config; `clawgate doctor` looks at them"),
+    ("plugins", "plugins", "see `clawgate skills` and `clawgate channels`"),
+    ("channels", "add", "use `clawgate configure --section channels`"),
+    ("channels", "login", "use `clawgate configure --section channels`"),
+];
+
+/// What to do instead of what was typed, for what people often mean by it.
+fn advice(error: &clap::Error, first: &str) -> Option<String> {
+    let (kind, is_chat) = match error.kind() {
+        ErrorKind::InvalidSubcommand => (ContextKind::InvalidSubcommand, false),
+        ErrorKind::UnknownArgument if first == "chat" => (ContextKind::InvalidArg, true),
+        _ => return None,
+    };
+    let Some(ContextValue::String(word)) = error.get(kind) else { return None };
+    if is_chat {
+        let text = "a message of several words needs quotes: clawgate chat \"hello there\"";
+        return (!word.starts_with('-')).then(|| text.to_owned());
+    }
+    let (.., instead) = INSTEAD.iter().find(|(from, typed, _)| *from == first && typed == word)?;
+    Some(format!("there is no command \"{word}\" here: {instead}"))
 }
 
 fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
     match cli.command {
         None => gateway::run(&cli.gateway, &env),
         Some(Command::Gateway(command)) => of_gateway(*command, env),
+        Some(Command::Daemon(service)) => {
+            client(env, async |around, screen| service::run(service, around, screen).await)
+        }
         Some(Command::Token(args)) => token::run(&args, &env),
         Some(Command::Completion(args)) => completion::run(&args, &env),
         Some(Command::Config(args)) => config::run(&args, &env),
@@ -337,6 +382,44 @@ mod tests {
             };
             assert_eq!(args.overrides.to_overrides().port, Some(7));
         }
+    }
+
+    #[test]
+    fn what_scripts_for_openclaw_say_is_understood() {
+        for line in [
+            &["daemon", "status", "--no-probe"][..],
+            &["status", "--all", "--deep", "--timeout", "10000"],
+            &["health", "--verbose"],
+            &["logs", "--plain", "--no-color", "--local-time", "--interval", "500"],
+            &["logs", "--max-bytes", "250000", "--follow"],
+            &["doctor", "--repair", "--yes"],
+            &["security", "audit", "--deep", "--json"],
+            &["devices", "rotate", "--device", "d", "--role", "operator", "--scope", "a", "b"],
+            &["completion", "--shell", "zsh"],
+            &["terminal", "--message", "hi"],
+        ] {
+            let parsed = Cli::try_parse_from([&["clawgate"], line].concat());
+            assert!(parsed.is_ok(), "{line:?}: {parsed:?}");
+        }
+    }
+
+    #[test]
+    fn what_openclaw_calls_otherwise_and_unquoted_words_are_told_what_to_do() {
+        let told = |words: &[&str]| {
+            let error = Cli::try_parse_from([&["clawgate"], words].concat()).unwrap_err();
+            advice(&error, words[0])
+        };
+        for (from, typed, instead) in INSTEAD {
+            let both = [*from, *typed];
+            let words = if from == typed { &both[..1] } else { &both[..] };
+            assert!(told(words).is_some_and(|it| it.contains(instead)), "{words:?}");
+        }
+        assert!(told(&["chat", "two", "words"]).is_some_and(|it| it.contains("quotes")));
+        for words in [&["chat", "hi", "--loud"][..], &["setups"], &["channels", "fly"]] {
+            assert_eq!(told(words), None, "{words:?}");
+        }
+        let error = Cli::try_parse_from(["clawgate", "pairing", "approve"]).unwrap_err();
+        assert!(error.to_string().contains("<CODE or CHANNEL>"), "{error}");
     }
 
     #[test]

@@ -33,6 +33,7 @@ pub struct NodesArgs {
 #[derive(Debug, Subcommand)]
 enum NodesCommand {
     /// List nodes, and who waits for an approval
+    #[command(alias = "status")]
     List {
         /// How to reach the gateway.
         #[command(flatten)]
@@ -40,18 +41,21 @@ enum NodesCommand {
     },
     /// Show one node, and what it can be asked
     Describe {
-        /// Its id, its name, or how its id begins
-        node: String,
+        /// Which.
+        #[command(flatten)]
+        node: Node,
         /// How to reach the gateway.
         #[command(flatten)]
         connect: ConnectArgs,
     },
     /// Name a node that was approved
     Rename {
-        /// Its id, its name, or how its id begins
-        node: String,
-        /// Its new name
-        name: String,
+        /// Which.
+        #[command(flatten)]
+        node: Node,
+        /// What it is called from now on.
+        #[command(flatten)]
+        name: NewName,
         /// How to reach the gateway.
         #[command(flatten)]
         connect: ConnectArgs,
@@ -74,31 +78,73 @@ enum NodesCommand {
     },
     /// Take the approval of a node back
     Remove {
-        /// Its id, its name, or how its id begins
-        node: String,
+        /// Which.
+        #[command(flatten)]
+        node: Node,
         /// How to reach the gateway.
         #[command(flatten)]
         connect: ConnectArgs,
     },
     /// Ask a node for something, and show its answer
     Invoke {
-        /// Its id, its name, or how its id begins
-        node: String,
-        /// The command, such as location.get
-        command: String,
+        /// Which.
+        #[command(flatten)]
+        node: Node,
+        /// What it is asked for.
+        #[command(flatten)]
+        command: Wanted,
         /// Its params, as JSON
         #[arg(long, value_name = "JSON")]
         params: Option<String>,
         /// How long the node may take, whatever --timeout says [default: 30000]
-        #[arg(long, value_name = "MS")]
+        #[arg(long, alias = "invoke-timeout", value_name = "MS")]
         timeout_ms: Option<u64>,
         /// The same key is the same invocation [default: a new one]
-        #[arg(long, value_name = "KEY")]
+        #[arg(long, alias = "idempotency-key", value_name = "KEY")]
         key: Option<String>,
         /// How to reach the gateway.
         #[command(flatten)]
         connect: ConnectArgs,
     },
+}
+
+/// A node, in our form or in that of OpenClaw.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct Node {
+    /// Its id, its name, or how its id begins
+    node: Option<String>,
+    /// The same, as scripts for OpenClaw spell it
+    #[arg(long = "node", value_name = "NODE")]
+    named_node: Option<String>,
+}
+
+/// A name, in both forms.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct NewName {
+    /// Its new name
+    name: Option<String>,
+    /// The same, as scripts for OpenClaw spell it
+    #[arg(long = "name", value_name = "NAME")]
+    named_name: Option<String>,
+}
+
+/// A command of a node, in both forms.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct Wanted {
+    /// The command, such as location.get
+    command: Option<String>,
+    /// The same, as scripts for OpenClaw spell it
+    #[arg(long = "command", value_name = "COMMAND")]
+    named_command: Option<String>,
+}
+
+impl From<Node> for String {
+    fn from(node: Node) -> Self {
+        node.node.or(node.named_node).unwrap_or_default()
+    }
 }
 
 /// Runs one of them.
@@ -142,18 +188,22 @@ enum Asked {
 fn parts(command: NodesCommand) -> (ConnectArgs, Asked) {
     match command {
         NodesCommand::List { connect } => (connect, Asked::List),
-        NodesCommand::Describe { node, connect } => (connect, Asked::Describe(node)),
-        NodesCommand::Rename { node, name, connect } => (connect, Asked::Rename(node, name)),
+        NodesCommand::Describe { node, connect } => (connect, Asked::Describe(node.into())),
+        NodesCommand::Rename { node, name, connect } => {
+            let name = name.name.or(name.named_name).unwrap_or_default();
+            (connect, Asked::Rename(node.into(), name))
+        }
         NodesCommand::Approve { request, connect } => (connect, Asked::Decide("approve", request)),
         NodesCommand::Reject { request, connect } => (connect, Asked::Decide("reject", request)),
-        NodesCommand::Remove { node, connect } => (connect, Asked::Remove(node)),
+        NodesCommand::Remove { node, connect } => (connect, Asked::Remove(node.into())),
         NodesCommand::Invoke { node, command, params, timeout_ms, key, connect } => {
             let key = key.unwrap_or_else(|| uuid::Uuid::new_v4().to_string());
             let mut more = json!({"idempotencyKey": key});
             if let Some(limit) = timeout_ms {
                 more["timeoutMs"] = json!(limit);
             }
-            (connect, Asked::Invoke { node, command, params, more })
+            let command = command.command.or(command.named_command).unwrap_or_default();
+            (connect, Asked::Invoke { node: node.into(), command, params, more })
         }
     }
 }
@@ -235,10 +285,12 @@ fn pick<'a>(all: &'a [Value], id: &str, name: &str, what: &str) -> Result<&'a Va
     let found: Vec<_> = all.iter().filter(called).collect();
     match found.as_slice() {
         [one] => Ok(one),
-        [] => Err(CliError::Usage(format!("there is no {what} {name}; see `clawgate nodes list`"))),
+        [] => {
+            Err(CliError::Missing(format!("there is no {what} {name}; see `clawgate nodes list`")))
+        }
         many => {
             let ids: Vec<_> = many.iter().map(|value| in_line(text(&value[id]))).collect();
-            Err(CliError::Usage(format!("{name} is not clear: {}", ids.join(", "))))
+            Err(CliError::Missing(format!("{name} is not clear: {}", ids.join(", "))))
         }
     }
 }

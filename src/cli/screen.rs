@@ -1,7 +1,8 @@
 //! Output of a command.
 //!
 //! Owns: stdout and stderr. Promises: text from elsewhere cannot steer a
-//! terminal; colours appear on terminals only. Must not: know what it prints.
+//! terminal, nor one behind a pipe; colours appear on terminals only. Must not:
+//! know what it prints.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -21,7 +22,7 @@ struct Stream {
 
 impl Stream {
     fn write(&mut self, text: &str, style: &str) -> io::Result<()> {
-        let text = if self.is_terminal { harmless(text) } else { Cow::Borrowed(text) };
+        let text = shown(text, self.is_terminal);
         if self.has_colour && !style.is_empty() {
             write!(self.to, "{style}{text}{RESET}")
         } else {
@@ -126,6 +127,29 @@ impl Screen {
 /// from the right need: they are letters that are not seen, and turn no other letters around.
 pub fn harmless(text: &str) -> Cow<'_, str> {
     without(text, |letter| steers(letter) || turns(letter))
+}
+
+/// The same for a terminal, or for a pipe, which may end in one. There nothing is left out,
+/// but is spelled out: as JSON has it, which stays the same by that.
+pub fn shown(text: &str, is_terminal: bool) -> Cow<'_, str> {
+    use std::fmt::Write as _;
+    let is_unwanted = |letter| steers(letter) || turns(letter);
+    if is_terminal || !text.contains(is_unwanted) {
+        return harmless(text);
+    }
+    let mut spelled = String::with_capacity(text.len());
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        // Lines may end as those of Windows do.
+        let ends_line = letter == '\r' && letters.peek() == Some(&'\n');
+        if is_unwanted(letter) && !ends_line {
+            // A string takes all.
+            let _ = write!(spelled, "\\u{:04x}", u32::from(letter));
+        } else {
+            spelled.push(letter);
+        }
+    }
+    Cow::Owned(spelled)
 }
 
 /// The text without characters that steer a terminal.
@@ -250,6 +274,22 @@ mod tests {
         assert_eq!(harmless("a\tb\nü⚙"), "a\tb\nü⚙");
         assert_eq!(harmless("\x1b]0;x\x07\x1b[2Jhi\r\u{9b}1m\x7f"), "]0;x[2Jhi1m");
         assert_eq!(unsteered("a\u{202e}b\x1b"), "a\u{202e}b");
+    }
+
+    #[test]
+    fn behind_a_pipe_what_steers_a_terminal_is_spelled_out_and_all_else_is_as_it_is() {
+        let (out, err) = (Shared::default(), Shared::default());
+        let mut screen = Screen::captured(out.clone(), err.clone());
+        screen.text("a\tb\r\nשלום\u{200f}\n").unwrap();
+        screen.line("\x1b]0;x\x07\u{9b}1m\rhi\u{202e}\x7f").unwrap();
+        screen.error("\x1b[2J").unwrap();
+        let expected = "a\tb\r\nשלום\u{200f}\n\
+            \\u001b]0;x\\u0007\\u009b1m\\u000dhi\\u202e\\u007f\n";
+        assert_eq!((out.text(), err.text()), (expected.into(), "error: \\u001b[2J\n".into()));
+        let value = crate::support::json!({"a": "\x1b\u{9b}\u{202e}\x7f"});
+        let read: serde_json::Value =
+            serde_json::from_str(&shown(&value.to_string(), false)).unwrap();
+        assert_eq!(read, value);
     }
 
     #[test]

@@ -158,7 +158,7 @@ async fn find(client: &mut Client, name: &str, agent: Option<&str>) -> Result<Va
     let mut named = skills.filter(|skill| skill["name"] == name || skill["skillKey"] == name);
     let found = named.next().cloned();
     found.ok_or_else(|| {
-        CliError::Usage(format!("there is no skill {name}; `clawgate skills list` shows all"))
+        CliError::Missing(format!("there is no skill {name}; `clawgate skills list` shows all"))
     })
 }
 

@@ -17,6 +17,9 @@ use super::{CliError, ConnectArgs, Screen, Surroundings};
 /// Arguments of `clawgate health`.
 #[derive(Debug, Args)]
 pub struct HealthArgs {
+    /// OpenClaw tells more with it; here all is told.
+    #[arg(long, hide = true, alias = "debug")]
+    verbose: bool,
     /// How to reach the gateway.
     #[command(flatten)]
     pub connect: ConnectArgs,
@@ -25,6 +28,15 @@ pub struct HealthArgs {
 /// Arguments of `clawgate status`.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
+    /// OpenClaw tells more with it; here all is told.
+    #[arg(long, hide = true, alias = "debug")]
+    verbose: bool,
+    /// The same.
+    #[arg(long, hide = true)]
+    all: bool,
+    /// The same; whether channels can be reached is known without it.
+    #[arg(long, hide = true)]
+    deep: bool,
     /// How to reach the gateway.
     #[command(flatten)]
     pub connect: ConnectArgs,

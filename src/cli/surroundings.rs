@@ -1,15 +1,23 @@
 //! What client commands know of the machine they run on.
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::config::{self, Env, GatewayMode, Origin, Overrides, Paths, Settings};
+use crate::config::{self, ConfigError, Env, GatewayMode, Origin, Overrides, Paths, Settings};
 use crate::gateway::tls::fingerprint_of_file;
 use crate::store::instance::{Running, running_at};
 use crate::support::is_own_address;
 
 use super::client::{RemoteGateway, Target};
 use super::{CliError, LocalGateway, Screen};
+
+/// Sections whose variables the command itself may need.
+const OWN_SECTIONS: [&str; 4] = ["gateway", "secrets", "env", "logging"];
+/// Stands for a variable that nobody here looks at.
+const STAND_IN: &str = "not-in-this-environment";
+/// More variables than this no file names in vain.
+const MISSING_MAX: usize = 32;
 
 /// The machine a client command runs on.
 pub struct Surroundings {
@@ -35,7 +43,7 @@ impl Surroundings {
     /// the one that waits for it to be mended.
     pub fn find(env: Env, screen: &mut Screen) -> Self {
         let looking = Overrides { read_only: true, ..Overrides::default() };
-        let loaded = config::load(&env, &looking).inspect_err(|error| {
+        let loaded = settings(&env, &looking).inspect_err(|error| {
             // Nothing can be done about a terminal that is gone.
             let _ = screen.note(&format!("the config of this machine cannot be used: {error}"));
         });
@@ -103,6 +111,60 @@ impl Surroundings {
     }
 }
 
+/// What the configuration says; of variables that are for others than this command, such as
+/// a provider's key, it does not need those that only the gateway has.
+///
+/// # Errors
+/// When it cannot be used; of several missing variables the one that the command needs.
+pub(super) fn settings(env: &Env, looking: &Overrides) -> Result<Settings, ConfigError> {
+    config::load(env, looking).or_else(|error| without_missing(env, looking, error))
+}
+
+fn without_missing(
+    env: &Env,
+    looking: &Overrides,
+    first: ConfigError,
+) -> Result<Settings, ConfigError> {
+    let Some(name) = missing_elsewhere(&first) else { return Err(first) };
+    let mut names = BTreeSet::from([name]);
+    let error = loop {
+        match config::load(&standing_in(env, names.clone()), looking) {
+            Ok(settings) => {
+                let own = OWN_SECTIONS.map(|section| settings.raw[section].to_string());
+                let is_used = |name: &String| own.iter().any(|text| text.contains(name));
+                return if names.iter().any(is_used) { Err(first) } else { Ok(settings) };
+            }
+            Err(error) => {
+                let Some(name) = missing_elsewhere(&error) else { break error };
+                let is_new = names.insert(name);
+                if !is_new || names.len() > MISSING_MAX {
+                    return Err(first);
+                }
+            }
+        }
+    };
+    // Of anything else the reason may be what stands in.
+    let is_own = matches!(error, ConfigError::MissingVariable { .. });
+    Err(if is_own { error } else { first })
+}
+
+/// The variable that a value lacks which this command does not need.
+fn missing_elsewhere(error: &ConfigError) -> Option<String> {
+    let ConfigError::MissingVariable { key, variable, .. } = error else { return None };
+    let section = key.split(['.', '[']).next().unwrap_or_default();
+    (!OWN_SECTIONS.contains(&section)).then(|| variable.clone())
+}
+
+/// The same variables, and something for these, which nobody here looks at.
+fn standing_in(env: &Env, names: BTreeSet<String>) -> Env {
+    let own = env.clone();
+    let lookup = move |name: &str| {
+        own.get(name).or_else(|| names.contains(name).then(|| STAND_IN.to_owned()))
+    };
+    let (home, cwd) = (env.home().map(Path::to_owned), env.cwd().map(Path::to_owned));
+    Env::new(lookup, home).in_directory(cwd)
+}
+
 fn history(paths: &Paths) -> PathBuf {
     paths.state_dir.join("chat_history")
 }
@@ -145,7 +207,6 @@ fn remote(settings: &Settings, env: &Env, screen: &mut Screen) -> Option<RemoteG
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::path::Path;
 
     use super::*;
     use crate::store::instance::InstanceLock;
@@ -178,6 +239,41 @@ mod tests {
         assert_eq!((unknown.local.address, unknown.local.is_tls), (address, true));
         assert!(unknown.local.token.is_none() && unknown.control == Some(socket));
         drop(lock);
+    }
+
+    #[test]
+    fn a_variable_that_only_the_gateway_has_hides_nothing_of_its_settings() {
+        let home = tempfile::tempdir().unwrap();
+        let state = home.path().join(".openclaw");
+        fs::create_dir(&state).unwrap();
+        let provider = "{baseUrl: 'http://127.0.0.1:9/v1', apiKey: '${NOBODY_HAS_THIS}', \
+                        api: 'openai-completions', models: [{id: 'm'}]}";
+        let found = |token: &str| {
+            let gateway = format!("{{bind: 'lan', auth: {{token: '{token}'}}}}");
+            let text = format!("{{gateway: {gateway}, models: {{providers: {{p: {provider}}}}}}}");
+            fs::write(state.join("openclaw.json"), text).unwrap();
+            Surroundings::find(Env::fixed([], home.path()), &mut Screen::silent())
+        };
+        let known = found("secret-of-the-file-1");
+        assert!(known.is_on_every_address);
+        assert!(known.local.token.unwrap().matches("secret-of-the-file-1"));
+        // What the command itself needs is not made up.
+        for token in ["${NOBODY_HAS_THIS}", "${NOR_THIS}"] {
+            let known = found(token);
+            assert!(!known.is_on_every_address, "{token}");
+            assert!(known.local.token.is_none_or(|it| !it.matches(STAND_IN)), "{token}");
+        }
+        // Of two that are missing it is the one that is told.
+        for section in [
+            "gateway: {auth: {token: {source: 'env', id: 'NOR_THIS'}}}",
+            "logging: {file: '/${NOR_THIS}'}",
+        ] {
+            let text = format!("{{{section}, models: {{providers: {{p: {provider}}}}}}}");
+            fs::write(state.join("openclaw.json"), text).unwrap();
+            let looking = Overrides { read_only: true, ..Overrides::default() };
+            let error = settings(&Env::fixed([], home.path()), &looking).map(|_| ()).unwrap_err();
+            assert!(error.to_string().contains("NOR_THIS"), "{error}");
+        }
     }
 
     #[test]

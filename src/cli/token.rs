@@ -6,14 +6,21 @@ use anyhow::bail;
 use clap::Args;
 
 use super::output::{note, say};
-use crate::config::{self, AuthMode, ConfigError, Env, Overrides, Settings};
+use crate::config::{self, AuthMode, ConfigError, Env, GatewayMode, Overrides, Settings};
 
 /// Arguments of `clawgate token`; it takes none.
 #[derive(Debug, Clone, Args)]
 pub struct TokenArgs {}
 
-/// Prints the token that clients of this state directory need.
+/// Prints the token that clients of this state directory need; that of the other gateway
+/// where this machine is only its client.
 pub fn run(_args: &TokenArgs, env: &Env) -> anyhow::Result<ExitCode> {
+    // The first look makes no token: where the gateway is elsewhere, it would let nobody in.
+    let looking = Overrides { read_only: true, ..Overrides::default() };
+    let seen = config::load(env, &looking).ok();
+    if let Some(settings) = seen.filter(|it| it.gateway.mode == GatewayMode::Remote) {
+        return of_remote(&settings, env);
+    }
     let loaded = config::load(env, &Overrides::default());
     let mut settings = loaded.or_else(|error| salvaged(env, error))?;
     super::follow_secrets(&mut settings, env)?;
@@ -22,6 +29,15 @@ pub fn run(_args: &TokenArgs, env: &Env) -> anyhow::Result<ExitCode> {
         Some(token) if auth.mode == AuthMode::Token => say(&format!("{}\n", token.expose()))?,
         _ => bail!("there is no token: gateway.auth.mode is {}", auth.mode),
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn of_remote(settings: &Settings, env: &Env) -> anyhow::Result<ExitCode> {
+    let [token, _] = super::remote_credentials(settings, env)?;
+    let Some(token) = token else {
+        bail!("there is no token: gateway.mode is remote, and gateway.remote.token is not set");
+    };
+    say(&format!("{}\n", token.expose()))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -23,7 +23,11 @@ async fn an_agent_answers_a_script_and_its_sessions_are_listed() {
     let told = String::from_utf8(unknown.stderr).unwrap();
     assert!(told.contains("unknown agent id \"nobody\"; `clawgate agents list` shows"), "{told}");
 
-    for list in [&["sessions"][..], &["sessions", "list", "--agent", "main", "--active", "60"]] {
+    for list in [
+        &["sessions"][..],
+        &["sessions", "list", "--agent", "main", "--active", "60"],
+        &["sessions", "--all-agents", "--limit", "all"],
+    ] {
         let shown = said(&clawgate(&gateway, list).await);
         let mut lines = shown.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         assert_eq!(lines.next().unwrap(), ["KEY", "KIND", "MODEL", "TOKENS", "AGE"]);
@@ -33,4 +37,8 @@ async fn an_agent_answers_a_script_and_its_sessions_are_listed() {
     }
     let one = json_of(&clawgate(&gateway, &["sessions", "list", "--limit", "1", "--json"]).await);
     assert_eq!(one["sessions"].as_array().unwrap().len(), 1, "{one}");
+    let one = clawgate(&gateway, &["sessions", "list", "--limit", "1"]).await;
+    assert_eq!(said(&one).lines().count(), 2, "{one:?}");
+    let told = String::from_utf8(one.stderr).unwrap();
+    assert_eq!(told, "1 of 2 sessions; --limit 2 lists all\n");
 }

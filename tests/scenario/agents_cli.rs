@@ -77,6 +77,15 @@ async fn an_agent_is_added_shown_named_and_removed_without_a_gateway() {
         file.contains("- **Name:** Worker\n") && file.contains("- **Theme:** busy\n"),
         "{file}"
     );
+    let other = gateway.root().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("IDENTITY.md"), file.replace("Worker", "Wasp")).unwrap();
+    let other = other.display().to_string();
+    let read = ["set-identity", "--agent", "work", "--workspace", &other, "--from-identity"];
+    assert_eq!(json_of(&gateway, &read).await["identity"]["name"], "Wasp");
+    fs::write(workspace.join("IDENTITY.md"), file.replace("Worker", "Ant")).unwrap();
+    let read = json_of(&gateway, &["set-identity", "--agent", "work"]).await;
+    assert_eq!(read["identity"]["name"], "Ant", "where nothing is given, the file says it");
     fs::write(workspace.join("IDENTITY.md"), file.replace("Worker", "Bee")).unwrap();
     let read = ["set-identity", "--workspace", &place, "--from-identity"];
     assert_eq!(json_of(&gateway, &read).await["identity"]["name"], "Bee");
@@ -96,6 +105,9 @@ async fn an_agent_is_added_shown_named_and_removed_without_a_gateway() {
 
     let (code, text) = agents(&gateway, &["delete", "work"]).await;
     assert!(code == 1 && text.contains("--force"), "{text}");
+    let (code, text) = agents(&gateway, &["delete", "nobody"]).await;
+    let unknown = text.contains("agent \"nobody\" not found; `clawgate agents list`");
+    assert!(code == 1 && unknown && !text.contains("--force"), "nobody is asked: {text}");
     let approvals = gateway.home().join(".openclaw/exec-approvals.json");
     let listed = json!({"allowlist": [{"pattern": "/bin/ls"}]});
     let file = json!({"version": 1, "agents": {"work": listed, "main": listed}});

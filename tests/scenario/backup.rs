@@ -148,3 +148,53 @@ async fn an_archive_is_whole_or_refused_and_never_written_over() {
     let why = refused(&["create", "-o", path]).await;
     assert!(why.contains("nothing to back up") && !archive.exists(), "{why}");
 }
+
+#[tokio::test]
+async fn what_the_config_names_elsewhere_is_said_to_be_missing() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let root = fs::canonicalize(gateway.root()).unwrap();
+    let [place, work] = ["elsewhere", "work"].map(|name| root.join(name));
+    let inside = gateway.state_dir().join("workspace-b");
+    for folder in [&place, &work, &inside] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    let (config, more) = (place.join("main.json5"), place.join("more.json5"));
+    let agents = json!([{"id": "a", "workspace": work}, {"id": "b", "workspace": inside},
+        {"id": "c", "workspace": root.join("not-there")}]);
+    fs::write(&more, json!({"agents": {"list": agents}}).to_string()).unwrap();
+    fs::write(&config, json!({"$include": "./more.json5"}).to_string()).unwrap();
+    let missing = async || {
+        let mut planned = command(&gateway, &["backup", "create", "--dry-run", "--json"]);
+        planned.args(["-o", "never.tgz"]).env("OPENCLAW_CONFIG_PATH", &config);
+        let planned = json_of(&planned.output().await.unwrap());
+        let all = planned["notIncluded"].as_array().unwrap().iter();
+        let all = all.map(|it| PathBuf::from(it.as_str().unwrap()));
+        let mut named: Vec<_> = all.filter(|it| !it.starts_with(gateway.home())).collect();
+        named.sort_unstable();
+        named
+    };
+    assert_eq!(missing().await, [config.clone(), more, work]);
+    // A backup can be made before the config is mended.
+    fs::write(&config, "{oops").unwrap();
+    assert_eq!(missing().await, [config]);
+}
+
+#[tokio::test]
+async fn a_folder_that_is_named_as_one_is_made_for_the_archive() {
+    let (mut gateway, _mock) = scripted(Api::OpenAi).await;
+    gateway.terminate().await;
+    let root = fs::canonicalize(gateway.root()).unwrap();
+    let (folder, inside) = (root.join("new/er"), gateway.state_dir().join("new"));
+    let output = format!("{}/", folder.display());
+    let create = ["create", "--json", "-o", output.as_str()];
+    let planned = json_of(&backup(&gateway, &[&create[..], &["--dry-run"]].concat()).await);
+    assert!(planned["archive"].as_str().unwrap().starts_with(&output), "{planned}");
+    assert!(!root.join("new").exists());
+    let made = json_of(&backup(&gateway, &create).await);
+    let archive = Path::new(made["archive"].as_str().unwrap());
+    assert!(archive.is_file() && archive.parent() == Some(folder.as_path()), "{made}");
+    let output = format!("{}/", inside.display());
+    let refused = backup(&gateway, &["create", "-o", &output]).await;
+    let why = String::from_utf8(refused.stderr).unwrap();
+    assert!(why.contains("inside the state directory") && !inside.exists(), "{why}");
+}

@@ -141,6 +141,21 @@ fn a_write_leaves_every_include_in_its_place_also_below_another_one() {
 }
 
 #[test]
+fn a_text_keeps_the_space_around_it() {
+    let user = User::new();
+    let path = "agents.defaults.systemPromptOverride";
+    user.said(&["set", path, "  be brief \n"]);
+    assert_eq!(user.said(&["get", path]), "  be brief \n\n");
+    // A pipe ends its last line, which is no part of the text.
+    for (piped, kept) in [(" be\n brief \r\n", " be\n brief "), ("brief\n\n", "brief\n")] {
+        assert!(user.piped(&["set", path, "-"], piped).status.success());
+        assert_eq!(user.said(&["get", path]), format!("{kept}\n"));
+    }
+    user.said(&["set", "gateway.port", " 19001 ", "--replace"]);
+    assert_eq!(user.said(&["get", "gateway.port"]), "19001\n");
+}
+
+#[test]
 fn no_secret_is_shown_and_one_may_come_through_a_pipe() {
     let user = User::new();
     assert!(!user.said(&["get"]).contains("secret-token-1"));
@@ -346,6 +361,27 @@ fn what_is_not_known_is_kept_when_that_is_wanted_and_told_by_validate() {
         (&json!(true), &json!("browser"))
     );
     assert!(user.text().contains("browser"));
+}
+
+#[test]
+fn a_workspace_in_which_no_agent_may_work_is_refused_and_told_where_it_is_there() {
+    let user = User::new();
+    let before = user.text();
+    for place in ["~", "~/.openclaw", "/"] {
+        let error = user.refused(&["set", "agents.defaults.workspace", place]);
+        assert!(error.contains("agents.defaults.workspace: "), "{error}");
+        assert!(error.contains("cannot be a workspace"), "{error}");
+    }
+    assert_eq!(user.text(), before);
+    let named = "  agents: { defaults: { workspace: '~' } },\n  gateway:";
+    fs::write(user.file(), before.replace("  gateway:", named)).unwrap();
+    let validated = user.run(&["validate"]);
+    assert!(validated.status.success(), "{validated:?}");
+    let warning = String::from_utf8(validated.stderr).unwrap();
+    assert!(warning.starts_with("warning: agents.defaults.workspace "), "{warning}");
+    assert!(warning.contains("cannot be a workspace"), "{warning}");
+    // Something else can be changed all the same.
+    user.said(&["set", "gateway.port", "19001"]);
 }
 
 #[test]

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use crate::service::fake_systemctl;
 use crate::stage::{ask, connect, text_of};
 use crate::support::client::{ALL_SCOPES, standard_connect};
+use crate::support::gateway::free_port;
 use crate::support::pty::Pty;
 use crate::support::{Gateway, GatewayOptions, MockProvider, program};
 
@@ -216,8 +217,10 @@ async fn what_the_config_holds_stays_and_a_second_time_changes_nothing() {
 
 /// Sets up what needs no model, and a service, with only these programs.
 async fn with_service(machine: &Machine, bin: &Path) -> (Value, String) {
+    let port = free_port().to_string();
     let flags = ["--non-interactive", "--accept-risk", "--auth-choice", "offline"];
-    let mut command = machine.onboard(&[&flags[..], &["--install-daemon", "--json"]].concat());
+    let service = ["--gateway-port", port.as_str(), "--install-daemon", "--json"];
+    let mut command = machine.onboard(&[&flags[..], &service].concat());
     command.env("PATH", bin).stdin(Stdio::null());
     let output = finished(command).await;
     assert!(output.status.success() && machine.config().exists(), "{output:?}");
@@ -328,6 +331,8 @@ async fn flags_that_do_not_do_are_named_and_nothing_is_written() {
         (&["--auth-choice", "offline", "--telegram-token", ""], "--telegram-token is empty"),
         (&["--auth-choice", "offline", "--gateway-password", "short"], "--gateway-password"),
         (&["--mode", "remote", "--remote-url", "http://x"], "--remote-url"),
+        (&["--mode", "remote", "--remote-url", "ws://example.com"], "by ws everybody on the way"),
+        (&["--mode", "remote"], "Missing --remote-url for remote mode."),
         (&["--auth-choice", "offline", "--gateway-token", "-"], "stdin is empty"),
     ] {
         let error = machine.fails(flags).await;
@@ -374,6 +379,41 @@ async fn flags_that_nothing_asks_for_are_told() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("not used") && said.contains("--model"), "{said}");
     assert_eq!(machine.text(), before);
+}
+
+#[tokio::test]
+async fn a_folder_in_which_no_agent_may_work_is_no_workspace() {
+    let machine = Machine::new().await;
+    let state = machine.root.path().join("state");
+    for place in ["/", "~", state.to_str().unwrap()] {
+        let error = machine.fails(&["--auth-choice", "offline", "--workspace", place]).await;
+        assert!(
+            error.contains("--workspace: ") && error.contains("cannot be a workspace"),
+            "{error}"
+        );
+        assert!(!machine.config().exists() && !state.join("AGENTS.md").exists(), "{place}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_of_another_machine_stays_one_until_somebody_says_otherwise() {
+    let machine = Machine::new().await;
+    let flags = ["--mode", "remote", "--remote-url", "wss://gw.example:1", "--remote-token"];
+    machine.done(&[&flags[..], &["token-of-there"]].concat()).await;
+    let told = machine.done(&["--agent-name", "Inky"]).await;
+    let unused = json!(["not used, as nothing asked for it: --agent-name"]);
+    assert_eq!((&told["mode"], &told["notes"]), (&json!("remote"), &unused));
+    let config = machine.written();
+    let output = finished(machine.change_of(&config, ["--gateway-port", "18900"])).await;
+    assert!(output.status.success(), "{output:?}");
+    let gateway = machine.written()["gateway"].clone();
+    assert_eq!((&gateway["mode"], &gateway["port"]), (&json!("remote"), &json!(18_900)));
+    // The token of there, and none is made that would let nobody in.
+    let printed = finished(machine.command("token", &[])).await;
+    assert_eq!(String::from_utf8(printed.stdout).unwrap(), "token-of-there\n");
+    assert!(!machine.root.path().join("state/gateway-token").exists());
+    machine.done(&["--mode", "local", "--auth-choice", "offline"]).await;
+    assert_eq!(machine.written()["gateway"]["mode"], "local");
 }
 
 #[tokio::test]

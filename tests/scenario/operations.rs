@@ -203,6 +203,21 @@ async fn the_command_shows_the_log_follows_it_and_needs_no_gateway() {
     assert_eq!((elsewhere.status.code(), elsewhere.stdout.len()), (Some(1), 0), "{elsewhere:?}");
     let error = String::from_utf8_lossy(&elsewhere.stderr);
     assert!(error.contains("no gateway answers at ws://127.0.0.1:9"), "{error}");
+    let logs = std::path::Path::new(file).parent().unwrap();
+    fs::remove_dir_all(logs).unwrap();
+    let nothing = command(&gateway, &[]).output().await.unwrap();
+    assert_eq!((nothing.status.code(), nothing.stdout.len()), (Some(1), 0), "{nothing:?}");
+    let error = String::from_utf8_lossy(&nothing.stderr);
+    assert!(error.contains("no gateway runs here, and there is no log"), "{error}");
+    // A variable that only the gateway had does not hide where its log is.
+    let other = gateway.root().join("other.log");
+    fs::write(&other, format!("{}\n", line("ERROR", "in another file"))).unwrap();
+    let provider = json!({"baseUrl": "http://127.0.0.1:9/v1", "apiKey": "${NOBODY_HAS_THIS}",
+        "api": "openai-completions", "models": [{"id": "m"}]});
+    let config = json!({"logging": {"file": other}, "models": {"providers": {"p": provider}}});
+    fs::write(gateway.config_path(), config.to_string()).unwrap();
+    let shown = said(&command(&gateway, &args).output().await.unwrap());
+    assert!(shown.ends_with("in another file\n"), "{shown}");
 }
 
 #[tokio::test]

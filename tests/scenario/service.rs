@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -14,6 +15,7 @@ use tokio::process::Command;
 
 use crate::program::command;
 use crate::stage::{Api, Stage, until};
+use crate::support::gateway::free_port;
 use crate::support::{Gateway, GatewayOptions, debian, default_config, program};
 
 /// How long a gateway that was told to stop may take.
@@ -104,9 +106,10 @@ async fn the_service_is_written_started_kept_and_removed() {
     let machine = Machine::new();
     let state = machine.root.path().join("a state");
     let state = state.to_str().unwrap();
+    let [port, other_port] = [(); 2].map(|()| free_port().to_string());
     let env = [
         ("OPENCLAW_STATE_DIR", state),
-        ("OPENCLAW_GATEWAY_PORT", "19001"),
+        ("OPENCLAW_GATEWAY_PORT", port.as_str()),
         ("ANTHROPIC_API_KEY", "sk-canary"),
         ("OPENCLAW_GATEWAY_TOKEN", "canary"),
     ];
@@ -122,7 +125,7 @@ async fn the_service_is_written_started_kept_and_removed() {
     for line in [
         format!("ExecStart={} gateway", program()),
         format!("Environment=\"OPENCLAW_STATE_DIR={state}\""),
-        "Environment=OPENCLAW_GATEWAY_PORT=19001".to_owned(),
+        format!("Environment=OPENCLAW_GATEWAY_PORT={port}"),
         format!("ReadWritePaths=\"-{state}\""),
     ] {
         assert!(text.lines().any(|known| known == line), "{line} in {text}");
@@ -135,12 +138,13 @@ async fn the_service_is_written_started_kept_and_removed() {
 
     let again = json_of(&machine.gateway(&["install", "--json"], &env).await);
     assert_eq!((&again["ok"], &again["result"]), (&json!(true), &json!("already-installed")));
-    let other = machine.gateway(&["install", "--port", "19002"], &env[..1]).await;
+    let other = machine.gateway(&["install", "--port", &other_port], &env[..1]).await;
     assert!(err(&other).contains("--force"), "{other:?}");
     assert_eq!(fs::read_to_string(machine.unit()).unwrap(), text);
     machine.calls();
-    out(&machine.gateway(&["install", "--port", "19002", "--force"], &env[..1]).await);
-    assert!(fs::read_to_string(machine.unit()).unwrap().contains("=19002\n"));
+    out(&machine.gateway(&["install", "--port", &other_port, "--force"], &env[..1]).await);
+    let line = format!("Environment=OPENCLAW_GATEWAY_PORT={other_port}\n");
+    assert!(fs::read_to_string(machine.unit()).unwrap().contains(&line));
     assert_eq!(machine.calls().last().unwrap(), "systemctl --user restart clawgate.service");
 
     out(&machine.gateway(&["start"], &env).await);
@@ -171,8 +175,10 @@ async fn a_workspace_that_is_not_there_yet_is_made_so_that_the_service_may_write
     let [workspace, log] = ["far/work", "log"].map(|name| machine.root.path().join(name));
     let blocker = machine.root.path().join("file");
     fs::write(&blocker, "").unwrap();
-    let config = json!({"logging": {"file": log.join("gateway.log")}, "agents": {"list": [
-        {"id": "gone", "workspace": blocker.join("work")}, {"id": "a", "workspace": workspace}]}});
+    let agents = json!([
+        {"id": "gone", "workspace": blocker.join("work")}, {"id": "a", "workspace": workspace}]);
+    let config = json!({"logging": {"file": log.join("gateway.log")},
+        "gateway": {"port": free_port()}, "agents": {"list": agents}});
     let state = machine.home().join(".openclaw");
     fs::create_dir(&state).unwrap();
     fs::write(state.join("openclaw.json"), config.to_string()).unwrap();
@@ -185,6 +191,79 @@ async fn a_workspace_that_is_not_there_yet_is_made_so_that_the_service_may_write
         assert!(text.contains(&format!("-{}", dir.display())), "{text}");
         assert_eq!(fs::metadata(dir).unwrap().permissions().mode() & 0o777, 0o700);
     }
+}
+
+#[tokio::test]
+async fn a_service_finds_programs_where_its_terminal_does_and_another_terminal_changes_nothing() {
+    let machine = Machine::new();
+    let (bin, port) = (machine.bin.to_str().unwrap(), free_port().to_string());
+    let install = async |path: &str, args: &[&str]| {
+        let env = [("PATH", path), ("OPENCLAW_GATEWAY_PORT", port.as_str())];
+        json_of(&machine.gateway(&[&["install", "--json"], args].concat(), &env).await)
+    };
+    let other = format!("{bin}:/opt/other");
+    // A service has another working directory.
+    let told = install(&format!("/opt/a b%:bin:.:{bin}"), &[]).await;
+    assert_eq!(told["result"], "installed", "{told}");
+    let text = fs::read_to_string(machine.unit()).unwrap();
+    let line = format!("Environment=\"PATH=/opt/a b%%:{bin}\"");
+    assert!(text.lines().any(|known| known == line), "{line} in {text}");
+    assert_eq!(complaints(machine.root.path(), &machine.unit()), "", "{text}");
+    let told = install(&other, &[]).await;
+    assert_eq!(told["result"], "already-installed", "{told}");
+    assert_eq!(fs::read_to_string(machine.unit()).unwrap(), text);
+    assert_eq!(install(&other, &["--force"]).await["result"], "installed");
+    let text = fs::read_to_string(machine.unit()).unwrap();
+    assert!(text.lines().any(|line| line == format!("Environment=PATH={other}")), "{text}");
+}
+
+#[tokio::test]
+async fn doctor_looks_for_programs_where_the_service_does() {
+    let machine = Machine::new();
+    let (bin, tools) = (machine.bin.display().to_string(), machine.root.path().join("tools"));
+    fs::create_dir(&tools).unwrap();
+    fs::write(tools.join("rg"), "#!/bin/sh\n").unwrap();
+    fs::set_permissions(tools.join("rg"), fs::Permissions::from_mode(0o755)).unwrap();
+    let doctor = async || {
+        let mut command = Command::new(program());
+        command.args(["doctor", "--non-interactive"]).env_clear().env("HOME", machine.home());
+        let output = command.env("PATH", &bin).kill_on_drop(true).output().await.unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let text = doctor().await;
+    assert!(text.contains("rg is not in PATH  [machine.program]"), "{text}");
+    let (path, port) = (format!("{bin}:{}", tools.display()), free_port().to_string());
+    let env = [("PATH", path.as_str()), ("OPENCLAW_GATEWAY_PORT", port.as_str())];
+    out(&machine.gateway(&["install"], &env).await);
+    let text = doctor().await;
+    assert!(text.contains("✓ rg is installed\n"), "{text}");
+    assert!(text.contains("git is not in PATH of the service"), "{text}");
+}
+
+#[tokio::test]
+async fn a_service_that_would_not_start_is_not_installed() {
+    let machine = Machine::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let port = address.port().to_string();
+    let refused = err(&machine.gateway(&["install", "--port", &port], &[]).await);
+    assert!(refused.contains(&format!("another program listens at {address}")), "{refused}");
+    assert!(refused.contains(&format!("lsof -nP -iTCP:{port} ")), "{refused}");
+    assert!(!machine.unit().exists());
+    drop(taken);
+    let state = machine.home().join(".openclaw");
+    fs::create_dir_all(&state).unwrap();
+    let config = state.join("openclaw.json");
+    let remote = json!({"mode": "remote", "port": address.port(),
+        "remote": {"url": "wss://gateway.example"}});
+    fs::write(&config, json!({"gateway": remote}).to_string()).unwrap();
+    let refused = err(&machine.gateway(&["install"], &[]).await);
+    assert!(refused.contains(&format!("gateway.mode is remote in {}", config.display())));
+    assert!(!machine.unit().exists());
+    let calls = machine.calls();
+    assert!(!calls.iter().any(|call| call.contains("enable")), "{calls:?}");
+    fs::write(&config, json!({"gateway": {"port": address.port()}}).to_string()).unwrap();
+    out(&machine.gateway(&["install"], &[]).await);
 }
 
 #[tokio::test]

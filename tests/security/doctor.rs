@@ -155,6 +155,41 @@ fn a_certificate_with_which_no_gateway_starts_is_found() {
 }
 
 #[test]
+fn of_a_client_the_gateway_elsewhere_is_told_and_no_port_of_here() {
+    let home = Home::new();
+    let look = |remote: Value| {
+        let config = json!({"gateway": {"mode": "remote", "remote": remote}});
+        home.write("openclaw.json", 0o600, &config.to_string());
+        let (_, report) = home.run("doctor");
+        assert!(findings(&report, "gateway.port").is_empty(), "{report:#}");
+        finding(&report, "gateway.remote").clone()
+    };
+    let told = look(json!({"url": "wss://gw.example:1"}));
+    assert_eq!(told["severity"], "ok");
+    assert!(told["title"].as_str().unwrap().contains("wss://gw.example:1"), "{told}");
+    assert_eq!(look(json!({}))["severity"], "critical");
+}
+
+#[test]
+fn a_workspace_is_told_that_is_none_and_a_key_that_nobody_tried() {
+    let home = Home::new();
+    let config = json!({
+        "agents": {"defaults": {"workspace": "~", "model": "example/big"}},
+        "models": {"providers": {"example": {"baseUrl": "http://127.0.0.1:9/v1", "apiKey": "k",
+            "api": "openai-completions", "models": [{"id": "big"}]}}},
+    });
+    home.write("openclaw.json", 0o600, &config.to_string());
+    home.write("exec-approvals.json", 0o644, "{}");
+    let (_, report) = home.run("doctor");
+    let title = |id: &str| finding(&report, id)["title"].as_str().unwrap().to_owned();
+    let wrong = title("agents.workspace");
+    assert!(wrong.starts_with("agents.defaults.workspace: "), "{wrong}");
+    assert!(title("models.auth").contains("nobody was asked"), "{report:#}");
+    let open = title("fs.state.readable");
+    assert_eq!(open.matches("exec-approvals.json").count(), 1, "{open}");
+}
+
+#[test]
 fn what_is_broken_is_named_with_the_way_to_mend_it() {
     let home = Home::new();
     home.write("clawgate.sqlite", 0o600, "this is no database, however long it may be");

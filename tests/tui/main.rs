@@ -212,8 +212,31 @@ async fn a_model_and_a_level_are_chosen() {
     let mut client = client(&gateway).await;
     let list = call(&mut client, "sessions.list", json!({"search": "trip"})).await;
     assert_eq!(list["sessions"][0]["thinkingLevel"], "high", "{list}");
-    screen.says("/model no-such/model-at-all extra");
-    screen.is_ready();
+    screen.says("/model no-such/model-at-all");
+    screen.shows("there is no model \"no-such/model-at-all\"; there are m");
+    screen.says("/agent nobody");
+    let text = screen.shows("there is no agent \"nobody\"; there are main");
+    assert!(text.lines().next().unwrap().contains("mocka/mock-think"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_answer_stays_whole_when_it_has_ended() {
+    let (gateway, _mock) = place().await;
+    let mut screen = Screen::open(&gateway, &[]);
+    screen.says("@mock stream n=2500 delay=0");
+    let is_read = |text: &str| text.lines().next().unwrap().contains('↓');
+    let text = screen.until("telling its tokens", is_read);
+    assert!(text.contains("w2500") && !text.contains("(truncated)"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_is_not_there_is_not_talked_with() {
+    let (gateway, _mock) = place().await;
+    let mut command = command(&gateway, "setsid", &["--ctty", program(), "tui"]);
+    command.args(["--agent", "nobody"]);
+    let mut screen = Screen::started(command);
+    screen.shows("there is no agent \"nobody\"; there are main");
+    assert_eq!(screen.ends().code(), Some(1));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -50,8 +50,13 @@ impl Screen {
         Self::of(command)
     }
 
+    /// Waits for nothing.
+    pub fn started(command: Command) -> Self {
+        Self { pty: Pty::spawn(command), parser: parser(ROWS, COLUMNS), read: 0 }
+    }
+
     pub fn of(command: Command) -> Self {
-        let mut screen = Self { pty: Pty::spawn(command), parser: parser(ROWS, COLUMNS), read: 0 };
+        let mut screen = Self::started(command);
         screen.shows("ready");
         screen
     }

@@ -11,6 +11,7 @@ use super::super::client::Client;
 use super::super::{CliError, ConnectArgs, Screen, Surroundings};
 use super::{SEE, roster, settings, show};
 use crate::agent::approvals::forget_agent;
+use crate::agent::roster::RosterError;
 use crate::config::{Env, Settings};
 use crate::sessions::AgentId;
 use crate::store::instance::{InstanceLock, running_at};
@@ -37,8 +38,13 @@ pub struct DeleteArgs {
 pub fn run(args: &DeleteArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let settings = settings(env)?;
     let id = AgentId::normalize(&args.id);
-    if !args.force && !is_meant(&id, args.keep_files)? {
-        bail!("not removed; --force does not ask");
+    if !args.force {
+        if !settings.agents.has(id.as_str()) {
+            return Err(RosterError::NotFound(id).into());
+        }
+        if !is_meant(&id, args.keep_files)? {
+            bail!("not removed; --force does not ask");
+        }
     }
     let workspace = settings.agents.agent_or_default(id.as_str()).workspace;
     let (bindings, kept) = if running_at(&settings.paths.instance_lock()).is_some() {

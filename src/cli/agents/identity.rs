@@ -19,10 +19,10 @@ pub struct IdentityArgs {
     /// Which agent
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
-    /// The agent that works there
+    /// The agent that works there; with --agent, only where its IDENTITY.md is
     #[arg(long, value_name = "DIR")]
     workspace: Option<PathBuf>,
-    /// Take what the IDENTITY.md of its workspace says
+    /// Take what the IDENTITY.md of its workspace says, as without any value
     #[arg(long)]
     from_identity: bool,
     /// What it calls itself
@@ -49,8 +49,12 @@ pub fn run(args: IdentityArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let workspace = settings.agents.agent_or_default(id.as_str()).workspace;
     let is_given =
         [&args.name, &args.theme, &args.emoji, &args.avatar].iter().any(|it| it.is_some());
-    let file = if args.from_identity || (args.workspace.is_some() && !is_given) {
-        identity_of(&workspace)
+    let place = match &args.workspace {
+        Some(place) => std::path::absolute(place)?,
+        None => workspace,
+    };
+    let file = if args.from_identity || !is_given {
+        identity_of(&place, &settings)
     } else {
         FileIdentity::default()
     };
@@ -66,7 +70,7 @@ pub fn run(args: IdentityArgs, env: &Env) -> anyhow::Result<ExitCode> {
     if [&change.name, &change.theme, &change.emoji, &change.avatar].iter().all(|it| it.is_none()) {
         bail!(
             "nothing to set: give --name, --theme, --emoji or --avatar, or fill in {}",
-            workspace.join("IDENTITY.md").display()
+            place.join("IDENTITY.md").display()
         );
     }
     let agent = roster(env).update(&id, change)?;

@@ -66,7 +66,7 @@ pub fn run(args: &ListArgs, env: &Env) -> anyhow::Result<ExitCode> {
 }
 
 fn row(agent: &AgentSettings, settings: &Settings, has_bindings: bool) -> Value {
-    let file = identity_of(&agent.workspace);
+    let file = identity_of(&agent.workspace, settings);
     let own = &agent.identity;
     let source = if own.name.is_some() || own.emoji.is_some() {
         Some("config")

@@ -16,7 +16,7 @@ use tempfile::NamedTempFile;
 
 use super::format::size;
 use super::output::say_of_others;
-use crate::config::{Env, Paths};
+use crate::config::{self, Env, Overrides, Paths};
 use crate::sessions::iso_time;
 use crate::support::{Clock, SystemClock, json};
 
@@ -46,7 +46,8 @@ enum BackupCommand {
 /// Arguments of `clawgate backup create`.
 #[derive(Debug, Args)]
 struct CreateArgs {
-    /// File to write, or folder to put it in [default: clawgate-backup-TIME.tar.gz here]
+    /// File to write, or folder to put it in, which is made where a / ends its name [default:
+    /// clawgate-backup-TIME.tar.gz here]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Only tell what would be written
@@ -117,10 +118,17 @@ fn create(args: &CreateArgs, env: &Env) -> anyhow::Result<()> {
     let (found, links) = if args.dry_run {
         archive::planned(&state_dir, &paths.database())?
     } else {
+        if let (Some(output), Some(folder)) = (&args.output, target.parent())
+            && is_folder(output)
+        {
+            fs::create_dir_all(folder)
+                .with_context(|| format!("cannot make {}", folder.display()))?;
+        }
         archive::write(&target, &state_dir, &paths.database(), args.verify)?
     };
     let files = paths.config_files().into_iter().chain([paths.exec_approvals()]);
     let mut outside: Vec<_> = files
+        .chain(named_by_config(env))
         .filter(|file| file.exists())
         .chain(links)
         .filter(|file| !fs::canonicalize(file).is_ok_and(|file| file.starts_with(&state_dir)))
@@ -135,6 +143,15 @@ fn create(args: &CreateArgs, env: &Env) -> anyhow::Result<()> {
         "verified": args.verify && !args.dry_run, "notIncluded": not_included});
     let text = || told(args, &state_dir, &target, &found, &outside);
     say_of_others(&if args.json { format!("{answer:#}\n") } else { text() })
+}
+
+/// What the config names elsewhere and nobody else has: where agents work, and what it includes.
+/// One that cannot be used names nothing.
+fn named_by_config(env: &Env) -> Vec<PathBuf> {
+    let looking = Overrides { read_only: true, ..Overrides::default() };
+    let Ok(settings) = config::load(env, &looking) else { return Vec::new() };
+    let workspaces = settings.agents.list.into_iter().map(|agent| agent.workspace);
+    workspaces.chain(settings.included).collect()
 }
 
 fn told(
@@ -165,15 +182,18 @@ fn target(output: Option<&Path>, state_dir: &Path) -> anyhow::Result<PathBuf> {
     let time = iso_time(SystemClock.now_ms()).replace(':', "-");
     let name = format!("clawgate-backup-{time}.tar.gz");
     let target = match output {
-        Some(folder) if folder.is_dir() => folder.join(name),
+        Some(folder) if is_folder(folder) => folder.join(name),
         Some(file) => file.to_owned(),
         None => name.into(),
     };
     let target = std::path::absolute(&target)?;
     let (folder, name) =
         target.parent().zip(target.file_name()).context("--output names no file")?;
-    let folder = fs::canonicalize(folder)
-        .with_context(|| format!("cannot write to {}", folder.display()))?;
+    let folder = if output.is_some_and(is_folder) {
+        to_be_made(folder)
+    } else {
+        fs::canonicalize(folder).with_context(|| format!("cannot write to {}", folder.display()))?
+    };
     ensure!(
         !folder.starts_with(state_dir),
         "{} is inside the state directory, where it would be part of itself; name another place with --output",
@@ -186,4 +206,17 @@ fn target(output: Option<&Path>, state_dir: &Path) -> anyhow::Result<PathBuf> {
         target.display()
     );
     Ok(target)
+}
+
+/// Whether a folder is meant.
+fn is_folder(output: &Path) -> bool {
+    output.is_dir() || output.as_os_str().as_encoded_bytes().ends_with(b"/")
+}
+
+/// Where a folder is, with links followed as far as it is there.
+fn to_be_made(folder: &Path) -> PathBuf {
+    match (fs::canonicalize(folder), folder.parent(), folder.file_name()) {
+        (Err(_), Some(outer), Some(name)) => to_be_made(outer).join(name),
+        (found, ..) => found.unwrap_or_else(|_| folder.to_owned()),
+    }
 }

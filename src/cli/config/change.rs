@@ -8,14 +8,15 @@ use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::Value;
 
+use crate::agent::roster::misplaced;
 use crate::cli::checked::would_work;
 use crate::cli::output::{note, say};
 use crate::config::document::{
-    self, ConfigBase, ConfigSnapshot, ConfigWrite, ConfigWriteError, ConfigWritten,
+    self, ConfigBase, ConfigIssue, ConfigSnapshot, ConfigWrite, ConfigWriteError, ConfigWritten,
 };
 use crate::config::edit::{Step, ValuePath};
 use crate::config::keys::{self, Kind};
-use crate::config::{self, Env};
+use crate::config::{self, Env, Overrides};
 use crate::support::json;
 
 /// A value that is typed or piped in; far more than anybody writes.
@@ -45,6 +46,9 @@ pub struct SetArgs {
     /// Write it although the gateway knows no such key
     #[arg(long)]
     force: bool,
+    /// OpenClaw asks for it where others would be lost; here a value is always replaced.
+    #[arg(long, hide = true)]
+    replace: bool,
     #[command(flatten)]
     how: HowArgs,
 }
@@ -148,12 +152,12 @@ pub fn schema(args: &SchemaArgs) -> anyhow::Result<ExitCode> {
 /// What is written: where a text belongs, what looks like a number is one, too.
 fn value(args: &SetArgs, kind: Option<&Kind>) -> anyhow::Result<Value> {
     let written = if args.value == "-" { piped()? } else { args.value.clone() };
-    let written = written.trim();
-    let read = config::parse_value(written, Path::new("the value"));
+    let read = config::parse_value(written.trim(), Path::new("the value"));
     if args.strict_json {
         return read.with_context(|| args.path.to_string());
     }
-    let text = || Value::String(written.to_owned());
+    // The space around a text is a part of it.
+    let text = || Value::String(written.clone());
     Ok(match (kind, read) {
         (Some(Kind::Text | Kind::Word(_)), Ok(value)) if !value.is_string() => text(),
         (Some(Kind::Secret), Ok(value)) if !value.is_string() && !value.is_object() => text(),
@@ -162,13 +166,15 @@ fn value(args: &SetArgs, kind: Option<&Kind>) -> anyhow::Result<Value> {
     })
 }
 
+/// What stands on standard input, but for the end of its last line.
 fn piped() -> anyhow::Result<String> {
     let mut text = String::new();
     stdin().take(VALUE_MAX + 1).read_to_string(&mut text).context("standard input")?;
     if text.len() as u64 > VALUE_MAX {
         bail!("the value has more than {VALUE_MAX} bytes");
     }
-    Ok(text)
+    let line = text.strip_suffix('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
+    Ok(line.unwrap_or(&text).to_owned())
 }
 
 fn apply(
@@ -179,9 +185,9 @@ fn apply(
 ) -> anyhow::Result<ConfigWritten> {
     let base = ConfigBase::Any;
     let written = if how.dry_run {
-        document::preview(change, &base, env, would_work(env))
+        document::preview(change, &base, env, fits(env))
     } else {
-        document::write(change, &base, env, would_work(env))
+        document::write(change, &base, env, fits(env))
     };
     written.map_err(|error| match error {
         ConfigWriteError::Invalid(issue) => {
@@ -194,6 +200,22 @@ fn apply(
         }
         other => other.into(),
     })
+}
+
+/// The check of every command that writes; and no agent gets a folder in which none may
+/// work, unless it has it already.
+fn fits(env: &Env) -> impl Fn(&str) -> Result<(), ConfigIssue> + Send + Sync + use<> {
+    let (works, env) = (would_work(env), env.clone());
+    move |text| {
+        works(text)?;
+        let looking = Overrides { read_only: true, ..Overrides::default() };
+        // A file that cannot be used is mended step by step.
+        let Ok(before) = config::load(&env, &looking) else { return Ok(()) };
+        let Ok(after) = config::load_text(text, &env, &looking) else { return Ok(()) };
+        let known = misplaced(&before, &env);
+        let new = misplaced(&after, &env).into_iter().find(|issue| !known.contains(issue));
+        new.map_or(Ok(()), Err)
+    }
 }
 
 fn told(

@@ -16,6 +16,7 @@ use change::{GetArgs, SchemaArgs, SetArgs, UnsetArgs};
 use super::OverrideArgs;
 use super::format::table;
 use super::output::{note, say};
+use crate::agent::roster::misplaced;
 use crate::agent::tools::misnamed;
 use crate::app;
 use crate::config::document::{self, ConfigIssue};
@@ -129,8 +130,10 @@ fn check(env: &Env) -> anyhow::Result<(Settings, Vec<ConfigIssue>)> {
     let warnings = document::warnings(&settings.raw).into_iter();
     let missing = missing.into_iter().map(ConfigIssue::from);
     let misnamed = misnamed(&settings.raw).into_iter();
+    let misplaced = misplaced(&settings, env).into_iter();
     let unusable = settings.channels.unusable().into_iter();
-    let warnings = warnings.chain(misnamed).chain(unusable).chain(missing).collect();
+    let warnings = warnings.chain(misnamed).chain(misplaced);
+    let warnings = warnings.chain(unusable).chain(missing).collect();
     Ok((settings, warnings))
 }
 

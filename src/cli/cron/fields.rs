@@ -1,9 +1,12 @@
 //! What a job is made of, as flags.
 
 use clap::Args;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
 use crate::cli::CliError;
+use crate::cron::schedule::parse_at;
 use crate::support::json;
 
 /// Flags that say what a job is, or what changes of it.
@@ -25,17 +28,17 @@ pub struct JobFlags {
     /// Run by the calendar: five fields, six with seconds, seven with a year
     #[arg(long, value_name = "EXPR", group = "schedule")]
     cron: Option<String>,
-    /// Time zone of --cron, such as Europe/Paris
-    #[arg(long, value_name = "ZONE", requires = "cron")]
+    /// Time zone of --cron, or of an --at without an offset, such as Europe/Paris
+    #[arg(long, value_name = "ZONE")]
     tz: Option<String>,
     /// Spread --cron over so long, such as 5m
-    #[arg(long, value_name = "TIME", requires = "cron", conflicts_with = "exact")]
+    #[arg(long, value_name = "TIME", conflicts_with = "exact")]
     stagger: Option<String>,
     /// Run --cron to the second
-    #[arg(long, requires = "cron")]
+    #[arg(long)]
     exact: bool,
     /// main, isolated, current or session:<key>
-    #[arg(long, value_name = "TARGET")]
+    #[arg(long, value_name = "TARGET", value_parser = target)]
     session: Option<String>,
     /// The session that the job is told about
     #[arg(long, value_name = "KEY")]
@@ -67,11 +70,11 @@ pub struct JobFlags {
     /// The tools that a run may use, with commas
     #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
     tools: Vec<String>,
-    /// now or next-heartbeat
-    #[arg(long, value_name = "MODE")]
+    /// When the main session hears of it
+    #[arg(long, value_name = "MODE", value_parser = ["now", "next-heartbeat"])]
     wake: Option<String>,
     /// Announce answers in a chat
-    #[arg(long, group = "delivery")]
+    #[arg(long, alias = "deliver", group = "delivery")]
     announce: bool,
     /// Post answers to a web server
     #[arg(long, value_name = "URL", group = "delivery")]
@@ -85,6 +88,9 @@ pub struct JobFlags {
     /// The chat, or the session, of --announce
     #[arg(long)]
     to: Option<String>,
+    /// The thread or topic there
+    #[arg(long, value_name = "ID")]
+    thread_id: Option<String>,
     /// The account of the channel that sends
     #[arg(long, value_name = "ID")]
     account: Option<String>,
@@ -113,8 +119,17 @@ impl JobFlags {
     /// since the epoch.
     ///
     /// # Errors
-    /// When a time cannot be read.
+    /// When a time cannot be read, a text is empty, or flags do not fit together.
     pub fn members(&self, now: u64) -> Result<Map<String, Value>, CliError> {
+        for (flag, value) in [
+            ("--name", &self.name),
+            ("--message", &self.message),
+            ("--system-event", &self.system_event),
+        ] {
+            if value.as_ref().is_some_and(|text| text.trim().is_empty()) {
+                return Err(CliError::Usage(format!("{flag}: give a text")));
+            }
+        }
         let mut job = Map::new();
         let mut set = |name: &str, value: Option<Value>| {
             if let Some(value) = value {
@@ -140,26 +155,75 @@ impl JobFlags {
         Ok(job)
     }
 
+    /// Whether they say when it runs.
+    pub const fn has_schedule(&self) -> bool {
+        self.at.is_some() || self.every.is_some() || self.cron.is_some()
+    }
+
+    /// Whether they say what it does.
+    pub const fn has_payload(&self) -> bool {
+        self.message.is_some() || self.system_event.is_some()
+    }
+
+    /// Of a calendar what is named, which may be less than the whole.
     fn schedule(&self, now: u64) -> Result<Option<Value>, CliError> {
+        self.check_schedule()?;
         if let Some(at) = &self.at {
-            let from_now = duration(at.trim_start_matches('+'));
-            let at = from_now.map_or_else(|| at.clone(), |time| (now + time).to_string());
-            return Ok(Some(json!({"kind": "at", "at": at})));
+            return Ok(Some(json!({"kind": "at", "at": self.moment(at, now)?})));
         }
         if let Some(every) = &self.every {
-            return Ok(Some(json!({"kind": "every", "everyMs": millis("--every", every)?})));
+            let every = duration(every).filter(|time| *time > 0);
+            let every = every.ok_or_else(|| no_time("--every"))?;
+            return Ok(Some(json!({"kind": "every", "everyMs": every})));
         }
-        let Some(expr) = &self.cron else { return Ok(None) };
-        let mut schedule = json!({"kind": "cron", "expr": expr});
-        if let Some(tz) = &self.tz {
-            schedule["tz"] = tz.as_str().into();
+        let stagger = self.stagger.as_ref();
+        let stagger = stagger.map(|it| duration(it).ok_or_else(|| no_time("--stagger")));
+        let stagger = stagger.transpose()?.or_else(|| self.exact.then_some(0));
+        let mut calendar = Map::new();
+        for (name, value) in [
+            ("expr", self.cron.clone().map(Value::from)),
+            ("tz", self.tz.clone().map(Value::from)),
+            ("staggerMs", stagger.map(Value::from)),
+        ] {
+            calendar.extend(value.map(|value| (name.to_owned(), value)));
         }
-        match &self.stagger {
-            Some(stagger) => schedule["staggerMs"] = millis("--stagger", stagger)?.into(),
-            None if self.exact => schedule["staggerMs"] = 0.into(),
-            None => {}
+        if calendar.is_empty() {
+            return Ok(None);
         }
-        Ok(Some(schedule))
+        calendar.insert("kind".into(), "cron".into());
+        Ok(Some(Value::Object(calendar)))
+    }
+
+    /// Refuses flags that would mean nothing.
+    fn check_schedule(&self) -> Result<(), CliError> {
+        let is_no_calendar = self.at.is_some() || self.every.is_some();
+        let wrong = if self.every.is_some() && self.tz.is_some() {
+            "--tz is only valid with --cron or offset-less --at"
+        } else if is_no_calendar && (self.stagger.is_some() || self.exact) {
+            "--stagger/--exact are only valid for cron schedules"
+        } else {
+            return Ok(());
+        };
+        Err(CliError::Usage(wrong.to_owned()))
+    }
+
+    /// The moment of `--at`, which without an offset is one of the zone of `--tz`.
+    fn moment(&self, at: &str, now: u64) -> Result<String, CliError> {
+        let at = at.trim();
+        let zone = self.tz.as_deref().map(str::trim).filter(|zone| !zone.is_empty());
+        if let Some(zone) = zone.filter(|zone| TimeZone::get(zone).is_err()) {
+            return Err(CliError::Usage(format!(
+                "--tz: unknown time zone \"{zone}\"; use an IANA name such as Europe/Paris"
+            )));
+        }
+        if let Some(time) = duration(at.trim_start_matches('+')) {
+            return Ok(now.saturating_add(time).to_string());
+        }
+        let is_clear = at.contains('[') || at.parse::<Timestamp>().is_ok();
+        let zone = zone.filter(|_| !is_clear);
+        let moment = zone.and_then(|zone| parse_at(&format!("{at}[{zone}]")));
+        // What cannot be read the gateway refuses.
+        Ok(moment.map_or_else(|| at.to_owned(), |moment| moment.to_string()))
     }
 
     fn payload(&self) -> Option<Value> {
@@ -181,7 +245,10 @@ impl JobFlags {
         set("lightContext", self.light_context.then_some(true.into()));
         set("thinking", self.thinking.clone().map(Value::from));
         set("timeoutSeconds", self.timeout_seconds.map(Value::from));
-        set("toolsAllow", (!self.tools.is_empty()).then(|| json!(self.tools)));
+        // With spaces between them they are one argument.
+        let tools = self.tools.iter().flat_map(|names| names.split_whitespace());
+        let tools: Vec<_> = tools.collect();
+        set("toolsAllow", (!tools.is_empty()).then(|| json!(tools)));
         if turn.is_empty() {
             return None;
         }
@@ -191,11 +258,12 @@ impl JobFlags {
 
     fn delivery(&self) -> Option<Value> {
         let mut delivery = Map::new();
+        let has_target = [&self.channel, &self.to, &self.thread_id].iter().any(|it| it.is_some());
         let mode = if self.no_deliver {
             Some("none")
         } else if self.webhook.is_some() {
             Some("webhook")
-        } else if self.announce || self.channel.is_some() || self.to.is_some() {
+        } else if self.announce || has_target {
             Some("announce")
         } else {
             None
@@ -206,6 +274,7 @@ impl JobFlags {
         for (name, value) in [
             ("channel", &self.channel),
             ("accountId", &self.account),
+            ("threadId", &self.thread_id),
             ("to", self.webhook.as_ref().map_or(&self.to, |_| &self.webhook)),
         ] {
             if let Some(value) = value {
@@ -219,9 +288,73 @@ impl JobFlags {
     }
 }
 
-fn millis(flag: &str, text: &str) -> Result<u64, CliError> {
-    duration(text)
-        .ok_or_else(|| CliError::Usage(format!("{flag}: give a time such as 90s, 10m, 2h or 1d")))
+/// Flags of what can only change.
+#[derive(Debug, Default, Args)]
+#[allow(clippy::struct_excessive_bools)] // flags of a command line
+pub struct EditFlags {
+    /// Turn it on
+    #[arg(long, conflicts_with = "disable")]
+    enable: bool,
+    /// Turn it off
+    #[arg(long)]
+    disable: bool,
+    /// Make it a job of the default agent
+    #[arg(long, conflicts_with = "agent")]
+    clear_agent: bool,
+    /// Tell it about no session
+    #[arg(long, conflicts_with = "session_key")]
+    clear_session_key: bool,
+    /// Let a run use every tool
+    #[arg(long, conflicts_with = "tools")]
+    clear_tools: bool,
+    /// Put the files of the workspace into the prompt
+    #[arg(long, conflicts_with = "light_context")]
+    no_light_context: bool,
+    /// A run fails when nobody could be told
+    #[arg(long, conflicts_with = "best_effort_deliver")]
+    no_best_effort_deliver: bool,
+}
+
+impl EditFlags {
+    /// Adds to a patch what these flags name.
+    pub fn add_to(&self, patch: &mut Map<String, Value>) {
+        if self.enable || self.disable {
+            patch.insert("enabled".into(), self.enable.into());
+        }
+        for (name, is_cleared) in
+            [("agentId", self.clear_agent), ("sessionKey", self.clear_session_key)]
+        {
+            if is_cleared {
+                patch.insert(name.into(), Value::Null);
+            }
+        }
+        for (name, is_meant, value) in [
+            ("toolsAllow", self.clear_tools, Value::Null),
+            ("lightContext", self.no_light_context, false.into()),
+        ] {
+            if is_meant {
+                let turn = || json!({"kind": "agentTurn"});
+                patch.entry("payload").or_insert_with(turn)[name] = value;
+            }
+        }
+        if self.no_best_effort_deliver {
+            patch.entry("delivery").or_insert_with(|| json!({}))["bestEffort"] = false.into();
+        }
+    }
+}
+
+fn no_time(flag: &str) -> CliError {
+    CliError::Usage(format!("{flag}: give a time such as 90s, 10m, 2h or 1d"))
+}
+
+/// Reads `--session`.
+fn target(text: &str) -> Result<String, String> {
+    let is_key = text.strip_prefix("session:").is_some_and(|key| !key.trim().is_empty());
+    if is_key || ["main", "isolated", "current"].contains(&text) {
+        Ok(text.to_owned())
+    } else {
+        Err("give main, isolated, current or session:<key>".to_owned())
+    }
 }
 
 fn duration(text: &str) -> Option<u64> {
@@ -241,7 +374,7 @@ mod tests {
             name: Some("tea".into()),
             at: Some("20m".into()),
             message: Some("make tea".into()),
-            tools: vec!["read".into()],
+            tools: vec!["read exec".into()],
             fallbacks: Some(vec![String::new()]),
             light_context: true,
             no_failure_alert: true,
@@ -252,7 +385,7 @@ mod tests {
             Value::Object(flags.members(1000).unwrap()),
             json!({"name": "tea", "schedule": {"kind": "at", "at": "1201000"},
                 "payload": {"message": "make tea", "fallbacks": [], "lightContext": true,
-                    "toolsAllow": ["read"], "kind": "agentTurn"},
+                    "toolsAllow": ["read", "exec"], "kind": "agentTurn"},
                 "failureAlert": false,
                 "delivery": {"mode": "announce", "to": "desk"}})
         );
@@ -261,5 +394,53 @@ mod tests {
         assert!(JobFlags::default().members(0).unwrap().is_empty());
         let wrong = JobFlags { every: Some("often".into()), ..JobFlags::default() };
         assert!(wrong.members(0).unwrap_err().to_string().contains("--every"));
+    }
+
+    #[test]
+    fn a_moment_without_an_offset_is_one_of_the_zone_that_is_named() {
+        let at = |at: &str, tz: &str| {
+            let (at, tz) = (Some(at.into()), Some(tz.into()));
+            let flags = JobFlags { at, tz, ..JobFlags::default() };
+            let schedule = flags.members(0).map(|job| job["schedule"]["at"].clone());
+            let at = schedule.map(|at| at.as_str().unwrap().to_owned());
+            at.map(|at| parse_at(&at).unwrap_or_default()).map_err(|error| error.to_string())
+        };
+        let moment = |text: &str| Ok(parse_at(text).unwrap());
+        for (written, zone, meant) in [
+            ("2026-12-25T09:00", "Europe/Paris", "2026-12-25T08:00Z"),
+            ("2026-12-25 09:00:30", "America/New_York", "2026-12-25T14:00:30Z"),
+            ("2026-12-25", "Asia/Tokyo", "2026-12-24T15:00Z"),
+            ("2026-12-25T09:00Z", "Europe/Paris", "2026-12-25T09:00Z"),
+            ("2026-12-25T09:00-03:00", "Europe/Paris", "2026-12-25T12:00Z"),
+            ("2026-12-25T09:00[Asia/Tokyo]", "Europe/Paris", "2026-12-25T00:00Z"),
+            ("2026-12-25T09:00", "", "2026-12-25T09:00Z"),
+        ] {
+            assert_eq!(at(written, zone), moment(meant), "{written} {zone}");
+        }
+        let unknown = at("2026-12-25T09:00", "Nowhere/Foo").unwrap_err();
+        assert!(unknown.contains("unknown time zone \"Nowhere/Foo\""), "{unknown}");
+    }
+
+    #[test]
+    fn flags_that_would_mean_nothing_are_refused() {
+        let every = || JobFlags { every: Some("1h".into()), ..JobFlags::default() };
+        let at = || JobFlags { at: Some("20m".into()), ..JobFlags::default() };
+        let zoned = JobFlags { tz: Some("Asia/Tokyo".into()), ..every() };
+        let spread = JobFlags { stagger: Some("5m".into()), ..at() };
+        let exact = JobFlags { exact: true, ..every() };
+        let never = JobFlags { every: Some("0s".into()), ..JobFlags::default() };
+        let silent = JobFlags { message: Some(" ".into()), ..every() };
+        for (flags, flag) in [
+            (zoned, "--tz is only valid with"),
+            (spread, "--stagger/--exact are only valid"),
+            (exact, "--stagger/--exact are only valid"),
+            (never, "--every: give a time"),
+            (silent, "--message: give a text"),
+        ] {
+            let told = flags.members(0).unwrap_err().to_string();
+            assert!(told.starts_with(flag), "{flag}: {told}");
+        }
+        assert!(target("isolate").is_err() && target("session:").is_err());
+        assert_eq!(target("session:a").as_deref(), Ok("session:a"));
     }
 }

@@ -9,7 +9,7 @@ mod which;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use self::fields::JobFlags;
+use self::fields::{EditFlags, JobFlags};
 use self::which::Which;
 use super::client::Client;
 use super::{CliError, ConnectArgs, Screen, Surroundings, format};
@@ -69,6 +69,9 @@ enum CronCommand {
         /// What changes.
         #[command(flatten)]
         flags: Box<JobFlags>,
+        /// What else does.
+        #[command(flatten)]
+        changes: EditFlags,
         /// How to reach the gateway.
         #[command(flatten)]
         connect: ConnectArgs,
@@ -88,6 +91,9 @@ enum CronCommand {
     Runs {
         /// The id of a job, or a name that no other has; all jobs when absent
         id: Option<String>,
+        /// The same, as scripts for OpenClaw spell it
+        #[arg(long = "id", value_name = "ID", conflicts_with = "id")]
+        named_id: Option<String>,
         /// At most so many
         #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=200))]
         limit: u64,
@@ -96,7 +102,7 @@ enum CronCommand {
         connect: ConnectArgs,
     },
     /// Remove a job
-    #[command(visible_alias = "remove")]
+    #[command(visible_alias = "remove", alias = "delete")]
     Rm {
         /// Its id, or a name that no other job has
         id: String,
@@ -154,6 +160,9 @@ pub async fn run(
             }
         }
     }
+    if method == "cron.update" {
+        keep_calendar(&mut client, &mut params).await?;
+    }
     let answer = match params["id"].as_str() {
         // No method answers with one job.
         Some(id) if method == "cron.list" => which::job(&mut client, id).await?,
@@ -171,6 +180,28 @@ pub async fn run(
     Ok(u8::from(answer["removed"] == false || answer["ran"] == false))
 }
 
+/// What a patch does not say of a calendar stays as the job has it.
+async fn keep_calendar(client: &mut Client, params: &mut Value) -> Result<(), CliError> {
+    let schedule = &params["patch"]["schedule"];
+    let has_pattern = schedule["expr"].is_string();
+    if schedule["kind"] != "cron" || has_pattern && schedule["tz"].is_string() {
+        return Ok(());
+    }
+    let job = which::job(client, params["id"].as_str().unwrap_or_default()).await?;
+    let before = &job["schedule"];
+    if before["kind"] != "cron" {
+        let text = "--tz, --stagger and --exact change a calendar, and this job has none; \
+            give --cron or --at with them";
+        return if has_pattern { Ok(()) } else { Err(CliError::Usage(text.to_owned())) };
+    }
+    for name in ["expr", "tz"] {
+        if params["patch"]["schedule"][name].is_null() && before[name].is_string() {
+            params["patch"]["schedule"][name] = before[name].clone();
+        }
+    }
+    Ok(())
+}
+
 fn question(command: CronCommand) -> Result<Question, CliError> {
     let now = SystemClock.now_ms();
     let (connect, method, params, tell): (_, _, _, fn(&Value) -> String) = match command {
@@ -181,8 +212,12 @@ fn question(command: CronCommand) -> Result<Question, CliError> {
         CronCommand::Show { id, connect } => (connect, "cron.list", json!({"id": id}), one_text),
         CronCommand::Add { flags, disabled, connect } => {
             let mut job = flags.members(now)?;
-            for (name, flag) in [("name", "--name"), ("schedule", "--at, --every or --cron")] {
-                if !job.contains_key(name) {
+            for (is_there, flag) in [
+                (job.contains_key("name"), "--name"),
+                (flags.has_schedule(), "--at, --every or --cron"),
+                (flags.has_payload(), "--message or --system-event"),
+            ] {
+                if !is_there {
                     return Err(CliError::Usage(format!("cron add needs {flag}")));
                 }
             }
@@ -191,8 +226,9 @@ fn question(command: CronCommand) -> Result<Question, CliError> {
             }
             (connect, "cron.add", Value::Object(job), job_text)
         }
-        CronCommand::Edit { id, flags, connect } => {
-            let patch = flags.members(now)?;
+        CronCommand::Edit { id, flags, changes, connect } => {
+            let mut patch = flags.members(now)?;
+            changes.add_to(&mut patch);
             if patch.is_empty() {
                 return Err(CliError::Usage(
                     "cron edit needs a flag that says what changes".into(),
@@ -204,8 +240,8 @@ fn question(command: CronCommand) -> Result<Question, CliError> {
             let mode = if due { "due" } else { "force" };
             (connect, "cron.run", json!({"id": id, "mode": mode}), run_text)
         }
-        CronCommand::Runs { id, limit, connect } => {
-            let params = match id {
+        CronCommand::Runs { id, named_id, limit, connect } => {
+            let params = match id.or(named_id) {
                 Some(id) => json!({"id": id, "limit": limit}),
                 None => json!({"scope": "all", "limit": limit}),
             };
@@ -255,9 +291,11 @@ fn status_text(status: &Value) -> String {
 fn when(schedule: &Value) -> String {
     match schedule["kind"].as_str() {
         Some("at") => format!("at {}", text(&schedule["at"])),
-        Some("every") => {
-            format!("every {}", format::span(schedule["everyMs"].as_u64().unwrap_or_default()))
-        }
+        Some("every") => match schedule["everyMs"].as_u64().unwrap_or_default() {
+            // A span of people has whole seconds.
+            every if every % 1000 != 0 => format!("every {every}ms"),
+            every => format!("every {}", format::span(every)),
+        },
         _ => {
             let tz = schedule["tz"].as_str().map(|tz| format!(" {tz}")).unwrap_or_default();
             format!("cron {}{tz}", text(&schedule["expr"]))
@@ -317,6 +355,10 @@ fn one_text(job: &Value) -> String {
     let more = [
         ("says", said(&payload["message"]).or_else(|| said(&payload["text"]))),
         ("model", said(&payload["model"])),
+        ("fallbacks", listed(&payload["fallbacks"])),
+        ("thinking", said(&payload["thinking"])),
+        ("tools", listed(&payload["toolsAllow"])),
+        ("delivery", delivery_text(&job["delivery"])),
         ("agent", said(&job["agentId"])),
         ("last", state["lastRunAtMs"].as_u64().map(date)),
         ("error", said(&state["lastError"])),
@@ -326,6 +368,25 @@ fn one_text(job: &Value) -> String {
         Some([label.to_owned(), value])
     });
     format::table(&facts(job).into_iter().chain(more).collect::<Vec<_>>())
+}
+
+/// The names of a list, if there are any.
+fn listed(names: &Value) -> Option<String> {
+    let names: Vec<_> = names.as_array()?.iter().filter_map(Value::as_str).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+/// Who is told what a run answers.
+fn delivery_text(delivery: &Value) -> Option<String> {
+    let mode = delivery["mode"].as_str()?.to_owned();
+    let parts = [("channel", "by"), ("accountId", "as"), ("to", "to"), ("threadId", "in thread")];
+    let parts = parts.into_iter().filter_map(|(member, word)| {
+        let value = &delivery[member];
+        let name = value.as_str().map(str::to_owned);
+        let name = name.or_else(|| value.as_u64().map(|id| id.to_string()))?;
+        Some(format!("{word} {name}"))
+    });
+    Some(std::iter::once(mode).chain(parts).collect::<Vec<_>>().join(" "))
 }
 
 fn run_text(answer: &Value) -> String {

@@ -53,7 +53,7 @@ pub async fn job(client: &mut Client, id: &str) -> Result<Value, CliError> {
     let params = json!({"includeDisabled": true, "query": id});
     let page = client.request("cron.list", params).await?;
     let mut jobs = page["jobs"].as_array().into_iter().flatten();
-    jobs.find(|job| job["id"] == id).cloned().ok_or_else(|| CliError::Usage(nobody(id)))
+    jobs.find(|job| job["id"] == id).cloned().ok_or_else(|| CliError::Missing(nobody(id)))
 }
 
 /// What is told when there is no such job.

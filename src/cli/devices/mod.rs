@@ -81,7 +81,7 @@ enum DevicesCommand {
         token: TokenOf,
         /// What the new token is good for, more than once for several [default:
         /// as the old one]
-        #[arg(long = "scope", value_name = "SCOPE")]
+        #[arg(long = "scope", value_name = "SCOPE", num_args = 1..)]
         scopes: Vec<String>,
         /// How to reach the gateway.
         #[command(flatten)]

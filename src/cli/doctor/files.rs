@@ -135,7 +135,11 @@ fn private(paths: &Paths) -> Vec<Private> {
     let mut found = Vec::new();
     // A directory on the way to the config may be the user's home: not ours.
     look(&paths.state_dir, &mut found);
-    look(&paths.exec_approvals(), &mut found);
+    // Mostly it is in there, and found with the others.
+    let approvals = paths.exec_approvals();
+    if approvals.parent() != Some(&*paths.state_dir) {
+        look(&approvals, &mut found);
+    }
     for child in children(&paths.state_dir) {
         // What agents work on is theirs, and skills may be anybody's.
         let name = child.file_name().and_then(|name| name.to_str()).unwrap_or_default();

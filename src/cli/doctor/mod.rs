@@ -10,11 +10,13 @@ mod kept;
 mod setup;
 mod state;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
 
 use super::output::say_of_others;
+use super::service;
 use crate::config::{self, Env, Overrides, Paths};
 use crate::support::{Clock, SystemClock};
 
@@ -24,14 +26,21 @@ pub(super) use setup::unenforced as check_restrictions;
 
 /// Arguments of `clawgate doctor`.
 #[derive(Debug, Clone, Args)]
+#[allow(clippy::struct_excessive_bools)] // each is a flag
 #[command(
     after_help = "Exit codes: 0 all is well, 1 something does not work or is open to others, \
     2 something should be better (also: wrong arguments)."
 )]
 pub struct DoctorArgs {
     /// Close files that are open to other users
-    #[arg(long)]
+    #[arg(long, alias = "repair")]
     fix: bool,
+    /// Nothing ever is asked here.
+    #[arg(long, hide = true)]
+    non_interactive: bool,
+    /// The same.
+    #[arg(long, hide = true)]
+    yes: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -43,12 +52,15 @@ pub struct DoctorArgs {
 /// Looks at everything.
 pub fn run(args: &DoctorArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let paths = Paths::resolve(env)?;
+    let of_service = service::search_path(env).map(|path| along(env, path));
+    let (env, is_of_service) = (of_service.as_ref().unwrap_or(env), of_service.is_some());
     let loaded = config::load(env, &Overrides { read_only: true, ..Overrides::default() });
     let mut findings = vec![setup::config(&loaded, env)];
     findings.extend(setup::dotenv(env, &paths));
     findings.extend(loaded.as_ref().ok().and_then(setup::unknown));
     findings.extend(loaded.iter().flat_map(setup::foreign));
     findings.extend(loaded.iter().flat_map(setup::mistaken));
+    findings.extend(loaded.iter().flat_map(|it| setup::workspaces(it, env)));
     findings.extend(loaded.iter().flat_map(setup::channels));
     findings.extend(loaded.iter().flat_map(setup::unenforced));
     if let (Some(url), Ok(settings)) = (&args.url, &loaded) {
@@ -61,6 +73,7 @@ pub fn run(args: &DoctorArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let database = state::database(&paths);
     // One that cannot be read tells nothing, and each look at it would wait for that.
     if database.as_ref().is_some_and(|it| it.severity == Severity::Ok) {
+        findings.extend(loaded.as_ref().ok().and_then(|it| state::unheard(&paths, it)));
         let openclaw = state::openclaw(&paths, loaded.as_ref().ok());
         // What OpenClaw has begun here since is in no list either, and comes with the rest.
         let settings = loaded.as_ref().ok().filter(|_| openclaw.is_none());
@@ -76,10 +89,18 @@ pub fn run(args: &DoctorArgs, env: &Env) -> anyhow::Result<ExitCode> {
         findings.extend(runtime.block_on(setup::references(settings, &settings.environment(env))));
         findings.extend(runtime.block_on(setup::models(settings, env)));
     }
-    findings.extend(setup::programs(env));
+    findings.extend(setup::programs(env, is_of_service));
     findings.push(setup::sandbox(loaded.as_ref().ok()));
     findings.push(state::clock(&paths, SystemClock.now_ms()));
     tell(Report::new(findings), args.fix, args.json)
+}
+
+/// The same, where programs are looked for along this path.
+fn along(env: &Env, path: String) -> Env {
+    let own = env.clone();
+    let lookup = move |name: &str| if name == "PATH" { Some(path.clone()) } else { own.get(name) };
+    let (home, cwd) = (env.home().map(Path::to_owned), env.cwd().map(Path::to_owned));
+    Env::new(lookup, home).in_directory(cwd)
 }
 
 /// Fixes what is to be fixed, and prints the report.

@@ -9,6 +9,7 @@ use super::files::give;
 use super::finding::{Finding, Severity};
 use crate::agent::exec::sandbox_availability;
 use crate::agent::missing_models;
+use crate::agent::roster::misplaced;
 use crate::agent::tools::misnamed;
 use crate::app;
 use crate::auth::origin::page_verdict;
@@ -162,6 +163,21 @@ pub fn mistaken(settings: &Settings) -> Vec<Finding> {
     misnamed.chain(beyond).collect()
 }
 
+/// Folders in which no agent should work.
+pub fn workspaces(settings: &Settings, env: &Env) -> Vec<Finding> {
+    let findings = misplaced(settings, env).into_iter().map(|ConfigIssue { path, message }| {
+        Finding::new(
+            "agents.workspace",
+            Severity::Warn,
+            format!("{path}: {message}"),
+            "the agent's tools are kept out of what the gateway keeps, so they fail there, or the \
+             agent can change everything of its user",
+            "name a folder of its own, move the agent's files there, and restart the gateway",
+        )
+    });
+    findings.collect()
+}
+
 /// Accounts of channels that are turned on and cannot be used.
 pub fn channels(settings: &Settings) -> Vec<Finding> {
     let findings = settings.channels.unusable().into_iter().map(|ConfigIssue { path, message }| {
@@ -311,7 +327,12 @@ async fn default_model(settings: &Settings, failover: &Failover) -> Finding {
     let is_stored =
         stored.iter().any(|it| it.profile.provider == name.provider && it.secret.is_some());
     if is_stored || choice.model.has_credential() {
-        return Finding::ok("models.auth", format!("{name} answers: {}", choice.reason));
+        let title = format!(
+            "there is a credential for {name}, or it needs none; nobody was asked: \
+             clawgate models status --probe ({})",
+            choice.reason
+        );
+        return Finding::ok("models.auth", title);
     }
     Finding::new(
         "models.auth",
@@ -322,15 +343,21 @@ async fn default_model(settings: &Settings, failover: &Failover) -> Finding {
     )
 }
 
-/// Programs of the machine.
-pub fn programs(env: &Env) -> Vec<Finding> {
+/// Programs of the machine; whether the `PATH` is that of the service.
+pub fn programs(env: &Env, is_of_service: bool) -> Vec<Finding> {
     let path = env.get("PATH").unwrap_or_default();
+    let (whose, otherwise) = if is_of_service {
+        (" of the service", "; if this terminal finds it: clawgate gateway install --force")
+    } else {
+        ("", "")
+    };
     let findings = PROGRAMS.iter().map(|(name, why)| {
         if find_program(Path::new(name), &path).is_some() {
             return Finding::ok("machine.program", format!("{name} is installed"));
         }
-        let title = format!("{name} is not in PATH");
-        Finding::new("machine.program", Severity::Info, title, *why, format!("install {name}"))
+        let title = format!("{name} is not in PATH{whose}");
+        let fix = format!("install {name}{otherwise}");
+        Finding::new("machine.program", Severity::Info, title, *why, fix)
     });
     findings.collect()
 }

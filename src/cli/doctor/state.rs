@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::finding::{Finding, Severity};
 use crate::app;
-use crate::config::{Paths, Settings};
+use crate::cli::client::GatewayUrl;
+use crate::config::{GatewayMode, Paths, Settings};
+use crate::cron::unheard_beside;
 use crate::sessions::import::Indexes;
 use crate::sessions::{SessionError, lost_with_database};
 use crate::store;
@@ -103,6 +105,9 @@ pub fn running(paths: &Paths, settings: Option<&Settings>) -> Vec<Finding> {
         return vec![Finding::ok("gateway.running", title)];
     }
     let Some(settings) = settings else { return Vec::new() };
+    if settings.gateway.mode == GatewayMode::Remote {
+        return vec![remote(settings)];
+    }
     let address = SocketAddr::new(settings.gateway.bind.host(), settings.gateway.port);
     match TcpListener::bind(address) {
         Ok(_) => vec![Finding::ok("gateway.port", format!("nobody listens at {address}"))],
@@ -117,6 +122,27 @@ pub fn running(paths: &Paths, settings: Option<&Settings>) -> Vec<Finding> {
             ),
         )],
     }
+}
+
+/// Whether it is known where the gateway is whose client this machine is.
+fn remote(settings: &Settings) -> Finding {
+    let url = settings.gateway.remote.url.as_deref().map(GatewayUrl::parse);
+    let why = match url {
+        Some(Ok(url)) => {
+            let title = format!("gateway.mode is remote: commands ask the gateway at {url}");
+            return Finding::ok("gateway.remote", title);
+        }
+        // Not repeated: it may hold a secret.
+        Some(Err(_)) => "gateway.remote.url is no address of a gateway, or holds a secret",
+        None => "gateway.mode is remote, and gateway.remote.url is not set",
+    };
+    Finding::new(
+        "gateway.remote",
+        Severity::Critical,
+        why,
+        "no gateway starts here in this mode, and commands do not know where theirs is",
+        "clawgate onboard --mode remote; or --mode local, to run a gateway here",
+    )
 }
 
 /// Whether the database is whole.
@@ -228,6 +254,25 @@ pub fn unreadable_indexes(paths: &Paths, settings: Option<&Settings>) -> Vec<Fin
         Finding::new("sessions.index", Severity::Warn, what, why, help)
     });
     found.collect()
+}
+
+/// Whether there are jobs that nobody hears.
+pub fn unheard(paths: &Paths, settings: &Settings) -> Option<Finding> {
+    let rules = app::key_rules(settings);
+    // That jobs cannot be read is told elsewhere.
+    let jobs = unheard_beside(&paths.database(), settings, &rules).ok()?;
+    let told = jobs.iter().map(|job| format!("{} ({}): {}", job.name, job.id, job.why));
+    let told: Vec<_> = told.take(NAMES_MAX).collect();
+    (!jobs.is_empty()).then(|| {
+        Finding::new(
+            "cron.unheard",
+            Severity::Warn,
+            format!("{} jobs speak where nobody hears them: {}", jobs.len(), told.join("; ")),
+            "they run, and what they say is in their sessions alone",
+            "configure the channel, docs/channels.md, or give the job another one: \
+             clawgate cron edit <job> --announce --channel <channel> --to <chat>",
+        )
+    })
 }
 
 fn indexes(paths: &Paths, settings: Option<&Settings>) -> Indexes {

@@ -18,7 +18,7 @@ use crate::support::json;
 
 /// A provider that is well answers within this.
 const PROBE_MS: u64 = 8000;
-/// `--check`: something is missing or has ended.
+/// `--check`: something is missing, has ended, or did not work when it was tried.
 const BROKEN: u8 = 1;
 /// `--check`: something ends soon.
 const EXPIRING: u8 = 2;
@@ -36,7 +36,8 @@ pub struct StatusArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Exit with 1 when a credential is missing or has ended, 2 when one ends within a day
+    /// Exit with 1 when a credential is missing, has ended or, with --probe, does not work; 2
+    /// when one ends within a day
     #[arg(long)]
     check: bool,
     /// Ask each provider one short question, which costs a few tokens
@@ -54,10 +55,6 @@ pub fn run(args: &StatusArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let catalog = facts.failover.catalog();
     let in_use = in_use(&facts, &agent);
     let Some(primary) = in_use.first() else { return Ok(ExitCode::FAILURE) };
-    if args.plain {
-        say(&format!("{}\n", primary.reference()))?;
-        return Ok(ExitCode::SUCCESS);
-    }
     let credentials = facts.failover.credentials();
     let stored = facts.runtime.block_on(credentials.profiles(&agent));
     let now_ms = facts.clock.now_ms();
@@ -67,7 +64,9 @@ pub fn run(args: &StatusArgs, env: &Env) -> anyhow::Result<ExitCode> {
         .into_iter()
         .map(|id| provider_row(&id, &in_use, &stored, &profiles, &around))
         .collect();
-    let probes = if args.probe { probes(&facts, &agent, &in_use, args) } else { Vec::new() };
+    // Where one name is printed there is no place for what they say.
+    let is_probed = args.probe && !args.plain;
+    let probes = if is_probed { probes(&facts, &agent, &in_use, args) } else { Vec::new() };
     let choice = catalog.default_choice();
     let reason = if choice.model.is(&primary.reference()) {
         choice.reason.as_str()
@@ -106,7 +105,11 @@ pub fn run(args: &StatusArgs, env: &Env) -> anyhow::Result<ExitCode> {
             "probes": probes,
         },
     });
-    say(&if args.json { format!("{whole:#}\n") } else { text(&whole) })?;
+    say(&match (args.plain, args.json) {
+        (true, _) => format!("{}\n", primary.reference()),
+        (_, true) => format!("{whole:#}\n"),
+        _ => text(&whole),
+    })?;
     Ok(if args.check { ExitCode::from(check(&whole)) } else { ExitCode::SUCCESS })
 }
 
@@ -177,7 +180,9 @@ fn check(whole: &Value) -> u8 {
     let statuses: Vec<_> = statuses.collect();
     let is = |wanted: &str| statuses.iter().any(|status| **status == wanted);
     let lacks = auth["missingProvidersInUse"].as_array().is_some_and(|missing| !missing.is_empty());
-    if lacks || is("expired") || is("missing") {
+    let asked = auth["probes"].as_array().into_iter().flatten();
+    let has_failed = asked.map(|row| &row["status"]).any(|status| *status != "ok");
+    if lacks || has_failed || is("expired") || is("missing") {
         BROKEN
     } else if is("expiring") {
         EXPIRING

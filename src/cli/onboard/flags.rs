@@ -29,7 +29,7 @@ pub struct OnboardArgs {
     /// Print the outcome as JSON
     #[arg(long)]
     pub json: bool,
-    /// Whether the gateway runs here or elsewhere [default: local]
+    /// Whether the gateway runs here or elsewhere [default: as configured, else local]
     #[arg(long, value_name = "MODE")]
     mode: Option<ModeArg>,
     /// Take keys and tokens without trying them
@@ -178,12 +178,18 @@ struct IgnoredArgs {
 }
 
 impl OnboardArgs {
-    /// What this machine is to be.
-    pub const fn mode(&self) -> Mode {
+    /// What this machine is to be, if that is said.
+    pub const fn mode(&self) -> Option<Mode> {
         match self.mode {
-            Some(ModeArg::Remote) => Mode::Remote,
-            _ => Mode::Local,
+            Some(ModeArg::Remote) => Some(Mode::Remote),
+            Some(ModeArg::Local) => Some(Mode::Local),
+            None => None,
         }
+    }
+
+    /// Whether it says where the gateway is.
+    pub const fn has_remote_url(&self) -> bool {
+        self.gateway.remote_url.is_some()
     }
 
     /// All that is secret.

@@ -74,10 +74,11 @@ pub fn run(args: &OnboardArgs, env: &Env) -> anyhow::Result<ExitCode> {
 /// Asks about parts and writes that.
 pub fn configure(args: &ConfigureArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let sections: Vec<_> = args.section.iter().copied().map(Section::from).collect();
-    if sections.is_empty() && args.answers.non_interactive && args.answers.mode() == Mode::Local {
+    let (answers, is_remote) = (&args.answers, args.answers.mode() == Some(Mode::Remote));
+    if sections.is_empty() && answers.non_interactive && !is_remote {
         bail!("say what to change with --section: model, channels, workspace, gateway");
     }
-    walk(&args.answers, Some(sections), "configure", env)
+    walk(answers, Some(sections), "configure", env)
 }
 
 fn walk(
@@ -92,7 +93,13 @@ fn walk(
     }
     let looking = Overrides { read_only: true, ..Overrides::default() };
     // What is wrong with the config is told by who is asked to change it.
-    let around = config::load(env, &looking).map_or_else(|_| env.clone(), |it| it.environment(env));
+    let loaded = config::load(env, &looking).ok();
+    let written = loaded.as_ref().and_then(|it| it.gateway.remote.url.as_ref());
+    let is_remote = args.mode() == Some(Mode::Remote);
+    if args.non_interactive && is_remote && !args.has_remote_url() && written.is_none() {
+        bail!("Missing --remote-url for remote mode.");
+    }
+    let around = loaded.map_or_else(|| env.clone(), |it| it.environment(env));
     let answers = flags::answers(args, &around)?;
     let has_colour = env.get("NO_COLOR").is_none();
     let terminal = (!args.non_interactive).then(|| terminal::Terminal::new(has_colour));
@@ -117,7 +124,7 @@ fn walk(
     let unused = asker.unused().join(", ");
     let unused =
         (!unused.is_empty()).then(|| format!("not used, as nothing asked for it: {unused}"));
-    let daemon = args.install_daemon.then(|| daemon(args, env));
+    let daemon = args.install_daemon.then(|| daemon(outcome.mode, env));
     if args.json {
         say(&format!("{:#}\n", report(&outcome, daemon.as_ref(), unused.as_deref())))?;
     } else if args.non_interactive {
@@ -133,8 +140,8 @@ fn walk(
 }
 
 /// Installs the service, or says why there is none: what was set up is good all the same.
-fn daemon(args: &OnboardArgs, env: &Env) -> Result<String, String> {
-    if args.mode() == Mode::Remote {
+fn daemon(mode: Mode, env: &Env) -> Result<String, String> {
+    if mode == Mode::Remote {
         return Err("no service was installed: the gateway is elsewhere".to_owned());
     }
     match service::install(env, &InstallArgs::default()) {

@@ -33,6 +33,9 @@ enum SecurityCommand {
         /// Close files that are open to other users
         #[arg(long)]
         fix: bool,
+        /// With it OpenClaw asks a running gateway, which nothing here depends on.
+        #[arg(long, hide = true)]
+        deep: bool,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -41,7 +44,7 @@ enum SecurityCommand {
 
 /// Audits.
 pub fn run(args: &SecurityArgs, env: &Env) -> anyhow::Result<ExitCode> {
-    let SecurityCommand::Audit { fix, json } = args.command;
+    let SecurityCommand::Audit { fix, json, .. } = args.command;
     let mut settings = config::load(env, &Overrides { read_only: true, ..Overrides::default() })?;
     super::follow_secrets(&mut settings, env)?;
     let mut findings = audit(&settings);

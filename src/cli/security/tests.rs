@@ -148,6 +148,11 @@ fn each_setting_that_opens_something_is_found() {
             "agents.cli_backend_unasked",
             warn,
         ),
+        (
+            json!({"agents": {"defaults": {"cliBackends": {"claude-cli": {"args": ["--permission-mode=bypassPermissions"]}}}}}),
+            "agents.cli_backend_unasked",
+            warn,
+        ),
         (json!({"commands": {"config": true}}), "commands.config", Severity::Info),
         (bot(&json!([1, 2]), "main"), "channels.dm.scope_main_multiuser", warn),
         (json!({"session": {"sendPolicy": {"default": "deny"}}}), "config.unenforced", warn),

@@ -113,8 +113,10 @@ fn files(settings: &Settings) -> Option<Finding> {
 /// A CLI that asks nobody.
 fn backend(settings: &Settings) -> Option<Finding> {
     let args = &settings.claude_cli.as_ref()?.args;
-    let is_free =
-        |text: &String| text == "--dangerously-skip-permissions" || text == "bypassPermissions";
+    let is_free = |text: &String| {
+        let value = text.strip_prefix("--permission-mode=").unwrap_or(text);
+        value == "--dangerously-skip-permissions" || value == "bypassPermissions"
+    };
     args.iter().any(is_free).then(|| {
         Finding::new(
             "agents.cli_backend_unasked",

@@ -20,6 +20,8 @@ const SAMPLE_VARIABLES: &str = "  <key>EnvironmentVariables</key>\n  <dict>\n";
 /// Says which gateway it is.
 const STATE_DIR: &str = "OPENCLAW_STATE_DIR";
 const LOG_DIR: &str = "OPENCLAW_LOG_DIR";
+/// Says where programs are.
+pub const SEARCH_PATH: &str = "PATH";
 
 /// What is written into it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -100,22 +102,32 @@ impl Wanted {
 
 /// The state directory of the gateway that a definition runs.
 pub fn state_dir(text: &str, manager: Manager, home: &Path) -> PathBuf {
-    let written = match manager {
-        Manager::Systemd => text
-            .lines()
-            .filter(|line| line.trim_start().starts_with("Environment="))
-            .find_map(|line| assigned(line, &home.display().to_string())),
-        Manager::Launchd => text
-            .split_once(&format!("<key>{STATE_DIR}</key>"))
-            .and_then(|(_, rest)| rest.split_once("<string>")?.1.split_once("</string>"))
-            .map(|(value, _)| from_xml(value)),
-    };
+    let written = variable(text, manager, home, STATE_DIR);
     written.map_or_else(|| home.join(".openclaw"), PathBuf::from)
 }
 
+/// The value that a definition gives to a variable.
+pub fn variable(text: &str, manager: Manager, home: &Path, name: &str) -> Option<String> {
+    match manager {
+        Manager::Systemd => text
+            .lines()
+            .filter(|line| line.trim_start().starts_with("Environment="))
+            .find_map(|line| assigned(line, name, &home.display().to_string())),
+        Manager::Launchd => text
+            .split_once(&format!("<key>{name}</key>"))
+            .and_then(|(_, rest)| rest.split_once("<string>")?.1.split_once("</string>"))
+            .map(|(value, _)| from_xml(value)),
+    }
+}
+
 /// The value that a line of a unit gives to the variable.
-fn assigned(line: &str, home: &str) -> Option<String> {
-    let (before, rest) = line.split_once(&format!("{STATE_DIR}="))?;
+fn assigned(line: &str, name: &str, home: &str) -> Option<String> {
+    let assignment = format!("{name}=");
+    let found = line.match_indices(assignment.as_str());
+    let mut places = found.filter_map(|(at, _)| line.split_at_checked(at));
+    // The name may be the end of another one.
+    let (before, rest) = places.find(|(before, _)| before.ends_with(['=', ' ', '"', '\'']))?;
+    let rest = rest.strip_prefix(assignment.as_str())?;
     let quote = before.chars().next_back().filter(|letter| matches!(letter, '"' | '\''));
     let mut value = String::new();
     let mut letters = rest.chars();
@@ -136,7 +148,8 @@ fn assigned(line: &str, home: &str) -> Option<String> {
 }
 
 /// A word of a unit. Between quotes, spaces mean themselves; `%` begins a
-/// placeholder in any case.
+/// placeholder in any case. A `$` means itself in paths, that of the program too, and in what is
+/// assigned to variables.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@,".contains(c);
     if word.chars().all(is_plain) {
@@ -196,6 +209,14 @@ mod tests {
     }
 
     #[test]
+    fn a_dollar_in_the_path_of_the_program_means_itself() {
+        let program = "/opt/$HOME 100%h/clawgate".to_owned();
+        let text = Wanted { program, ..wanted() }.text(Manager::Systemd).unwrap();
+        let line = "ExecStart=\"/opt/$HOME 100%%h/clawgate\" gateway";
+        assert!(text.lines().any(|known| known == line), "{text}");
+    }
+
+    #[test]
     fn another_state_directory_is_named_and_may_be_written() {
         let text = second().text(Manager::Systemd).unwrap();
         let dir = r#"/srv/a \"b\"\\100%%"#;
@@ -227,6 +248,24 @@ mod tests {
             let text = Wanted { variables, ..wanted() }.text(Manager::Systemd).unwrap();
             assert_eq!(state_dir(&text, Manager::Systemd, Path::new(HOME)), Path::new(dir));
         }
+    }
+
+    #[test]
+    fn a_variable_is_told_from_one_whose_name_ends_like_it() {
+        let path = "/opt/a b/100%:/bin";
+        let variables = vec![
+            ("OPENCLAW_CONFIG_PATH", "/etc/two.json".to_owned()),
+            (SEARCH_PATH, path.to_owned()),
+        ];
+        let wanted = Wanted { variables, ..wanted() };
+        for manager in [Manager::Systemd, Manager::Launchd] {
+            let text = wanted.text(manager).unwrap();
+            let found = |name: &str| variable(&text, manager, Path::new(HOME), name);
+            assert_eq!(found(SEARCH_PATH).as_deref(), Some(path), "{text}");
+            assert_eq!(found("OPENCLAW_CONFIG_PATH").as_deref(), Some("/etc/two.json"));
+        }
+        let without = second().text(Manager::Systemd).unwrap();
+        assert_eq!(variable(&without, Manager::Systemd, Path::new(HOME), SEARCH_PATH), None);
     }
 
     #[test]

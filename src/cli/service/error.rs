@@ -1,6 +1,7 @@
 //! Why something could not be done with the service.
 
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::cli::client::{ClientError, TargetError};
@@ -56,6 +57,24 @@ pub enum ServiceError {
          first: clawgate gateway stop"
     )]
     RunsByHand(i32),
+    /// A gateway with this config ends at once.
+    #[error(
+        "gateway.mode is remote in {}: this config belongs to a client of another gateway, and a \
+         service of it would not start; set gateway.mode to local first",
+        .0.display()
+    )]
+    OfClient(PathBuf),
+    /// Somebody else listens where the gateway is to.
+    #[error(
+        "another program listens at {address}, so the service would not start: \
+         `lsof -nP -iTCP:{} -sTCP:LISTEN` says which one, and OpenClaw's own gateway ends by \
+         `openclaw gateway stop`. Stop it, or choose another port by --port",
+        address.port()
+    )]
+    PortTaken {
+        /// Where that is.
+        address: SocketAddr,
+    },
     /// Nothing is there to be started.
     #[error(
         "no gateway runs and no service is installed: `clawgate gateway install` makes a service \

@@ -2,18 +2,21 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::Value;
 
-use super::definition::Wanted;
+use super::definition::{SEARCH_PATH, Wanted, variable};
 use super::holder::Holder;
 use super::place::{Installed, Place};
 use super::{Done, ServiceError};
-use crate::config::{self, Env, Overrides, Settings};
+use crate::config::{self, Env, GatewayMode, Overrides, Settings};
 use crate::providers::{key_in_environment, known_providers};
 use crate::store::atomic::{create_private_dir, write_private};
+use crate::store::instance::Running;
 use crate::support::json;
 
 /// Variables that are secret, beside the keys of providers.
@@ -68,30 +71,35 @@ impl From<Report> for Done {
 /// Defines the service, starts it now, and from now on by itself.
 ///
 /// # Errors
-/// When nobody runs services of this user, another one is there, or a gateway runs that
-/// would be in its way.
+/// When nobody runs services of this user, another one is there, a gateway runs that would be
+/// in its way, or it would not start.
 pub fn install(env: &Env, args: &InstallArgs) -> Result<Report, ServiceError> {
     let place = Place::of(env)?;
     place.manager.check()?;
     let looking = Overrides { read_only: true, ..Overrides::default() };
     // A config that is no good is told by the gateway, which then waits for it to be mended.
     let settings = config::load(env, &looking).ok();
-    let wanted = wanted(&place, env, args, settings.as_ref())?;
-    let text = wanted.text(place.manager)?;
     let before = match place.installed()? {
         Installed::No => None,
         Installed::Yes(before) => Some(before),
         Installed::Another(state_dir) if !args.force => return Err(place.another(state_dir)),
         Installed::Another(_) => Some(String::new()),
     };
+    let path = search_path(&place, env, before.as_deref().filter(|_| !args.force));
+    let wanted = wanted(&place, env, args, settings.as_ref(), path)?;
+    let text = wanted.text(place.manager)?;
     let was_there = before.as_ref() == Some(&text);
     if before.is_some() && !was_there && !args.force {
         return Err(ServiceError::Exists(place.file));
     }
-    if let Some(holder) = Holder::of(&place.paths.instance_lock())
+    let holder = Holder::of(&place.paths.instance_lock());
+    if let Some(holder) = holder
         && (before.is_none() || place.manager.look().pid != Some(holder.number()))
     {
         return Err(ServiceError::RunsByHand(holder.number()));
+    }
+    if let Some(settings) = &settings {
+        would_start(settings, args.port, holder)?;
     }
     // The service may write to them and cannot make them.
     for dir in [&place.home.join(".openclaw"), &place.paths.state_dir] {
@@ -109,6 +117,28 @@ pub fn install(env: &Env, args: &InstallArgs) -> Result<Report, ServiceError> {
     place.manager.enable(&place.file, before.is_some() && !was_there)?;
     let missing = missing_variables(env, settings.as_ref(), &wanted);
     Ok(report(&place, &missing, &unmade, was_there))
+}
+
+/// Whether a gateway of these settings would start; a service that does not is begun again and
+/// again, and looks as if it ran. The one that runs already has its port itself.
+fn would_start(
+    settings: &Settings,
+    port: Option<u16>,
+    own: Option<Holder>,
+) -> Result<(), ServiceError> {
+    let gateway = &settings.gateway;
+    if gateway.mode == GatewayMode::Remote {
+        return Err(ServiceError::OfClient(settings.file.path.clone()));
+    }
+    let address = SocketAddr::new(gateway.bind.host(), port.unwrap_or(gateway.port));
+    let has_port = |running: Running| running.address.port() == address.port();
+    let is_own = own.is_some_and(|own| own.running.is_none_or(has_port));
+    match TcpListener::bind(address) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && !is_own => {
+            Err(ServiceError::PortTaken { address })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Stops the service and removes its definition.
@@ -136,12 +166,25 @@ pub fn uninstall(env: &Env) -> Result<Done, ServiceError> {
     Ok(Done::new("uninstalled", text))
 }
 
+/// Where the service looks for programs: where it did before, so that another terminal makes no
+/// other service of it, or where this one does. Its working directory is another one.
+fn search_path(place: &Place, env: &Env, before: Option<&str>) -> Option<String> {
+    if let Some(before) = before {
+        return variable(before, place.manager, &place.home, SEARCH_PATH);
+    }
+    let path = env.get(SEARCH_PATH)?;
+    let can_be_said = |folder: &&str| folder.starts_with('/') && !folder.contains(char::is_control);
+    let folders: Vec<_> = path.split(':').filter(can_be_said).collect();
+    (!folders.is_empty()).then(|| folders.join(":"))
+}
+
 /// What the definition says.
 fn wanted(
     place: &Place,
     env: &Env,
     args: &InstallArgs,
     settings: Option<&Settings>,
+    path: Option<String>,
 ) -> Result<Wanted, ServiceError> {
     let (paths, usual) = (&place.paths, place.home.join(".openclaw"));
     let mut wanted = Wanted {
@@ -162,6 +205,9 @@ fn wanted(
     }
     if let Some(port) = args.port.map(|port| port.to_string()).or_else(|| env.get(PORT)) {
         say(PORT, port);
+    }
+    if let Some(path) = path {
+        say(SEARCH_PATH, path);
     }
     let mut writable = vec![paths.state_dir.clone()];
     // A config in the home itself does not open all of that: it is then changed by hand.
@@ -293,7 +339,7 @@ mod tests {
     fn wanted_with<const N: usize>(variables: [(&str, &str); N], home: &Path) -> Wanted {
         let env = Env::fixed(variables, home);
         let (args, settings) = (InstallArgs::default(), settings(&env));
-        wanted(&Place::of(&env).unwrap(), &env, &args, settings.as_ref()).unwrap()
+        wanted(&Place::of(&env).unwrap(), &env, &args, settings.as_ref(), None).unwrap()
     }
 
     fn settings(env: &Env) -> Option<Settings> {

@@ -17,9 +17,11 @@ mod status;
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
 
+use crate::config::Env;
 use crate::support::json;
 
 use self::error::ServiceError;
+use self::place::Place;
 use super::{CliError, Screen, Surroundings, format};
 
 pub use install::{InstallArgs, install};
@@ -64,6 +66,11 @@ impl Done {
     fn new(result: &'static str, text: String) -> Self {
         Self { result, text, more: Map::new() }
     }
+}
+
+/// Where the service of this state directory looks for programs, if there is one that says so.
+pub fn search_path(env: &Env) -> Option<String> {
+    Place::of(env).ok()?.search_path()
 }
 
 /// Runs one of them.

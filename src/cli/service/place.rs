@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::ServiceError;
-use super::definition::state_dir;
+use super::definition::{SEARCH_PATH, state_dir, variable};
 use super::manager::Manager;
 use crate::config::{ConfigError, Env, Paths};
 
@@ -52,6 +52,12 @@ impl Place {
         };
         let of = state_dir(&text, self.manager, &self.home);
         Ok(if of == self.paths.state_dir { Installed::Yes(text) } else { Installed::Another(of) })
+    }
+
+    /// Where the service looks for programs, where its definition says so.
+    pub fn search_path(&self) -> Option<String> {
+        let Ok(Installed::Yes(text)) = self.installed() else { return None };
+        variable(&text, self.manager, &self.home, SEARCH_PATH)
     }
 
     /// That the service belongs to another state directory.

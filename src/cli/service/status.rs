@@ -7,8 +7,9 @@ use super::holder::Holder;
 use super::manager::Seen;
 use super::place::{Installed, Place};
 use crate::cli::client::{Client, Target};
+use crate::cli::surroundings::settings;
 use crate::cli::{CliError, ConnectArgs, Screen, Surroundings, format};
-use crate::config::{self, Overrides};
+use crate::config::Overrides;
 use crate::support::{Clock, SystemClock, json};
 use crate::telemetry::LogPlace;
 
@@ -41,7 +42,8 @@ pub async fn run(
     let config = &place.paths.config_path;
     let report = json!({
         "service": service(&place),
-        "config": {"path": config.to_string_lossy(), "exists": config.exists()},
+        "config": {"path": config.to_string_lossy(), "exists": config.exists(),
+            "remote": around.local.remote.is_some()},
         "logs": {"file": log(&place, around)},
         "gateway": gateway(&place),
         "rpc": probe,
@@ -108,7 +110,7 @@ fn gateway(place: &Place) -> Value {
 /// The file that was logged into last; none where the config is no good.
 fn log(place: &Place, around: &Surroundings) -> Value {
     let looking = Overrides { read_only: true, ..Overrides::default() };
-    let Ok(settings) = config::load(&around.env, &looking) else { return Value::Null };
+    let Ok(settings) = settings(&around.env, &looking) else { return Value::Null };
     let now = SystemClock.now_ms();
     let file = LogPlace::last_used(&settings.logging, &place.paths.state_dir, now).current(now);
     json!(file.to_string_lossy())
@@ -146,7 +148,11 @@ fn text(report: &Value, url: &str) -> String {
     });
     if report["gateway"]["running"] != true && report["rpc"]["ok"] != true {
         let next = if service["installed"] == true { "start" } else { "install" };
-        lines.push(format!("Start with: clawgate gateway {next}   or   clawgate gateway run"));
+        lines.push(if report["config"]["remote"] == true {
+            "Start it where it runs: gateway.mode is remote, and none starts here".to_owned()
+        } else {
+            format!("Start with: clawgate gateway {next}   or   clawgate gateway run")
+        });
     }
     lines.push(String::new());
     lines.join("\n")
@@ -217,5 +223,10 @@ RPC probe: failed (ws://h)
 Start with: clawgate gateway install   or   clawgate gateway run
 ";
         assert_eq!(text(&report, "ws://h"), expected);
+        // The gateway of a client is started elsewhere.
+        let mut report = report;
+        report["config"]["remote"] = json!(true);
+        let shown = text(&report, "wss://h");
+        assert!(!shown.contains("gateway run") && shown.contains("where it runs"), "{shown}");
     }
 }

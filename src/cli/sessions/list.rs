@@ -8,17 +8,23 @@ use crate::cli::status::tokens;
 use crate::cli::{CliError, ConnectArgs, Screen, Surroundings};
 use crate::support::{Clock, SystemClock, json};
 
+/// More than there ever are; an integer in every language.
+const ALL: u64 = 4_294_967_295;
+
 /// Arguments of `clawgate sessions list`.
 #[derive(Debug, Args)]
 pub struct ListArgs {
     /// Only those of this agent
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
+    /// Those of all agents, as it is without --agent
+    #[arg(long, hide = true, conflicts_with = "agent")]
+    all_agents: bool,
     /// Only those that were used within so many minutes
     #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..))]
     active: Option<u64>,
-    /// At most so many, the last used first [default: 100]
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    /// At most so many, the last used first, or all [default: 100]
+    #[arg(long, value_name = "COUNT", value_parser = limit)]
     limit: Option<u64>,
     /// How to reach the gateway.
     #[command(flatten)]
@@ -40,6 +46,14 @@ impl ListArgs {
     }
 }
 
+fn limit(text: &str) -> Result<u64, String> {
+    if text == "all" {
+        return Ok(ALL);
+    }
+    let count = text.parse::<u64>().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| "give a number from 1 on, or all".to_owned())
+}
+
 /// Lists them.
 pub async fn run(
     args: &ListArgs,
@@ -53,6 +67,9 @@ pub async fn run(
         screen.line(&format::compact(&answer))?;
     } else {
         screen.text(&text(&answer, SystemClock.now_ms()))?;
+        if let Some(more) = more(&answer) {
+            screen.note(&more)?;
+        }
     }
     Ok(0)
 }
@@ -65,6 +82,13 @@ fn text(answer: &Value, now_ms: u64) -> String {
     let head = ["KEY", "KIND", "MODEL", "TOKENS", "AGE"].map(str::to_owned);
     let rows = sessions.iter().map(|session| row(session, now_ms));
     table(&std::iter::once(head).chain(rows).collect::<Vec<_>>())
+}
+
+/// That there are more than those that are listed.
+fn more(answer: &Value) -> Option<String> {
+    let shown = u64::try_from(answer["sessions"].as_array()?.len()).ok()?;
+    let total = answer["totalCount"].as_u64().filter(|total| *total > shown)?;
+    Some(format!("{shown} of {total} sessions; --limit {total} lists all"))
 }
 
 fn row(session: &Value, now_ms: u64) -> [String; 5] {
@@ -97,5 +121,19 @@ agent:main:b     -       -       -          -
 ";
         assert_eq!(text(&answer, 61_000), expected);
         assert_eq!(text(&json!({}), 0), "No sessions.\n");
+    }
+
+    #[test]
+    fn a_limit_is_a_count_or_all() {
+        assert_eq!((limit("7"), limit("all")), (Ok(7), Ok(ALL)));
+        assert!(["0", "-1", "x", ""].into_iter().all(|text| limit(text).is_err()));
+    }
+
+    #[test]
+    fn that_there_are_more_is_said() {
+        let some = |total: Value| more(&json!({"sessions": [{}, {}], "totalCount": total}));
+        assert_eq!(some(json!(3)).unwrap(), "2 of 3 sessions; --limit 3 lists all");
+        // Other gateways may not tell.
+        assert!(some(json!(2)).is_none() && some(Value::Null).is_none());
     }
 }

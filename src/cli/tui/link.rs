@@ -81,11 +81,8 @@ impl Keeper {
             self.tell(Event::Up(client.hello().clone())).await?;
             let mut pending = Vec::new();
             let error = self.serve(&mut client, &mut pending).await?;
-            for Pending { ask, .. } in
-                pending.into_iter().filter(|pending| !pending.ask.comes_again())
-            {
-                let result = Err("the connection was lost before there was an answer".to_owned());
-                self.tell(Event::Answer { ask, result }).await?;
+            for Pending { ask, .. } in pending {
+                self.lost(ask).await?;
             }
             client = self.renew(&error).await?;
         }
@@ -93,6 +90,15 @@ impl Keeper {
 
     async fn tell(&self, event: Event) -> Result<(), Gone> {
         self.events.send(event).await.map_err(|_| Gone)
+    }
+
+    /// Tells that there is no answer to this, unless it is asked anew.
+    async fn lost(&self, ask: Ask) -> Result<(), Gone> {
+        if ask.comes_again() {
+            return Ok(());
+        }
+        let result = Err("the connection was lost before there was an answer".to_owned());
+        self.tell(Event::Answer { ask, result }).await
     }
 
     /// Until the connection is lost.
@@ -108,7 +114,10 @@ impl Keeper {
                 wish = self.wishes.recv() => match wish.ok_or(Gone)? {
                     Wish::Request(ask, method, params) => match client.start(method, params).await {
                         Ok(id) => pending.push(Pending { id, ask, until: Instant::now() + self.limit }),
-                        Err(error) => return Ok(error),
+                        Err(error) => {
+                            self.lost(ask).await?;
+                            return Ok(error);
+                        }
                     },
                     Wish::Now => {}
                 },
@@ -169,15 +178,18 @@ impl Keeper {
         Ok(Client::connect(&target, self.limit).await?)
     }
 
-    /// Waits, unless the user does not want to. What is asked meanwhile is asked anew
-    /// when there is a connection.
+    /// Waits, unless the user does not want to. Who asked meanwhile did not know yet that there
+    /// is no connection.
     async fn rest(&mut self, pause: Duration) -> Result<(), Gone> {
         let pause = sleep(pause);
         tokio::pin!(pause);
         loop {
             tokio::select! {
                 () = &mut pause => return Ok(()),
-                wish = self.wishes.recv() => if matches!(wish.ok_or(Gone)?, Wish::Now) { return Ok(()) },
+                wish = self.wishes.recv() => match wish.ok_or(Gone)? {
+                    Wish::Request(ask, ..) => self.lost(ask).await?,
+                    Wish::Now => return Ok(()),
+                },
             }
         }
     }
@@ -187,5 +199,31 @@ async fn at(time: Option<Instant>) {
     match time {
         Some(time) => sleep_until(time).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_asked_as_the_connection_broke_is_told_to_be_lost() {
+        let nowhere: Find = Arc::new(|| Err(CliError::Usage("nowhere".to_owned())));
+        let (mut screen, mut keeper) = link(nowhere, Duration::from_secs(1));
+        for wish in [
+            Wish::Request(Ask::Abort, "chat.abort", Value::Null),
+            Wish::Request(Ask::Follow, "sessions.subscribe", Value::Null),
+            Wish::Now,
+        ] {
+            screen.wishes.send(wish).await.unwrap();
+        }
+        assert!(keeper.rest(Duration::from_hours(1)).await.is_ok());
+        drop(keeper);
+        let told = screen.events.recv().await;
+        assert!(
+            matches!(told, Some(Event::Answer { ask: Ask::Abort, result: Err(_) })),
+            "{told:?}"
+        );
+        assert!(screen.events.recv().await.is_none(), "the other is asked anew");
     }
 }

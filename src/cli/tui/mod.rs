@@ -22,12 +22,12 @@ use clap::Args;
 
 use self::driver::Driver;
 use self::link::{Find, link};
-use self::state::{Setup, State};
+use self::state::{Setup, State, no_agent};
 use self::text::Theme;
 use self::view::View;
 use super::client::Client;
 use super::{CliError, ConnectArgs, Screen, Surroundings};
-use crate::support::{Clock as _, RandomIds, SystemClock, Tasks};
+use crate::support::{Clock as _, RandomIds, SystemClock, Tasks, json};
 
 /// Messages that are read at first; what is older comes with Ctrl+Home.
 const HISTORY: u64 = 200;
@@ -73,7 +73,14 @@ pub async fn run(args: TuiArgs, around: &Surroundings) -> Result<u8, CliError> {
     }
     let target = args.connect.target(around)?;
     // What cannot be connected to is told on a terminal that is still the shell's.
-    let client = Client::connect(&target, args.connect.limit()).await?;
+    let mut client = Client::connect(&target, args.connect.limit()).await?;
+    if let Some(agent) = &args.agent
+        && let Ok(list) = client.request("agents.list", json!({})).await
+        && let Some(why) = no_agent(&list, agent)
+    {
+        client.close().await;
+        return Err(CliError::Missing(why));
+    }
     let has_colour = around.env.get("NO_COLOR").is_none_or(|set| set.is_empty());
     let setup = Setup {
         url: target.url.to_string(),

@@ -1,7 +1,8 @@
 //! Putting the Control UI into its folder, and taking it away.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{IsTerminal, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use tempfile::TempDir;
 
 use super::folder::Filling;
 use super::{Mark, PAGE, archive, installed_in, npm};
+use crate::cli::output::note;
 use crate::config::Settings;
 use crate::store::atomic::{create_private_dir, sync_dir};
 use crate::support::{Clock, SystemClock};
@@ -33,7 +35,7 @@ pub(super) fn run(settings: &Settings, version: &str, from: Option<&Path>) -> an
     let mut filling = Filling::new(&new)?;
     let known = match from {
         None => {
-            progress.say(&format!("fetching openclaw@{version} with npm"));
+            progress.begin(&format!("fetching openclaw@{version} with npm"));
             let package = super::super::one_thread()?.block_on(npm::pack(version, work.path()))?;
             unpack(&package, &mut filling, &progress)?.or_else(|| Some(version.to_owned()))
         }
@@ -105,7 +107,9 @@ pub(super) fn remove(settings: &Settings) -> anyhow::Result<bool> {
 }
 
 fn unfinished(state: &Path) -> anyhow::Result<TempDir> {
-    let made = tempfile::Builder::new().prefix(UNFINISHED).tempdir_in(state);
+    // It stays when this process is killed.
+    let ours = Permissions::from_mode(0o700);
+    let made = tempfile::Builder::new().prefix(UNFINISHED).permissions(ours).tempdir_in(state);
     made.with_context(|| format!("cannot make a folder in {}", state.display()))
 }
 
@@ -152,6 +156,15 @@ impl Progress {
         Self { is_shown: std::io::stderr().is_terminal() }
     }
 
+    /// The same of what takes long: also told where there is no terminal.
+    fn begin(&self, text: &str) {
+        if self.is_shown {
+            self.say(text);
+        } else {
+            note(text);
+        }
+    }
+
     fn say(&self, text: &str) {
         if self.is_shown {
             let mut err = std::io::stderr().lock();
@@ -171,5 +184,18 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_finished_is_closed_to_other_users() {
+        let state = tempfile::tempdir().unwrap();
+        let made = unfinished(state.path()).unwrap();
+        let rights = fs::metadata(made.path()).unwrap().permissions().mode();
+        assert_eq!(rights & 0o777, 0o700);
     }
 }

@@ -9,6 +9,7 @@ mod folder;
 mod install;
 mod npm;
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -17,6 +18,7 @@ use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::banner::reachable;
 use super::format::{count, size};
 use super::output::say;
 use crate::config::{self, Env, Overrides, Settings};
@@ -120,8 +122,6 @@ fn state(settings: &Settings, place: &Path) -> anyhow::Result<Value> {
         (0, 0)
     };
     let mark = mark(place);
-    let scheme = if settings.gateway.tls.enabled { "https" } else { "http" };
-    let address = format!("{scheme}://127.0.0.1:{}{}/", settings.gateway.port, ui.base_path);
     let is_served = is_installed && ui.enabled && place == ui.root;
     Ok(json!({
         "installed": is_installed,
@@ -133,8 +133,16 @@ fn state(settings: &Settings, place: &Path) -> anyhow::Result<Value> {
         "bytes": bytes,
         "enabled": ui.enabled,
         "root": ui.root.to_string_lossy(),
-        "url": is_served.then_some(address),
+        "url": is_served.then(|| address(settings)),
     }))
+}
+
+/// Where a browser of this machine finds the page.
+fn address(settings: &Settings) -> String {
+    let gateway = &settings.gateway;
+    let scheme = if gateway.tls.enabled { "https" } else { "http" };
+    let (address, _) = reachable(SocketAddr::new(gateway.bind.host(), gateway.port));
+    format!("{scheme}://{address}{}/", gateway.ui.base_path)
 }
 
 fn report(
@@ -183,4 +191,26 @@ fn report(
     }
     say(&text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_where_the_gateway_listens() {
+        let at = |bind: Value| {
+            let mut gateway = json!({"port": 7, "auth": {"token": "0123456789abcdef"}});
+            if let (Some(gateway), Value::Object(bind)) = (gateway.as_object_mut(), bind) {
+                gateway.extend(bind);
+            }
+            let text = json!({"gateway": gateway}).to_string();
+            let looking = Overrides { read_only: true, ..Overrides::default() };
+            address(&config::load_text(&text, &Env::fixed([], "/h"), &looking).unwrap())
+        };
+        assert_eq!(at(json!({})), "http://127.0.0.1:7/");
+        assert_eq!(at(json!({"bind": "lan"})), "http://127.0.0.1:7/");
+        let custom = json!({"bind": "custom", "customBindHost": "192.0.2.7"});
+        assert_eq!(at(custom), "http://192.0.2.7:7/");
+    }
 }

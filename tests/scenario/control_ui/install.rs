@@ -215,6 +215,8 @@ async fn npm_fetches_the_version_that_fits_and_what_it_says_becomes_what_to_do()
     let env = |registry| [("npm_config_registry", registry), ("npm_config_fetch_retries", "0")];
     let installed = ui(&gateway, &["install", "--json"], &env(&registry)).await;
     assert!(installed.status.success(), "{installed:?}");
+    let told = String::from_utf8_lossy(&installed.stderr);
+    assert!(told.contains("fetching openclaw@"), "it takes long: {told}");
     assert_eq!(said(&gateway, &["status"]).await["version"], VERSION);
     assert_eq!(get(&gateway, "/chat").await.text().await.unwrap(), PAGE);
 

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::parts::Outgoing;
 use super::picker::{Item, Kind};
-use super::place::short;
+use super::place::{no_agent, short};
 use super::{Ask, Effect, Overlay, Picker, Row, State};
 use crate::cli::format::{count, span};
 use crate::cli::tui::text::one_line;
@@ -13,6 +13,10 @@ use crate::support::json;
 
 /// Rows of one page of sessions.
 const SESSIONS: u64 = 200;
+/// More models than these are told in the list only.
+const NAMED: usize = 8;
+/// Who has more models than any list.
+const OPEN_PROVIDER: &str = "openrouter/";
 
 impl State {
     pub(super) fn answer(&mut self, ask: Ask, result: Result<Value, String>) {
@@ -51,6 +55,13 @@ impl State {
             (Ask::Sessions(search), Ok(payload)) => self.sessions_answer(&search, &payload),
             (Ask::Models, Ok(payload)) => self.models_answer(&payload),
             (Ask::Agents, Ok(payload)) => self.agents_answer(&payload),
+            (Ask::Model(session, name), Ok(payload)) if session == self.place.session => {
+                self.model_answer(&name, &payload);
+            }
+            (Ask::Agent(id), Ok(payload)) => match no_agent(&payload, &id) {
+                Some(why) => self.fail(&why),
+                None => self.go(|place| place.go_to_agent(&id)),
+            },
             (Ask::Commands, Ok(payload)) => self.commands_answer(&payload),
             (Ask::Approvals, Ok(payload)) => self.approvals.replace(&payload, self.now),
             (Ask::Decide(id, decision), Ok(_)) => {
@@ -227,7 +238,7 @@ impl State {
             is_current: false,
         }];
         items.extend(models.iter().filter_map(|model| {
-            let id = format!("{}/{}", model["provider"].as_str()?, model["id"].as_str()?);
+            let id = full_name(model)?;
             let context =
                 model["contextWindow"].as_u64().map(|tokens| format!("{} tokens", count(tokens)));
             let thinks = (model["reasoning"] == true).then(|| "thinks".to_owned());
@@ -241,6 +252,22 @@ impl State {
             })
         }));
         self.fill(Kind::Models, items);
+    }
+
+    /// Sets the model that is called so. The gateway would keep any name.
+    fn model_answer(&mut self, name: &str, payload: &Value) {
+        let models = payload["models"].as_array().map_or(&[][..], Vec::as_slice);
+        if let Some(full) = model_named(models, name).or_else(|| unlisted(name)) {
+            self.set_model(&full);
+            return;
+        }
+        let mut names: Vec<_> = models.iter().filter_map(full_name).take(NAMED + 1).collect();
+        if names.len() > NAMED {
+            names.truncate(NAMED);
+            names.push("…".to_owned());
+        }
+        let there = names.join(", ");
+        self.fail(&format!("there is no model \"{name}\"; there are {there} (/models shows all)"));
     }
 
     fn agents_answer(&mut self, payload: &Value) {
@@ -281,4 +308,23 @@ impl State {
         }
         self.do_it(Effect::Top);
     }
+}
+
+fn full_name(model: &Value) -> Option<String> {
+    Some(format!("{}/{}", model["provider"].as_str()?, model["id"].as_str()?))
+}
+
+/// The name of a model that may be there although no list has it.
+fn unlisted(name: &str) -> Option<String> {
+    let model = name.strip_prefix(OPEN_PROVIDER)?;
+    model.contains('/').then(|| name.to_owned())
+}
+
+/// The full name of the model that is called so: by it, by its alias, or by its own name.
+fn model_named(models: &[Value], name: &str) -> Option<String> {
+    let is = |value: &Value| value.as_str().is_some_and(|it| it.eq_ignore_ascii_case(name));
+    let is_full = |model: &&Value| full_name(model).is_some_and(|it| it.eq_ignore_ascii_case(name));
+    let found = models.iter().find(is_full);
+    let found = found.or_else(|| models.iter().find(|model| is(&model["alias"])));
+    found.or_else(|| models.iter().find(|model| is(&model["id"]))).and_then(full_name)
 }

@@ -50,11 +50,15 @@ impl State {
         match (name, words) {
             ("/help", "") => self.overlay = Some(Overlay::Help(0)),
             ("/agents", _) | ("/agent", "") => self.open(Kind::Agents),
-            ("/agent", id) => self.go(|place| place.go_to_agent(id)),
+            ("/agent", id) => self.ask(Ask::Agent(id.to_owned()), "agents.list", json!({})),
             ("/sessions", _) | ("/session", "") => self.open(Kind::Sessions),
             ("/session", key) => self.go(|place| place.go(key)),
             ("/models" | "/model", "") => self.open(Kind::Models),
-            ("/model", model) => self.set_model(model),
+            ("/model", "default") => self.set_model("default"),
+            ("/model", model) => {
+                let ask = Ask::Model(self.place.session.clone(), model.to_owned());
+                self.ask(ask, "models.list", json!({}));
+            }
             ("/think", "") => self.open(Kind::Thinking),
             ("/think", level) => self.set_thinking(level),
             ("/new", "") => self.create(),
@@ -93,7 +97,7 @@ impl State {
         self.ask(Ask::Create, "sessions.create", json!({"agentId": self.place.agent}));
     }
 
-    fn set_model(&mut self, model: &str) {
+    pub(super) fn set_model(&mut self, model: &str) {
         let value = if model == "default" { json!(null) } else { json!(model) };
         self.patch("model", &value, format!("model: {model}"));
     }

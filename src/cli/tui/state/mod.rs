@@ -26,11 +26,14 @@ pub use approvals::{Approvals, Decision, Question};
 pub use commands::COMMANDS;
 pub use parts::{Ask, Effect, Event, Link, Overlay, Setup};
 pub use picker::Picker;
-pub use place::Place;
+pub use place::{Place, no_agent};
 pub use row::Row;
 
 use parts::{Outgoing, Reading};
 
+/// Characters of a message that are asked for: as many as the gateway gives. Its usual number
+/// cuts answers that were seen in full.
+const HISTORY_CHARS: u64 = 500_000;
 /// Messages that wait for a connection.
 const MAX_OUTBOX: usize = 50;
 /// How long a second Ctrl-C leaves.
@@ -244,7 +247,8 @@ impl State {
             return;
         }
         self.reading.begin();
-        let params = json!({"sessionKey": self.place.session, "limit": self.history_limit});
+        let params = json!({"sessionKey": self.place.session, "limit": self.history_limit,
+            "maxChars": HISTORY_CHARS});
         self.ask(
             Ask::History(self.place.session.clone(), self.taken.clone()),
             "chat.history",

@@ -83,6 +83,10 @@ pub enum Ask {
     Models,
     /// All agents.
     Agents,
+    /// Whether there is a model of this name, to set it for this session.
+    Model(String, String),
+    /// Whether there is this agent, to go to it.
+    Agent(String),
     /// All slash commands.
     Commands,
     /// What waits for a person.

@@ -75,6 +75,14 @@ pub fn short<'a>(key: &'a str, agent: &str) -> &'a str {
     of_agent.and_then(|rest| rest.strip_prefix(':')).unwrap_or(key)
 }
 
+/// What to say when `agents.list` does not have this agent.
+pub fn no_agent(list: &Value, wanted: &str) -> Option<String> {
+    let agents = list["agents"].as_array().map_or(&[][..], Vec::as_slice);
+    let ids: Vec<_> = agents.iter().filter_map(|agent| agent["id"].as_str()).collect();
+    let is_there = ids.iter().any(|id| id.eq_ignore_ascii_case(wanted));
+    (!is_there).then(|| format!("there is no agent \"{wanted}\"; there are {}", ids.join(", ")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

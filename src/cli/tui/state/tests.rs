@@ -100,7 +100,8 @@ fn a_connection_is_followed_and_the_session_is_read() {
         ]
     );
     let history = methods(&effects)[3].1;
-    assert_eq!(*history, json!({"sessionKey": "agent:main:main", "limit": 3}));
+    let expected = json!({"sessionKey": "agent:main:main", "limit": 3, "maxChars": 500_000});
+    assert_eq!(*history, expected);
 }
 
 #[test]
@@ -221,7 +222,9 @@ fn commands_of_the_screen_are_done_here_and_others_are_sent() {
         ("/abort", "chat.abort"),
         ("/new", "sessions.create"),
         ("/reset", "sessions.reset"),
-        ("/model a/b", "sessions.patch"),
+        ("/model a/b", "models.list"),
+        ("/model default", "sessions.patch"),
+        ("/agent ops", "agents.list"),
         ("/think high", "sessions.patch"),
         ("/models", "models.list"),
         ("/agents", "agents.list"),
@@ -265,6 +268,33 @@ fn a_choice_is_searched_and_made() {
     assert!(matches!(&state.overlay, Some(Overlay::Picker(picker)) if picker.filter.is_empty()));
     plain(&mut state, KeyCode::Esc);
     assert_eq!(state.overlay, None);
+}
+
+#[test]
+fn a_model_or_an_agent_that_is_not_there_is_refused_with_those_that_are() {
+    let mut state = online();
+    let model = |name: &str| Ask::Model("agent:main:main".into(), name.into());
+    let models = json!({"models": [{"provider": "a", "id": "One", "alias": "first"},
+        {"provider": "b", "id": "two"}]});
+    let open = "openrouter/some/new";
+    for (name, full) in [("A/one", "a/One"), ("First", "a/One"), ("two", "b/two"), (open, open)] {
+        let effects = answer(&mut state, model(name), models.clone());
+        let expected = json!({"key": "agent:main:main", "model": full});
+        assert_eq!(methods(&effects), [("sessions.patch", &expected)], "{name}");
+    }
+    assert!(methods(&answer(&mut state, model("nonsense/x"), models)).is_empty());
+    let agents = || json!({"agents": [{"id": "main"}, {"id": "ops"}]});
+    assert!(methods(&answer(&mut state, Ask::Agent("nobody".into()), agents())).is_empty());
+    assert_eq!(
+        notices(&state),
+        [
+            "there is no model \"nonsense/x\"; there are a/One, b/two (/models shows all)",
+            "there is no agent \"nobody\"; there are main, ops"
+        ]
+    );
+    assert_eq!(state.place.session, "agent:main:main");
+    answer(&mut state, Ask::Agent("Ops".into()), agents());
+    assert_eq!(state.place.session, "agent:ops:main");
 }
 
 #[test]

@@ -18,6 +18,10 @@ use message::Active;
 
 use super::text::clean;
 
+/// What follows a text that the gateway has cut.
+const CUT: &str = "\n...(truncated)...";
+/// What stands for a message that is too large for it.
+const OMITTED: &str = "[chat.history omitted: message too large]";
 /// Notices beyond this are old.
 const MAX_NOTICES: usize = 100;
 /// Runs whose end is remembered: an answer that was under way may still call them active.
@@ -153,7 +157,8 @@ impl Transcript {
 
     /// Puts the history in the place of what is shown. What `covers` names, and is no
     /// command, is a part of it by now.
-    pub fn load(&mut self, page: Page, covers: &[String]) {
+    pub fn load(&mut self, mut page: Page, covers: &[String]) {
+        self.keep_whole(&mut page.entries);
         let active = page.active.filter(|active| !self.ended.contains(&active.run_id));
         let (said, is_same) = self.said_now(active.as_ref());
         let kept = self.kept(covers);
@@ -198,6 +203,24 @@ impl Transcript {
             |body: &Body| matches!(body, Body::Tool(tool) if tool.state == ToolState::Waiting);
         if self.entries.iter().any(|entry| waits(&entry.body)) {
             self.phase(Phase::Approval);
+        }
+    }
+
+    /// An answer that the history cuts or leaves out stays as it was seen.
+    fn keep_whole(&self, entries: &mut [Entry]) {
+        for entry in entries {
+            let Body::Answer(text) = &entry.body else { continue };
+            let begin = text.strip_suffix(CUT);
+            if begin.is_none() && text != OMITTED {
+                continue;
+            }
+            let before = self.entries.iter().find(|known| known.id == entry.id);
+            let here = || self.entries.iter().rev().find(|known| known.is_said_live());
+            let seen = before.or_else(here).map(|known| &known.body);
+            let Some(Body::Answer(seen)) = seen else { continue };
+            if begin.is_none_or(|begin| seen.starts_with(begin)) {
+                entry.body = Body::Answer(seen.clone());
+            }
         }
     }
 

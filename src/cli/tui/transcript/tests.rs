@@ -59,6 +59,23 @@ fn what_was_typed_and_answered_is_shown_once() {
 }
 
 #[test]
+fn an_answer_that_was_seen_in_full_stays_so_where_the_history_cuts_it() {
+    for cut in ["Hel\n...(truncated)...", "[chat.history omitted: message too large]"] {
+        let mut transcript = Transcript::default();
+        let old = said("assistant", "a", cut, 1);
+        load(&mut transcript, &json!([old]), &Value::Null, &[]);
+        assert_eq!(shown(&transcript), [format!("< {cut}")]);
+        spoke(&mut transcript, "r", "Hello", "Hello");
+        transcript.ended(&json!({"runId": "r", "state": "final"}));
+        for _ in 0..2 {
+            let messages = json!([old, said("assistant", "b", cut, 2)]);
+            load(&mut transcript, &messages, &Value::Null, &[]);
+            assert_eq!(shown(&transcript), [format!("< {cut}"), "< Hello".into()]);
+        }
+    }
+}
+
+#[test]
 fn a_history_that_is_older_than_what_was_typed_does_not_take_it_away() {
     let mut transcript = Transcript::default();
     transcript.echo("r", "hi");
