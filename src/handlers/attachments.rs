@@ -152,6 +152,11 @@ fn content(item: &Value) -> Option<&str> {
     held.filter_map(Value::as_str).find(|text| !text.trim().is_empty())
 }
 
+/// Whether [`receive`] takes an attachment that is in the message itself.
+pub(crate) fn can_be_read(item: &Value, settings: &Settings) -> bool {
+    read(0, item, settings.agents.defaults.media_max_mb).is_ok()
+}
+
 fn read(index: usize, item: &Value, max_mb: u64) -> Reply<Attachment> {
     let text = |name: &str| item.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let given_name = text("fileName").or_else(|| text("name")).map(str::to_owned);

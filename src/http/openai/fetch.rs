@@ -18,7 +18,7 @@ use crate::registry::Ctx;
 use crate::support::json;
 
 /// Most pictures and files of a request, as in the original.
-const COUNT_MAX: usize = 8;
+pub const COUNT_MAX: usize = 8;
 /// Largest picture that is fetched, in bytes, as in the original.
 const PICTURE_MAX: usize = 10 * 1024 * 1024;
 /// Largest file that is fetched, in bytes, as in the original.

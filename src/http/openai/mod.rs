@@ -8,6 +8,7 @@
 mod chat;
 mod embeddings;
 mod fetch;
+mod form;
 mod models;
 mod outcome;
 mod read;

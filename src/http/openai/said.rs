@@ -1,18 +1,21 @@
 //! What a request says to a session that may know some of it.
 //!
 //! Promises: what the session has heard is not said again, also when its run came
-//! to no answer; what came with a message goes with it.
+//! to no answer; what came with a message goes with it, and goes again to a session that
+//! is new.
 
 use axum::response::Response;
 use serde_json::Value;
 
-use super::fetch::{Given, attachments};
+use super::fetch::{COUNT_MAX, Given, attachments};
 use super::words::{Entry, first_new, heard, message};
 use crate::config::EndpointSettings;
+use crate::handlers::can_be_read;
 use crate::http::{Attending, Manner};
 use crate::protocol::message::{AgentMessage, AssistantMessage, StopReason};
 use crate::registry::Ctx;
 use crate::sessions::SessionKey;
+use crate::support::blocking;
 
 /// The message, and what comes with it, fetched. `given` came with the entries, one by
 /// one.
@@ -48,6 +51,7 @@ async fn said(
         (true, 0 | 1) => Some(Vec::new()),
         (true, _) => Some(unanswered(cx, key).await),
     };
+    let given = if unanswered.is_none() { receivable(cx, given, first).await } else { given };
     unheard(entries, first, given, unanswered.as_deref())
 }
 
@@ -59,14 +63,46 @@ fn unheard(
     given: Vec<Vec<Given>>,
     unanswered: Option<&[String]>,
 ) -> (String, Vec<Given>) {
-    let (text, first) = match unanswered {
-        Some(unanswered) => {
-            let first = first + heard(&entries[first..], unanswered);
-            (message(&entries[first..], true), first)
-        }
-        None => (message(entries, false), first),
+    let Some(unanswered) = unanswered else {
+        return (message(entries, false), with_earlier(given, first));
     };
-    (text, given.into_iter().skip(first).flatten().collect())
+    let first = first + heard(&entries[first..], unanswered);
+    (message(&entries[first..], true), given.into_iter().skip(first).flatten().collect())
+}
+
+/// Without what came before `first` and cannot be received. A client without a session would
+/// send it again with each message, and each would be refused for it.
+async fn receivable(cx: &Ctx, mut given: Vec<Vec<Given>>, first: usize) -> Vec<Vec<Given>> {
+    let new = given.split_off(first.min(given.len()));
+    let (count, settings) = (given.len(), cx.services.settings.now());
+    // Decoding megabytes is no work for a thread that serves sockets.
+    let sorted = blocking(move || {
+        let is_good = |it: &Given| match it {
+            Given::Here(item) => can_be_read(item, &settings),
+            Given::There { .. } => true,
+        };
+        for of_one in &mut given {
+            of_one.retain(is_good);
+        }
+        given
+    });
+    let mut all = sorted.await.unwrap_or_else(|_| vec![Vec::new(); count]);
+    all.extend(new);
+    all
+}
+
+/// What came with what is new, and before it what came earlier: the newest of that, as far
+/// as there is room. What was at an address then need not be there any more, so that it
+/// stays out.
+fn with_earlier(mut given: Vec<Vec<Given>>, first: usize) -> Vec<Given> {
+    let new = given.split_off(first.min(given.len()));
+    let new: Vec<_> = new.into_iter().flatten().collect();
+    let earlier = given.into_iter().flatten().filter(|it| matches!(it, Given::Here(_)));
+    let mut all: Vec<_> = earlier.collect();
+    let room = COUNT_MAX.saturating_sub(new.len());
+    all.drain(..all.len().saturating_sub(room));
+    all.extend(new);
+    all
 }
 
 /// Whether there is a session, and the next message does not begin it anew.
@@ -128,6 +164,20 @@ mod tests {
         assert_eq!(unheard(Some(&["look", "look", "now"])), last);
         let (text, all) = unheard(None);
         assert!(text.contains("Assistant: old\n") && text.ends_with("User: now"), "{text}");
-        assert_eq!(all, whole.1);
+        assert_eq!(all, [vec![given(0)], whole.1].concat());
+    }
+
+    #[test]
+    fn what_came_earlier_leaves_room_for_what_is_new() {
+        let here = |name: &str| Given::Here(json!(name));
+        let there =
+            Given::There { url: "https://example.com/a".into(), place: "x".into(), file: None };
+        let many: Vec<_> = (0..COUNT_MAX).map(|index| here(&index.to_string())).collect();
+        let earlier = vec![vec![here("first")], many.clone(), vec![there.clone()]];
+        let all = with_earlier([earlier, vec![vec![here("new")], vec![there.clone()]]].concat(), 3);
+        assert_eq!(all, [&many[2..], &[here("new"), there]].concat());
+        // Too many of what is new are told as too many.
+        let all = with_earlier(vec![vec![here("old")], [many, vec![here("new")]].concat()], 1);
+        assert_eq!(all.len(), COUNT_MAX + 1);
     }
 }

@@ -188,7 +188,7 @@ impl Waiting {
         }
         let end = match report {
             // What was told of it already stands as it came.
-            Ok(report) => of(&report, report.progress.text.to_string()),
+            Ok(report) => of(&report, report.progress.shown().to_string()),
             Err(error) => Err(unreadable(&error)),
         };
         let whole = match &end {

@@ -85,6 +85,24 @@ export default steps({
     return { asked, ...told };
   },
 
+  // Code within a list, with blank lines, and code with tabs. Returns what is copied of both,
+  // and how the list and the text after them are shown.
+  async shows_code({ page, args }) {
+    await page.addInitScript(() => (navigator.clipboard.writeText = async (text) => void (globalThis.copied = text)));
+    await login(page, args);
+    const indented = args.python.split("\n").map((line) => line && `   ${line}`);
+    const list = ["1. Write:", "   ```python", ...indented, "   ```", "2. Build:"];
+    await say(page, scripted([...list, "", "```make", args.make, "```", "", "That is *all*."].join("\n")));
+    await settled(page, 1);
+    const answer = answers(page).last();
+    const copied = [];
+    for (const button of await answer.locator(".code button.copy").all()) {
+      await button.dispatchEvent("click");
+      copied.push(await until("it is copied", () => page.evaluate(() => [globalThis.copied, delete globalThis.copied][0])));
+    }
+    return { copied, items: await answer.locator(".md > ol > li").count(), last: await answer.locator(".md > p").allTextContents() };
+  },
+
   // Streaming, the card of a tool, Esc, what is written meanwhile.
   async talks({ page, args }) {
     await login(page, args);

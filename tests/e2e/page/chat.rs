@@ -45,6 +45,15 @@ async fn hostile_markdown_becomes_text_and_nothing_is_asked_of_other_places() {
 }
 
 #[tokio::test]
+async fn code_is_shown_and_copied_as_it_was_written() {
+    let place = Place::new().await;
+    let (python, make) = ("import os\n\n\ndef f():\n    pass", "all:\n\tcc *.c");
+    let args = json!({"python": python, "make": make});
+    let told = place.run("chat", "shows_code", args).await;
+    assert_eq!(told, json!({"copied": [python, make], "items": 2, "last": ["That is all."]}));
+}
+
+#[tokio::test]
 async fn an_answer_streams_and_can_be_stopped_and_tools_show_what_they_do() {
     let place = Place::new().await;
     run(&place, "talks").await;

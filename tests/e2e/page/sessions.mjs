@@ -68,6 +68,21 @@ export default steps({
     return rows(page).count();
   },
 
+  // A session at the side is pressed on while another one gets another name.
+  async is_pressed({ page, args }) {
+    await login(page, args);
+    const { key } = await call(page, "sessions.create", { agentId: "main", label: "quiet" });
+    const busy = await call(page, "sessions.create", { agentId: "main", label: "busy" });
+    const row = (key) => page.locator(`aside a[data-key='${key}']`);
+    await row(busy.key).waitFor();
+    await row(key).hover();
+    await page.mouse.down();
+    await call(page, "sessions.patch", { key: busy.key, label: "busier" });
+    await row(busy.key).getByText("busier").waitFor();
+    await page.mouse.up();
+    await until("it is shown", () => page.evaluate((key) => location.hash === `#/chat/${encodeURIComponent(key)}`, key));
+  },
+
   // A conversation that is shown when the next day begins, and in which something is said
   // then. Returns what its days are called: before, then, and after that.
   async names_days({ page, args }) {

@@ -54,6 +54,11 @@ async fn a_conversation_is_read_back_to_its_first_message() {
 }
 
 #[tokio::test]
+async fn a_session_that_is_pressed_on_opens_whatever_changes_meanwhile() {
+    Place::new().await.run("sessions", "is_pressed", json!({})).await;
+}
+
+#[tokio::test]
 async fn a_day_has_another_name_when_the_next_one_begins() {
     let told = Place::new().await.run("sessions", "names_days", json!({})).await;
     assert_eq!(told, json!([["Today"], ["Yesterday"], ["Yesterday", "Today"]]));

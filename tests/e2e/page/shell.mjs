@@ -85,6 +85,29 @@ export default steps({
     check(await isOut.isVisible(), "it stays signed out");
   },
 
+  // Connections that nothing goes through any more, and that do not end.
+  async is_cut_off({ page, args }) {
+    let [opened, dead] = [0, 0];
+    await page.routeWebSocket(/.*/, (socket) => {
+      const server = socket.connectToServer();
+      const number = ++opened;
+      socket.onMessage((data) => number > dead && server.send(data));
+      server.onMessage((data) => number > dead && socket.send(data));
+    });
+    await login(page, args);
+    await nav(page).getByText("Connected").waitFor();
+    dead = opened;
+    await page.evaluate(() => dispatchEvent(new Event("online")));
+    await until("it connects anew", () => opened > dead);
+    await nav(page).getByText("Connected").waitFor();
+    // One that is alive stays.
+    await page.evaluate(() => dispatchEvent(new Event("online")));
+    await field(page).fill('@mock text text="heard"');
+    await page.keyboard.press("Enter");
+    await page.locator(".messages").getByText("heard", { exact: true }).waitFor();
+    check(opened === dead + 1, "it is one connection", opened, dead);
+  },
+
   // Where everybody of this machine is let in.
   async by_nothing({ page, args }) {
     await page.goto(args.url);

@@ -22,6 +22,11 @@ async fn a_tab_that_comes_in_while_another_one_signs_out_stays_out() {
 }
 
 #[tokio::test]
+async fn a_connection_that_died_without_a_word_is_noticed_once_the_browser_is_online() {
+    Place::new().await.run("shell", "is_cut_off", json!({})).await;
+}
+
+#[tokio::test]
 async fn who_is_let_in_without_a_word_is_asked_for_none_after_signing_out() {
     let place = Place::with(|config| config["gateway"]["auth"] = json!({"mode": "none"})).await;
     place.run("shell", "by_nothing", json!({})).await;

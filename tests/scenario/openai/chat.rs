@@ -151,6 +151,78 @@ async fn all_that_was_said_since_the_last_answer_is_the_message() {
 }
 
 #[tokio::test]
+async fn a_new_session_sees_the_pictures_that_came_with_earlier_messages() {
+    let (gateway, mock) = offering().await;
+    let picture = json!({"role": "user", "content": [{"type": "text", "text": "look"},
+        {"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{DOT}")}}]});
+    let call =
+        json!({"id": "c1", "type": "function", "function": {"name": "zoom", "arguments": "{}"}});
+    let asks = "@mock text text=\"red\"";
+    let mut body = json!({"model": "openclaw"});
+    for said in [
+        json!([picture, {"role": "assistant", "content": null, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": asks}]),
+        json!([picture, {"role": "assistant", "content": "a dot"},
+            {"role": "user", "content": asks}]),
+    ] {
+        body["messages"] = said;
+        let (status, whole) = answer(post(&gateway, PATH, &body)).await;
+        assert_eq!((status, &whole["choices"][0]["message"]["content"]), (200, &json!("red")));
+        let (_, message) = told(&mock);
+        assert_eq!(message.matches(DOT).count(), 1, "{message}");
+    }
+    // One that goes on has seen it.
+    body["user"] = json!("ann");
+    for count in [1, 0] {
+        answer(post(&gateway, PATH, &body)).await;
+        let (_, message) = told(&mock);
+        assert_eq!(message.matches(DOT).count(), count, "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_picture_that_was_refused_refuses_no_later_message() {
+    let (gateway, mock) = offering().await;
+    let picture = |data: &str| {
+        let url = format!("data:image/png;base64,{data}");
+        json!({"type": "image_url", "image_url": {"url": url}})
+    };
+    let earlier = json!({"role": "user", "content": [picture("%"), picture(DOT)]});
+    let says = |content: Value| {
+        json!({"model": "openclaw", "messages": [earlier,
+            {"role": "assistant", "content": "a dot"}, {"role": "user", "content": content}]})
+    };
+    let (status, refusal) = answer(post(&gateway, PATH, &says(json!([picture("%")])))).await;
+    assert_eq!(status, 400, "{refusal}");
+    let asks = says(json!("@mock text text=\"red\""));
+    let (status, whole) = answer(post(&gateway, PATH, &asks)).await;
+    assert_eq!((status, &whole["choices"][0]["message"]["content"]), (200, &json!("red")));
+    let (_, message) = told(&mock);
+    assert!(message.contains(DOT) && !message.contains("base64,%"), "{message}");
+}
+
+#[tokio::test]
+async fn the_agent_is_told_which_form_its_answer_must_have() {
+    let (gateway, mock) = offering().await;
+    let asks = "@mock text text=\"x\"";
+    let schema = json!({"type": "object", "properties": {"word": {"type": "string"}}});
+    let mut body = says(asks);
+    body["response_format"] =
+        json!({"type": "json_schema", "json_schema": {"name": "w", "schema": schema}});
+    let response = json!({"model": "openclaw", "input": asks,
+        "text": {"format": {"type": "json_schema", "name": "w", "schema": schema}}});
+    for (path, body) in [(PATH, body), ("/v1/responses", response)] {
+        let (status, whole) = answer(post(&gateway, path, &body)).await;
+        assert_eq!(status, 200, "{path}: {whole}");
+        let (system, _) = told(&mock);
+        assert!(system.contains("one JSON object"), "{path}: {system}");
+        assert!(system.contains(&schema.to_string()), "{path}: {system}");
+    }
+    answer(post(&gateway, PATH, &says(asks))).await;
+    assert!(!told(&mock).0.contains("one JSON object"), "{}", told(&mock).0);
+}
+
+#[tokio::test]
 async fn a_message_whose_run_failed_is_heard_once() {
     let (gateway, mock) = offering().await;
     let mut messages = Vec::new();

@@ -122,10 +122,14 @@ async fn items_that_are_only_named_are_what_their_responses_have_said() {
         "input": "@mock tool name=add args={\"a\":1} pre=\"I add.\" then=\"never\""});
     let (_, second) = answer(post(&gateway, PATH, &asked)).await;
     let [message, call] = &second["output"].as_array().unwrap()[..] else { panic!("{second}") };
+    let names_a_file = format!("@mock text text={}", json!("Here is the plan.\nMEDIA:plan.txt"));
+    let asked = json!({"model": "openclaw", "input": names_a_file});
+    let (_, third) = answer(post(&gateway, PATH, &asked)).await;
     let body = json!({"model": "openclaw", "input": [
         {"role": "user", "content": "the first question"},
         {"type": "item_reference", "id": "rs_of-another-model"},
         {"type": "item_reference", "id": first["output"][0]["id"]},
+        {"type": "item_reference", "id": third["output"][0]["id"]},
         {"role": "user", "content": "the second question"},
         {"type": "item_reference", "id": message["id"]},
         {"type": "item_reference", "id": call["id"]},
@@ -145,9 +149,11 @@ async fn items_that_are_only_named_are_what_their_responses_have_said() {
             "User: the second question",
             "Assistant: I add.",
             "Assistant: [called the tool add (",
+            "Assistant: Here is the plan.",
         ] {
             assert!(earlier.contains(part), "{part}: {heard}");
         }
+        assert!(!heard.contains("MEDIA:"), "{heard}");
         assert!(new.contains("Result of the tool add (") && !new.contains("question"), "{heard}");
     }
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::http::openai::fetch::{Given, NO_FILES, Part, content, file_here, picture};
+use crate::http::openai::form;
 use crate::http::openai::read::{At, Wrong};
 use crate::http::openai::target::FAMILY;
 use crate::http::openai::tools::{self, ClientTools, Form};
@@ -27,7 +28,8 @@ pub struct Request<'v> {
     pub entries: Vec<Entry>,
     /// What came with each of them.
     pub given: Vec<Vec<Given>>,
-    /// What the system and the developer say, and whether a tool has to be called.
+    /// What the system and the developer say, whether a tool has to be called, and which form
+    /// the answer has.
     pub instructions: Option<String>,
     /// The client's tools.
     pub tools: ClientTools,
@@ -61,6 +63,7 @@ impl<'v> Request<'v> {
         options.object()?;
         let mut instructions = said.instructions;
         instructions.extend(tools.told.clone());
+        instructions.extend(form::told(&body.member("response_format"), Form::Nested)?);
         let (entries, given) = said.entries.into_iter().unzip();
         Ok(Self {
             model: Cow::Borrowed(model),

@@ -13,12 +13,13 @@ use axum::response::Response;
 use serde_json::Value;
 
 use super::{ID, unreadable};
-use crate::agent::{Family, add_turn};
+use crate::agent::{Family, Speech};
 use crate::http::openai::outcome::NOTHING;
 use crate::http::openai::read::{At, Wrong};
-use crate::protocol::message::{AgentMessage, ToolCall, text_of};
+use crate::protocol::message::{AgentMessage, ToolCall};
 use crate::registry::Ctx;
 use crate::sessions::{Entries, EntryBody, EntryPlace, SessionError, SessionKey, StoredTranscript};
+use crate::store::RunState;
 use crate::support::json;
 
 /// What the ids of messages begin with.
@@ -63,7 +64,7 @@ fn owner(id: &str) -> Option<(String, Option<&str>)> {
 /// What a response has said.
 #[derive(Debug, Default)]
 struct Kept {
-    text: String,
+    speech: Speech,
     calls: Vec<ToolCall>,
 }
 
@@ -71,8 +72,8 @@ impl Kept {
     /// One of its calls, or its message.
     fn item(&self, call: Option<&str>) -> Option<Value> {
         let Some(call) = call else {
-            let has_nothing = self.text.is_empty() && self.calls.is_empty();
-            let text = if has_nothing { NOTHING } else { self.text.as_str() };
+            let text = self.speech.text.as_str();
+            let text = if text.is_empty() && self.calls.is_empty() { NOTHING } else { text };
             return Some(json!({"type": "message", "role": "assistant", "content": text}));
         };
         let call = self.calls.iter().find(|made| made.id == call)?;
@@ -144,14 +145,14 @@ async fn kept(cx: &Ctx, responses: HashSet<String>) -> Result<HashMap<String, Ke
     // By their sessions, each of which is read once.
     let mut elsewhere: HashMap<String, HashSet<String>> = HashMap::new();
     for id in responses {
+        let report = runs.remembered(Family::Agent, &id);
+        if let Some(report) = report.filter(|it| it.progress.started_at.is_some()) {
+            let progress = &report.progress;
+            kept.insert(id, Kept { speech: progress.speech(), calls: progress.handed.clone() });
+            continue;
+        }
         let Some(run) = runs.parts().store.run(&id).await? else { continue };
-        let Some(report) = runs.ended(Some(Family::Agent), &id).await? else { continue };
-        let progress = &report.progress;
-        // Of a run of an earlier process the records tell only how it ended.
-        if progress.started_at.is_some() {
-            let said = Kept { text: progress.paragraphs(), calls: progress.handed.clone() };
-            kept.insert(id, said);
-        } else {
+        if run.scope == Family::Agent.as_str() && run.state != RunState::Active {
             elsewhere.entry(run.session_key).or_default().insert(id);
         }
     }
@@ -171,7 +172,7 @@ fn told(entries: Entries<'_>, wanted: &HashSet<String>) -> io::Result<HashMap<St
     let (mut kept, mut current) = (HashMap::<String, Kept>::new(), None);
     for entry in entries {
         let EntryBody::Message(message) = entry?.body else { continue };
-        match message {
+        match &message {
             AgentMessage::User(user) => {
                 let run = user.extra.get("idempotencyKey").and_then(Value::as_str);
                 current = run.filter(|run| wanted.contains(*run)).map(str::to_owned);
@@ -182,7 +183,7 @@ fn told(entries: Entries<'_>, wanted: &HashSet<String>) -> io::Result<HashMap<St
             AgentMessage::Assistant(answer) if !answer.is_from_gateway() => {
                 let run = current.as_ref().and_then(|run| kept.get_mut(run));
                 if let Some(said) = run {
-                    add_turn(&mut said.text, &text_of(&answer.content));
+                    said.speech.hear(&message);
                     said.calls = answer.tool_calls().cloned().collect();
                 }
             }

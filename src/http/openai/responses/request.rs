@@ -2,6 +2,7 @@
 
 use super::items::Said;
 use crate::http::openai::fetch::Given;
+use crate::http::openai::form;
 use crate::http::openai::read::{At, Wrong};
 use crate::http::openai::target::FAMILY;
 use crate::http::openai::tools::{self, ClientTools, Form};
@@ -56,7 +57,9 @@ impl<'v> Request<'v> {
             return Err(Wrong(NO_USER.into()));
         }
         let told = instructions.map(str::to_owned).into_iter().chain(said.instructions);
-        let told: Vec<_> = told.chain(tools.told.clone()).filter(|text| !text.is_empty()).collect();
+        let form = form::told(&body.member("text").member("format"), Form::Flat)?;
+        let told = told.chain(tools.told.clone()).chain(form);
+        let told: Vec<_> = told.filter(|text| !text.is_empty()).collect();
         Ok(Self {
             model,
             user: body.member("user").text()?,
@@ -84,8 +87,8 @@ fn refuse_unserved(body: &At<'_>) -> Result<(), Wrong> {
     }
     let form = body.member("text").member("format").member("type");
     match form.text()? {
-        None | Some("text") => Ok(()),
-        Some(_) => Err(form.wrong("must be text; say in `instructions` how to answer")),
+        None | Some("text" | "json_object" | "json_schema") => Ok(()),
+        Some(_) => Err(form.wrong("must be text, json_object or json_schema")),
     }
 }
 
@@ -129,7 +132,7 @@ mod tests {
             (json!({"input": "x", "conversation": {"id": "conv_1"}}), "conversation: none"),
             (json!({"input": "x", "background": true}), "background: must be false"),
             (
-                json!({"input": "x", "text": {"format": {"type": "json_schema"}}}),
+                json!({"input": "x", "text": {"format": {"type": "grammar"}}}),
                 "text.format.type: must be text",
             ),
             (

@@ -17,6 +17,8 @@ const RETRY_LAST_MS = 15_000;
 // Ticks that may be missing until the connection counts as dead.
 const MISSED_TICKS = 2.5;
 const CALL_LIMIT_MS = 30_000;
+// The same for a connection that may have died while the browser was elsewhere.
+const PROBE_MS = 5000;
 // Of a character of a text, as it is sent.
 const BYTES_MAX = 3;
 // Refusals that another try mends: somebody approves the device, or time passes.
@@ -218,8 +220,17 @@ export class Link {
     this.#retry = setTimeout(() => this.#open(), ms);
   }
 
-  #hurry() {
-    if (this.state === "lost") this.#open();
+  // The browser is online again, perhaps by another network, or somebody looks: what
+  // there was may have gone without a word.
+  async #hurry() {
+    if (this.state === "lost") return this.#open();
+    const asked = Date.now();
+    try {
+      await this.call("health", {}, { limitMs: PROBE_MS });
+    } catch ({ code }) {
+      // What is large and still on its way is in front of the question.
+      if (code === "TIMEOUT" && this.#heard < asked && !this.#socket.bufferedAmount) this.#lose();
+    }
   }
 
   #take(frame) {

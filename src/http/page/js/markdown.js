@@ -15,10 +15,29 @@ const CELL_LONG = 40;
 // Indentation that counts; more of it is code or text.
 const FENCE = /^ {0,3}(`{3,}|~{3,})\s{0,9}([^`]*)$/;
 const HEADING = /^ {0,3}(#{1,6})(?:[ \t](.*)|$)/;
-const ITEM = /^( {0,40})([-*+]|\d{1,9}[.)])(?: (.*)|$)/;
+const ITEM = /^( {0,40})([-*+]|\d{1,9}[.)])(?:[ \t](.*)|$)/;
 const TASK = /^\[([ xX])\] /;
+// What a tab at the beginning of a line stands for. Within code it stays one: a Makefile
+// that is copied is of no use without.
+const TAB = "    ";
 const isBlank = (line) => line.trim() === "";
-const indent = (line) => line.length - line.trimStart().length;
+const itemOf = (line) => ITEM.exec(spaced(line));
+const indent = (line) => spaced(line).length - line.trimStart().length;
+
+// A line whose indentation is of spaces.
+function spaced(line) {
+  if (!line.includes("\t")) return line;
+  const inner = line.trimStart();
+  return line.slice(0, line.length - inner.length).replaceAll("\t", TAB) + inner;
+}
+
+// A line without so much of its indentation.
+function outdent(line, columns) {
+  let [at, left] = [0, Math.min(columns, indent(line))];
+  if (left === 0) return line;
+  while (left > 0) left -= line[at++] === "\t" ? TAB.length : 1;
+  return " ".repeat(-left) + line.slice(at);
+}
 
 function isRule(line) {
   const first = line.trimStart()[0];
@@ -45,7 +64,7 @@ function columns(line) {
 
 // Whether a line begins something else than a paragraph.
 function begins(line) {
-  return FENCE.test(line) || HEADING.test(line) || ITEM.test(line) || /^ {0,3}>/.test(line) || isRule(line);
+  return FENCE.test(line) || HEADING.test(line) || itemOf(line) || /^ {0,3}>/.test(line) || isRule(line);
 }
 
 // The blocks of some lines, each with the number of its first one, `line`.
@@ -72,7 +91,7 @@ function one(lines, at, depth) {
   if (heading) return { kind: "heading", level: heading[1].length, text: (heading[2] ?? "").replace(/\s#+\s*$/, "").trim(), next: at + 1 };
   if (isRule(line)) return { kind: "rule", next: at + 1 };
   if (depth < DEEPEST && /^ {0,3}>/.test(line)) return quote(lines, at, depth);
-  if (depth < DEEPEST && ITEM.test(line)) return list(lines, at, depth);
+  if (depth < DEEPEST && itemOf(line)) return list(lines, at, depth);
   const aligned = line.includes("|") ? columns(lines[at + 1]) : null;
   if (aligned && aligned.length === cells(line).length) return table(lines, at, aligned);
   return paragraph(lines, at);
@@ -86,7 +105,7 @@ function code(lines, at, [, mark, info]) {
     return text.length >= mark.length && text[0] === mark[0] && indent(line) < 4 && text === mark[0].repeat(text.length);
   };
   while (end < lines.length && !isEnd(lines[end])) end++;
-  const inner = lines.slice(at + 1, end).map((line) => line.slice(Math.min(margin, indent(line))));
+  const inner = lines.slice(at + 1, end).map((line) => outdent(line, margin));
   return { kind: "code", language: info.trim().split(/\s/, 1)[0].slice(0, 40), text: inner.join("\n"), next: end + 1 };
 }
 
@@ -101,25 +120,25 @@ function quote(lines, at, depth) {
 }
 
 function list(lines, at, depth) {
-  const [, margin, first] = ITEM.exec(lines[at]);
+  const [, margin, first] = itemOf(lines[at]);
   const isOrdered = first.length > 1;
   const isOurs = (item) => item && item[1].length < margin.length + 2 && item[2].length > 1 === isOrdered && (isOrdered || item[2] === first);
   const items = [];
   let end = at;
   let isLoose = false;
   while (end < lines.length) {
-    const item = isRule(lines[end]) ? null : ITEM.exec(lines[end]);
+    const item = isRule(lines[end]) ? null : itemOf(lines[end]);
     if (!isOurs(item)) break;
     const inside = item[1].length + item[2].length + 1;
     const inner = [item[3] ?? ""];
     end++;
-    while (end < lines.length && belongs(lines, end, Math.min(inside, item[1].length + 2))) {
-      inner.push(lines[end].slice(Math.min(inside, indent(lines[end]))));
-      end++;
+    for (let next; (next = written(lines, end)), belongs(lines, end, next, Math.min(inside, item[1].length + 2)); ) {
+      do inner.push(outdent(lines[end++], inside));
+      while (end < next);
     }
     const blanks = inner.length;
     while (inner.length > 1 && isBlank(inner.at(-1))) inner.pop();
-    isLoose ||= inner.length < blanks && isOurs(ITEM.exec(lines[end] ?? ""));
+    isLoose ||= inner.length < blanks && isOurs(itemOf(lines[end] ?? ""));
     const task = TASK.exec(inner[0]);
     if (task) inner[0] = inner[0].slice(4);
     items.push({ task: task?.[1], blocks: parse(inner, depth + 1), lines: inner });
@@ -127,12 +146,19 @@ function list(lines, at, depth) {
   return { kind: "list", isOrdered, isLoose, start: parseInt(first, 10) || 0, items, next: end };
 }
 
-// Whether a line goes on with the item of a list above it.
-function belongs(lines, at, inside) {
-  const line = lines[at];
-  if (isBlank(line)) return lines[at + 1] !== undefined && (isBlank(lines[at + 1]) ? false : indent(lines[at + 1]) >= inside || ITEM.test(lines[at + 1]));
+// The first line from there on that is not blank.
+function written(lines, at) {
+  while (at < lines.length && isBlank(lines[at])) at++;
+  return at;
+}
+
+// Whether what is written next goes on with the item of a list, or blank lines before it
+// are between two items.
+function belongs(lines, at, next, inside) {
+  const line = lines[next];
+  if (line === undefined) return false;
   if (indent(line) >= inside) return true;
-  return !isBlank(lines[at - 1]) && !begins(line);
+  return next > at ? itemOf(line) !== null : !isBlank(lines[at - 1]) && !begins(line);
 }
 
 function table(lines, at, aligned) {
@@ -257,7 +283,7 @@ export class Markdown {
     if (!this.#last || !text.startsWith(this.#text.slice(0, this.#stable))) this.#clear();
     this.#text = text;
     this.#last?.remove();
-    const lines = text.slice(this.#stable).replaceAll("\r\n", "\n").replaceAll("\t", "    ").split("\n");
+    const lines = text.slice(this.#stable).replaceAll("\r\n", "\n").split("\n");
     const blocks = parse(lines, 0);
     const budget = { left: this.#left };
     let made = null;

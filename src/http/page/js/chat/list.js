@@ -1,6 +1,6 @@
 // The list of sessions beside the chat.
 
-import { button, h, replace } from "../dom.js";
+import { button, h, place, replace } from "../dom.js";
 import { relative } from "../format.js";
 import { agentOf, title } from "../sessions.js";
 
@@ -55,8 +55,9 @@ export class SessionList {
     const rows = this.#sessions.matching(wanted).filter((row) => !agent || agentOf(row.key) === agent);
     const focused = this.#rows.contains(document.activeElement) ? document.activeElement : null;
     const none = this.#sessions.isLoaded && rows.length === 0 ? h("li.empty", {}, wanted ? "No session like that." : "No sessions yet.") : null;
-    replace(this.#rows, none, rows.map((row) => this.#row(row)), !wanted && moreSessions(this.#sessions, "li"));
-    if (focused) (focused.dataset.key ? this.#items.get(focused.dataset.key)?.element.querySelector("a") : this.#rows.querySelector("button"))?.focus();
+    // What is pressed on stays where it is: a click on what was put away meanwhile is none.
+    place(this.#rows, [none, ...rows.map((row) => this.#row(row)), !wanted && moreSessions(this.#sessions, "li")].filter(Boolean));
+    if (focused && focused !== document.activeElement) (focused.dataset.key ? this.#items.get(focused.dataset.key)?.element.querySelector("a") : this.#rows.querySelector("button"))?.focus({ preventScroll: true });
   }
 
   #drawAgents() {
