@@ -84,7 +84,7 @@ impl Runs {
 
     /// Stops runs, and those that lanes were held for; answers all that are, or soon will
     /// be, over by it. Who asks may go away: the end of one that waited is brought to its
-    /// end.
+    /// end, after that of what it waited for where this ends as well.
     pub(super) async fn stop(
         self: &Arc<Self>,
         runs: &[&Arc<ActiveRun>],
@@ -113,9 +113,15 @@ impl Runs {
                     Stopped::Nothing => continue,
                     Stopped::Active => {}
                     Stopped::Waiter => {
+                        let before = self.lanes.table().before(&run);
+                        let is_next = before.is_empty();
                         let (runs, waiter) = (Arc::clone(self), Arc::clone(&run));
-                        let ending = async move { runs.end_waiter(&waiter, reason).await };
-                        let _ = self.parts.tasks.spawn("stop", ending).await;
+                        let ending = async move { runs.end_waiter(&waiter, &before, reason).await };
+                        let ending = self.parts.tasks.spawn("stop", ending);
+                        // Else the others are stopped first, so that none of them begins.
+                        if is_next {
+                            let _ = ending.await;
+                        }
                     }
                 }
                 all.push(run);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tracing::Instrument;
 
 use crate::config::QueueMode;
@@ -13,6 +13,7 @@ use crate::support::millis;
 use crate::telemetry::metrics::NUMBERS;
 use crate::telemetry::traces::{self, Kind, Span};
 
+use super::abort::ABORT_WAIT;
 use super::emitter::Emitter;
 use super::lanes::{Duty, unbroken};
 use super::run::{AbortReason, ActiveRun, RunEnd};
@@ -137,8 +138,22 @@ impl Runs {
         end
     }
 
-    /// Ends a run that never started. Its message is kept like any other.
-    pub(super) async fn end_waiter(&self, run: &Arc<ActiveRun>, reason: AbortReason) {
+    /// Ends a run that never started. Its message is kept like any other, after what those
+    /// have said who end `before`; until then it is in the record of the run.
+    pub(super) async fn end_waiter(
+        &self,
+        run: &Arc<ActiveRun>,
+        before: &[Arc<ActiveRun>],
+        reason: AbortReason,
+    ) {
+        let all_end = async {
+            for other in before {
+                other.ended().await;
+            }
+        };
+        if timeout(ABORT_WAIT, all_end).await.is_err() {
+            tracing::warn!(run = %run.id, "its message comes before the end of what it waited for");
+        }
         // Boxed: it is large, and held by each that stops.
         let keep_and_tell = Box::pin(async {
             self.keep_message(run).await;

@@ -32,7 +32,7 @@ impl Runs {
         reason: AbortReason,
     ) -> Result<(), StillActive> {
         self.stop_to_end(who, runs, reason).await?;
-        self.interrupt_subagents(key, reason).await
+        self.interrupt_subagents(who, key, reason).await
     }
 
     /// Stops all runs of a session and its sub-agents, whoever began them, and waits for their
@@ -46,16 +46,17 @@ impl Runs {
         reason: AbortReason,
     ) -> Result<bool, StillActive> {
         let was_active = self.interrupt_runs(None, key, reason).await?;
-        self.interrupt_subagents(key, reason).await?;
+        self.interrupt_subagents(None, key, reason).await?;
         Ok(was_active)
     }
 
     async fn interrupt_subagents(
         self: &Arc<Self>,
+        who: Option<&Owner>,
         key: &SessionKey,
         reason: AbortReason,
     ) -> Result<(), StillActive> {
-        let spawned = self.stop_subagents(key, None, None, reason).await;
+        let spawned = self.stop_all_subagents(key, who, reason).await;
         let wind_down = async {
             for run in &spawned {
                 run.ended().await;

@@ -9,6 +9,7 @@ use futures_util::future::join_all;
 
 use crate::config::{DropPolicy, QueueMode};
 use crate::sessions::SessionError;
+use crate::store::Teller;
 
 use super::lanes::unbroken;
 use super::recovery;
@@ -91,7 +92,8 @@ impl Runs {
             if run.queue.drop == DropPolicy::Summarize {
                 let said: String = old.message.content.text().chars().take(SUMMARY_CHARS).collect();
                 let notice = format!("A message was dropped, too many waited. It began: {said}");
-                self.parts.notices.add(&old.key, &notice);
+                let teller = Teller::owner_if(old.owned.get());
+                self.parts.notices.add(&old.key, &notice, teller);
             }
             // Its sender is told that it is gone, so nothing need keep it.
             old.set_stored();

@@ -110,13 +110,21 @@ impl Lane {
     }
 }
 
+/// Who was stopped while he waited, and has not ended yet.
+#[derive(Debug)]
+struct Leaving {
+    run: Arc<ActiveRun>,
+    /// What had the lane and was about to end: its last words come before his message.
+    behind: Option<Arc<ActiveRun>>,
+}
+
 /// All sessions in which something runs.
 #[derive(Debug, Default)]
 pub struct LaneTable {
     lanes: HashMap<SessionKey, Lane>,
     by_id: HashMap<Arc<str>, Arc<ActiveRun>>,
     /// Runs that were stopped while they waited and have not ended yet.
-    leaving: HashMap<SessionKey, Vec<Arc<ActiveRun>>>,
+    leaving: HashMap<SessionKey, Vec<Leaving>>,
     /// Runs in no lane that are done, and whose ends are not told yet.
     telling: HashMap<Arc<str>, Arc<ActiveRun>>,
     /// Who waits to hold a lane.
@@ -280,7 +288,11 @@ impl LaneTable {
         };
         let waiter = lane.waiting.remove(place);
         run.abort(reason);
-        self.leaving.entry(run.key.clone()).or_default().extend(waiter);
+        let is_ending = lane.active.abort_reason().is_some() || lane.active.is_over();
+        // What is only held says nothing, and may wait for the end of this.
+        let behind = (is_ending && !lane.is_held()).then(|| Arc::clone(&lane.active));
+        let leaving = waiter.map(|run| Leaving { run, behind });
+        self.leaving.entry(run.key.clone()).or_default().extend(leaving);
         self.forget(run);
         Stopped::Waiter
     }
@@ -288,7 +300,7 @@ impl LaneTable {
     /// A run has ended that was in no lane any more.
     pub fn has_left(&mut self, run: &ActiveRun) {
         let Some(leaving) = self.leaving.get_mut(&run.key) else { return };
-        leaving.retain(|other| !is_same(other, run));
+        leaving.retain(|other| !is_same(&other.run, run));
         if leaving.is_empty() {
             self.leaving.remove(&run.key);
         }

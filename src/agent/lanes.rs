@@ -227,10 +227,7 @@ impl Lanes {
         if self.unended(family, run_id).is_some() {
             return Ok(None);
         }
-        let kept = match family {
-            Some(family) => self.reports.get(family, run_id),
-            None => self.reports.newest(run_id),
-        };
+        let kept = self.remembered(family, run_id);
         if kept.is_some() {
             return Ok(kept);
         }
@@ -238,6 +235,14 @@ impl Lanes {
         Ok(report
             .filter(|report| family.is_none_or(|family| family == report.family))
             .map(Arc::new))
+    }
+
+    /// How a run ended, if this process remembers that.
+    pub fn remembered(&self, family: Option<Family>, run_id: &str) -> Option<Arc<RunReport>> {
+        match family {
+            Some(family) => self.reports.get(family, run_id),
+            None => self.reports.newest(run_id),
+        }
     }
 
     /// The run with this id whose end nobody is to hear of yet.

@@ -16,7 +16,7 @@ use crate::protocol::message::{AgentMessage, AssistantMessage};
 use crate::sessions::{
     AppendOptions, KeyRules, SessionError, SessionKey, Sessions, StoredMessage, message_display,
 };
-use crate::store::{RunOutcome, SessionEntry, Store, StoreError};
+use crate::store::{RunOutcome, SessionEntry, Store, StoreError, Teller};
 use crate::support::{Clock, Ids, Live, Tasks, json, stability};
 use crate::telemetry::without_secrets;
 
@@ -91,12 +91,17 @@ impl RunsParts {
     ///
     /// # Errors
     /// When it cannot be written down.
-    pub async fn notice(&self, key: &SessionKey, text: &str) -> Result<(), StoreError> {
+    pub async fn notice(
+        &self,
+        key: &SessionKey,
+        text: &str,
+        teller: Teller,
+    ) -> Result<(), StoreError> {
         let (store, notices) = (Arc::clone(&self.store), self.notices.clone());
         let (key, text) = (key.clone(), shortened(text));
         let adding = async move {
-            let added = store.add_notice(key.as_str(), text.clone()).await;
-            added.map(|id| notices.add_stored(&key, &text, id))
+            let added = store.add_notice(key.as_str(), text.clone(), teller).await;
+            added.map(|id| notices.add_stored(&key, &text, teller, id))
         };
         let added = self.tasks.spawn("notice", adding).await.ok().flatten();
         added.unwrap_or(Err(StoreError::Stopped { operation: "add a system event" }))
@@ -107,20 +112,25 @@ impl RunsParts {
     ///
     /// # Errors
     /// When it cannot be written down for another reason.
-    pub async fn remind(&self, key: &SessionKey, text: &str) -> Result<(), StoreError> {
-        match self.notice(key, text).await {
+    pub async fn remind(
+        &self,
+        key: &SessionKey,
+        text: &str,
+        teller: Teller,
+    ) -> Result<(), StoreError> {
+        match self.notice(key, text, teller).await {
             Err(error) if error.is_crowded() => {
                 tracing::warn!(session = %key, "a reminder is kept until a stop only");
-                self.notices.add(key, text);
+                self.notices.add(key, text, teller);
                 Ok(())
             }
             kept => kept,
         }
     }
 
-    /// An event that the database has under this id waits, too.
+    /// An event of another program that the database has under this id waits, too.
     pub fn noted(&self, key: &SessionKey, text: &str, id: u64) {
-        self.notices.add_stored(key, text, id);
+        self.notices.add_stored(key, text, Teller::Other, id);
     }
 
     /// Takes the system events that wait for a session. They are kept for a next
@@ -172,7 +182,7 @@ impl RunsParts {
     pub async fn recall_notices(&self) -> Result<(), StoreError> {
         for row in self.store.notices().await? {
             let key = SessionKey::from_canonical(row.session_key);
-            self.notices.add_stored(&key, &row.text, row.id);
+            self.notices.add_stored(&key, &row.text, row.teller, row.id);
         }
         Ok(())
     }
@@ -371,7 +381,7 @@ impl RunsParts {
         self.note_end(run, end);
         let outcome = match end {
             RunEnd::Answered => RunOutcome::Done,
-            RunEnd::Failed(error) => RunOutcome::Failed(error.clone()),
+            RunEnd::Failed(error) => RunOutcome::Failed(run.progress().recorded(error)),
             RunEnd::Aborted(reason) => RunOutcome::Aborted(reason.as_str()),
         };
         let (is_stored, now_ms) = (run.is_stored(), self.clock.now_ms());

@@ -36,11 +36,7 @@ pub fn prune(
     now_ms: u64,
 ) -> Replaced {
     let mut replaced = Replaced::new();
-    let answers = messages.iter().rev().filter(|it| matches!(it, AgentMessage::Assistant(_)));
-    let last = answers.map(AgentMessage::timestamp).next();
-    if last.is_none_or(|last| now_ms.saturating_sub(last) < settings.ttl_ms) {
-        return replaced;
-    }
+    let messages = forgotten_part(messages, settings.ttl_ms, now_ms);
     let whole = usize::try_from(window).unwrap_or(usize::MAX).saturating_mul(CHARS_PER_TOKEN);
     let limit = |permille: usize| whole.saturating_mul(permille) / 1000;
     let mut total: usize = messages.iter().map(chars).sum();
@@ -71,6 +67,17 @@ pub fn prune(
         replaced.push((place, replace(result, placeholder.clone(), &mut total)));
     }
     replaced
+}
+
+/// What the provider had forgotten when it was asked again: all before the last pause of so
+/// long. From then on the model reads it the same way: were it whole again in the next call,
+/// the provider would have to read all of it anew.
+fn forgotten_part(messages: &mut [AgentMessage], ttl_ms: u64, now_ms: u64) -> &mut [AgentMessage] {
+    let next = messages.iter().skip(1).map(AgentMessage::timestamp).chain([now_ms]);
+    let pauses = messages.iter().zip(next).map(|(it, next)| next.saturating_sub(it.timestamp()));
+    let last = pauses.enumerate().filter(|(_, pause)| *pause >= ttl_ms).last();
+    let end = last.map_or(0, |(index, _)| index + 1);
+    messages.get_mut(..end).unwrap_or_default()
 }
 
 /// What comes before the last `keep` answers.
@@ -228,6 +235,25 @@ mod tests {
 
     fn x(count: usize) -> String {
         "x".repeat(count)
+    }
+
+    #[test]
+    fn what_was_shortened_stays_so_in_the_calls_and_runs_that_follow() {
+        let mut first = conversation(3, 400);
+        prune(&mut first, &settings(), 900, 200);
+        let mut later = conversation(3, 400);
+        let mut followed = conversation(2, 400);
+        for (message, timestamp) in followed.iter_mut().zip(200..) {
+            match message {
+                AgentMessage::User(message) => message.timestamp = timestamp,
+                AgentMessage::Assistant(message) => message.timestamp = timestamp,
+                AgentMessage::ToolResult(message) => message.timestamp = timestamp,
+            }
+        }
+        later.extend(followed.iter().cloned());
+        prune(&mut later, &settings(), 900, 210);
+        let (before, since) = later.split_at(first.len());
+        assert_eq!((before, since), (&first[..], &followed[..]));
     }
 
     #[test]

@@ -22,6 +22,9 @@ const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 /// Why a run failed that the gateway left behind.
 const INTERRUPTED: &str = "interrupted by a stop of the gateway";
 
+/// What stands before the error of a run whose provider failed, in the words of the original.
+const OF_PROVIDER: &str = "FailoverError: ";
+
 /// The methods that start runs; each has its own idempotency keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Family {
@@ -49,8 +52,8 @@ impl Family {
 pub struct Progress {
     /// When it began; `None` while it waits.
     pub started_at: Option<u64>,
-    /// Its text, as far as clients have been shown it.
-    pub text: Arc<str>,
+    /// Its text, as far as clients have been shown it: what its turns have said in one.
+    pub(super) text: Arc<str>,
     /// Where in it each turn of the model but the first begins.
     pub turns: Vec<usize>,
     /// Files that it named for its reader: paths and addresses.
@@ -75,6 +78,24 @@ pub struct Progress {
 }
 
 impl Progress {
+    /// That of a run that has said this in one turn.
+    #[must_use]
+    pub fn saying(text: &str) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// Its text as clients are shown it piece by piece, with nothing between what its turns have
+    /// said: whoever tells it whole takes [`Self::paragraphs`].
+    pub const fn shown(&self) -> &Arc<str> {
+        &self.text
+    }
+
+    /// The error with which it failed, as the run records have it: with whose it is.
+    pub(super) fn recorded(&self, error: &str) -> String {
+        let whose = if self.provider_failed { OF_PROVIDER } else { "" };
+        format!("{whose}{error}")
+    }
+
     /// What each of its turns has said, in their order.
     #[must_use]
     pub fn said(&self) -> Vec<&str> {
@@ -163,8 +184,8 @@ impl RunReport {
     /// Why it failed, in the words of the original.
     pub fn failure(&self) -> Option<String> {
         let RunEnd::Failed(error) = &self.end else { return None };
-        let who = if self.progress.provider_failed { "FailoverError" } else { "Error" };
-        Some(format!("{who}: {error}"))
+        let whose = if self.progress.provider_failed { OF_PROVIDER } else { "Error: " };
+        Some(format!("{whose}{error}"))
     }
 
     /// Whether the gateway stopped before it had ended.
@@ -174,10 +195,16 @@ impl RunReport {
 
     /// What the run records tell of a run that has ended.
     pub(super) fn of_record(record: RunRecord) -> Option<Self> {
+        let mut progress = Progress::default();
         let end = match record.state {
             RunState::Active => return None,
             RunState::Done => RunEnd::Answered,
-            RunState::Failed => RunEnd::Failed(record.error.unwrap_or_default()),
+            RunState::Failed => {
+                let error = record.error.unwrap_or_default();
+                let of_provider = error.strip_prefix(OF_PROVIDER);
+                progress.provider_failed = of_provider.is_some();
+                RunEnd::Failed(of_provider.unwrap_or(&error).to_owned())
+            }
             RunState::Aborted => {
                 // Earlier releases have not written down why.
                 let reason = record.error.as_deref().and_then(AbortReason::parse);
@@ -192,7 +219,7 @@ impl RunReport {
             end,
             accepted_at: record.created_at,
             ended_at: record.ended_at.unwrap_or(record.created_at),
-            progress: Progress::default(),
+            progress,
         })
     }
 }
@@ -330,6 +357,13 @@ mod tests {
         let failed = RunReport::of_record(record(RunState::Failed)).unwrap();
         assert_eq!((failed.family, failed.ended_at), (Family::Agent, 3));
         assert_eq!(failed.end, RunEnd::Failed("no luck".into()));
+        assert_eq!(failed.failure().as_deref(), Some("Error: no luck"));
+        let of_provider = Progress { provider_failed: true, ..Progress::default() };
+        let error = Some(of_provider.recorded("no luck"));
+        let failed = RunRecord { error, ..record(RunState::Failed) };
+        let failed = RunReport::of_record(failed).unwrap();
+        assert_eq!(failed.end, RunEnd::Failed("no luck".into()));
+        assert_eq!(failed.failure().as_deref(), Some("FailoverError: no luck"));
         for (word, reason) in [
             (Some("shutdown"), AbortReason::Shutdown),
             (Some("timeout"), AbortReason::Timeout),

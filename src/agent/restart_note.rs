@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 
 use crate::channels::{DeliveryError, Outgoing, Target};
 use crate::sessions::SessionKey;
-use crate::store::{JsonFile, JsonFileError, StoreError};
+use crate::store::{JsonFile, JsonFileError, StoreError, Teller};
 use crate::support::json;
 
 use super::RunsParts;
@@ -238,7 +238,8 @@ impl RunsParts {
                 Ok(()) => {}
             }
         }
-        self.remind(&key, &text).await?;
+        // Who changes the config is an admin.
+        self.remind(&key, &text, Teller::Owner).await?;
         Ok(named)
     }
 

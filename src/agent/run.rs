@@ -219,7 +219,7 @@ impl ActiveRun {
 
     /// Whether its answer goes where that of another goes: one run may answer both.
     pub fn shares_place(&self, other: &Self) -> bool {
-        self.terms.place == other.terms.place
+        self.terms.hearer == other.terms.hearer
     }
 
     /// Its message went into another run; its own turn is still to come.

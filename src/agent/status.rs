@@ -52,7 +52,7 @@ pub fn text(
     );
     let _ = writeln!(text, "🧵 Session: {key} • {}", updated(&entry, now));
     let _ = writeln!(text, "📌 Tasks: {running} active · {waiting} waiting");
-    let _ = writeln!(text, "⚙️ {}", options(runs, &entry));
+    let _ = writeln!(text, "⚙️ {}", options(runs, key, &entry));
     let _ = write!(text, "🪢 Queue: {} (depth {})", rules.mode, runs.waiting_in(key));
     text
 }
@@ -68,18 +68,23 @@ fn updated(entry: &SessionEntry, now_ms: u64) -> String {
 }
 
 /// The settings of the session that are not as usual.
-fn options(runs: &Runs, entry: &SessionEntry) -> String {
+fn options(runs: &Runs, key: &SessionKey, entry: &SessionEntry) -> String {
     let settings = runs.parts().settings.now();
-    let usual = settings.agents.defaults.thinking_default.as_deref();
-    let level = entry.thinking_level.as_deref().or(usual).unwrap_or("off");
+    let agents = &settings.agents;
+    let usual = agents.defaults.thinking_default.as_deref();
+    let level = entry.thinking_level.as_deref().or(usual);
+    let level = level.unwrap_or("off");
     let mut options = vec![format!("Think: {level}")];
+    let agent = key.agent(&runs.parts().keys.now());
+    let usual_verbose = agents.verbose_default(agent.as_str());
+    let usual_reasoning = agents.reasoning_default(agent.as_str());
     let levels = [
-        ("verbose", &entry.verbose_level),
-        ("trace", &entry.trace_level),
-        ("reasoning", &entry.reasoning_level),
-        ("elevated", &entry.elevated_level),
+        ("verbose", entry.verbose_level.as_deref().or(usual_verbose)),
+        ("trace", entry.trace_level.as_deref()),
+        ("reasoning", entry.reasoning_level.as_deref().or(usual_reasoning)),
+        ("elevated", entry.elevated_level.as_deref()),
     ];
-    options.extend(levels.into_iter().filter_map(|(name, level)| match level.as_deref() {
+    options.extend(levels.into_iter().filter_map(|(name, level)| match level {
         None | Some("off") => None,
         Some("on") => Some(name.to_owned()),
         Some(level) => Some(format!("{name}:{level}")),

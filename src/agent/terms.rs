@@ -11,7 +11,8 @@ use crate::store::OutboxAddress;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunTerms {
     /// Whether its message comes from the owner of the gateway: an admin, or a
-    /// job or heartbeat of the gateway itself. Some tools are for them only.
+    /// job or heartbeat of the gateway itself that tells nothing of anybody else.
+    /// Some tools are for them only.
     pub is_owner: bool,
     /// Whether it is a heartbeat: only an answer that says something is told.
     pub is_heartbeat: bool,
@@ -44,9 +45,8 @@ pub struct RunTerms {
     /// its session.
     pub channel: Option<String>,
     /// Who hears its answer. Only what has the same here goes into its run, so that nobody hears
-    /// an answer to somebody else's words. The action chat and jobs make an address up for that:
-    /// where an answer is sent is known to the channels alone.
-    pub place: Option<Arc<OutboxAddress>>,
+    /// an answer to somebody else's words.
+    pub hearer: Hearer,
     /// The run by which what it tells was begun: whoever stops that one stops this.
     pub begun_by: Option<Arc<str>>,
 }
@@ -55,6 +55,35 @@ impl RunTerms {
     /// Whether the model gets the message and nothing else.
     pub fn is_bare(&self) -> bool {
         self.prompt == PromptMode::None
+    }
+}
+
+/// Who hears the answer of a run, beside those who follow its session.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Hearer {
+    /// Nobody.
+    #[default]
+    Nobody,
+    /// A chat of a channel.
+    Chat(Arc<OutboxAddress>),
+    /// Whoever the channels do not know, by a name: a connection of the action chat, or whom a
+    /// job has told.
+    Other(Arc<str>),
+}
+
+impl Hearer {
+    /// The chat, if it is one.
+    pub fn chat(&self) -> Option<&OutboxAddress> {
+        match self {
+            Self::Chat(address) => Some(address),
+            Self::Nobody | Self::Other(_) => None,
+        }
+    }
+}
+
+impl From<OutboxAddress> for Hearer {
+    fn from(address: OutboxAddress) -> Self {
+        Self::Chat(Arc::new(address))
     }
 }
 
@@ -69,7 +98,8 @@ pub enum WhenStale {
     Afterwards,
 }
 
-/// Whether everything that a run has heard comes from the owner.
+/// Whether everything that was said to a run comes from the owner: its message, others that went
+/// into it, and system events. What machines have reported counts where nobody has asked it.
 #[derive(Debug)]
 pub struct Owned(AtomicBool);
 

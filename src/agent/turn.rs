@@ -18,6 +18,7 @@ use crate::protocol::message::{AgentMessage, AssistantMessage, StopReason, Usage
 use crate::providers::{ModelInfo, ModelRequest, ProviderError, Route, StreamEvent, ThinkingLevel};
 use crate::sessions::visible::part_thoughts;
 use crate::sessions::{SessionEntry, SessionError, StoredMessage};
+use crate::store::Teller;
 
 use super::emitter::Emitter;
 use super::models::SessionModel;
@@ -124,7 +125,8 @@ struct Turn<'a> {
     untold: Untold<'a>,
     /// How full the context is.
     fill: Fill,
-    /// Whether a summary was tried when the model found the context too long.
+    /// Whether a summary was tried since the model last answered, as it found the context too
+    /// long.
     has_compacted: bool,
     /// How much of it may be results of tools.
     share: Share,
@@ -139,6 +141,22 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
+    /// Takes the events that have come since. What somebody else says takes the owner's tools
+    /// away, as his messages do; what a machine has reported does where nobody has asked
+    /// anything.
+    fn hear_events(&mut self) {
+        self.notices.extend(self.untold.take_more());
+        let terms = &self.run.terms;
+        let is_owners = match self.untold.teller() {
+            Teller::Owner => true,
+            Teller::Node => !terms.is_heartbeat,
+            Teller::Other => false,
+        };
+        if !is_owners && !terms.is_bare() {
+            self.run.owned.give_up();
+        }
+    }
+
     async fn answer(&mut self) -> Result<Last, Stop> {
         let agent = self.run.key.agent(&self.parts.keys.now());
         let mut last = None;
@@ -147,7 +165,7 @@ impl Turn<'_> {
         for round in 0..MAX_ROUNDS {
             self.runs.take_in(self.run, &taken).await?;
             taken.clear();
-            self.notices.extend(self.untold.take_more());
+            self.hear_events();
             // Read again each time: a change of the model or the thinking level
             // holds from the next call on.
             let entry = self.parts.sessions.entry(&self.run.key).await?.unwrap_or_default();
@@ -158,10 +176,10 @@ impl Turn<'_> {
                     let route = self.parts.models.route_of(self.run, &agent, model);
                     route.wishing(self.run.terms.wishes)
                 });
-            if round == 0 {
-                self.fill = Fill::new(&entry, &self.run.message.content.text());
-            }
             if !self.run.terms.is_bare() {
+                if round == 0 {
+                    self.fill = self.measure(&entry, route.model().context_window).await?;
+                }
                 self.keep_room(&route).await?;
             }
             let mut brief = self.brief(&entry).await?;
@@ -174,6 +192,8 @@ impl Turn<'_> {
                 }
                 asked => asked?,
             };
+            // What comes from now on may be too long again.
+            self.has_compacted = false;
             if !self.run.terms.is_bare() {
                 self.untold.set_heard();
             }

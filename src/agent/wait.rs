@@ -39,7 +39,7 @@ impl Runs {
         family: Option<Family>,
         run_id: &str,
     ) -> Result<Arc<RunReport>, StoreError> {
-        self.lanes.ends(family, run_id, || self.recorded(run_id)).await
+        self.lanes.ends(family, run_id, || self.recorded(family, run_id)).await
     }
 
     /// How a run ended, if it has.
@@ -48,11 +48,31 @@ impl Runs {
         family: Option<Family>,
         run_id: &str,
     ) -> Result<Option<Arc<RunReport>>, StoreError> {
-        self.lanes.ended(family, run_id, || self.recorded(run_id)).await
+        self.lanes.ended(family, run_id, || self.recorded(family, run_id)).await
     }
 
-    /// What the run records tell.
-    async fn recorded(&self, run_id: &str) -> Result<Option<RunReport>, StoreError> {
-        Ok(self.parts.store.run(run_id).await?.and_then(RunReport::of_record))
+    /// How a run of this family ended, if this process remembers that: the run records tell
+    /// less.
+    pub fn remembered(&self, family: Family, run_id: &str) -> Option<Arc<RunReport>> {
+        self.lanes.remembered(Some(family), run_id)
+    }
+
+    /// What the run records tell. Runs of several families may have one id.
+    async fn recorded(
+        &self,
+        family: Option<Family>,
+        run_id: &str,
+    ) -> Result<Option<RunReport>, StoreError> {
+        let store = &self.parts.store;
+        let of_family = match family {
+            Some(family) => store.run_of(family.as_str(), run_id).await?,
+            None => None,
+        };
+        let record = match of_family {
+            // Also of one that was stopped, and has given its key back.
+            None => store.run(run_id).await?,
+            found => found,
+        };
+        Ok(record.and_then(RunReport::of_record))
     }
 }

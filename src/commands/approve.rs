@@ -1,5 +1,6 @@
 //! `/approve`: decides whether a command of the agent may run, or whether a tool may be used.
 
+use super::reason;
 use crate::registry::Ctx;
 use crate::support::json;
 
@@ -24,7 +25,7 @@ pub async fn run(words: &str, cx: &Ctx) -> String {
     let method = if id.starts_with(prefix) { of_plugins } else { COMMANDS };
     match cx.call(method, &json!({"id": id, "decision": decision})).await {
         Ok(_) => format!("✅ Approval {decision} submitted for {id}."),
-        Err(error) => format!("❌ Failed to submit approval: {}", error.message),
+        Err(error) => format!("❌ Failed to submit approval: {}", reason(cx, &error)),
     }
 }
 

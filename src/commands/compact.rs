@@ -16,7 +16,7 @@ pub async fn run(instructions: &str, cx: &Ctx, key: &SessionKey) -> String {
     }
     let done = match cx.call("sessions.compact", &Value::Object(params)).await {
         Ok(done) => done,
-        Err(error) => return refusal("/compact", &error),
+        Err(error) => return refusal(cx, "/compact", &error),
     };
     if done["compacted"] != true {
         let reason = done["reason"].as_str().unwrap_or("nothing to sum up");

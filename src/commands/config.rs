@@ -45,7 +45,7 @@ pub async fn run(words: &str, cx: &Ctx) -> String {
         return "⚠️ /config is disabled. Set commands.config=true to enable.".to_owned();
     }
     if let Err(error) = cx.check(METHOD) {
-        return refusal("/config", &error);
+        return refusal(cx, "/config", &error);
     }
     let (action, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
     let (action, rest) = (action.to_lowercase(), rest.trim());

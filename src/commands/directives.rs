@@ -65,8 +65,7 @@ fn thinking_at(text: &str, is_first: bool) -> Option<(ThinkingLevel, &str)> {
     }
     let (level, after) =
         if glued.is_empty() { first_word(tail.trim_start()) } else { (glued, tail) };
-    let level = ThinkingLevel::parse(&level.to_lowercase())?;
-    Some((level, after))
+    Some((ThinkingLevel::meant_by(level)?, after))
 }
 
 fn first_word(text: &str) -> (&str, &str) {
@@ -130,6 +129,8 @@ mod tests {
             ("do this /think:off", "off", "do this"),
             ("do /thinking: Medium this\n\n  now", "medium", "do this\n\n  now"),
             ("/think low a /think high b", "high", "a b"),
+            ("/think max why?", "xhigh", "why?"),
+            ("why? /think:Ultra", "high", "why?"),
             ("/think high", "high", ""),
             (" /think low\n/t high  a `/think off` b /t low", "high", "a `/think off` b /t low"),
         ] {

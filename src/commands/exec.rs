@@ -55,6 +55,6 @@ pub async fn run(words: &str, cx: &Ctx, key: &SessionKey) -> String {
     match cx.call("sessions.patch", &Value::Object(params)).await {
         Ok(_) => format!("⚙️ Exec defaults set ({}).", said.join(", ")),
         Err(error) if error.message == NEEDS_ADMIN => REFUSED.to_owned(),
-        Err(error) => refusal("/exec", &error),
+        Err(error) => refusal(cx, "/exec", &error),
     }
 }

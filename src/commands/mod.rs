@@ -38,12 +38,15 @@ use crate::agent::{CommandAnswer, RunsParts};
 use crate::config::QueueMode;
 use crate::protocol::ErrorShape;
 use crate::providers::ThinkingLevel;
-use crate::registry::Ctx;
+use crate::registry::{Ctx, Person};
 use crate::sessions::{SessionKey, WEBCHAT};
 use crate::support::BoxFuture;
 
 use directives::Directive;
 use table::{Action, Setting};
+
+/// How the answer begins to who may not.
+const LACKS: &str = "missing scope: ";
 
 /// Whether a message to a session is for the gateway itself: a command, or the name of a
 /// skill. It may still be text for the model, as a command with words that it does not take.
@@ -84,6 +87,13 @@ impl Meaning {
     /// What a message to a session is for. One with attachments is always for
     /// the model.
     pub async fn of(message: &str, has_attachments: bool, cx: &Ctx, key: &SessionKey) -> Self {
+        match Self::of_words(message, has_attachments, cx, key).await {
+            Self::Plain(text, thinking) => Self::Plain(spoken(cx, text), thinking),
+            other => other,
+        }
+    }
+
+    async fn of_words(message: &str, has_attachments: bool, cx: &Ctx, key: &SessionKey) -> Self {
         if !has_attachments && is_stop_word(message) {
             return Self::Stop;
         }
@@ -244,9 +254,29 @@ fn soon(said: impl Future<Output = String> + Send + 'static) -> Work {
     Work::AtOnce(Box::pin(async move { CommandAnswer::Note(said.await) }))
 }
 
+/// What the model reads of a message, with who speaks where the message does not say that.
+fn spoken(cx: &Ctx, text: String) -> String {
+    match cx.caller.person.as_deref().and_then(|person| person.speaker.as_deref()) {
+        Some(speaker) => format!("{speaker}\n{text}"),
+        None => text,
+    }
+}
+
 /// What is said of a command that was refused or failed.
-fn refusal(command: &str, error: &ErrorShape) -> String {
-    format!("⚠️ {command}: {}", error.message)
+fn refusal(cx: &Ctx, command: &str, error: &ErrorShape) -> String {
+    format!("⚠️ {command}: {}", reason(cx, error))
+}
+
+/// Why it was; to who has too few rights in a chat, also how they come by them.
+fn reason(cx: &Ctx, error: &ErrorShape) -> String {
+    let message = &error.message;
+    match cx.caller.person.as_deref() {
+        Some(Person { channel, id, .. }) if message.starts_with(LACKS) => format!(
+            "{message}. Whoever runs the gateway gives you that right with \"{channel}:{id}\" in \
+             commands.ownerAllowFrom of its config."
+        ),
+        _ => message.clone(),
+    }
 }
 
 #[cfg(test)]

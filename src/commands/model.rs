@@ -79,7 +79,7 @@ async fn choose(written: Option<&str>, cx: &Ctx, key: &SessionKey) -> String {
     let params = json!({"key": key.as_str(), "model": model});
     match cx.call("sessions.patch", &params).await {
         Ok(_) => said,
-        Err(error) => refusal("/model", &error),
+        Err(error) => refusal(cx, "/model", &error),
     }
 }
 
@@ -99,7 +99,7 @@ fn unknown(error: &NameError) -> String {
 pub async fn list(args: &str, cx: &Ctx) -> String {
     let listed = match cx.call("models.list", &json!({})).await {
         Ok(listed) => listed,
-        Err(error) => return refusal("/models", &error),
+        Err(error) => return refusal(cx, "/models", &error),
     };
     let mut providers = BTreeMap::<&str, Vec<&str>>::new();
     for model in listed["models"].as_array().into_iter().flatten() {

@@ -86,7 +86,7 @@ pub async fn run(words: &str, cx: &Ctx, key: &SessionKey, came_by: Option<&str>)
     let is_change = change != QueueChange::default();
     // There is no method for it; it is a setting of the session like others.
     if is_change && let Err(error) = cx.check("sessions.patch") {
-        return refusal("/queue", &error);
+        return refusal(cx, "/queue", &error);
     }
     let sessions = &cx.services.sessions;
     let outcome = if is_change {

@@ -13,7 +13,7 @@ pub async fn run(cx: &Ctx) -> String {
     }
     let answer = match cx.call(METHOD, &json!({"reason": "/restart"})).await {
         Ok(answer) => answer,
-        Err(error) => return refusal("/restart", &error),
+        Err(error) => return refusal(cx, "/restart", &error),
     };
     match answer["preflight"]["summary"].as_str().filter(|_| answer["preflight"]["safe"] != true) {
         Some(waits) => format!("⚙️ The gateway restarts as soon as nothing runs: {waits}."),

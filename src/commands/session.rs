@@ -1,6 +1,6 @@
 //! `/new`, `/reset`, `/steer`: a session begins anew, or its run is told more.
 
-use super::{Message, Work, refusal};
+use super::{Message, Work, refusal, spoken};
 use crate::agent::{CommandAnswer, Family};
 use crate::config::QueueMode;
 use crate::registry::Ctx;
@@ -14,9 +14,10 @@ pub fn begin(reason: &'static str, args: &str, cx: Ctx, key: SessionKey) -> Work
         "new" => split_model(args, &cx, &key),
         _ => (None, args),
     };
-    let (text, said) = (text.to_owned(), started(reason, model.as_deref()));
+    let (said, is_alone) = (started(reason, model.as_deref()), text.is_empty());
+    let text = spoken(&cx, text.to_owned());
     let first = reset(reason, model, cx, key);
-    if text.is_empty() {
+    if is_alone {
         let answer = async move { CommandAnswer::Note(first.await.err().unwrap_or(said)) };
         return Work::AtOnce(Box::pin(answer));
     }
@@ -40,7 +41,7 @@ async fn reset(
     cx: Ctx,
     key: SessionKey,
 ) -> Result<(), String> {
-    let refused = |error| refusal(&format!("/{reason}"), &error);
+    let refused = |error| refusal(&cx, &format!("/{reason}"), &error);
     if model.is_some() {
         // Before anything is done.
         cx.check("sessions.patch").map_err(refused)?;
@@ -79,5 +80,6 @@ pub fn steer(text: String, cx: &Ctx, key: SessionKey) -> Work {
         let active = runs.active(&key).filter(|run| run.family != Family::Hold);
         active.map(|_| ()).ok_or_else(nothing)
     };
+    let text = spoken(cx, text);
     Work::Message(Message { text, mode: Some(QueueMode::Steer), first: Box::pin(first) })
 }

@@ -11,6 +11,7 @@ use super::refusal;
 use super::table::{Action, COMMANDS, Setting};
 use crate::protocol::Scope;
 use crate::registry::{Ctx, Reply};
+use crate::sessions::usage::{DateRange, Zone};
 use crate::sessions::{SessionEntry, SessionKey};
 use crate::support::json;
 
@@ -26,7 +27,7 @@ pub async fn change(all: &[Directive], cx: &Ctx, key: &SessionKey) -> String {
     let names: Vec<_> = all.iter().map(|(setting, _)| name(*setting)).collect();
     match changed {
         Ok(_) => said.join(" "),
-        Err(error) => refusal(&names.join(" "), &error),
+        Err(error) => refusal(cx, &names.join(" "), &error),
     }
 }
 
@@ -44,7 +45,7 @@ pub async fn run(setting: Setting, words: &str, cx: &Ctx, key: &SessionKey) -> S
         Setting::Send => send(word, cx, key).await,
         _ => match directives::level_of(setting, word) {
             Some(level) => change(&[(setting, level)], cx, key).await,
-            None if word.is_empty() || word == "status" => current(setting, cx, &entry),
+            None if word.is_empty() || word == "status" => current(setting, cx, key, &entry),
             None => unrecognized(setting, word),
         },
     }
@@ -103,18 +104,26 @@ fn told(setting: Setting, level: &str) -> String {
     }
 }
 
-fn current(setting: Setting, cx: &Ctx, entry: &SessionEntry) -> String {
-    let defaults = &cx.services.settings.now().agents.defaults;
+fn current(setting: Setting, cx: &Ctx, key: &SessionKey, entry: &SessionEntry) -> String {
+    let settings = cx.services.settings.now();
+    let (agents, agent) = (&settings.agents, key.agent(&cx.services.runs.parts().keys.now()));
     let or_off = |level: &Option<String>| level.clone().unwrap_or_else(|| "off".into());
     let (what, level, options) = match setting {
         Setting::Think => {
-            let level = entry.thinking_level.clone().or_else(|| defaults.thinking_default.clone());
+            let usual = || agents.defaults.thinking_default.clone();
+            let level = entry.thinking_level.clone().or_else(usual);
             ("thinking level", or_off(&level), "off, minimal, low, medium, high")
         }
-        Setting::Verbose => ("verbose level", or_off(&entry.verbose_level), "on, full, off"),
+        Setting::Verbose => {
+            let level = entry.verbose_level.as_deref();
+            let level = level.or(agents.verbose_default(agent.as_str())).unwrap_or("off");
+            ("verbose level", level.to_owned(), "on, full, off")
+        }
         Setting::Trace => ("trace level", or_off(&entry.trace_level), "on, off, raw"),
         Setting::Reasoning => {
-            ("reasoning level", or_off(&entry.reasoning_level), "on, off, stream")
+            let level = entry.reasoning_level.as_deref();
+            let level = level.or(agents.reasoning_default(agent.as_str())).unwrap_or("off");
+            ("reasoning level", level.to_owned(), "on, off, stream")
         }
         Setting::Fast => {
             let mode = match entry.fast_mode {
@@ -149,7 +158,7 @@ async fn usage(word: &str, cx: &Ctx, key: &SessionKey, entry: &SessionEntry) -> 
             Some("full") => "off",
             _ => "tokens",
         },
-        "cost" => return cost(cx, key).await.unwrap_or_else(|error| refusal("/usage", &error)),
+        "cost" => return cost(cx, key).await.unwrap_or_else(|error| refusal(cx, "/usage", &error)),
         "on" | "tokens" => "tokens",
         "full" => "full",
         "off" => "off",
@@ -165,9 +174,13 @@ async fn cost(cx: &Ctx, key: &SessionKey) -> Reply<String> {
         // What others use is none of a person's business.
         return Ok(format!("💸 Usage cost\nSession ${own:.4}"));
     }
-    let days = cx.call("usage.cost", &json!({"days": 30})).await?;
+    let today = DateRange::read(Zone::local(), None, None, None, cx.now_ms());
+    let today = today.map(|range| range.last.to_string()).unwrap_or_default();
+    let days = cx.call("usage.cost", &json!({"days": 30, "mode": "gateway"})).await?;
     let of = |value: &Value| value["totalCost"].as_f64().unwrap_or_default();
-    let today = days["daily"].as_array().and_then(|days| days.last()).map(of);
+    // Days on which nothing was used are not told.
+    let mut daily = days["daily"].as_array().into_iter().flatten();
+    let today = daily.find(|day| day["date"] == today).map(of);
     Ok(format!(
         "💸 Usage cost\nSession ${own:.4}\nToday ${:.4}\nLast 30d ${:.4}",
         today.unwrap_or_default(),

@@ -58,7 +58,7 @@ pub async fn call(name: &str, arguments: &Value, cx: &Ctx, key: &SessionKey) -> 
     let params = json!({"name": name, "args": arguments, "sessionKey": key.as_str()});
     let done = match cx.call("tools.invoke", &params).await {
         Ok(done) => done,
-        Err(error) => return refusal(&format!("/skill: {name}"), &error),
+        Err(error) => return refusal(cx, &format!("/skill: {name}"), &error),
     };
     if done["ok"] != true {
         return format!("⚠️ {name}: {}", done["error"]["message"].as_str().unwrap_or_default());

@@ -22,7 +22,7 @@ pub fn whoami(cx: &Ctx) -> String {
         Owner::Connection(_) => String::new(),
     };
     let who = match cx.caller.person.as_deref() {
-        Some(Person { channel, account, id }) => {
+        Some(Person { channel, account, id, .. }) => {
             format!("Channel: {channel}\nAccount: {account}\nUser id: {id}")
         }
         None => format!("Channel: {WEBCHAT}\nUser id: {}", cx.caller.client_id),

@@ -95,5 +95,7 @@ async fn tell(
     let owner = cx.caller.principal.owner().clone();
     let told = cx.services.runs.tell_subagent(&row, text, said, (owner, None)).await;
     let run_id = told.map_err(|error| error.to_string())?;
-    Ok(format!("📨 Sent; its result comes here (run {run_id})."))
+    let answered =
+        if row.place.is_some() { ", and is answered in the chat that it is for" } else { "" };
+    Ok(format!("📨 Sent; its result comes into this session{answered} (run {run_id})."))
 }

@@ -166,6 +166,8 @@ impl Sessions {
             remember(entry, end);
             entry.updated_at = entry.updated_at.max(now);
             (entry.input_tokens, entry.output_tokens) = (None, None);
+            // What was counted is longer than what is left.
+            entry.total_tokens_fresh = Some(false);
             // What came before the compactions is now in the other file.
             for checkpoint in &mut entry.compaction_checkpoints {
                 let file = &mut checkpoint.pre_compaction.session_file;

@@ -91,12 +91,20 @@ impl View {
 }
 
 /// A message as it is stored, with its place in the transcript.
-pub(super) fn raw(message: Value, id: &str, seq: u64, max_bytes: usize) -> Option<Value> {
+pub(super) fn raw(
+    message: Value,
+    id: &str,
+    seq: u64,
+    max_bytes: usize,
+    has_run_id: bool,
+) -> Option<Value> {
     let Value::Object(mut message) = message else { return None };
     if json_size(&message) > max_bytes {
         return Some(placeholder(&message, id, seq));
     }
-    message.remove("idempotencyKey");
+    if !has_run_id {
+        message.remove("idempotencyKey");
+    }
     message.insert("__openclaw".into(), json!({ "id": id, "seq": seq }));
     Some(Value::Object(message))
 }

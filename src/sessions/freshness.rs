@@ -1,6 +1,5 @@
 //! When a session is stale: a message that comes then begins it anew.
 
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -11,7 +10,7 @@ use super::error::{At, SessionError};
 use super::service::Sessions;
 use super::steps::blocking;
 use super::transcript::head;
-use super::{SessionEntry, SessionKey, WEBCHAT, time};
+use super::{SessionEntry, SessionKey, WEBCHAT, paths, time};
 use crate::config::{ResetPolicy, ResetType};
 
 impl Sessions {
@@ -62,7 +61,7 @@ impl Sessions {
     ) -> Result<Option<u64>, SessionError> {
         let path = self.path(key, entry)?;
         let reading = blocking(move || {
-            let header = match File::open(&path) {
+            let header = match paths::open(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
                 opened => opened.and_then(|file| head(&file)).at("read", &path)?,
             };

@@ -38,7 +38,8 @@ pub struct HistoryOptions {
     pub max_chars: usize,
     /// As they are stored, not in their display form.
     pub is_raw: bool,
-    /// With the ids of the runs that they began, as `__openclaw.runId`.
+    /// With the ids of the runs that they began, as `__openclaw.runId`; as they are stored, as
+    /// `idempotencyKey`.
     pub has_run_ids: bool,
 }
 
@@ -156,7 +157,7 @@ fn show(entry: Entry<'_>, seq: u64, options: HistoryOptions) -> Option<Value> {
         Body::Message(text) => {
             let message = reading::value(text)?;
             if options.is_raw {
-                return display::raw(message, &id, seq, PAGE_MAX / 2);
+                return display::raw(message, &id, seq, PAGE_MAX / 2, options.has_run_ids);
             }
             let view = View { has_run_id: options.has_run_ids, ..View::list(options.max_chars) };
             display::show(message, &id, seq, &view).map(told_as_failed)

@@ -3,7 +3,6 @@
 //! Promises: only those are found; what somebody has deleted stays out of sight.
 
 use std::cmp::Reverse;
-use std::fs::File;
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -45,7 +44,7 @@ impl Sessions {
                 let files = paths::children(&folder).at("look for transcripts in", &folder)?;
                 let Some(path) = newest_of(files, &id) else { continue };
                 let read = || {
-                    let file = File::open(&path)?;
+                    let file = paths::open(&path)?;
                     let end = position(&file, file.metadata()?.len(), &Position::default())?;
                     Ok((end.messages, history::newest(&file, &end, options)?))
                 };

@@ -1,12 +1,15 @@
 //! Where transcripts are: the same places and names as in the original.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use super::{AgentId, SessionError, SessionId, SessionKey, time};
 use crate::store::SessionEntry;
+
+/// Why a transcript is not opened.
+const OUTSIDE: &str = "it is a link that leads out of the state directory";
 
 /// The folder of an agent's transcripts.
 pub(super) fn folder(state_dir: &Path, agent: &AgentId) -> PathBuf {
@@ -35,6 +38,30 @@ pub(super) fn transcript(
 /// The transcript with this id.
 pub(super) fn file(folder: &Path, id: &SessionId) -> PathBuf {
     folder.join(format!("{id}.jsonl"))
+}
+
+/// Opens a transcript for reading, as [`check_place`] allows it.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    check_place(path)?;
+    File::open(path)
+}
+
+/// Whether what has the name of a transcript is in the state folder as well: commands of an
+/// agent can put links there, and who may read sessions may not read all files.
+///
+/// # Errors
+/// When it is a link that leads out of there, or to nothing.
+pub(super) fn check_place(path: &Path) -> io::Result<()> {
+    if !fs::symlink_metadata(path)?.is_symlink() {
+        return Ok(());
+    }
+    // `<state>/agents/<agent>/sessions/<id>.jsonl`; the folder may be a link of the user's.
+    let places = path.parent().into_iter().chain(path.ancestors().nth(4));
+    let mut places = places.filter_map(|place| fs::canonicalize(place).ok());
+    if fs::canonicalize(path).is_ok_and(|real| places.any(|place| real.starts_with(place))) {
+        return Ok(());
+    }
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, OUTSIDE))
 }
 
 /// The id in the name of a transcript; `None` for other files.
@@ -87,9 +114,9 @@ pub(super) struct Seen {
     pub modified_ms: u64,
 }
 
-/// Looks at a file; `None` when there is none (any more).
+/// Looks at a file of a folder of sessions; `None` when there is none (any more).
 pub(super) fn look(path: PathBuf) -> io::Result<Option<Seen>> {
-    let about = match fs::metadata(&path) {
+    let about = match check_place(&path).and_then(|()| fs::metadata(&path)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         about => about?,
     };
@@ -177,5 +204,34 @@ mod tests {
         }
         assert_eq!(stem("/s/a.trajectory.jsonl"), None);
         assert_eq!(stem("/s/a.checkpoint.b.jsonl"), None);
+    }
+
+    #[test]
+    fn a_link_that_leads_out_of_the_state_folder_is_no_transcript() {
+        use std::os::unix::fs::symlink;
+
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("state/agents/main/sessions");
+        fs::create_dir_all(&folder).unwrap();
+        fs::create_dir_all(home.path().join("state/agents/other")).unwrap();
+        for file in ["secret", "state/agents/main/sessions/a.jsonl", "state/agents/other/b.jsonl"] {
+            fs::write(home.path().join(file), "x").unwrap();
+        }
+        symlink(home.path().join("secret"), folder.join("leak.jsonl")).unwrap();
+        symlink(home.path().join("none"), folder.join("lost.jsonl")).unwrap();
+        symlink("../../other/b.jsonl", folder.join("b.jsonl")).unwrap();
+        for (name, expected) in [
+            ("a.jsonl", Ok(())),
+            ("b.jsonl", Ok(())),
+            ("leak.jsonl", Err(io::ErrorKind::PermissionDenied)),
+            ("lost.jsonl", Err(io::ErrorKind::PermissionDenied)),
+            ("none.jsonl", Err(io::ErrorKind::NotFound)),
+        ] {
+            let opened = open(&folder.join(name)).map(drop).map_err(|error| error.kind());
+            assert_eq!(opened, expected, "{name}");
+        }
+        let mut seen: Vec<_> = files(&folder).unwrap().into_iter().map(|seen| seen.path).collect();
+        seen.sort();
+        assert_eq!(seen, ["a.jsonl", "b.jsonl"].map(|name| folder.join(name)));
     }
 }

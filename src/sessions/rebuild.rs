@@ -97,8 +97,7 @@ pub(super) fn of_agent(
     let mut taken = BTreeSet::new();
     for (key, mut entry) in listed.unwrap_or_default() {
         let Ok(path) = paths::transcript(folder, &key, &entry) else { continue };
-        // To open a pipe would never end.
-        let is_here = path.is_file();
+        let is_here = is_there(&path, files);
         // One index may list the sessions of several agents; those of others are in theirs.
         let is_others = key.names_agent() && key.agent(rules) != *agent;
         if files == Files::Stay && is_others && !is_here {
@@ -112,7 +111,7 @@ pub(super) fn of_agent(
         keep_newer(&mut sessions, key, entry, agent);
     }
     for path in paths::children(folder)? {
-        if taken.contains(&path) || !path.is_file() {
+        if taken.contains(&path) || !is_there(&path, files) {
             continue;
         }
         let Some(id) = path.to_str().and_then(paths::stem) else { continue };
@@ -131,6 +130,12 @@ pub(super) fn of_agent(
         entry,
     };
     Ok(sessions.into_iter().map(named).collect())
+}
+
+/// Whether it is a file that may be opened: to open a pipe would never end, and where files stay
+/// none may lead elsewhere.
+fn is_there(path: &Path, files: Files) -> bool {
+    path.is_file() && (files == Files::Move || paths::check_place(path).is_ok())
 }
 
 /// A transcript is looked for in the folder of the agent that the key names; one that

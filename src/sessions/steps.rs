@@ -222,7 +222,7 @@ impl Sessions {
         let known = known(entry);
         let start = known.clone();
         let reading = blocking(move || {
-            let file = match File::open(&path) {
+            let file = match paths::open(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
                 opened => opened.at("open", &path)?,
             };
@@ -262,7 +262,7 @@ async fn counted(mut place: Place) -> Result<Place, TranscriptError> {
     if uncounted > UNCOUNTED_MAX {
         let (path, known) = (place.path.clone(), place.known);
         place.known = blocking(move || {
-            let count = || position(&File::open(&path)?, length, &known);
+            let count = || position(&paths::open(&path)?, length, &known);
             count().at("read", &path)
         })
         .await?;

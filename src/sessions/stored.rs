@@ -60,7 +60,7 @@ pub fn stored_sessions(source: &Source) -> Result<Vec<StoredSession>, SessionErr
 impl StoredSession {
     /// Opens its transcript; `None` when it has none.
     pub fn open(&self) -> io::Result<Option<File>> {
-        match File::open(&self.file) {
+        match paths::open(&self.file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             opened => opened.map(Some),
         }

@@ -32,8 +32,9 @@ fn somewhere(mut run: Arc<ActiveRun>) -> Arc<ActiveRun> {
         target: "ann".into(),
         thread: String::new(),
     };
-    let is_elsewhere: bool = thread_rng().r#gen();
-    Arc::get_mut(&mut run).unwrap().terms.place = is_elsewhere.then(|| place.into());
+    if thread_rng().r#gen() {
+        Arc::get_mut(&mut run).unwrap().terms.hearer = place.into();
+    }
     run
 }
 

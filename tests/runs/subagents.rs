@@ -132,6 +132,29 @@ async fn a_result_that_comes_to_a_sub_agent_while_it_is_stopped_is_stopped_too()
     assert_eq!(place.end_of(result).await, RunEnd::Aborted(AbortReason::Rpc));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_clears_a_session_is_not_told_that_somebody_else_has_stopped_what_comes_meanwhile() {
+    let (place, parent, child) = (place().await, key(0), key(1));
+    begin_sessions(&place, &[&parent, &child]).await;
+    let waiting = row("waits", &child, &parent, SubagentState::Waiting);
+    assert!(place.store.add_subagent(waiting, 5).await.unwrap());
+    let mut hold = Hold::of(&place, |event| event["reason"] == "subagent-status");
+    let runs = Arc::clone(&place.runs);
+    let clearing = place.tasks.spawn("clearing", async move {
+        let who = Owner::Connection("c".into());
+        Box::pin(runs.hold_cleared(&parent, "s0", who)).await.map(drop)
+    });
+    hold.came().await;
+    let result = "announce:v1:below";
+    assert!(place.send(0, result, "@mock text", Family::Agent).await);
+    hold.let_go();
+    clearing.await.unwrap().unwrap().unwrap();
+    let report = timeout(LIMIT, place.runs.ends(Some(Family::Agent), result)).await;
+    let report = report.expect("it is not stopped").unwrap();
+    assert_eq!(report.end, RunEnd::Aborted(AbortReason::Interrupt));
+    assert!(!report.progress.is_taken_away);
+}
+
 #[tokio::test]
 async fn a_sub_agent_that_was_stopped_half_is_stopped_by_whoever_stops_it_again() {
     let (place, parent, child) = (place().await, key(0), key(1));

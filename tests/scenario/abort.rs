@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::stage::{
-    Api, Stage, admin, ask, call, deltas, end_of, ends_of, events, history, scripted, settles,
-    start, text_of, with_both_apis,
+    Api, Stage, admin, ask, call, deltas, end_of, ends_of, events, history, lines, scripted,
+    settles, start, text_of, told, until, with_both_apis,
 };
 
 /// Who stops an answer sees the end of it at once: most of the times within this, as a
@@ -120,6 +120,35 @@ async fn an_abort_at_any_moment_gives_one_end_that_its_answer_tells() {
 }
 
 #[tokio::test]
+async fn an_abort_that_comes_with_the_message_stops_its_run() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let ways =
+        [("chat.send", "sessionKey", "chat.abort"), ("sessions.send", "key", "sessions.abort")];
+    for (round, (send, name, abort)) in ways.into_iter().cycle().take(8).enumerate() {
+        let (run_id, of_one) = (format!("run-{round}"), round % 4 < 2);
+        let mut asked = json!({name: "main", "message": "@mock stream n=2000 delay=50"});
+        asked["idempotencyKey"] = json!(run_id);
+        let mut stopped = json!({name: "main"});
+        if of_one {
+            stopped["runId"] = json!(run_id);
+        }
+        let frames =
+            [("send", send, asked), ("abort", abort, stopped)].map(|(id, method, params)| {
+                json!({"type": "req", "id": format!("{id}-{round}"), "method": method,
+                "params": params})
+                .to_string()
+            });
+        client.send_together(frames).await;
+        let answer = client.answer(&format!("abort-{round}")).await.unwrap();
+        let told = &answer["payload"];
+        let runs = [&told["runIds"][0], &told["abortedRunId"]];
+        assert!(runs.contains(&&json!(run_id)), "{abort}: {answer}");
+        assert_eq!(end_of(&client, &run_id).await["state"], "aborted", "{abort}");
+    }
+}
+
+#[tokio::test]
 async fn an_abort_is_told_in_the_recorded_order_before_its_answer() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;
@@ -150,6 +179,40 @@ async fn an_abort_is_told_in_the_recorded_order_before_its_answer() {
     let kept = &history(&mut client, "main").await[1];
     assert_eq!(kept["errorMessage"], "Request was aborted");
     assert_eq!(text_of(kept).trim_end(), text_of(&aborted["message"]));
+}
+
+#[tokio::test]
+async fn what_waits_behind_a_run_that_is_stopped_with_it_comes_after_the_end_of_that() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let args = json!({"command": "touch begun; sleep 600"});
+    let calls = format!("@mock tool name=exec args={args} pre=\"Let me look.\"");
+    let asked = ["@mock stream n=2000 delay=50", calls.as_str()];
+    for (round, text) in asked.into_iter().enumerate() {
+        let session = format!("agent:main:s{round}");
+        let runs = ["asked", "waits", "waits-too"].map(|name| format!("{name}-{round}"));
+        start(&mut client, &session, text, &runs[0]).await;
+        deltas(&client, &runs[0], 1).await;
+        if round == 1 {
+            let begun = gateway.workspace().join("begun");
+            until("the command", async || begun.exists().then_some(())).await;
+        }
+        start(&mut client, &session, "and then?", &runs[1]).await;
+        start(&mut client, &session, "and after that?", &runs[2]).await;
+        let answer = call(&mut client, "chat.abort", json!({"sessionKey": session})).await;
+        assert_eq!(answer["runIds"], json!(runs));
+        let said = told(&mut client, &session).await;
+        let (before, after) = said.split_at(said.len() - 2);
+        assert_eq!(after, lines(&[("user", "and then?"), ("user", "and after that?")]), "{said:?}");
+        let roles: Vec<_> = before.iter().map(|(role, _)| role.as_str()).collect();
+        let expected: [&[&str]; 2] = [&["user", "assistant"], &["user", "assistant", "toolResult"]];
+        assert_eq!(roles, expected[round], "{said:?}");
+        let frames = client.frames();
+        let ends = frames.iter().filter(|frame| frame["payload"]["state"] == "aborted");
+        let ends = ends.filter(|frame| frame["payload"]["sessionKey"] == session);
+        let ends: Vec<_> = ends.map(|frame| frame["payload"]["runId"].clone()).collect();
+        assert_eq!(json!(ends), json!(runs));
+    }
 }
 
 /// A frame of the run's end, by what it is.

@@ -68,6 +68,38 @@ async fn what_each_turn_of_a_run_says_is_a_payload_of_its_own() {
 }
 
 #[tokio::test]
+async fn the_last_answer_is_the_same_after_a_restart_while_the_session_goes_on() {
+    let (mut gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let text = "@mock tool name=session_status args={} pre=\"I look.\" then=\"Done now.\"";
+    let works = json!({"message": text, "sessionKey": "main", "idempotencyKey": "k"});
+    ask_agent(&mut client, "q", works.clone()).await;
+    let last = answers(&client, "q", 2).await[1]["payload"]["result"].clone();
+    assert_eq!(last["payloads"].as_array().unwrap().len(), 2, "{last}");
+    // What is said later is of others, also under the same key of another method.
+    ask(&mut client, "main", "@mock text text=later", "l").await;
+    ask(&mut client, "main", "@mock text text=later", "k").await;
+    let fails = json!({"message": "@mock err status=401", "to": "+1", "idempotencyKey": "f"});
+    ask_agent(&mut client, "f", fails.clone()).await;
+    let failed = answers(&client, "f", 2).await[1].clone();
+    assert!(failed["error"]["message"].as_str().unwrap().starts_with("FailoverError: "));
+
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    let again = call(&mut client, "agent", works.clone()).await["result"].clone();
+    assert_eq!(again["payloads"], last["payloads"]);
+    assert_eq!(again["meta"]["finalAssistantVisibleText"], "Done now.");
+    let again = client.request("agent", fails).await;
+    assert_eq!((&again["payload"], &again["error"]), (&failed["payload"], &failed["error"]));
+
+    // Where nothing tells of it any more, it is not taken for one that said nothing.
+    call(&mut client, "sessions.reset", json!({"key": "main"})).await;
+    let again = call(&mut client, "agent", works).await["result"].clone();
+    assert_eq!(again["payloads"], json!([]));
+    assert_eq!(again["meta"].get("finalAssistantVisibleText"), None, "{again}");
+}
+
+#[tokio::test]
 async fn an_aborted_run_says_so_in_its_last_answer() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;

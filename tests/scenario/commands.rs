@@ -373,6 +373,22 @@ async fn the_gateway_tells_of_itself_its_commands_and_the_session() {
 }
 
 #[tokio::test]
+async fn who_asks_for_the_tools_is_told_of_those_that_his_runs_have() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut owner = admin(&gateway).await;
+    let names =
+        |told: &str| -> Vec<String> { told.split([' ', ',', '\n']).map(str::to_owned).collect() };
+    let of_owner = names(&order(&mut owner, "/tools").await);
+    assert!(of_owner.contains(&"cron".to_owned()), "{of_owner:?}");
+    let mut writer = connect(&gateway, &standard_connect(&["operator.write"])).await;
+    start(&mut writer, "main", "/tools", "run-1").await;
+    let told = text_of(&end_of(&owner, "run-1").await["message"]);
+    let of_writer = names(&told);
+    assert!(of_writer.contains(&"session_status".to_owned()), "{told}");
+    assert!(!of_writer.contains(&"cron".to_owned()), "{told}");
+}
+
+#[tokio::test]
 async fn what_is_no_command_is_for_the_model_and_what_is_not_offered_is_said_so() {
     let (gateway, mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;

@@ -298,6 +298,26 @@ async fn a_transcript_is_cut_to_its_last_lines_and_kept_beside() {
 }
 
 #[tokio::test]
+async fn what_a_cut_leaves_is_measured_anew() {
+    let compaction = json!({"keepRecentTokens": 1, "reserveTokens": 10_000_000});
+    let (gateway, mock) = reading(8000, compaction, json!({})).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "s", &long("there"), "run-1").await;
+    call(&mut client, COMPACT, json!({"key": "s", "maxLines": 1})).await;
+    assert_eq!(row(&mut client, "agent:main:s").await["totalTokensFresh"], false);
+    let calls = mock.requests().len();
+    ask(&mut client, "s", "hello", "run-2").await;
+    assert_eq!(mock.requests().len(), calls + 1, "little is left, so nothing is summed up");
+
+    // What is left may be too long all the same.
+    ask(&mut client, "l", &long("there"), "run-3").await;
+    call(&mut client, COMPACT, json!({"key": "l", "maxLines": 2})).await;
+    ask(&mut client, "l", "hello", "run-4").await;
+    let list = call(&mut client, "sessions.compaction.list", json!({"key": "l"})).await;
+    assert_eq!(list["checkpoints"][0]["reason"], "auto-threshold", "{list}");
+}
+
+#[tokio::test]
 async fn a_cut_leaves_a_run_its_question() {
     let (gateway, mock) = forgetful().await;
     let mut client = admin(&gateway).await;
@@ -603,6 +623,47 @@ async fn a_conversation_that_leaves_no_room_for_an_answer_is_summed_up_first() {
     assert!(told.count() <= 2, "one compaction at most");
     // The long text is summed up in two steps.
     assert!(mock.requests().len() <= calls + 4);
+}
+
+#[tokio::test]
+async fn a_model_that_reads_less_than_its_settings_say_sums_up_in_smaller_pieces() {
+    let compaction = json!({"keepRecentTokens": 1, "memoryFlush": {"enabled": false}});
+    let (gateway, mock) = reading(200_000, compaction, json!({})).await;
+    let mut client = admin(&gateway).await;
+    for number in 0..8 {
+        let text = format!("@mock text text=ok {}", "x".repeat(12_000));
+        ask(&mut client, "s", &text, &format!("long-{number}")).await;
+    }
+    mock.limit("mock-1", 20_000);
+    let end = ask(&mut client, "s", "and now?", "run-1").await;
+    assert_eq!(
+        (&end["state"], text_of(&end["message"])),
+        (&json!("final"), "Echo: and now?".to_owned())
+    );
+    let list = call(&mut client, "sessions.compaction.list", json!({"key": "s"})).await;
+    assert_eq!(list["checkpoints"][0]["reason"], "overflow-retry", "{list}");
+}
+
+#[tokio::test]
+async fn a_run_that_becomes_too_long_twice_is_summed_up_twice() {
+    let compaction = json!({"keepRecentTokens": 1, "memoryFlush": {"enabled": false}});
+    let (gateway, mock) = reading(200_000, compaction, json!({})).await;
+    let mut client = admin(&gateway).await;
+    // Some 20 000 tokens each, and 30 000 of the tool.
+    let filled = |text: &str| format!("{text} {}", "x".repeat(80_000));
+    ask(&mut client, "s", &filled("@mock text text=there"), "run-1").await;
+    mock.limit("mock-1", 40_000);
+    let args = json!({"command": "head -c 120000 /dev/zero | tr '\\0' x"});
+    let text = format!("@mock tool name=exec args={args} pre=Printed. then=done");
+    let end = ask(&mut client, "s", &filled(&text), "run-2").await;
+    assert_eq!(end["state"], "final", "{end}");
+    let list = call(&mut client, "sessions.compaction.list", json!({"key": "s"})).await;
+    let reasons: Vec<_> =
+        list["checkpoints"].as_array().unwrap().iter().map(|it| &it["reason"]).collect();
+    assert_eq!(reasons, ["overflow-retry", "overflow-retry"]);
+    let summaries: Vec<_> =
+        list["checkpoints"].as_array().unwrap().iter().map(|it| &it["summary"]).collect();
+    assert_eq!(summaries, ["Printed.", "there"]);
 }
 
 #[tokio::test]

@@ -368,6 +368,58 @@ async fn nothing_outlives_a_gateway_that_stops() {
     assert!(!pids.iter().any(|pid| runs(*pid)), "{pids:?}");
 }
 
+/// All that the model is asked with in the next turn of a session.
+async fn heard(gateway: &Gateway, mock: &MockProvider, session: &str) -> String {
+    let mut client = owner(gateway).await;
+    let before = mock.requests().len();
+    crate::stage::ask(&mut client, session, "@mock text text=hi", session).await;
+    mock.requests()[before].body.to_string()
+}
+
+#[tokio::test]
+async fn the_next_turn_knows_that_the_stop_of_the_gateway_has_ended_a_command() {
+    let (mut gateway, mock) = scripted(Api::OpenAi).await;
+    let mut client = owner(&gateway).await;
+    let mut ids = Vec::new();
+    for session in ["serves", "killed"] {
+        let args = json!({"command": "sleep 600", "background": true});
+        let result = exec(&mut client, session, args).await;
+        ids.push(result["details"]["sessionId"].as_str().unwrap().to_owned());
+    }
+    tool(&mut client, "killed", "process", json!({"action": "kill", "sessionId": ids[1]})).await;
+    drop(client);
+    gateway.terminate().await.expect("the gateway stops");
+    gateway.restart().await;
+
+    let told = heard(&gateway, &mock, "serves").await;
+    assert!(told.contains(&format!("Exec ended: the gateway stopped ({}, ", ids[0])), "{told}");
+    let told = heard(&gateway, &mock, "killed").await;
+    assert!(!told.contains("Exec ended"), "who had it killed knows: {told}");
+}
+
+#[tokio::test]
+async fn what_has_ended_in_the_background_is_still_to_be_told_after_a_kill() {
+    let (mut gateway, mock) = scripted(Api::OpenAi).await;
+    let mut client = owner(&gateway).await;
+    // It ends after the turn, which would be told of it.
+    let command = "while [ ! -e go ]; do sleep 0.02; done; echo ready";
+    let result = exec(&mut client, "main", json!({"command": command, "background": true})).await;
+    let id = result["details"]["sessionId"].as_str().unwrap();
+    fs::write(gateway.workspace().join("go"), "").unwrap();
+    let database = gateway.state_dir().join("clawgate.sqlite");
+    until("a note", async || {
+        let notes = rusqlite::Connection::open(&database).ok()?;
+        let count = "SELECT count(*) FROM notices";
+        let count: u32 = notes.query_row(count, [], |row| row.get(0)).ok()?;
+        (count > 0).then_some(())
+    })
+    .await;
+    gateway.kill9();
+    gateway.restart().await;
+    let told = heard(&gateway, &mock, "main").await;
+    assert!(told.contains(&format!("Exec completed ({id}, code 0) :: ready")), "{told}");
+}
+
 #[tokio::test]
 async fn what_a_command_leaves_behind_is_told_of_and_can_be_ended() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;

@@ -85,6 +85,9 @@ schema = {"type": "object", "properties": {}}
 tools = [{"name": "die", "inputSchema": schema}, {"name": "grow", "inputSchema": schema},
     {"name": "Grow", "inputSchema": schema}, {"name": "env", "inputSchema": schema},
     {"name": "hang", "inputSchema": schema}, {"name": "bad", "inputSchema": {"type": 5}}]
+choose = {"name": "choose", "inputSchema": {"type": "object", "oneOf": [
+    {"properties": {"text": {"type": "string"}}, "required": ["text"]},
+    {"properties": {"$url": {"type": "string"}}, "required": ["$url"]}]}}
 tools[5]["inputSchema"] = {"type": "object", "properties": {"a": {"type": 5}}}
 for line in sys.stdin:
     message = json.loads(line)
@@ -102,6 +105,7 @@ for line in sys.stdin:
             say({"jsonrpc": "2.0", "id": id, "error": {"code": -32602, "message": "no such page"}})
             continue
         result = {"tools": tools}
+        if os.path.exists(os.path.join(here, "choice")): result["tools"] = [choose]
         if os.path.exists(os.path.join(here, "odd")): result["tools"] = [{"name": "odd"}] + tools
         if os.path.exists(os.path.join(here, "cursor")) and cursor != "empty":
             with open(os.path.join(here, "cursor")) as f: next = result["nextCursor"] = f.read()
@@ -127,6 +131,7 @@ for line in sys.stdin:
             tools.append({"name": "new", "inputSchema": schema})
             say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
         text = json.dumps(dict(os.environ)) if name == "env" else "done"
+        if name == "choose": text = json.dumps(message["params"]["arguments"])
         how = message["params"].get("arguments", {}).get("how")
         if how == "latin-1":
             sys.stdout.buffer.write(b'{"jsonrpc":"2.0","id":%d,"result":{"content":['
@@ -196,6 +201,9 @@ async fn check_everything(gateway: &Gateway) {
     assert!(data["output"]["details"]["structuredContent"].is_object(), "{data}");
     let wrong = invoke(&mut client, "all__get-sum", json!({"a": 2})).await;
     assert_eq!(wrong["error"]["code"], "validation_error");
+    let told = text_of(&ask(&mut client, "main", "/tools", "run-2").await["message"]);
+    let (built_in, connected) = told.split_once("\n\nConnected tools\n  ").expect("both");
+    assert!(!built_in.contains("all__") && connected.contains("all__echo (all), "), "{told}");
     let [status] = &servers(&mut client).await[..] else { panic!() };
     assert_eq!((&status["name"], &status["state"]), (&json!("all"), &json!("ready")));
     assert_eq!(status["tools"], names.len(), "{status}");
@@ -551,6 +559,29 @@ async fn an_entry_of_the_list_that_is_no_tool_costs_no_other() {
     let names = tools(&mut client).await;
     assert_eq!(names, ["own__die", "own__env", "own__grow", "own__hang"]);
     logged(&gateway, "it is no tool, or has no schema").await;
+}
+
+#[tokio::test]
+async fn a_choice_of_arguments_and_names_that_providers_refuse_keep_nobody_from_answering() {
+    let (dir, server) = script();
+    fs::write(dir.path().join("choice"), "").unwrap();
+    let (gateway, mock) = gateway(json!({ "own": server })).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hi", "run-1").await;
+    let offered = mock.requests().pop().unwrap().body["tools"].clone();
+    let mut functions = offered.as_array().unwrap().iter().map(|tool| &tool["function"]);
+    let choose = functions.find(|function| function["name"] == "own__choose").unwrap();
+    assert_eq!(
+        choose["parameters"],
+        json!({"type": "object",
+            "properties": {"text": {"type": "string"}, "_url": {"type": "string"}}})
+    );
+    for (given, got) in [("text", "text"), ("_url", "$url")] {
+        let answer = invoke(&mut client, "own__choose", json!({ given: "x" })).await;
+        let got = json!({ got: "x" });
+        let told: Value = serde_json::from_str(&text_of(&answer["output"])).unwrap();
+        assert_eq!(told, got);
+    }
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::stage::{
     Api, admin, ask, call, deltas, end_of, ends_of, events, lines, row, scripted,
-    scripted_queueing, send, start, text_of, told, until, with_both_apis,
+    scripted_queueing, send, settles, start, text_of, told, until, with_both_apis,
 };
 use crate::support::{Gateway, WsClient};
 
@@ -304,7 +304,42 @@ async fn a_steering_message_shares_the_end_of_the_run_that_took_it() {
     );
 }
 
+async fn roles_take_turns_for_the_model_whatever_came_between(api: Api) {
+    let (gateway, mock) = scripted(api).await;
+    let mut client = admin(&gateway).await;
+    send(&mut client, "main", "/status", "command-1").await;
+    end_of(&client, "command-1").await;
+    ask(&mut client, "main", "hello", "run-1").await;
+    ask(&mut client, "main", "@mock err status=400 msg=\"not now\"", "run-2").await;
+    send(&mut client, "main", "/status", "command-2").await;
+    end_of(&client, "command-2").await;
+    start(&mut client, "main", "@mock stream n=100 delay=50", "run-3").await;
+    deltas(&client, "run-3", 1).await;
+    start(&mut client, "main", "@mock text text=second", "run-4").await;
+    start(&mut client, "main", "@mock text text=third", "run-5").await;
+    for run_id in ["run-3", "run-4", "run-5"] {
+        end_of(&client, run_id).await;
+    }
+    start(&mut client, "main", "@mock stream n=2000 delay=50", "run-6").await;
+    deltas(&client, "run-6", 1).await;
+    call(&mut client, "chat.abort", json!({"sessionKey": "main", "runId": "run-6"})).await;
+    end_of(&client, "run-6").await;
+    settles(&mut client, "agent:main:main", "killed").await;
+    let end = ask(&mut client, "main", "@mock text text=last", "run-7").await;
+    assert_eq!(text_of(&end["message"]), "last");
+    for request in mock.requests() {
+        let messages = request.body["messages"].as_array().unwrap();
+        let roles = messages.iter().filter_map(|message| message["role"].as_str());
+        let roles: Vec<_> = roles.filter(|role| *role != "system").collect();
+        let takes_turns = roles.windows(2).all(|pair| pair[0] != pair[1]);
+        assert!(roles[0] == "user" && takes_turns, "{}", request.body["messages"]);
+    }
+    let last = mock.requests().pop().unwrap().body["messages"].to_string();
+    assert!(["hello", "not now", "=second", "=third"].iter().all(|it| last.contains(it)), "{last}");
+}
+
 with_both_apis! {
+    roles_take_turns_for_the_model_whatever_came_between;
     messages_steer_the_run_after_its_answer_together;
     a_message_steers_the_run_between_its_tool_calls;
     a_newer_message_interrupts_what_runs_and_what_waits;

@@ -7,8 +7,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::stage::{Api, admin, ask, call, scripted, until};
-use crate::support::{Gateway, GatewayOptions, MockProvider, default_config};
+use crate::stage::{Api, admin, ask, call, scripted, text_of, until};
+use crate::support::{Gateway, GatewayOptions, MockProvider, default_config, now_ms};
 
 const DAY: &str = "2026-03-04";
 
@@ -60,6 +60,30 @@ async fn gateway() -> (Gateway, MockProvider) {
     left_behind(&root.path().join("state"));
     let options = GatewayOptions::with_config(config);
     (Gateway::start_in(root, options).await.unwrap(), mock)
+}
+
+#[tokio::test]
+async fn what_was_used_on_another_day_is_not_told_for_today() {
+    let mock = MockProvider::start().await;
+    let root = TempDir::with_prefix("clawgate-test-").unwrap();
+    let folder = root.path().join("state/agents/main/sessions");
+    fs::create_dir_all(&folder).unwrap();
+    // In no time zone that is today.
+    let at = jiff::Timestamp::from_millisecond(now_ms()).unwrap();
+    let at = at - jiff::SignedDuration::from_hours(48);
+    let line = json!({"type": "message", "id": "00000001", "parentId": null,
+        "timestamp": format!("{at:.3}"), "message": answer(1000, 10, 0.5)});
+    let index = json!({"agent:main:old": {"sessionId": "s-old", "updatedAt": at.as_millisecond()}});
+    fs::write(folder.join("sessions.json"), index.to_string()).unwrap();
+    fs::write(folder.join("s-old.jsonl"), format!("{line}\n")).unwrap();
+    let options = GatewayOptions::with_config(default_config(mock.address()));
+    let gateway = Gateway::start_in(root, options).await.unwrap();
+    let mut client = admin(&gateway).await;
+    let end = ask(&mut client, "main", "/usage cost", "run-1").await;
+    assert_eq!(
+        text_of(&end["message"]),
+        "💸 Usage cost\nSession $0.0000\nToday $0.0000\nLast 30d $0.5000"
+    );
 }
 
 fn that_day() -> Value {

@@ -42,6 +42,10 @@ fn nothing_is_open(root: &Path) {
 async fn exercise(gateway: &Gateway) {
     let mut client = admin(gateway).await;
     ask(&mut client, "main", "good morning", "run-1").await;
+    let args = json!({"path": "made/deep/note.txt", "content": "x"});
+    let write = format!("@mock tool name=write args={args} then=\"done\"");
+    ask(&mut client, "main", &write, "run-write").await;
+    assert!(gateway.workspace().join("made/deep/note.txt").exists());
     for number in 0..2 {
         let read = call(&mut client, "config.get", json!({})).await;
         let patch = json!({"session": {"mainKey": format!("main{number}")}}).to_string();

@@ -258,7 +258,7 @@ impl Pending {
     }
 
     /// The one with this id, also when it has just ended; or the open one whose
-    /// id begins so.
+    /// id begins so, and where there is none that which has just ended.
     pub fn find(&self, kind: QuestionKind, id: &str) -> Result<Arc<Question>, FindError> {
         let mut questions = self.0.lock();
         questions.retain(|question| !question.is_forgotten());
@@ -266,9 +266,13 @@ impl Pending {
         if let Some(exact) = of_kind().find(|question| question.id == id) {
             return Ok(Arc::clone(exact));
         }
-        let mut begun =
-            of_kind().filter(|it| !id.is_empty() && it.id.starts_with(id) && it.is_open());
-        match (begun.next(), begun.next()) {
+        let begun = |is_open: bool| {
+            let fits = |it: &&Arc<Question>| !id.is_empty() && it.id.starts_with(id);
+            of_kind().filter(fits).filter(move |it| it.is_open() == is_open)
+        };
+        let is_open = begun(true).next().is_some();
+        let mut found = begun(is_open);
+        match (found.next(), found.next()) {
             (Some(one), None) => Ok(Arc::clone(one)),
             (None, _) => Err(FindError::Unknown),
             (Some(_), Some(_)) => Err(FindError::Ambiguous),
@@ -350,6 +354,7 @@ mod tests {
         assert!(pending.find(QuestionKind::Plugin, "abc1").is_err());
         decide(&pending.find(QuestionKind::Exec, "abc1").unwrap(), Decision::Deny);
         assert_eq!(find("ab"), Ok("abd2".into()));
+        assert_eq!(find("abc"), Ok("abc1".into()), "who decides too late hears that it is decided");
     }
 
     #[tokio::test(start_paused = true)]

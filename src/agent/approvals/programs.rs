@@ -59,7 +59,9 @@ const INTERPRETERS: &str = "python pythonw pypy ipython bpython perl raku ruby i
     bzless bzmore xzless xzmore lzless lzmore tig lazygit vimtutor vipw vigr visudo sensible-editor \
     sensible-pager sensible-browser run-mailcap cscope ncdu pydoc pre-commit sphinx-build \
     uvicorn hypercorn daphne flask django-admin celery streamlit jupyter claude codex gemini \
-    opencode aider goose mcporter";
+    opencode aider goose mcporter xsubpp cfn-lint autoconf autoreconf automake autom4te aclocal \
+    pylint flake8 mypy rspec rubocop rails jekyll mkdocs scrapy alembic playwright cypress phpstan \
+    drush mlr goawk";
 
 const WRAPPERS: &str = "env sudo sudoedit doas su runuser pkexec gosu su-exec setpriv capsh sg newgrp \
     nohup timeout nice ionice chrt taskset numactl setsid stdbuf unbuffer time xargs parallel \
@@ -83,11 +85,13 @@ const WRAPPERS: &str = "env sudo sudoedit doas su runuser pkexec gosu su-exec se
     gunicorn c_rehash gimp inkscape soffice libreoffice unoconv varnishncsa \
     cobc loginctl busctl gcore runcon newrole xinit startx \
     runsv runsvdir sv svc setlock rcp slsh with-contenv msgexec logsave help2man srun sbatch \
-    salloc mpirun mpiexec orterun apptainer singularity distrobox toolbox sops clawgate openclaw";
+    salloc mpirun mpiexec orterun apptainer singularity distrobox toolbox sops debconf aws \
+    gcloud gsutil az heroku eksctl terragrunt terramate helmfile skaffold tilt nomad consul etcdctl \
+    rclone chezmoi yadm borg duplicity quilt debuild sbuild pbuilder coverage clawgate openclaw";
 
 /// Wrappers that are ordinary words: what only begins like one may be anybody's
 /// own script (`start-report`), or a tool for a machine (`x86_64-linux-gnu-objdump`).
-const ORDINARY: &str = "at batch daemon open parallel screen script service start time watch \
+const ORDINARY: &str = "at aws batch coverage daemon open parallel screen script service start time watch \
     i386 i486 i586 i686 x86_64";
 
 /// Parts of a wrapper that are fine but for their options.
@@ -354,9 +358,15 @@ mod tests {
         assert_eq!(risk(&["ls", "dash"], &[]), Some(Risk::Shell));
         assert_eq!(of("sudo-rs id"), Some(Risk::Wrapper));
         assert_eq!(of("nc.traditional -e id"), Some(Risk::Wrapper));
-        for own in
-            ["ssh-keygen -l", "ssh-keyscan host", "start-report", "x86_64-linux-gnu-nm x", "ls"]
-        {
+        for own in [
+            "ssh-keygen -l",
+            "ssh-keyscan host",
+            "start-report",
+            "x86_64-linux-gnu-nm x",
+            "ls",
+            "aws-vault list",
+            "coverage-report",
+        ] {
             assert_eq!(of(own), None, "{own}");
         }
         assert_eq!(of("go"), Some(Risk::Interpreter));

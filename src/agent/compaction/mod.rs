@@ -9,7 +9,7 @@ mod plan;
 mod summary;
 
 use plan::Plan;
-pub use plan::{Nothing, block_tokens, text_tokens};
+pub use plan::{Nothing, block_tokens, guess, in_tokens, text_tokens};
 
 use std::time::Duration;
 

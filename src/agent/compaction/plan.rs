@@ -160,7 +160,8 @@ pub fn block_tokens(blocks: &[ContentBlock]) -> u64 {
     in_tokens(size(blocks))
 }
 
-fn in_tokens(bytes: usize) -> u64 {
+/// A guess at the tokens of so many bytes of text.
+pub fn in_tokens(bytes: usize) -> u64 {
     u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX)
 }
 

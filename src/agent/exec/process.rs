@@ -6,6 +6,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
@@ -85,6 +86,8 @@ pub struct Process {
     /// Where input for its terminal goes, when it has one.
     inputs: Option<mpsc::Sender<Vec<u8>>>,
     pub(super) end: CancellationToken,
+    /// Whether the stop of the gateway has it ended.
+    ends_with_gateway: AtomicBool,
     state: Mutex<State>,
     changes: watch::Sender<u64>,
 }
@@ -101,7 +104,19 @@ impl Process {
         let state = State { last_output_at: started_at, ..State::default() };
         let (end, changes) = (CancellationToken::new(), watch::Sender::new(0));
         let state = Mutex::new(state);
-        Self { id, command, cwd, session, started_at, inputs, end, state, changes }
+        let ends_with_gateway = AtomicBool::new(false);
+        Self {
+            id,
+            command,
+            cwd,
+            session,
+            started_at,
+            inputs,
+            end,
+            ends_with_gateway,
+            state,
+            changes,
+        }
     }
 
     /// Reads what is known. What `read` does must be quick.
@@ -130,7 +145,18 @@ impl Process {
         self.end.cancel();
     }
 
-    /// The same where nobody asks for it any more; whether it is gone already.
+    /// The same as the gateway stops, unless somebody has had it ended before.
+    pub(super) fn end_with_gateway(&self) {
+        self.ends_with_gateway.fetch_or(!self.end.is_cancelled(), Ordering::Relaxed);
+        self.end();
+    }
+
+    /// Whether it was the stop of the gateway that had it ended, if anybody had.
+    pub fn ends_with_gateway(&self) -> bool {
+        self.ends_with_gateway.load(Ordering::Relaxed)
+    }
+
+    /// Has it ended where nobody asks for it any more; whether it is gone already.
     pub(super) fn abandon(&self) -> bool {
         self.end();
         let mut state = self.state.lock();

@@ -17,6 +17,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
 
 use super::plan::Plan;
 use super::process::Process;
@@ -74,6 +75,8 @@ pub struct Processes {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     tasks: Tasks,
+    /// What is done about their ends, which the stop of the gateway waits for.
+    pub followers: TaskTracker,
 }
 
 impl Processes {
@@ -93,6 +96,7 @@ impl Processes {
             clock,
             ids,
             tasks,
+            followers: TaskTracker::new(),
         }
     }
 
@@ -189,16 +193,19 @@ impl Processes {
         is_wanted.then(sandbox::availability).and_then(Result::err)
     }
 
-    /// Ends all commands, and waits until they are gone or some time is over.
+    /// Ends all commands, and waits until they are gone, and what follows on their ends is done,
+    /// or some time is over.
     pub async fn end_all(&self) {
         let all: Vec<_> = self.list.lock().values().cloned().collect();
         let gone = async {
             for process in &all {
-                process.end();
+                process.end_with_gateway();
             }
             for process in &all {
                 process.gone().await;
             }
+            self.followers.close();
+            self.followers.wait().await;
         };
         if timeout(STOP_LIMIT, gone).await.is_err() {
             tracing::warn!("some commands have not ended; their keepers go on ending them");

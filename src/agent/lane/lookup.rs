@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ActiveRun, Family, Lane, LaneTable, Line, SessionKey, is_same};
+use super::{ActiveRun, Family, Lane, LaneTable, Leaving, Line, SessionKey, is_same};
 use crate::auth::Owner;
 
 impl LaneTable {
@@ -72,22 +72,43 @@ impl LaneTable {
         all
     }
 
-    /// The runs of a session that were stopped while they waited and have not ended yet.
+    /// The runs of a session that were stopped while they waited and end before what has the
+    /// lane now begins: those that wait for the end of that are none of them.
     pub fn leaving(&self, key: &SessionKey) -> Vec<Arc<ActiveRun>> {
-        self.leaving.get(key).cloned().unwrap_or_default()
+        let active = self.lanes.get(key).map(|lane| &*lane.active);
+        let is_after = |one: &&Leaving| {
+            one.behind.as_ref().zip(active).is_some_and(|(behind, active)| is_same(behind, active))
+        };
+        let all = self.leaving.get(key).into_iter().flatten();
+        all.filter(|one| !is_after(one)).map(|one| Arc::clone(&one.run)).collect()
+    }
+
+    /// What ends before a run that leaves its session is written down: what had the lane and
+    /// was about to end, and those that left before. Nothing when the lane went on.
+    pub fn before(&self, run: &ActiveRun) -> Vec<Arc<ActiveRun>> {
+        let all = self.leaving.get(&run.key).map_or(&[][..], Vec::as_slice);
+        let earlier = all.iter().take_while(|one| !is_same(&one.run, run)).map(|one| &one.run);
+        let behind = all.iter().find(|one| is_same(&one.run, run));
+        let behind = behind.and_then(|one| one.behind.as_ref());
+        behind.map_or_else(Vec::new, |it| std::iter::once(it).chain(earlier).cloned().collect())
+    }
+
+    /// All that were stopped while they waited and have not ended yet.
+    fn all_leaving(&self, key: &SessionKey) -> impl Iterator<Item = Arc<ActiveRun>> {
+        self.leaving.get(key).into_iter().flatten().map(|one| Arc::clone(&one.run))
     }
 
     /// All runs of a session, and those that leave it. Who waits in line is none yet.
     pub fn unfinished(&self, key: &SessionKey) -> Vec<Arc<ActiveRun>> {
         let mut all = self.of_session(key);
-        all.extend(self.leaving(key));
+        all.extend(self.all_leaving(key));
         all
     }
 
     /// All that can be stopped in a session, and those that leave it.
     pub fn everyone(&self, key: &SessionKey) -> Vec<Arc<ActiveRun>> {
         let mut all = self.stoppable(key);
-        all.extend(self.leaving(key));
+        all.extend(self.all_leaving(key));
         all
     }
 
@@ -98,7 +119,7 @@ impl LaneTable {
         // One that another run has taken in ends with that.
         let is_stopped = self.answering(run_id).is_some_and(|run| run.abort_reason().is_some());
         let here = self.by_id.get(run_id).filter(is_it).filter(|_| is_stopped);
-        here.or_else(|| self.leaving.values().flatten().find(is_it)).cloned()
+        here.or_else(|| self.leaving.values().flatten().map(|one| &one.run).find(is_it)).cloned()
     }
 
     /// The run of this family, or of any, with this id whose end is not told yet.

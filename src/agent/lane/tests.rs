@@ -61,6 +61,30 @@ fn a_waiter_that_is_stopped_does_not_disturb_the_lane() {
 }
 
 #[test]
+fn who_is_stopped_behind_what_is_stopped_ends_after_it_and_before_the_next() {
+    let mut table = LaneTable::default();
+    let runs: Vec<_> = (0..4).map(|index| run(&index.to_string(), "main")).collect();
+    let key = runs[0].key.clone();
+    for run in &runs {
+        table.enter(run);
+    }
+    for run in &runs[..3] {
+        table.stop(run, AbortReason::Rpc);
+    }
+    assert_eq!(ids(&table.before(&runs[1])), ["0"]);
+    assert_eq!(ids(&table.before(&runs[2])), ["0", "1"]);
+    assert!(table.leaving(&key).is_empty(), "what has the lane does not wait for them");
+    assert_eq!(ids(&table.everyone(&key)), ["0", "3", "1", "2"]);
+    assert_eq!(table.finish(&runs[0]).next.unwrap().id, runs[3].id);
+    assert_eq!(ids(&table.leaving(&key)), ["1", "2"], "the next waits for them");
+
+    let late = run("4", "main");
+    table.enter(&late);
+    table.stop(&late, AbortReason::Rpc);
+    assert!(table.before(&late).is_empty(), "the lane goes on");
+}
+
+#[test]
 fn steering_messages_go_into_the_run_together_and_queued_ones_one_at_a_time() {
     use QueueMode::{Followup, Queue, Steer};
     let mut table = LaneTable::default();
@@ -129,7 +153,7 @@ pub(super) fn to(person: &str, mut run: Arc<ActiveRun>) -> Arc<ActiveRun> {
         target: person.into(),
         thread: String::new(),
     };
-    Arc::get_mut(&mut run).unwrap().terms.place = Some(place.into());
+    Arc::get_mut(&mut run).unwrap().terms.hearer = place.into();
     run
 }
 

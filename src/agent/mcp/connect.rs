@@ -26,6 +26,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::arguments::Renamed;
 use super::client::Client;
 use super::lines::Lines;
 use super::process::Process;
@@ -89,6 +90,8 @@ pub struct Offered {
     pub description: String,
     /// Schema of its arguments.
     pub parameters: Value,
+    /// The server's names of some of them.
+    pub renamed: Renamed,
     /// Whether the server has said that it does it only as a task, which nobody here asks for.
     pub is_task: bool,
 }
@@ -323,7 +326,7 @@ fn read(server: &McpServer, tool: &rmcp::model::Tool) -> Option<Offered> {
     if !naming::is_wanted(&server.include, &server.exclude, &tool.name, &name) {
         return None;
     }
-    let Some(parameters) = schema::cleaned(&tool.input_schema) else {
+    let Some((parameters, renamed)) = schema::cleaned(&tool.input_schema) else {
         tracing::warn!(server = server.name, tool = %tool.name, "its schema cannot be used");
         return None;
     };
@@ -335,7 +338,7 @@ fn read(server: &McpServer, tool: &rmcp::model::Tool) -> Option<Offered> {
         description
     };
     let own_name = tool.name.to_string();
-    Some(Offered { name, own_name, description, parameters, is_task: false })
+    Some(Offered { name, own_name, description, parameters, renamed, is_task: false })
 }
 
 /// What inputs hold; without those that are empty.

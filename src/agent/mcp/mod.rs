@@ -6,6 +6,7 @@
 //! in `status`; programs end with the gateway, with all that they started.
 //! Must not: decide who may use a tool.
 
+mod arguments;
 mod client;
 mod connect;
 mod lines;
@@ -13,6 +14,7 @@ mod list;
 mod naming;
 mod process;
 mod result;
+mod root;
 mod schema;
 mod server;
 mod tool;

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
@@ -18,7 +18,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::config::cli_backend::USUAL_PATH;
 use crate::config::mcp::McpProgram;
-use crate::support::{NOT_STARTED, Program, Secret, Tasks, by_signal, find_program};
+use crate::support::{NOT_STARTED, Program, Secret, Tasks, by_signal, find_program_from};
 
 /// How long it may take to end when its input ends, and then when whoever holds it
 /// ends it.
@@ -94,13 +94,9 @@ impl Process {
 
 /// Whether it can be started, by its path or its name in `PATH`.
 fn is_there(command: &str, directory: &Path, env: &BTreeMap<String, Secret>) -> bool {
-    let can_run = |place: PathBuf| find_program(&place, "").is_some();
-    if command.contains('/') {
-        return can_run(directory.join(command));
-    }
     let path = env.get("PATH").map_or(USUAL_PATH, Secret::expose);
     // It is looked for from where it is started.
-    std::env::split_paths(path).any(|entry| can_run(directory.join(entry).join(command)))
+    find_program_from(directory, command.as_ref(), path).is_some()
 }
 
 /// What it writes for people goes into the log of who wants details. Where it could not be

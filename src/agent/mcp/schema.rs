@@ -1,34 +1,60 @@
 //! Schemas of tools, as servers write them.
 //!
-//! Owns: making of them what models and our own check take. Promises: nothing
+//! Owns: making of them what providers and our own check take. Promises: nothing
 //! outside of the schema is referred to, whose lookup would be a request.
 
 use serde_json::{Map, Value};
 
+use super::arguments::{self, Renamed};
+use super::root;
 use crate::agent::tools::schema::{Schema, renew};
+use crate::providers::schema::each_inner;
 use crate::support::json;
 
 /// Largest schema; all of them go to the model with every call.
 const MAX_BYTES: usize = 64 * 1024;
+/// What becomes of it may be larger: what its root is put together of stands there twice then.
+const MAX_MADE: usize = 2 * MAX_BYTES;
 /// Deepest nesting.
 const MAX_DEPTH: usize = 32;
 
-/// The schema of a tool's arguments; `None` when it cannot be used.
-pub fn cleaned(schema: &Map<String, Value>) -> Option<Value> {
+/// The schema of a tool's arguments, and what stands in it for names of theirs; `None` when it
+/// cannot be used.
+pub fn cleaned(schema: &Map<String, Value>) -> Option<(Value, Renamed)> {
     let mut schema = Value::Object(schema.clone());
-    if schema.to_string().len() > MAX_BYTES || !clean(&mut schema, 0) {
+    if is_larger(&schema, MAX_BYTES) || !clean(&mut schema, 0) {
         return None;
     }
     renew(&mut schema);
+    root::flatten(&mut schema);
     let members = schema.as_object_mut()?;
     members.shift_remove("$schema");
     members.insert("type".into(), json!("object"));
     if !members.get("properties").is_some_and(Value::is_object) {
         members.insert("properties".into(), json!({}));
     }
+    let renamed = arguments::rename(&mut schema);
+    complete(&mut schema);
     // What no check can be made of is no schema.
     Schema::of(&schema).ok()?;
-    Some(schema)
+    (!is_larger(&schema, MAX_MADE)).then_some((schema, renamed))
+}
+
+/// Says of each list what may be in it: OpenAI's API refuses one that does not.
+fn complete(schema: &mut Value) {
+    let Some(members) = schema.as_object_mut() else { return };
+    let is_list = match members.get("type") {
+        Some(Value::Array(types)) => types.iter().any(|name| name == "array"),
+        name => name.is_some_and(|name| name == "array"),
+    };
+    if is_list && !members.contains_key("items") {
+        members.insert("items".into(), json!({}));
+    }
+    each_inner(members, complete);
+}
+
+fn is_larger(schema: &Value, most: usize) -> bool {
+    schema.to_string().len() > most
 }
 
 /// Takes references to elsewhere out. Whether it is not too deep.
@@ -59,7 +85,7 @@ mod tests {
     use super::*;
 
     fn clean(schema: &Value) -> Option<Value> {
-        cleaned(schema.as_object().unwrap())
+        cleaned(schema.as_object().unwrap()).map(|(schema, _)| schema)
     }
 
     #[test]
@@ -74,6 +100,31 @@ mod tests {
             Some(json!({"type": "object", "properties": {"a": {}, "b": {"$ref": "#/$defs/b"},
                 "c": {"items": {}}}, "$defs": {"b": {"type": "string"}}}))
         );
+    }
+
+    #[test]
+    fn a_list_says_what_may_be_in_it() {
+        let lists = |rest: Value| {
+            let mut lists = json!({"type": "object", "properties": {
+                "type": {"type": "array", "items": {"type": "array", "minItems": 1}},
+                "may": {"anyOf": [{"type": ["array", "null"]}, {"const": {"type": "array"}}]}}});
+            let inner = lists.pointer_mut("/properties/type/items").unwrap();
+            inner["items"] = rest.clone();
+            let choice = lists.pointer_mut("/properties/may/anyOf/0").unwrap();
+            choice["items"] = rest;
+            lists
+        };
+        assert_eq!(clean(&lists(Value::Null)), Some(lists(json!({}))));
+    }
+
+    #[test]
+    fn a_choice_of_large_schemas_may_be_as_large_as_another_one() {
+        let text = "x".repeat(MAX_BYTES / 3);
+        let schema = json!({"anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}], "$defs": {
+            "a": {"properties": {"a": {"description": text}}},
+            "b": {"properties": {"b": {"description": text}}}}});
+        let properties = clean(&schema).unwrap()["properties"].take();
+        assert_eq!(properties, json!({"a": {"description": text}, "b": {"description": text}}));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::connect::Offered;
 use super::server::{Server, State};
 use super::trouble::{self, Again, Trouble};
-use super::{Surroundings, result};
+use super::{Surroundings, arguments as names, result};
 use crate::agent::tools::{Tool, ToolContext, ToolOutput, ToolSource};
 use crate::providers::ToolSpec;
 use crate::support::BoxFuture;
@@ -57,7 +57,8 @@ impl McpTool {
         };
         let _under_way = reached.calls.token();
         let mut params = CallToolRequestParams::new(self.offered.own_name.clone());
-        params.arguments = arguments.as_object().cloned();
+        let named = arguments.as_object();
+        params.arguments = named.map(|named| names::own(&self.offered.renamed, named));
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let answered = tokio::time::timeout(config.request, answer(&reached.peer, request)).await;
         let Ok(answered) = answered else {

@@ -4,7 +4,7 @@
 //! links nor mounts nor another spelling hide them. What cannot be judged is
 //! refused.
 
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
@@ -103,6 +103,13 @@ impl Guard {
         Self { listed, ..self.clone() }
     }
 
+    /// The same, with more folders that are open though they lie in the state directory.
+    #[must_use]
+    pub fn opening(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.open.extend(folders);
+        self
+    }
+
     /// The places that are the gateway's own.
     pub fn private(&self) -> PrivatePlaces {
         PrivatePlaces {
@@ -155,6 +162,32 @@ impl Guard {
             return Err(refused());
         }
         Ok(())
+    }
+
+    /// Whether what this open file says may be told. `path` is where it really is; files right
+    /// in the folder `home` may be there, whatever folder that is.
+    pub fn judge_opened(
+        &self,
+        file: impl AsFd,
+        path: &Path,
+        home: Option<&Path>,
+    ) -> Result<(), ReachError> {
+        let refused = || ReachError::Private(path.to_owned());
+        let (above, name) = path.parent().zip(path.file_name()).ok_or_else(refused)?;
+        let folder = File::open(above).map_err(|_| refused())?;
+        let facts = fstat(&file).map_err(|_| refused())?;
+        if home != Some(above) {
+            self.judge_folder(&folder, path)?;
+        }
+        self.judge_file(&folder, Path::new(name), Some(&facts), path)
+    }
+
+    /// Whether what is made in this open folder is the gateway's user's only: in the state
+    /// directory, and in workspaces.
+    pub fn keeps_private(&self, folder: impl AsFd) -> bool {
+        let Ok(above) = above(folder) else { return true };
+        let mut places = std::iter::once(&self.state_dir).chain(&self.open).filter_map(id_at);
+        places.any(|id| above.contains(&id))
     }
 
     /// Whether a file of this mode may be changed, removed or put at this path.

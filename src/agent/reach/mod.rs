@@ -19,11 +19,12 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::ambient_authority;
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, DirBuilder, DirBuilderExt as _};
 use rustix::fs::readlinkat;
 
 use crate::agent::approvals::Listed;
@@ -36,6 +37,11 @@ pub use place::{Place, PlaceId, Rights, Staged};
 
 /// Links that are followed one after the other, as on Linux.
 const LINKS_MAX: usize = 40;
+
+/// Rights of a new folder in the state directory or a workspace …
+const PRIVATE: u32 = 0o700;
+/// … and elsewhere, less what the umask takes.
+const PUBLIC: u32 = 0o777;
 
 /// What the tools of one agent reach.
 #[derive(Clone)]
@@ -180,7 +186,7 @@ impl Reach {
         let open = || Dir::open_ambient_dir(&self.workspace, ambient_authority());
         let opened = match open() {
             Err(error) if make && error.kind() == ErrorKind::NotFound => {
-                std::fs::create_dir_all(&self.workspace).and_then(|()| open())
+                make_all(&self.workspace, PRIVATE).and_then(|()| open())
             }
             opened => opened,
         };
@@ -239,11 +245,15 @@ impl Reach {
         made: &mut Option<Vec<PathBuf>>,
     ) -> Result<Dir, ReachError> {
         let failed = |error| outside_or(error, "mkdir", wanted);
+        let mut rights = PRIVATE;
         for above in folder.ancestors() {
             let above = if above.as_os_str().is_empty() { Path::new(".") } else { above };
             match open_folder(root, above) {
                 Ok(dir) => {
                     self.guard.judge_folder(&dir, wanted)?;
+                    if !self.guard.keeps_private(&dir) {
+                        rights = PUBLIC;
+                    }
                     break;
                 }
                 Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -253,12 +263,19 @@ impl Reach {
             }
         }
         match root {
-            Root::Workspace(dir) => dir.create_dir_all(folder),
-            Root::Everything => std::fs::create_dir_all(folder),
+            Root::Workspace(dir) => {
+                let mut builder = DirBuilder::new();
+                dir.create_dir_with(folder, builder.recursive(true).mode(rights))
+            }
+            Root::Everything => make_all(folder, rights),
         }
         .and_then(|()| open_folder(root, folder))
         .map_err(failed)
     }
+}
+
+fn make_all(folder: &Path, rights: u32) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(rights).create(folder)
 }
 
 fn open_folder(root: &Root, folder: &Path) -> std::io::Result<Dir> {

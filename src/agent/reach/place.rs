@@ -1,7 +1,7 @@
 //! A name in an open folder: reading what is there, putting something there.
 //!
 //! Promises: a file is either the old one or the new one, never a mix, and
-//! keeps its rights and its owner.
+//! keeps its rights and its owner; a new one in a workspace is its user's only.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -19,7 +19,8 @@ use rustix::io::Errno;
 use super::{Guard, ReachError};
 use crate::store::atomic::{STAGED, STAGED_LETTERS};
 
-/// Rights of a new file, less what the umask takes.
+/// Rights of a new file outside of the state directory and of workspaces, less what the umask
+/// takes.
 const NEW_MODE: RawMode = 0o666;
 
 /// A name in an open folder.
@@ -141,8 +142,8 @@ impl Place {
             self.judge_change(*rights)?;
         }
         let rights = rights.or(before);
-        let mode =
-            if rights.is_some() { Mode::RUSR | Mode::WUSR } else { Mode::from_raw_mode(NEW_MODE) };
+        let is_private = rights.is_some() || self.guard.keeps_private(&self.folder);
+        let mode = if is_private { Mode::RUSR | Mode::WUSR } else { Mode::from_raw_mode(NEW_MODE) };
         let failed = |error: io::Error| ReachError::io(error, "open", &self.path);
         let (name, file) = self.temporary(mode).map_err(failed)?;
         let staged = Staged { place: self, name, is_committed: false };

@@ -35,6 +35,23 @@ fn files_are_written_whole_and_keep_their_rights() {
 }
 
 #[test]
+fn what_is_made_in_a_workspace_is_its_users_only() {
+    let scene = Scene::new();
+    let mode = |name: &str| scene.at_home(name).metadata().unwrap().permissions().mode() & 0o777;
+    for only_workspace in [true, false] {
+        write(&scene.reach(only_workspace), "new/deep/x.txt", "x").unwrap();
+        for (name, expected) in [("new/deep/x.txt", 0o600), ("new/deep", 0o700), ("new", 0o700)] {
+            assert_eq!(mode(&format!(".openclaw/workspace/{name}")), expected, "{name}");
+        }
+        fs::remove_dir_all(scene.path("new")).unwrap();
+    }
+    // Elsewhere the umask says it, as for anything else that the user makes there.
+    fs::write(scene.at_home("own"), "").unwrap();
+    write(&scene.reach(false), scene.at_home("told").to_str().unwrap(), "x").unwrap();
+    assert_eq!(mode("told"), mode("own"));
+}
+
+#[test]
 fn a_link_is_followed_where_it_may_lead_and_stays_a_link() {
     let scene = Scene::new();
     scene.put_at_home(".openclaw/workspace/real/x.txt", "one");

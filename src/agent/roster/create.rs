@@ -81,7 +81,7 @@ impl Roster {
         };
         let settings = self.write(plan, |settings| {
             let agent = settings.agents.agent_or_default(id.as_str());
-            self.set_up(&agent, &settings.workspace, &settings.paths)
+            self.set_up(&agent, settings)
         })?;
         let workspace = settings.agents.agent_or_default(id.as_str()).workspace;
         Ok(Created { id, name, workspace, model })

@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use crate::agent::workspace;
 use crate::config::document::{self, ConfigIssue, ConfigWriteError};
-use crate::config::{AgentSettings, Env, Paths, Settings, WorkspaceSettings};
+use crate::config::{AgentSettings, Env, Paths, Settings};
 use crate::store::atomic::create_private_dir;
 use crate::support::Clock;
 
@@ -32,6 +32,7 @@ pub use bindings::{BindingPlace, Bound, Unbound};
 pub use create::{Created, NewAgent};
 pub use delete::{Discarded, Removed};
 pub use error::RosterError;
+pub use place::{check as check_workspace, misplaced};
 pub(super) use trash::throw_away;
 pub use update::AgentChange;
 
@@ -76,16 +77,11 @@ impl Roster {
 
     /// Makes what an agent works with, and writes into its `IDENTITY.md` what
     /// the config says of it.
-    fn set_up(
-        &self,
-        agent: &AgentSettings,
-        settings: &WorkspaceSettings,
-        paths: &Paths,
-    ) -> Result<(), RosterError> {
-        let dir = &agent.workspace;
+    fn set_up(&self, agent: &AgentSettings, settings: &Settings) -> Result<(), RosterError> {
+        let (dir, paths) = (&agent.workspace, &settings.paths);
         place::check(dir, paths, &self.env)?;
-        workspace::set_up(dir, settings, self.clock.now_ms())?;
+        workspace::set_up(dir, &settings.workspace, self.clock.now_ms())?;
         create_private_dir(&paths.sessions_dir(&agent.id))?;
-        Ok(workspace::present(dir, &agent.identity)?)
+        Ok(workspace::present(dir, &agent.identity, settings)?)
     }
 }

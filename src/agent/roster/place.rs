@@ -6,8 +6,11 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use serde_json::Value;
+
 use super::error::RosterError;
-use crate::config::{Env, Paths};
+use crate::config::document::ConfigIssue;
+use crate::config::{Env, Paths, Settings};
 
 /// The longest path that systems take.
 const PATH_MAX: usize = 4096;
@@ -48,6 +51,23 @@ pub fn check(dir: &Path, paths: &Paths, env: &Env) -> Result<(), RosterError> {
         }
         _ => Ok(()),
     }
+}
+
+/// The workspaces that the config names and in which no agent may work, with the reasons.
+pub fn misplaced(settings: &Settings, env: &Env) -> Vec<ConfigIssue> {
+    let (written, agents) = (&settings.raw["agents"], &settings.agents);
+    let is_named = |it: &Value| it["workspace"].is_string();
+    let usual = ("agents.defaults.workspace".to_owned(), &agents.defaults.workspace);
+    let usual = is_named(&written["defaults"]).then_some(usual);
+    let items = written["list"].as_array().into_iter().flatten();
+    let own = items.zip(&agents.list).enumerate().filter(|(_, (item, _))| is_named(item));
+    let own = own
+        .map(|(index, (_, agent))| (format!("agents.list[{index}].workspace"), &agent.workspace));
+    let wrong = |(path, dir): (String, &PathBuf)| {
+        let why = check(dir, &settings.paths, env).err()?;
+        Some(ConfigIssue { path, message: why.to_string() })
+    };
+    usual.into_iter().chain(own).filter_map(wrong).collect()
 }
 
 /// Whether this path below the state folder is one for files of agents.

@@ -64,11 +64,7 @@ impl Roster {
         let is_seen_in_files = workspace.is_some() || identity != AgentIdentity::default();
         let settings = self.write(plan, |settings| {
             let agent = settings.agents.agent_or_default(id.as_str());
-            if is_seen_in_files {
-                self.set_up(&agent, &settings.workspace, &settings.paths)
-            } else {
-                Ok(())
-            }
+            if is_seen_in_files { self.set_up(&agent, settings) } else { Ok(()) }
         })?;
         Ok(settings.agents.agent_or_default(id.as_str()))
     }

@@ -10,9 +10,8 @@ use std::sync::Arc;
 use crate::agent::inter_session::{self, Source};
 use crate::agent::report::Family;
 use crate::agent::request::SendRequest;
-use crate::agent::run::ActiveRun;
 use crate::agent::runs::{Accepted, Runs, SendError, Start};
-use crate::agent::terms::RunTerms;
+use crate::agent::terms::{Hearer, RunTerms};
 use crate::auth::Owner;
 use crate::channels::ReplyTo;
 use crate::protocol::message::UserMessage;
@@ -25,6 +24,11 @@ use super::Outcome;
 const TOOL: &str = "subagent_announce";
 /// How ids of its runs begin.
 pub(super) const ID_PREFIX: &str = "announce:v1:";
+
+/// Whether a run hears what another session has to say: nobody has sent a message for it.
+pub fn hears_of_another(run_id: &str) -> bool {
+    run_id.starts_with(ID_PREFIX)
+}
 
 /// What one session says in another.
 pub(super) struct Word<'a> {
@@ -101,13 +105,6 @@ impl Runs {
         self.bring(word, is_wanted).await
     }
 
-    /// The place of a channel where the answer of a run goes: there goes, too, what is answered
-    /// once what it has begun is told.
-    pub(super) async fn answered_place(&self, run: Option<&ActiveRun>) -> Option<OutboxAddress> {
-        let run = run.filter(|run| run.terms.place.is_some())?;
-        self.parts.channels.place_of_run(&run.id).await.map(|place| place.address)
-    }
-
     /// Says a word in a session, unless it is not wanted there any more; false then.
     pub(super) async fn bring(
         self: &Arc<Self>,
@@ -130,7 +127,7 @@ impl Runs {
             address,
             reply_to: None,
         });
-        let place = reply.as_ref().map(|reply| Arc::new(reply.address.clone()));
+        let hearer = reply.as_ref().map(|reply| Hearer::from(reply.address.clone()));
         let request = SendRequest {
             family: Family::Agent,
             key: to.clone(),
@@ -142,7 +139,7 @@ impl Runs {
             owner,
             dedupe_text: None,
             limit: None,
-            terms: RunTerms { place, begun_by, ..RunTerms::default() },
+            terms: RunTerms { hearer: hearer.unwrap_or_default(), begun_by, ..RunTerms::default() },
         };
         if let Some(held) = &held {
             held.stand_for(&run_id);
@@ -173,11 +170,10 @@ impl Runs {
         reply: Option<ReplyTo>,
     ) -> Result<(Accepted, Option<Start>), SendError> {
         let Some(reply) = reply else { return self.send(request).await };
-        let channels = &self.parts.channels;
         // Before it is accepted: a crash between the two loses no answer.
-        let is_new = channels.expect(&reply).await?;
+        let expected = self.parts.channels.expect(reply).await?;
         let sent = self.send(request).await;
-        channels.settle_expected(reply, is_new, sent.is_ok()).await;
+        expected.settle(sent.is_ok()).await;
         sent
     }
 

@@ -87,7 +87,8 @@ impl Runs {
             return false;
         }
         let run_id = run.map(|run| Arc::clone(&run.id));
-        let (place, stopped) = (self.answered_place(run).await, CancellationToken::new());
+        let place = run.and_then(|run| run.terms.hearer.chat()).cloned();
+        let stopped = CancellationToken::new();
         let asker = Arc::new(Asker { key: key.clone(), run_id, owner, place, stopped });
         self.subagents.askers.add(&asker);
         // Whoever stops the run either saw it there, or is seen here.

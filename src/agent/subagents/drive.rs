@@ -154,7 +154,7 @@ impl Runs {
             }
             let text = match report.end {
                 RunEnd::Answered => self.last_words(row).await,
-                RunEnd::Failed(_) | RunEnd::Aborted(_) => report.progress.text.to_string(),
+                RunEnd::Failed(_) | RunEnd::Aborted(_) => report.progress.paragraphs(),
             };
             return self.end_subagent(row, Outcome::of(report, &text)).await;
         }

@@ -100,8 +100,7 @@ impl Runs {
         };
         let plan = self.plan(&parent, &lineage, run.as_deref(), request)?;
         let child = plan.child.clone();
-        let place = self.answered_place(run.as_deref()).await;
-        let row = SubagentRow { place, ..self.subagent_row(&plan, &parent, run.as_deref()) };
+        let row = self.subagent_row(&plan, &parent, run.as_deref());
         let entry = self.begin_session(plan).await?;
         let limit = self.parts.settings.now().agents.defaults.subagent_limits.max_children;
         let added = self.parts.store.add_subagent(row.clone(), limit).await;
@@ -147,7 +146,7 @@ impl Runs {
             outcome: None,
             created_at: self.parts.clock.now_ms(),
             ended_at: None,
-            place: None,
+            place: run.and_then(|run| run.terms.hearer.chat()).cloned(),
         }
     }
 

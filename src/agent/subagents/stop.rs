@@ -10,7 +10,30 @@ use crate::protocol::Scope;
 use crate::sessions::SessionKey;
 use crate::store::{StoreError, SubagentQuery, SubagentRow, SubagentState};
 
-use super::announce::ID_PREFIX;
+use super::announce::hears_of_another;
+
+/// What of a session is to be stopped: all of it by default, whoever began it.
+#[derive(Debug, Default)]
+struct Meant {
+    /// What this run began alone.
+    run_id: Option<String>,
+    /// What this client may stop alone.
+    principal: Option<Principal>,
+    /// Who asks for it.
+    who: Option<Owner>,
+}
+
+impl Meant {
+    /// Whether what this run began is meant.
+    fn is_of(&self, begun_by: Option<&str>) -> bool {
+        self.run_id.is_none() || self.run_id.as_deref() == begun_by
+    }
+
+    /// Whether what is of this owner is meant.
+    fn is_free_to(&self, owner: &Owner) -> bool {
+        self.principal.as_ref().is_none_or(|principal| may_stop_of(principal, owner))
+    }
+}
 
 impl Runs {
     /// Stops the sub-agents of a session and all below them, or those that one
@@ -24,60 +47,79 @@ impl Runs {
         principal: Option<&Principal>,
         reason: AbortReason,
     ) -> Vec<Arc<ActiveRun>> {
+        let meant = Meant {
+            run_id: run_id.map(str::to_owned),
+            principal: principal.cloned(),
+            who: principal.map(|principal| principal.owner().clone()),
+        };
+        self.stop_meant(key, meant, reason).await
+    }
+
+    /// The same for all of a session, whoever has begun them, by who asks for it.
+    pub(in crate::agent) async fn stop_all_subagents(
+        self: &Arc<Self>,
+        key: &SessionKey,
+        who: Option<&Owner>,
+        reason: AbortReason,
+    ) -> Vec<Arc<ActiveRun>> {
+        self.stop_meant(key, Meant { who: who.cloned(), ..Meant::default() }, reason).await
+    }
+
+    async fn stop_meant(
+        self: &Arc<Self>,
+        key: &SessionKey,
+        meant: Meant,
+        reason: AbortReason,
+    ) -> Vec<Arc<ActiveRun>> {
         let (runs, key) = (Arc::clone(self), key.clone());
-        let (run_id, by) = (run_id.map(str::to_owned), principal.cloned());
-        let stopping =
-            async move { runs.stop_those_of(&key, run_id.as_deref(), by.as_ref(), reason).await };
+        let stopping = async move { runs.stop_those_of(&key, &meant, reason).await };
         self.parts.tasks.spawn("stop", stopping).await.ok().flatten().unwrap_or_default()
     }
 
     async fn stop_those_of(
         self: &Arc<Self>,
         key: &SessionKey,
-        run_id: Option<&str>,
-        principal: Option<&Principal>,
+        meant: &Meant,
         reason: AbortReason,
     ) -> Vec<Arc<ActiveRun>> {
         let mut stopped = Vec::new();
         match self.parts.store.subagents(SubagentQuery::OfParent(key.to_string())).await {
             Ok(mut rows) => {
                 rows.retain(|row| {
-                    run_id.is_none_or(|run_id| row.parent_run_id.as_deref() == Some(run_id))
-                        && principal.is_none_or(|principal| may_stop(principal, row))
+                    meant.is_of(row.parent_run_id.as_deref())
+                        && meant.is_free_to(&Owner::from_text(&row.owner))
                 });
                 self.stop_rows(rows, reason, &mut stopped).await;
             }
             Err(error) => tracing::error!(session = %key, %error, "sub-agents not stopped"),
         }
-        self.stop_results(key, run_id, principal, reason, &mut stopped).await;
+        self.stop_results(key, meant, reason, &mut stopped).await;
         stopped
     }
 
     /// Stops results that came into the lane of a session while it was being stopped, or
-    /// one run of it, and answers on their way to it; with a principal, those that it may
-    /// stop.
+    /// one run of it, and answers on their way to it.
     async fn stop_results(
         self: &Arc<Self>,
         key: &SessionKey,
-        run_id: Option<&str>,
-        principal: Option<&Principal>,
+        meant: &Meant,
         reason: AbortReason,
         stopped: &mut Vec<Arc<ActiveRun>>,
     ) {
-        if self.subagents.askers.stop(key, run_id, principal) {
+        let Meant { run_id, principal, who } = meant;
+        if self.subagents.askers.stop(key, run_id.as_deref(), principal.as_ref()) {
             // One that is being told is in the lane after this.
             drop(self.subagents.turning.lock().await);
         }
         let runs = self.lanes.table().of_session(key);
         let is_result = |run: &&Arc<ActiveRun>| {
-            run.id.starts_with(ID_PREFIX)
-                && run_id.is_none_or(|run_id| run.terms.begun_by.as_deref() == Some(run_id))
+            hears_of_another(&run.id)
+                && meant.is_of(run.terms.begun_by.as_deref())
                 && run.abort_reason().is_none()
-                && principal.is_none_or(|principal| may_stop_of(principal, &run.owner))
+                && meant.is_free_to(&run.owner)
         };
         let results: Vec<_> = runs.iter().filter(is_result).collect();
-        let who = principal.map(Principal::owner);
-        stopped.extend(self.stop_by(who, &results, reason).await);
+        stopped.extend(self.stop_by(who.as_ref(), &results, reason).await);
     }
 
     /// Stops one run of a sub-agent, with all below it; answers whether there
@@ -127,7 +169,7 @@ impl Runs {
         // Now that nothing below tells a result any more.
         for child in children {
             let child = SessionKey::from_canonical(child);
-            self.stop_results(&child, None, None, reason, stopped).await;
+            self.stop_results(&child, &Meant::default(), reason, stopped).await;
         }
         if has_stopped {
             self.subagents.news.notify_waiters();

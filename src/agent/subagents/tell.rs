@@ -82,7 +82,7 @@ impl Runs {
             }
         }
         let place = match run.as_deref() {
-            Some(run) => self.answered_place(Some(run)).await,
+            Some(run) => run.terms.hearer.chat().cloned(),
             // A person has commanded it: it is told where it was to be.
             None => row.place.clone(),
         };

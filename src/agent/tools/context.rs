@@ -129,7 +129,7 @@ impl ToolContext {
     pub async fn place(&self) -> Option<Target> {
         let channels = &self.parts().channels;
         if let Some(run) = &self.run
-            && let Some(answered) = channels.place_of_run(&run.id).await
+            && let Some(answered) = channels.place_of_hearer(&run.terms.hearer)
         {
             return Some(answered);
         }

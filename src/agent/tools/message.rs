@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::files::{blocking, reach};
+use super::files::{blocking, reach_to_read};
 use super::{Tool, ToolContext, ToolOutput};
 use crate::channels::{
     Channels, DeliveryError, MediaItem, Outgoing, Refused, Target, TargetError, Wanted,
@@ -193,7 +193,7 @@ async fn item(
     if written.contains("://") {
         return Err(MessageError::Media);
     }
-    let (reach, path) = (reach(cx).await, written.to_owned());
+    let (reach, path) = (reach_to_read(cx, written).await, written.to_owned());
     let read = blocking("message", move || {
         let place = reach.find(&path).map_err(|error| error.to_string())?;
         let name = place.path().file_name().unwrap_or_default().to_string_lossy().into_owned();

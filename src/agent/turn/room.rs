@@ -4,10 +4,10 @@
 
 use super::{Stop, TOO_LONG, Turn};
 use crate::agent::compaction::{self, CompactError, Compacted};
-use crate::agent::pruning;
+use crate::agent::pruning::{self, Share};
 use crate::protocol::message::{ContentBlock, Usage};
 use crate::providers::Route;
-use crate::sessions::{CompactionReason, SessionEntry};
+use crate::sessions::{CompactionReason, SessionEntry, SessionError};
 
 /// How full the context is, in tokens, as far as that is known.
 #[derive(Debug, Default)]
@@ -18,13 +18,6 @@ pub(super) struct Fill {
 }
 
 impl Fill {
-    /// What the last run left, and what was said since.
-    pub fn new(entry: &SessionEntry, said: &str) -> Self {
-        let known = entry.total_tokens.filter(|_| entry.total_tokens_fresh != Some(false));
-        let tokens = known.unwrap_or_default() + compaction::text_tokens(said);
-        Self { tokens, not_before: 0 }
-    }
-
     /// A call of the model has counted it.
     pub const fn counted(&mut self, usage: &Usage) {
         let parts = usage.input + usage.output + usage.cache_read + usage.cache_write;
@@ -41,7 +34,36 @@ impl Fill {
     }
 }
 
+/// What the provider has counted of the context of a session. One that does not count, and a
+/// transcript that was cut since then, leave nothing that holds.
+fn counted(entry: &SessionEntry) -> Option<u64> {
+    let is_fresh = entry.total_tokens_fresh != Some(false);
+    entry.total_tokens.filter(|tokens| *tokens > 0 && is_fresh)
+}
+
 impl Turn<'_> {
+    /// How full the context is for a model that reads `window` tokens: what the last run left,
+    /// and what was said since; a guess at all of it where nobody has counted.
+    pub(super) async fn measure(
+        &self,
+        entry: &SessionEntry,
+        window: u64,
+    ) -> Result<Fill, SessionError> {
+        let bytes = entry.transcript.bytes;
+        let tokens = if let Some(counted) = counted(entry) {
+            counted + compaction::text_tokens(&self.run.message.content.text())
+        } else if bytes < window {
+            // So short a transcript need not be read for it.
+            compaction::in_tokens(usize::try_from(bytes).unwrap_or(usize::MAX))
+        } else {
+            let mut context = self.parts.sessions.context_entries(&self.run.key).await?;
+            // Long results count as what the model gets to see of them.
+            Share::Usual.fit(context.iter_mut().map(|entry| &mut entry.message), window);
+            compaction::guess(&context)
+        };
+        Ok(Fill { tokens, not_before: 0 })
+    }
+
     /// Sums up what is long ago when the rest of the context is not enough for
     /// an answer, and has the model write down what lasts before it comes to that.
     /// When that fails the model is asked all the same.
@@ -105,6 +127,26 @@ impl Turn<'_> {
                 tracing::warn!(run = %self.run.id, %error, "conversation too long and not compacted");
                 Ok(false)
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_of_nothing_and_one_from_before_a_cut_say_nothing() {
+        for (total_tokens, total_tokens_fresh, expected) in [
+            (Some(7), Some(true), Some(7)),
+            (Some(7), None, Some(7)),
+            (Some(7), Some(false), None),
+            (Some(0), Some(true), None),
+            (None, None, None),
+        ] {
+            let entry =
+                SessionEntry { total_tokens, total_tokens_fresh, ..SessionEntry::default() };
+            assert_eq!(counted(&entry), expected, "{total_tokens:?} {total_tokens_fresh:?}");
         }
     }
 }

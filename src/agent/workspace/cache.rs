@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use super::BootstrapFile;
 use super::files::{self, FilesError, Stamp};
+use crate::agent::reach::Guard;
 
 /// Larger files are read again each time; they are rare.
 const MAX_TEXT_BYTES: usize = 64 * 1024;
@@ -23,8 +24,13 @@ pub struct Texts(Mutex<HashMap<PathBuf, (Stamp, Arc<str>)>>);
 
 impl Texts {
     /// The text of `file` in `dir`; `None` when it is not there.
-    pub fn read(&self, dir: &Path, file: BootstrapFile) -> Result<Option<Arc<str>>, FilesError> {
-        let Some(opened) = files::open(dir, file)? else { return Ok(None) };
+    pub fn read(
+        &self,
+        dir: &Path,
+        file: BootstrapFile,
+        guard: &Guard,
+    ) -> Result<Option<Arc<str>>, FilesError> {
+        let Some(opened) = files::open(dir, file, guard)? else { return Ok(None) };
         let (path, stamp) = (dir.join(file.name()), Stamp::of(&opened.metadata));
         if let Some((known, text)) = self.0.lock().get(&path)
             && *known == stamp
@@ -50,12 +56,14 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::agent::reach::testing::Scene;
 
     #[test]
     fn an_unchanged_file_is_read_once_and_a_changed_one_again() {
         let root = tempfile::tempdir().unwrap();
         let texts = Texts::default();
-        let read = || texts.read(root.path(), BootstrapFile::Soul).unwrap();
+        let guard = Guard::new(&Scene::new().settings);
+        let read = || texts.read(root.path(), BootstrapFile::Soul, &guard).unwrap();
         assert_eq!(read(), None);
         fs::write(root.path().join("SOUL.md"), "one").unwrap();
         let (first, second) = (read().unwrap(), read().unwrap());

@@ -1,9 +1,10 @@
 //! Reading and writing the files of a workspace by name.
 //!
 //! Promises: a link that leads out of the workspace is never followed, nor is
-//! anything opened that is no regular file; a write is the old text or the new
-//! one, never a mix, and survives power loss. Only the names of
-//! [`BootstrapFile`] get here, so no path of a client does.
+//! anything opened that is no regular file, nor told what is another name of the
+//! gateway's own files; a write is the old text or the new one, never a mix, and
+//! survives power loss. Only the names of [`BootstrapFile`] get here, so no path
+//! of a client does.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _};
@@ -11,6 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::BootstrapFile;
+use crate::agent::reach::{Guard, ReachError};
 use crate::store::atomic;
 
 /// Largest file that is read or written, as in the original.
@@ -22,6 +24,9 @@ pub enum FilesError {
     /// It leads out of the workspace, or is no file.
     #[error("unsafe workspace file \"{0}\"")]
     Unsafe(&'static str),
+    /// It is the gateway's own: commands of the agent can link that.
+    #[error(transparent)]
+    Private(#[from] ReachError),
     /// It is too large.
     #[error("workspace file \"{name}\" is larger than {MAX_FILE_BYTES} bytes")]
     TooLarge {
@@ -104,12 +109,13 @@ impl Stamp {
 pub struct Opened {
     pub file: File,
     pub metadata: Metadata,
+    /// Where it really is.
+    path: PathBuf,
 }
 
 /// Opens `file` in the workspace `dir`; `None` when there is none.
-pub fn open(dir: &Path, file: BootstrapFile) -> Result<Option<Opened>, FilesError> {
-    let opened = open_any_size(dir, file.name())?;
-    match opened {
+pub fn open(dir: &Path, file: BootstrapFile, guard: &Guard) -> Result<Option<Opened>, FilesError> {
+    match open_judged(dir, file, guard)? {
         Some(opened) if opened.metadata.len() > MAX_FILE_BYTES => {
             Err(FilesError::TooLarge { name: file.name() })
         }
@@ -117,7 +123,19 @@ pub fn open(dir: &Path, file: BootstrapFile) -> Result<Option<Opened>, FilesErro
     }
 }
 
-/// The same for a file of this name, a path below `dir`, however large it is.
+/// The same, however large it is.
+fn open_judged(
+    dir: &Path,
+    file: BootstrapFile,
+    guard: &Guard,
+) -> Result<Option<Opened>, FilesError> {
+    let Some(opened) = open_any_size(dir, file.name())? else { return Ok(None) };
+    let home = fs::canonicalize(dir).ok();
+    guard.judge_opened(&opened.file, &opened.path, home.as_deref())?;
+    Ok(Some(opened))
+}
+
+/// The same for a file of this name, a path below `dir`, whatever it is another name of.
 pub fn open_any_size(dir: &Path, name: &'static str) -> Result<Option<Opened>, FilesError> {
     let unreadable = |source| FilesError::Unreadable { name, source };
     let Some(target) = target(dir, name)? else { return Ok(None) };
@@ -134,7 +152,7 @@ pub fn open_any_size(dir: &Path, name: &'static str) -> Result<Option<Opened>, F
     if !metadata.is_file() {
         return Err(FilesError::Unsafe(name));
     }
-    Ok(Some(Opened { file: opened, metadata }))
+    Ok(Some(Opened { file: opened, metadata, path: target }))
 }
 
 /// Reads what is open; bytes that are no UTF-8 are replaced.
@@ -151,15 +169,15 @@ pub fn text(opened: Opened, file: BootstrapFile) -> Result<String, FilesError> {
 }
 
 /// What is known of `file` in `dir` without reading it.
-pub fn look(dir: &Path, file: BootstrapFile) -> Result<FileEntry, FilesError> {
-    let found = open_any_size(dir, file.name())?.map(|opened| found(&opened.metadata));
+pub fn look(dir: &Path, file: BootstrapFile, guard: &Guard) -> Result<FileEntry, FilesError> {
+    let found = open_judged(dir, file, guard)?.map(|opened| found(&opened.metadata));
     Ok(FileEntry { file, path: dir.join(file.name()), found, content: None, trouble: None })
 }
 
 /// The same, with its text.
-pub fn read(dir: &Path, file: BootstrapFile) -> Result<FileEntry, FilesError> {
+pub fn read(dir: &Path, file: BootstrapFile, guard: &Guard) -> Result<FileEntry, FilesError> {
     let path = dir.join(file.name());
-    let Some(opened) = open(dir, file)? else {
+    let Some(opened) = open(dir, file, guard)? else {
         return Ok(FileEntry { file, path, found: None, content: None, trouble: None });
     };
     let found = Some(found(&opened.metadata));
@@ -167,7 +185,12 @@ pub fn read(dir: &Path, file: BootstrapFile) -> Result<FileEntry, FilesError> {
 }
 
 /// Puts `content` in the place of `file`.
-pub fn write(dir: &Path, file: BootstrapFile, content: &str) -> Result<FileEntry, FilesError> {
+pub fn write(
+    dir: &Path,
+    file: BootstrapFile,
+    content: &str,
+    guard: &Guard,
+) -> Result<FileEntry, FilesError> {
     let name = file.name();
     if u64::try_from(content.len()).is_ok_and(|length| length > MAX_FILE_BYTES) {
         return Err(FilesError::TooLarge { name });
@@ -176,11 +199,11 @@ pub fn write(dir: &Path, file: BootstrapFile, content: &str) -> Result<FileEntry
         |source: Box<dyn std::error::Error + Send + Sync>| FilesError::Unwritable { name, source };
     atomic::create_private_dir(dir).map_err(|error| unwritable(Box::new(error)))?;
     // What stands there now decides: a link inside the workspace is kept.
-    open_any_size(dir, name)?;
+    open_judged(dir, file, guard)?;
     let path = dir.join(name);
     atomic::write_private(&path, content.as_bytes())
         .map_err(|error| unwritable(Box::new(error)))?;
-    read(dir, file)
+    read(dir, file, guard)
 }
 
 /// Where the file of this name really is; `None` when it is not there.
@@ -220,8 +243,51 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::agent::reach::testing::Scene;
 
     const SOUL: BootstrapFile = BootstrapFile::Soul;
+
+    fn look(dir: &Path, file: BootstrapFile) -> Result<FileEntry, FilesError> {
+        super::look(dir, file, &Guard::new(&Scene::new().settings))
+    }
+
+    fn read(dir: &Path, file: BootstrapFile) -> Result<FileEntry, FilesError> {
+        super::read(dir, file, &Guard::new(&Scene::new().settings))
+    }
+
+    fn write(dir: &Path, file: BootstrapFile, content: &str) -> Result<FileEntry, FilesError> {
+        super::write(dir, file, content, &Guard::new(&Scene::new().settings))
+    }
+
+    #[test]
+    fn a_name_of_the_gateways_own_files_is_refused_like_those() {
+        let scene = Scene::new();
+        let guard = Guard::new(&scene.settings);
+        let dir = scene.path("");
+        for own in ["openclaw.json", "gateway-token", "credentials/oauth.json"] {
+            let own = scene.put_at_home(&format!(".openclaw/{own}"), "canary");
+            fs::hard_link(&own, dir.join("SOUL.md")).unwrap();
+            for attempt in [
+                super::read(&dir, SOUL, &guard),
+                super::look(&dir, SOUL, &guard),
+                super::write(&dir, SOUL, "x", &guard),
+            ] {
+                let error = attempt.unwrap_err().to_string();
+                assert!(error.starts_with("Access denied: "), "{error}");
+            }
+            assert_eq!(fs::read_to_string(&own).unwrap(), "canary");
+            fs::remove_file(dir.join("SOUL.md")).unwrap();
+        }
+        // A workspace around the state directory: the link stays in it.
+        let home = scene.at_home("");
+        symlink(".openclaw/credentials/oauth.json", home.join("SOUL.md")).unwrap();
+        assert!(matches!(super::read(&home, SOUL, &guard), Err(FilesError::Private(_))));
+        // Nobody else's file with two names is meant.
+        let shared = scene.put_at_home("shared", "mine");
+        fs::hard_link(shared, dir.join("SOUL.md")).unwrap();
+        let read = super::read(&dir, SOUL, &guard).unwrap();
+        assert_eq!(read.content.as_deref(), Some("mine"));
+    }
 
     #[test]
     fn what_is_written_is_read_with_its_size() {

@@ -24,7 +24,8 @@ pub use service::Workspaces;
 
 use std::path::Path;
 
-use crate::config::{AgentIdentity, WorkspaceSettings};
+use crate::agent::reach::Guard;
+use crate::config::{AgentIdentity, Settings, WorkspaceSettings};
 use crate::store::FileError;
 
 /// Makes the folder of an agent, with the files of a new one unless the
@@ -42,8 +43,9 @@ pub fn set_up(dir: &Path, settings: &WorkspaceSettings, now_ms: u64) -> Result<(
 
 /// What the `IDENTITY.md` of a folder says; nothing when it cannot be had.
 /// Blocks.
-pub fn identity_of(dir: &Path) -> FileIdentity {
-    let text = files::read(dir, BootstrapFile::Identity).ok().and_then(|entry| entry.content);
+pub fn identity_of(dir: &Path, settings: &Settings) -> FileIdentity {
+    let read = files::read(dir, BootstrapFile::Identity, &Guard::new(settings));
+    let text = read.ok().and_then(|entry| entry.content);
     text.map(|text| identity::parse(&text)).unwrap_or_default()
 }
 
@@ -51,13 +53,18 @@ pub fn identity_of(dir: &Path) -> FileIdentity {
 /// stays. Blocks.
 ///
 /// # Errors
-/// When the file leads out of the workspace, is too large or not writable.
-pub fn present(dir: &Path, identity: &AgentIdentity) -> Result<(), FilesError> {
-    let before = files::read(dir, BootstrapFile::Identity)?.content;
+/// When the file leads out of the workspace, is the gateway's own, too large or not writable.
+pub fn present(
+    dir: &Path,
+    identity: &AgentIdentity,
+    settings: &Settings,
+) -> Result<(), FilesError> {
+    let guard = Guard::new(settings);
+    let before = files::read(dir, BootstrapFile::Identity, &guard)?.content;
     let text = before.as_deref().unwrap_or(BootstrapFile::Identity.template());
     let after = identity::presented(text, identity);
     if before.as_deref() != Some(after.as_str()) {
-        files::write(dir, BootstrapFile::Identity, &after)?;
+        files::write(dir, BootstrapFile::Identity, &after, &guard)?;
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use super::files::{self, FileEntry, FilesError};
 use super::identity::{self, FileIdentity};
 use super::inject::{self, Audience, Injected, Limits};
 use super::{BootstrapFile, picture, seed};
+use crate::agent::reach::Guard;
 use crate::config::Settings;
 use crate::store::atomic;
 use crate::support::{Clock, Live};
@@ -34,7 +35,8 @@ impl Workspaces {
     }
 
     /// What of the files in `dir` a session gets into its prompt; makes the
-    /// files that are missing. A file that cannot be read counts as missing.
+    /// files that are missing. A file that cannot be read, or is the gateway's own by
+    /// another name, counts as missing.
     /// Blocks.
     pub fn inject(&self, dir: &Path, audience: Audience) -> Injected {
         self.ensure(dir);
@@ -42,8 +44,9 @@ impl Workspaces {
         if let Err(error) = atomic::create_private_dir(dir) {
             self.complain(dir.to_owned(), &error);
         }
+        let guard = self.guard();
         let sources = audience.files().iter().map(|&file| {
-            let text = self.texts.read(dir, file).unwrap_or_else(|error| {
+            let text = self.texts.read(dir, file, &guard).unwrap_or_else(|error| {
                 self.complain(dir.join(file.name()), &error);
                 None
             });
@@ -62,8 +65,10 @@ impl Workspaces {
         let is_set_up = seed::is_set_up(dir);
         let files = BootstrapFile::ALL.into_iter();
         let shown = files.filter(|file| !is_set_up || *file != BootstrapFile::Bootstrap);
+        let guard = self.guard();
         let look = |file| {
-            files::look(dir, file).unwrap_or_else(|error| FileEntry::withheld(dir, file, &error))
+            files::look(dir, file, &guard)
+                .unwrap_or_else(|error| FileEntry::withheld(dir, file, &error))
         };
         shown.map(look).collect()
     }
@@ -71,16 +76,17 @@ impl Workspaces {
     /// One file with its text. Blocks.
     ///
     /// # Errors
-    /// For one that leads out of the workspace, or is too large.
+    /// For one that leads out of the workspace, is the gateway's own, or is too large.
     pub fn get(&self, dir: &Path, file: BootstrapFile) -> Result<FileEntry, FilesError> {
         self.ensure(dir);
-        files::read(dir, file)
+        files::read(dir, file, &self.guard())
     }
 
     /// Writes one file; it is durable when this returns. Blocks.
     ///
     /// # Errors
-    /// For one that leads out of the workspace, is too large or not writable.
+    /// For one that leads out of the workspace, is the gateway's own, too large or not
+    /// writable.
     pub fn set(
         &self,
         dir: &Path,
@@ -88,20 +94,25 @@ impl Workspaces {
         content: &str,
     ) -> Result<FileEntry, FilesError> {
         self.ensure(dir);
-        files::write(dir, file, content)
+        files::write(dir, file, content, &self.guard())
     }
 
     /// What `IDENTITY.md` says; nothing when it is not there. Its picture is the
     /// one at `path` in the workspace, where the config names one. Makes no file.
     /// Blocks.
     pub fn identity(&self, dir: &Path, path: Option<&str>) -> FileIdentity {
-        let text = self.texts.read(dir, BootstrapFile::Identity).ok().flatten();
+        let read = self.texts.read(dir, BootstrapFile::Identity, &self.guard());
+        let text = read.ok().flatten();
         let mut identity = text.map(|text| identity::parse(&text)).unwrap_or_default();
         let named = |path: &str| picture::in_workspace(dir, path);
         let of_file = identity.avatar.take();
         let of_file = of_file.or_else(|| identity.avatar_path.as_deref().and_then(named));
         identity.avatar = path.and_then(named).or(of_file);
         identity
+    }
+
+    fn guard(&self) -> Guard {
+        Guard::new(&self.settings.now())
     }
 
     /// Makes what is missing. That it cannot be done keeps nobody from working.

@@ -29,7 +29,7 @@ pub(crate) fn fork(
     target: &Path,
     birth: &Birth,
 ) -> io::Result<bool> {
-    let mut file = File::open(source)?;
+    let mut file = paths::open(source)?;
     let length = file.metadata()?.len();
     let end = match until {
         Some(id) => begin_of(&file, length, id)?,
@@ -108,7 +108,7 @@ pub(crate) enum Tail {
 /// Makes a transcript of the header and the last `count` lines of another one,
 /// which are all counted. Entries whose parents are cut off become roots.
 pub(crate) fn tail(source: &Path, count: usize, birth: &Birth) -> io::Result<Tail> {
-    let mut file = File::open(source)?;
+    let mut file = paths::open(source)?;
     let length = file.metadata()?.len();
     let mut lines = Backward::new(&file, length);
     let mut kept = Kept::default();

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
+use super::super::paths::check_place;
 use super::writer::{Birth, NewEntry, NewKind, Place, Placed};
 use super::{Backward, Body, Line, Position, TranscriptFormat, head, position};
 use crate::store::atomic::{create_private_dir, open_private, sync_dir};
@@ -282,6 +283,7 @@ pub(crate) fn bare_id(seq: u64) -> String {
 }
 
 fn open_existing(path: &Path) -> io::Result<File> {
+    check_place(path)?;
     OpenOptions::new().read(true).append(true).open(path)
 }
 

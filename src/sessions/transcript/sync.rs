@@ -103,11 +103,12 @@ mod tests {
     #[test]
     fn of_many_files_only_those_fail_that_do() {
         let folder = tempfile::tempdir().unwrap();
-        let paths: Vec<_> = (0..100).map(|index| folder.path().join(index.to_string())).collect();
+        let mut paths: Vec<_> =
+            (0..100).map(|index| folder.path().join(index.to_string())).collect();
         let broken = [0, 26, 57, 99];
         for index in broken {
-            // What cannot be synced.
-            std::os::unix::fs::symlink("/dev/null", &paths[index]).unwrap();
+            // What cannot be synced, each by a name of its own.
+            paths[index] = PathBuf::from("/dev").join("../dev/".repeat(index)).join("null");
         }
         let open = |path: &PathBuf| {
             OpenTranscript::open(&place(path, TranscriptFormat::OpenClaw, Position::default()))

@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::super::time;
 use super::super::transcript::{Body, Forward, Line, Loose, own_begin};
+use super::super::{paths, time};
 use super::files::TranscriptFile;
 use super::range::QUARTER_MS;
 use crate::protocol::message::{Cost, Usage};
@@ -37,7 +37,7 @@ pub(super) fn is_stale(file: &TranscriptFile, known: Option<&UsageFile>) -> bool
 
 /// Reads the next stretch of a file.
 pub(super) fn read_on(file: &TranscriptFile, known: Option<&UsageFile>) -> io::Result<UsageScan> {
-    let handle = File::open(&file.path)?;
+    let handle = paths::open(&file.path)?;
     let length = handle.metadata()?.len();
     let goes_on = match known {
         Some(known) if known.read_to <= length => tail(&handle, known.read_to)? == known.tail,

@@ -1,7 +1,6 @@
 //! The one door to reports on usage.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::sync::Arc;
 
 use jiff::civil::Date;
@@ -9,7 +8,7 @@ use serde::Serialize;
 
 use super::super::error::{At, SessionError};
 use super::super::steps::blocking;
-use super::super::{SessionEntry, SessionKey, Sessions};
+use super::super::{SessionEntry, SessionKey, Sessions, paths};
 use super::detail::{self, LogEntry, TimePoint};
 use super::files::TranscriptFile;
 use super::range::{DateRange, QUARTER_MS};
@@ -180,7 +179,7 @@ impl UsageReports {
         let answers = if file.length <= detail::EXACT_MAX {
             let (path, prices) = (file.path.clone(), Arc::clone(&inner.prices));
             let reading = blocking(move || {
-                let read = || detail::answers(&File::open(&path)?, &prices);
+                let read = || detail::answers(&paths::open(&path)?, &prices);
                 read().at("read", &path)
             });
             reading.await.map_err(SessionError::from)?
@@ -206,7 +205,7 @@ impl UsageReports {
         let Some(candidate) = self.of_key(key, written).await? else { return Ok(Vec::new()) };
         let (path, prices) = (candidate.file.path, Arc::clone(&self.inner.prices));
         let reading = blocking(move || {
-            let read = || detail::logs(&File::open(&path)?, limit, &prices);
+            let read = || detail::logs(&paths::open(&path)?, limit, &prices);
             read().at("read", &path)
         });
         Ok(reading.await.map_err(SessionError::from)?)

@@ -13,10 +13,10 @@ use super::request::Arguments;
 use super::{on_node, told, words};
 use crate::agent::approvals::{Denial, ExecHost, ExecRequest, Lineage};
 use crate::agent::exec::{Cause, Ending, Foreground, How, Process, StartError, tail};
-use crate::agent::runs::Runs;
 use crate::agent::tools::{CallNews, Tool, ToolContext, ToolKind, ToolNews, ToolOutput};
 use crate::providers::ToolSpec;
 use crate::sessions::SessionError;
+use crate::store::Teller;
 use crate::support::{BoxFuture, blocking, json};
 use crate::telemetry::result_without_secrets;
 
@@ -114,7 +114,7 @@ async fn run(cx: &ToolContext, arguments: &Value) -> ToolOutput {
         }
         return output;
     }
-    note_its_end(&cx.runs, &process.0);
+    note_its_end(cx, &process.0);
     told::goes_on(&process.0)
 }
 
@@ -255,31 +255,46 @@ async fn until(time: Option<Instant>) {
 
 /// Notes the end of a command that nobody waits for, for the next turn of its
 /// session.
-fn note_its_end(runs: &Arc<Runs>, process: &Arc<Process>) {
-    let settings = &runs.parts().settings.now().exec;
+fn note_its_end(cx: &ToolContext, process: &Arc<Process>) {
+    let settings = &cx.parts().settings.now().exec;
     if !settings.notify_on_exit {
         return;
     }
     let tells_all = settings.notify_on_empty_success;
-    let (runs, process) = (Arc::clone(runs), Arc::clone(process));
-    let tasks = runs.parts().tasks.clone();
-    tasks.spawn("exec-note", async move {
+    let (runs, process) = (Arc::clone(&cx.runs), Arc::clone(process));
+    let teller = Teller::owner_if(cx.is_owner());
+    let (tasks, followers) = (&cx.parts().tasks, &cx.parts().processes.followers);
+    let noting = async move {
         let ending = process.ended().await;
-        let said = process.look(|state| {
-            let said: Vec<_> = tail(state.output.text(), MAX_NOTED).split_whitespace().collect();
-            said.join(" ")
-        });
-        let is_dull = ending.is_completed() && said.is_empty() && !tells_all;
-        // Who had it killed knows of it.
-        if is_dull || ending.cause == Cause::Killed {
-            return;
+        let Some(notice) = notice_of(&process, &ending, tells_all) else { return };
+        let notice = result_without_secrets(&notice);
+        let parts = runs.parts();
+        if let Err(error) = parts.remind(&process.session, &notice, teller).await {
+            tracing::warn!(command = %process.id, %error, "its end is kept until a stop only");
+            parts.notices.add(&process.session, &notice, teller);
         }
-        let (id, label) = (&process.id, told::exit_label(&ending));
-        let word = if ending.is_completed() { "completed" } else { "failed" };
-        let more = if said.is_empty() { String::new() } else { format!(" :: {said}") };
-        let notice = format!("Exec {word} ({id}, {label}){more}");
-        runs.parts().notices.add(&process.session, &result_without_secrets(&notice));
+    };
+    tasks.spawn("exec-note", followers.track_future(noting));
+}
+
+/// What the next turn is told of the end of a command, if anything.
+fn notice_of(process: &Process, ending: &Ending, tells_all: bool) -> Option<String> {
+    let said = process.look(|state| {
+        let said: Vec<_> = tail(state.output.text(), MAX_NOTED).split_whitespace().collect();
+        said.join(" ")
     });
+    let (id, label) = (&process.id, told::exit_label(ending));
+    let more = if said.is_empty() { String::new() } else { format!(" :: {said}") };
+    if ending.cause == Cause::Killed {
+        // Else who had it killed knows of it.
+        let is_news = process.ends_with_gateway();
+        return is_news.then(|| format!("Exec ended: the gateway stopped ({id}, {label}){more}"));
+    }
+    if ending.is_completed() && said.is_empty() && !tells_all {
+        return None;
+    }
+    let word = if ending.is_completed() { "completed" } else { "failed" };
+    Some(format!("Exec {word} ({id}, {label}){more}"))
 }
 
 fn parameters() -> Value {

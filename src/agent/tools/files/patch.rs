@@ -33,6 +33,17 @@ pub enum FileChange {
     },
 }
 
+impl FileChange {
+    /// The files that it names.
+    pub fn paths(&self) -> impl Iterator<Item = &String> {
+        let (path, move_to) = match self {
+            Self::Add { path, .. } | Self::Delete { path } => (path, None),
+            Self::Update { path, move_to, .. } => (path, move_to.as_ref()),
+        };
+        std::iter::once(path).chain(move_to)
+    }
+}
+
 /// A part of a file that changes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Chunk {

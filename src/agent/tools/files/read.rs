@@ -18,6 +18,8 @@ use crate::support::{BoxFuture, json};
 
 /// Bytes that tell what a file is.
 const HEAD: u64 = 64;
+/// The type of what is no text and nothing that is known.
+const BINARY: &str = "application/octet-stream";
 /// What is said instead of a picture that no provider takes.
 const TOO_LARGE: &str = "\n[Image omitted: it is above the inline image size limit. Make a \
     smaller copy and read that.]";
@@ -150,7 +152,8 @@ impl Ask {
             WindowError::Binary => format!(
                 "Cannot read binary file: {} ({}, {}). Use exec with a program that understands it.",
                 self.path,
-                kind.mime,
+                // A text of which the beginning alone looks so is none.
+                if kind.mime.starts_with("text/") { BINARY } else { kind.mime },
                 size_in_words(size)
             ),
             WindowError::Io(error) => error.to_string(),
@@ -302,6 +305,15 @@ mod tests {
         scene.put("program", b"\x7fELF\0\0\0");
         let error = ask("program", None, None).answer(&scene.reach(true)).unwrap_err();
         assert!(error.starts_with("Cannot read binary file: program ("), "{error}");
+        // What it begins with is text, and as a whole it is none.
+        for (name, begins) in [("zeros", 0), ("late", 100)] {
+            let mut bytes = vec![b'a'; begins];
+            bytes.resize(2560, 0);
+            scene.put(name, bytes);
+            let error = ask(name, None, None).answer(&scene.reach(true)).unwrap_err();
+            let told = format!("Cannot read binary file: {name} (application/octet-stream, 2.5KB)");
+            assert!(error.starts_with(&told), "{error}");
+        }
     }
 
     #[test]
