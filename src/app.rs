@@ -138,7 +138,7 @@ pub async fn run(
         () = stop.next() => return Ok(Ended::Stopped),
     };
     let Listening { listeners, address, further } = listening;
-    let (services, hub) = (Arc::clone(&gateway.services), Arc::clone(&gateway.hub));
+    let (services, door) = (Arc::clone(&gateway.services), Arc::clone(&gateway.door));
     let choice = services.models.default_choice();
     let ready = Ready {
         address,
@@ -179,7 +179,7 @@ pub async fn run(
         // Who comes now is let in by the next one.
         server.abort();
     }
-    let ended = ending::leave(ended, &services, &hub, stop).await;
+    let ended = ending::leave(ended, &services, &door, &server.abort_handle(), stop).await;
     server.abort();
     if !matches!(ended, Ok(Ended::StoppedAtOnce)) {
         exporter.end().await;

@@ -38,9 +38,9 @@ pub(super) async fn next(
             continue;
         }
         // Who asks from here on may have mended what is looked at now: then it is once more.
-        let looked = restart.give_up();
+        let suspended = restart.suspend();
         match hearing(restart, signal, Box::pin(load(services, start, env))).await {
-            Ok(next) if restart.ask_again(looked) => {
+            Ok(next) if restart.resume(suspended) => {
                 // What has begun while that was looked at may end as well.
                 let idle = services.runs.idle();
                 let Some(has_idled) = has_idled(restart, signal, idle, latest).await else {
@@ -49,8 +49,8 @@ pub(super) async fn next(
                 note(services, !has_idled);
                 return next;
             }
-            // Nothing was due when it was taken back, so nobody has heard of that.
-            Ok(_) if restart.promised().is_none() => periodic::tell_taken_back(services),
+            // Nothing was due when the change was taken back, so nobody has heard of that.
+            Ok(_) if restart.promised().is_none() => periodic::tell_not_needed(services),
             Ok(_) => {}
             Err(issue) => services.reload.give_up(issue).await,
         }
@@ -68,7 +68,7 @@ async fn has_idled(
     let waited = async {
         tokio::select! {
             biased;
-            () = restart.given_up() => None,
+            () = restart.withdrawn() => None,
             idled = timeout_at(latest, idle) => Some(idled.is_ok()),
         }
     };
@@ -162,7 +162,7 @@ mod tests {
             let latest = Instant::now() + moment;
             let waited = has_idled(&restart, &mut heard, pending(), latest).await;
             assert_eq!(waited, Some(false));
-            if !restart.take_back() {
+            if !restart.cancel_change() {
                 break;
             }
             tries += 1;

@@ -4,16 +4,18 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use super::{AppError, Ended};
-use crate::bus::{Audience, Closing, EventKind, Hub};
+use crate::bus::{Audience, Closing, EventKind};
+use crate::gateway::Door;
 use crate::registry::Services;
 use crate::support::{json, millis, stability};
 
 /// How long runs may go on after the gateway was told to stop.
 const DRAIN_LIMIT: Duration = Duration::from_secs(10);
-/// How long connections may take to be closed, and ends of jobs to be written.
+/// How long connections may take to be closed, and answers and ends of jobs to be written.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 /// How long what is being sent to channels may take to its end.
 const CHANNELS_LIMIT: Duration = Duration::from_secs(3);
@@ -101,11 +103,12 @@ pub(super) fn note_ready(took: Duration) {
 pub(super) async fn leave(
     ended: Result<Ended, AppError>,
     services: &Services,
-    hub: &Hub,
+    door: &Door,
+    listener: &AbortHandle,
     signals: &mut StopSignals,
 ) -> Result<Ended, AppError> {
     let restarts = matches!(ended, Ok(Ended::Restarts));
-    let good_bye = Box::pin(stop(services, hub, restarts));
+    let good_bye = Box::pin(stop(services, door, listener, restarts));
     unless_told(ended, good_bye, async || signals.next().await).await
 }
 
@@ -132,7 +135,7 @@ async fn unless_told(
 }
 
 /// Says good-bye: event, drain, close.
-async fn stop(services: &Services, hub: &Hub, restarts: bool) {
+async fn stop(services: &Services, door: &Door, listener: &AbortHandle, restarts: bool) {
     let payload = if restarts {
         json!({"reason": "gateway restarting", "restartExpectedMs": RESTART_EXPECTED_MS})
     } else {
@@ -148,9 +151,11 @@ async fn stop(services: &Services, hub: &Hub, restarts: bool) {
         parts.channels.end();
     };
     tokio::join!(channels, parts.processes.end_all(), parts.tools.mcp().stop());
-    hub.close_all(&Closing { code: 1012, reason: "service restart".into(), drains: true });
+    door.close(Closing { code: 1012, reason: "service restart".into(), drains: true });
+    // What is being answered by HTTP is answered to its end then.
+    listener.abort();
     let all_gone = async {
-        while !hub.is_empty() || parts.cron.running() > 0 {
+        while !door.have_all_gone() || parts.cron.running() > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };

@@ -34,18 +34,18 @@ pub(super) fn start(services: &Arc<Services>) {
     tasks.spawn("restart-note", tell_restart(Arc::clone(services), trouble));
 }
 
-/// Tells of a restart that was given up, unless another one comes, which is told then.
-pub(super) async fn tell_given_up(services: Arc<Services>, trouble: String) {
+/// Tells why a restart does not come, unless another one does, which is told then.
+pub(super) async fn tell_no_restart(services: Arc<Services>, why: String) {
     // Who writes the config promises a restart for that, and leaves his note, before he has
     // done with it.
     services.reload.written().await;
     if services.repair.is_none() && services.restart.promised().is_none() {
-        tell_restart(services, Some(trouble)).await;
+        tell_restart(services, Some(why)).await;
     }
 }
 
 /// Tells of a restart that does not come, since nothing in the configuration brings it any more.
-pub(super) fn tell_taken_back(services: &Arc<Services>) {
+pub(super) fn tell_not_needed(services: &Arc<Services>) {
     let settings = services.settings.now();
     let why = if settings.pending.is_empty() {
         "nothing in the configuration needs it any more".to_owned()
@@ -53,7 +53,7 @@ pub(super) fn tell_taken_back(services: &Arc<Services>) {
         format!("gateway.reload.mode is {} now", settings.gateway.reload.mode)
     };
     tracing::info!("{why}; the gateway does not restart");
-    let telling = tell_given_up(Arc::clone(services), why);
+    let telling = tell_no_restart(Arc::clone(services), why);
     services.tasks.spawn("restart-note", telling);
 }
 

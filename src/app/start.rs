@@ -55,10 +55,10 @@ impl Start {
         let files = Vec::from(Paths::resolve(env)?.config_files());
         let (loaded, seen) = seen_by(&files, || Self::load(env, overrides));
         loaded.or_else(|error| {
-            let issue = ConfigIssue::from(&error);
+            let wrong = (ConfigIssue::from(&error), error.is_of_text());
             // Nobody can mend a file for a disk that does not give or take it.
             let is_final = is_strict || error.is_of_disk();
-            let mending = if is_final { None } else { Self::mend(env, overrides, issue) };
+            let mending = if is_final { None } else { Self::mending(env, overrides, wrong) };
             mending.map(|start| Self { seen, ..start }).ok_or(error)
         })
     }
@@ -66,12 +66,21 @@ impl Start {
     /// For a gateway that helps to mend its config file; `None` when that is not
     /// where the fault is.
     pub fn mend(env: &Env, overrides: &Overrides, issue: ConfigIssue) -> Option<Self> {
+        Self::mending(env, overrides, (issue, false))
+    }
+
+    /// The same; also whether a text itself is wrong.
+    fn mending(
+        env: &Env,
+        overrides: &Overrides,
+        (issue, is_of_text): (ConfigIssue, bool),
+    ) -> Option<Self> {
         let paths = Paths::resolve(env).ok()?;
         // Before it is looked at: a change in between is found then.
         let seen = Seen::of(&paths.config_files()).print;
         let path = paths.config_path;
         let settings = config::salvage(env, overrides).filter(|_| path.exists())?;
-        let repair = Some(Repair { path, issue });
+        let repair = Some(Repair { path, issue, is_of_text });
         Some(Self::new(settings, overrides, seen, repair))
     }
 
@@ -116,7 +125,9 @@ impl Start {
     /// each try.
     #[must_use]
     pub fn once_more(self, issue: ConfigIssue) -> Self {
-        let repair = self.repair.map(|repair| Repair { issue: issue.clone(), ..repair });
+        // A gateway was to begin with it: its text is right.
+        let again = |it: Repair| Repair { path: it.path, issue: issue.clone(), is_of_text: false };
+        let repair = self.repair.map(again);
         Self { repair, refused: Some(issue), ..self }
     }
 

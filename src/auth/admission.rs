@@ -32,9 +32,9 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// The same, let in by this.
-    pub(super) fn by(self, login: Login) -> Self {
-        Self { principal: self.principal.by(login), ..self }
+    /// The same, let in by this, which stands on that.
+    fn by(self, login: Login, ground: Option<Secret>) -> Self {
+        Self { principal: self.principal.by(login, ground), ..self }
     }
 
     /// The same, as a page without a device.
@@ -151,6 +151,41 @@ impl Auth {
         }
     }
 
+    /// The same, as who shows no token of its device.
+    pub(super) fn logged_in(&self, admission: Admission, peer: &Peer) -> Admission {
+        let login = self.login(peer);
+        admission.by(login, self.ground(login))
+    }
+
+    /// What a login stands on, as long as nobody else decides about it: the secret that was
+    /// shown, or that none is needed.
+    pub(super) fn ground(&self, login: Login) -> Option<Secret> {
+        match login {
+            Login::Open => self.ground_of(AuthMode::None),
+            Login::Secret(mode) => self.ground_of(mode),
+            Login::Own | Login::Vouched(_) => None,
+        }
+    }
+
+    /// What logins stand on now.
+    pub(super) fn current_ground(&self) -> Option<Secret> {
+        match self.settings.mode {
+            // Beside the proxy there is the password.
+            AuthMode::TrustedProxy => self.ground_of(AuthMode::Password),
+            mode => self.ground_of(mode),
+        }
+    }
+
+    fn ground_of(&self, mode: AuthMode) -> Option<Secret> {
+        let shown = match mode {
+            AuthMode::None => return Some(Secret::new(mode.as_str())),
+            AuthMode::Token => self.settings.token.as_ref(),
+            AuthMode::Password => self.settings.password.as_ref(),
+            AuthMode::TrustedProxy => None,
+        };
+        shown.map(|shown| Secret::new(format!("{} {}", mode.as_str(), shown.expose())))
+    }
+
     /// How clients authenticate.
     pub const fn mode(&self) -> AuthMode {
         self.settings.mode
@@ -164,6 +199,12 @@ impl Auth {
     /// Whether a connection from this address is a trusted proxy's.
     pub fn is_proxy(&self, remote: IpAddr) -> bool {
         self.vouchers.settings().includes(remote)
+    }
+
+    /// Whether a trusted proxy has passed this on. What comes from this machine without a
+    /// header of a proxy has gone past the one that is here, as a browser of this machine does.
+    pub fn is_passed_on(&self, peer: &Peer) -> bool {
+        !peer.is_local() && self.is_proxy(peer.remote)
     }
 
     /// Who is asked about users.
@@ -205,7 +246,7 @@ impl Auth {
             let keeps_scopes = self.admit_without_device(connect, role, peer).await?;
             let owner = Owner::Connection(conn_id.to_owned());
             let asked = if keeps_scopes { connect.scopes.as_slice() } else { &[] };
-            let admitted = admission(role, asked, owner).by(self.login(peer));
+            let admitted = self.logged_in(admission(role, asked, owner), peer);
             // Of such a page that is the only ground.
             let is_excused = keeps_scopes && is_own_ui(&connect.client);
             return Ok(if is_excused { admitted.excused_by(excuse_of(peer)) } else { admitted });
@@ -215,7 +256,7 @@ impl Auth {
         // As in the original: who is vouched for needs no pairing in a browser.
         let is_vouched = peer.voucher().is_some() && is_control_ui(&connect.client);
         if is_vouched && role == Role::Operator {
-            return Ok(self.vouched(connect, &proof.id).by(self.login(peer)));
+            return Ok(self.logged_in(self.vouched(connect, &proof.id), peer));
         }
         self.admit_device(connect, proof, role, peer, now_ms).await
     }

@@ -13,7 +13,7 @@ use super::failure::AuthFailure;
 use super::origin;
 use super::pairing::{Ask, LetIn, SetUp, Standing, Trust, covers, normalized};
 use super::peer::Peer;
-use super::principal::{Login, Owner, Principal};
+use super::principal::{Owner, Principal};
 use super::shared_secret;
 use super::tries::{Payment, pay};
 
@@ -73,12 +73,9 @@ impl Auth {
     ) -> Result<Admission, Refusal> {
         let ask = self.ask(connect, proof, role, peer)?;
         let shown = self.credential(connect, &ask, peer, now_ms).await?;
-        let login = match &shown {
-            Shown::Nothing | Shown::Secret => self.login(peer),
-            Shown::Token(_) | Shown::Code(_) => Login::Own,
-        };
+        let is_logged_in = matches!(shown, Shown::Nothing | Shown::Secret);
         let admitted = self.admit_shown(shown, ask, connect, role, peer, now_ms).await?;
-        Ok(admitted.by(login))
+        Ok(if is_logged_in { self.logged_in(admitted, peer) } else { admitted })
     }
 
     async fn admit_shown(
@@ -259,7 +256,8 @@ impl Auth {
             // Who has guessed codes here may still know something else.
             Err(failure) => return Ok(Code::Bad(failure, Payment::default())),
         };
-        match self.pairing.show_code(ask, code, now_ms).await {
+        let ground = self.current_ground();
+        match self.pairing.show_code(ask, code, ground.as_ref(), now_ms).await {
             Ok(None) => Ok(Code::Bad(AuthFailure::BootstrapTokenInvalid, paid)),
             Ok(Some(set_up)) => {
                 paid.was_no_guess();
@@ -291,7 +289,10 @@ impl Auth {
 /// end.
 pub(super) fn is_own_place(connect: &StandardConnect, peer: &Peer) -> bool {
     let is_own_page = || is_browser(&connect.client) && origin::is_own_page(peer);
-    peer.is_local() && !peer.is_cross_site && (peer.origin.is_none() || is_own_page())
+    // Of a page with an origin nothing else is to be known. Some browsers say of each on
+    // another port of this machine that its site is the same and its origin is not.
+    let is_no_page = peer.origin.is_none() && !peer.is_cross_site;
+    peer.is_local() && (is_no_page || is_own_page())
 }
 
 /// What is asked for, as far as the device's token is good for it.
@@ -304,7 +305,7 @@ fn paired(ask: &Ask, let_in: LetIn, others: Vec<(Role, LetIn)>, own_token: bool)
         Some((role, let_in.token?, let_in.scopes, let_in.issued_at_ms))
     });
     Admission {
-        principal: if own_token { principal.with_own_token() } else { principal },
+        principal: if own_token { principal.with_own_token() } else { principal.paired() },
         scope_names: scopes,
         device_id: Some(ask.device_id.clone()),
         granted: Some(DeviceGrant { token, issued_at_ms, others: others.collect(), standing }),

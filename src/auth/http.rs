@@ -153,6 +153,7 @@ impl Auth {
                 asked.filter(|scope| worth.allows(*scope)).collect()
             }
         };
-        Principal::new(Role::Operator, scopes, Owner::Connection(OWNER.into())).by(login)
+        let principal = Principal::new(Role::Operator, scopes, Owner::Connection(OWNER.into()));
+        principal.by(login, self.ground(login))
     }
 }

@@ -153,7 +153,7 @@ fn normal(origin: &str) -> Option<String> {
 
 /// Whether a host name cannot be pointed here by somebody else: addresses,
 /// `localhost`, names of this machine and of tailnets, and those of the pages
-/// that are allowed.
+/// that are allowed. All are, where the name itself decides which pages are.
 fn is_known_host(host: &str, settings: &ControlUiSettings) -> bool {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     let own = rustix::system::uname().nodename().to_string_lossy().to_ascii_lowercase();
@@ -166,6 +166,7 @@ fn is_known_host(host: &str, settings: &ControlUiSettings) -> bool {
         || host == own
         || host.strip_suffix(".local") == Some(own.as_str())
         || host.ends_with(".ts.net")
+        || settings.dangerously_allow_host_header_origin_fallback
         || settings.allowed_origins.iter().any(of_allowed)
 }
 

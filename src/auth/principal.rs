@@ -6,6 +6,7 @@ use super::peer::Peer;
 use super::vouch::{Claims, Voucher};
 use crate::config::AuthMode;
 use crate::protocol::{Role, Scope, ScopeSet};
+use crate::support::Secret;
 
 /// Whose runs these are: aborting is for the owner or an admin.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -77,7 +78,10 @@ pub struct Principal {
     scopes: ScopeSet,
     owner: Owner,
     has_own_token: bool,
+    is_paired: bool,
     login: Login,
+    /// What that stands on in the configuration, as far as it can be told apart.
+    ground: Option<Secret>,
     excuse: Option<Excuse>,
     /// What rules look at again that change: where it comes from as a page, and what a proxy
     /// says of it.
@@ -91,7 +95,9 @@ impl Principal {
             scopes,
             owner,
             has_own_token: false,
+            is_paired: false,
             login: Login::Own,
+            ground: None,
             excuse: None,
             peer: None,
         }
@@ -111,12 +117,17 @@ impl Principal {
 
     /// The same for a device that has shown nothing but a token of its own.
     pub(super) fn with_own_token(self) -> Self {
-        Self { has_own_token: true, ..self }
+        Self { has_own_token: true, ..self.paired() }
     }
 
-    /// The same, let in by this.
-    pub(super) fn by(self, login: Login) -> Self {
-        Self { login, ..self }
+    /// The same for a device that is paired, whatever it has shown.
+    pub(super) fn paired(self) -> Self {
+        Self { is_paired: true, ..self }
+    }
+
+    /// The same, let in by this, which stands on that.
+    pub(super) fn by(self, login: Login, ground: Option<Secret>) -> Self {
+        Self { login, ground, ..self }
     }
 
     /// The same, as a page without a device.
@@ -152,6 +163,11 @@ impl Principal {
         self.login
     }
 
+    /// What its login stands on: with another one, what it has handed on is good no more.
+    pub(super) const fn ground(&self) -> Option<&Secret> {
+        self.ground.as_ref()
+    }
+
     /// The device, when its own token is all that it has shown. Without
     /// `operator.admin` it manages no device but itself.
     pub fn token_device(&self) -> Option<&str> {
@@ -159,6 +175,11 @@ impl Principal {
             Owner::Device(id) if self.has_own_token => Some(id),
             _ => None,
         }
+    }
+
+    /// Whether it was let in as a device that is paired.
+    pub(super) const fn is_paired(&self) -> bool {
+        self.is_paired
     }
 
     /// The device, if there is one.

@@ -45,9 +45,8 @@ impl Auth {
         }
         let Some(proof) = &connect.device else {
             self.check_secret(&connect.auth, None, peer).await?;
-            return Ok(self
-                .worth_of_secret(Owner::Connection(conn_id.to_owned()))
-                .by(self.login(peer)));
+            let owner = Owner::Connection(conn_id.to_owned());
+            return Ok(self.logged_in(self.worth_of_secret(owner), peer));
         };
         let known = self.pairing.known(&proof.id, Role::Operator, now_ms).await?;
         let (proof, mut asked) = prove(connect, proof, known.as_ref(), nonce, now_ms)?;
@@ -71,7 +70,7 @@ impl Auth {
             return self.admit_device(&asked, &proof, Role::Operator, peer, now_ms).await;
         }
         self.check_secret(&asked.auth, None, peer).await?;
-        Ok(self.worth_of_secret(Owner::Device(proof.id)).by(self.login(peer)))
+        Ok(self.logged_in(self.worth_of_secret(Owner::Device(proof.id)), peer))
     }
 
     /// What the secret alone is worth in this profile.

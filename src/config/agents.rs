@@ -31,6 +31,11 @@ const DEFAULT_KEEP_RECENT_TOKENS: u64 = 20_000;
 /// Tokens that stay free for an answer, as in the original's session manager.
 const DEFAULT_RESERVE_TOKENS: u64 = 16_384;
 
+/// How much of tool calls channels show.
+const VERBOSE: [&str; 3] = ["off", "on", "full"];
+/// The same of thoughts.
+const REASONING: [&str; 3] = ["off", "on", "stream"];
+
 /// Who answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentsSettings {
@@ -88,6 +93,18 @@ impl AgentsSettings {
         names.map(String::as_str).collect()
     }
 
+    /// How much of tool calls channels show in sessions of this agent that say nothing else.
+    pub fn verbose_default(&self, id: &str) -> Option<&str> {
+        let own = self.agent(id).and_then(|agent| agent.verbose_default.as_deref());
+        own.or(self.defaults.verbose_default.as_deref())
+    }
+
+    /// The same of thoughts.
+    pub fn reasoning_default(&self, id: &str) -> Option<&str> {
+        let own = self.agent(id).and_then(|agent| agent.reasoning_default.as_deref());
+        own.or(self.defaults.reasoning_default.as_deref())
+    }
+
     /// Who makes vectors of texts for this agent.
     pub fn memory_search(&self, id: &str) -> MemorySearchConfig {
         let all = &self.defaults.memory_search;
@@ -115,6 +132,10 @@ pub struct AgentSettings {
     pub workspace: PathBuf,
     /// Its model, when it is not the default one.
     pub model: Option<ModelSetting>,
+    /// How much of its tool calls channels show, as far as it says so.
+    pub verbose_default: Option<String>,
+    /// The same of its thoughts.
+    pub reasoning_default: Option<String>,
     /// Which tools it may use, on top of what holds for every agent.
     pub tools: ToolPolicy,
     /// What its sub-agents may be, as far as it says so.
@@ -126,12 +147,18 @@ pub struct AgentSettings {
 impl AgentSettings {
     /// An agent of which only this is said.
     pub(crate) fn bare(id: &str, workspace: PathBuf) -> Self {
-        let identity = AgentIdentity::default();
-        let tools = ToolPolicy::default();
-        let subagents = SubagentChoice::default();
-        let memory_search = MemorySearchConfig::default();
-        let (id, name, model) = (id.to_owned(), None, None);
-        Self { id, name, identity, workspace, model, tools, subagents, memory_search }
+        Self {
+            id: id.to_owned(),
+            name: None,
+            identity: AgentIdentity::default(),
+            workspace,
+            model: None,
+            verbose_default: None,
+            reasoning_default: None,
+            tools: ToolPolicy::default(),
+            subagents: SubagentChoice::default(),
+            memory_search: MemorySearchConfig::default(),
+        }
     }
 }
 
@@ -162,6 +189,10 @@ pub struct AgentDefaults {
     pub models: Vec<NamedModel>,
     /// Thinking level of sessions that have none of their own.
     pub thinking_default: Option<String>,
+    /// How much of tool calls channels show in sessions that say nothing else.
+    pub verbose_default: Option<String>,
+    /// The same of thoughts.
+    pub reasoning_default: Option<String>,
     /// A run is stopped after so long.
     pub timeout_seconds: u64,
     /// Largest attachment, in MiB.
@@ -264,6 +295,8 @@ fn defaults(
     ledger.settle_list(&key("model.fallbacks"), Choice::file(file, fallbacks), Vec::new());
     let thinking = node.member("thinkingDefault")?.word(THINKING_LEVELS, thinking_level)?;
     let thinking = Choice::file(file, thinking.map(ToOwned::to_owned));
+    let verbose = Choice::file(file, level(node, "verboseDefault", &VERBOSE)?);
+    let reasoning = Choice::file(file, level(node, "reasoningDefault", &REASONING)?);
     let timeout = Choice::file(file, node.member("timeoutSeconds")?.count()?);
     let media = Choice::file(file, node.member("mediaMaxMb")?.count()?);
     let concurrent = Choice::file(file, node.member("maxConcurrent")?.count()?);
@@ -276,6 +309,8 @@ fn defaults(
         image_model,
         models,
         thinking_default: ledger.settle_optional(&key("thinkingDefault"), thinking),
+        verbose_default: ledger.settle_optional(&key("verboseDefault"), verbose),
+        reasoning_default: ledger.settle_optional(&key("reasoningDefault"), reasoning),
         timeout_seconds: ledger.settle(&key("timeoutSeconds"), timeout, DEFAULT_TIMEOUT_SECONDS),
         media_max_mb: ledger.settle(&key("mediaMaxMb"), media, DEFAULT_MEDIA_MAX_MB),
         max_concurrent: ledger.settle(&key("maxConcurrent"), concurrent, DEFAULT_MAX_CONCURRENT),
@@ -332,6 +367,8 @@ fn agent(item: &Node<'_>, id: String, workspace: PathBuf) -> Result<AgentSetting
         },
         workspace,
         model: model(&item.member("model")?)?,
+        verbose_default: level(item, "verboseDefault", &VERBOSE)?,
+        reasoning_default: level(item, "reasoningDefault", &REASONING)?,
         tools: tools::policy(&item.member("tools")?)?,
         subagents: subagents::choice(&item.member("subagents")?)?,
         memory_search: memory_search::read(&item.member("memorySearch")?)?,
@@ -355,6 +392,12 @@ fn named_models(node: &Node<'_>) -> Result<Vec<NamedModel>, ConfigError> {
         Ok(NamedModel { name, alias: alias.filter(|alias| !alias.is_empty()) })
     };
     node.members()?.into_iter().map(named).collect()
+}
+
+/// A member that is one of these words.
+fn level(node: &Node<'_>, name: &str, levels: &[&str]) -> Result<Option<String>, ConfigError> {
+    let known = |word: &str| levels.contains(&word).then(|| word.to_owned());
+    node.member(name)?.word(&levels.join(", "), known)
 }
 
 /// The words of `thinkingDefault`.

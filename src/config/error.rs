@@ -6,6 +6,9 @@ use std::path::PathBuf;
 
 use crate::store::atomic::FileError;
 
+/// What is said of a text that says nothing.
+pub(super) const BLANK: &str = "is empty; write {} to go on without settings";
+
 /// A configuration the gateway cannot work with.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -30,7 +33,7 @@ pub enum ConfigError {
         limit: u64,
     },
     /// The file says nothing, not even that there are no settings.
-    #[error("{} is empty; write {{}} to go on without settings", path.display())]
+    #[error("{} {}", path.display(), BLANK)]
     Blank {
         /// The file.
         path: PathBuf,
@@ -112,5 +115,10 @@ impl ConfigError {
     /// Whether no other text of the config file would help.
     pub const fn is_of_disk(&self) -> bool {
         matches!(self, Self::Unreadable { .. } | Self::File(_))
+    }
+
+    /// Whether a text cannot be parsed, or there is none: no command finds a key in it.
+    pub const fn is_of_text(&self) -> bool {
+        matches!(self, Self::Syntax { .. } | Self::Blank { .. })
     }
 }

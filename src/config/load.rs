@@ -1,6 +1,5 @@
 //! From file, environment and flags to settings.
 
-use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -101,7 +100,7 @@ fn settings(
 ) -> Result<Settings, ConfigError> {
     let (path, exists) = (paths.config_path.clone(), text.is_some());
     let file = ConfigFile { path, exists, ..ConfigFile::of(text.unwrap_or_default()) };
-    let raw = parse(text.map_or(Ok(""), |text| not_blank(text, &file.path))?, &file.path)?;
+    let raw = parse(text.unwrap_or_default(), &file.path)?;
     let include::Whole { value: raw, files: included } = include::whole(raw, &file.path)?;
     let place = place(&file.path, &included);
     let env = &with_section(&raw, env, &place)?;
@@ -269,10 +268,26 @@ const fn is_end(code: json5::ErrorCode) -> bool {
 /// The text of the file, `None` when there is no file.
 ///
 /// # Errors
-/// When it cannot be read, or is no text.
+/// When it cannot be read, is no text, or has lost all that it said.
 pub fn read_text(path: &Path) -> Result<Option<String>, ConfigError> {
-    let Some(bytes) = read_bytes(path)? else { return Ok(None) };
-    Ok(Some(text_of(&bytes, path)?.to_owned()))
+    let Some(found) = read(path)? else { return Ok(None) };
+    Ok(Some(found.text(path)?.to_owned()))
+}
+
+/// What is in the place of a config file.
+pub(super) struct Found {
+    /// All of it.
+    pub bytes: Vec<u8>,
+    /// Whether it is a file, and not `/dev/null`, in which nothing is lost.
+    is_file: bool,
+}
+
+impl Found {
+    /// What it says.
+    pub fn text(&self, path: &Path) -> Result<&str, ConfigError> {
+        let text = text_of(&self.bytes, path)?;
+        if self.is_file { not_blank(text, path) } else { Ok(text) }
+    }
 }
 
 /// The text that the bytes of the file `path` are.
@@ -289,16 +304,14 @@ pub(super) fn text_of<'a>(bytes: &'a [u8], path: &Path) -> Result<&'a str, Confi
     })
 }
 
-/// The text that the file `path` says by these bytes of it; none where there is no file.
+/// The text that the file `path` says by these bytes of it; nothing where there is no file.
 pub(super) fn said<'a>(bytes: Option<&'a [u8]>, path: &Path) -> Result<&'a str, ConfigError> {
     bytes.map_or(Ok(""), |bytes| not_blank(text_of(bytes, path)?, path))
 }
 
-/// The text of the file `path`, which has lost all that it said when it is empty. Where there
-/// is none, or `/dev/null`, nothing was said.
-fn not_blank<'a>(text: &'a str, path: &Path) -> Result<&'a str, ConfigError> {
-    let is_file = || fs::metadata(path).is_ok_and(|found| found.is_file());
-    if text.trim().is_empty() && is_file() {
+/// The text of the file `path`, which has lost all that it said when it is empty.
+pub(super) fn not_blank<'a>(text: &'a str, path: &Path) -> Result<&'a str, ConfigError> {
+    if text.trim().is_empty() {
         return Err(ConfigError::Blank { path: path.to_owned() });
     }
     Ok(text)
@@ -309,17 +322,18 @@ pub(super) fn readable_start(bytes: &[u8]) -> &str {
     bytes.utf8_chunks().next().map_or("", |chunk| chunk.valid())
 }
 
-/// The bytes of the file, `None` when there is no file.
-pub(super) fn read_bytes(path: &Path) -> Result<Option<Vec<u8>>, ConfigError> {
+/// What is in the file, `None` when there is no file.
+pub(super) fn read(path: &Path) -> Result<Option<Found>, ConfigError> {
     let unreadable = |source| ConfigError::Unreadable { path: path.to_owned(), source };
     let file = match open_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(unreadable)?,
     };
+    let is_file = file.metadata().map_err(unreadable)?.is_file();
     let mut bytes = Vec::new();
     file.take(FILE_LIMIT + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if u64::try_from(bytes.len()).is_ok_and(|length| length <= FILE_LIMIT) {
-        Ok(Some(bytes))
+        Ok(Some(Found { bytes, is_file }))
     } else {
         Err(ConfigError::TooLarge { path: path.to_owned(), limit: FILE_LIMIT })
     }
@@ -327,6 +341,8 @@ pub(super) fn read_bytes(path: &Path) -> Result<Option<Vec<u8>>, ConfigError> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::support::json;
     use crate::telemetry;
@@ -383,6 +399,8 @@ mod tests {
         let found = settings(None, Paths::resolve(&env).unwrap(), &env, &looking).unwrap();
         assert!(!found.file.exists);
         assert_eq!(said(None, &path).unwrap(), "");
+        // Nor does it of a text that is meant for its place.
+        check("", &env).unwrap();
         fs::write(&path, "{}").unwrap();
         assert!(load_from(&path).unwrap().file.exists);
         assert!(load_from(Path::new("/dev/null")).unwrap().file.is_blank);

@@ -17,14 +17,26 @@ const MODES: &str = "steer, queue, followup, collect, steer+backlog, interrupt";
 const DEFAULT_DEBOUNCE_MS: u64 = 500;
 /// As in the original.
 const DEFAULT_CAP: usize = 20;
+/// As in the original.
+const DEFAULT_HISTORY_LIMIT: usize = 50;
+/// Largest integer that JSON carries exactly.
+const MAX_INTEGER: u64 = 9_007_199_254_740_991;
 /// Nobody waits longer than a day for quiet.
 const DEBOUNCE_MAX_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// What is said to an agent.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessagesSettings {
     /// Messages to a session that is busy.
     pub queue: QueueSettings,
+    /// How many messages of a group before one to the agent it is told.
+    pub history_limit: usize,
+}
+
+impl Default for MessagesSettings {
+    fn default() -> Self {
+        Self { queue: QueueSettings::default(), history_limit: DEFAULT_HISTORY_LIMIT }
+    }
 }
 
 /// How messages to a busy session are handled.
@@ -176,7 +188,11 @@ pub(super) fn read(
     let shown = queue.by_channel.iter().map(|(channel, mode)| format!("{channel}={mode}"));
     let shown = (!queue.by_channel.is_empty()).then(|| shown.collect());
     ledger.settle_list(&key("byChannel"), Choice::file(file, shown), Vec::new());
-    Ok(MessagesSettings { queue })
+    let limit = root.at("messages.groupChat")?.member("historyLimit")?;
+    let limit = Choice::file(file, limit.integer_or_zero(MAX_INTEGER)?);
+    let history_limit =
+        ledger.settle("messages.groupChat.historyLimit", limit, DEFAULT_HISTORY_LIMIT);
+    Ok(MessagesSettings { queue, history_limit })
 }
 
 /// Zero is a good value: no wait.
@@ -238,6 +254,21 @@ mod tests {
             drop: DropPolicy::Old,
         };
         assert_eq!(settings, expected);
+    }
+
+    #[test]
+    fn how_much_of_a_group_is_told_is_read_and_may_be_nothing() {
+        let file = Path::new("x.json");
+        let limit = |document: &Value| {
+            let read = read(&Node::root(document, file), file, &mut Ledger::default());
+            read.map(|settings| settings.history_limit).map_err(|error| error.to_string())
+        };
+        assert_eq!(limit(&json!({})), Ok(DEFAULT_HISTORY_LIMIT));
+        for set in [0, 5] {
+            assert_eq!(limit(&json!({"messages": {"groupChat": {"historyLimit": set}}})), Ok(set));
+        }
+        let error = limit(&json!({"messages": {"groupChat": {"historyLimit": -1}}})).unwrap_err();
+        assert!(error.contains("messages.groupChat.historyLimit"), "{error}");
     }
 
     #[test]

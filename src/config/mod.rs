@@ -83,7 +83,10 @@ pub use auth::{AuthMode, AuthSettings, RateLimitSettings};
 pub use bind::{Bind, BindChoice};
 pub use commands::CommandsSettings;
 pub use control_ui::{EmbedSandbox, UiSettings};
-pub use cron::{CronRetryOn, CronRetrySettings, CronSettings, FailureAlertSettings, MissedPolicy};
+pub use cron::{
+    CronRetryOn, CronRetrySettings, CronSettings, FailureAlertSettings, FailureDestinationSettings,
+    MissedPolicy,
+};
 pub use dialects::DialectsSettings;
 pub use dotenv::fault as dotenv_fault;
 pub use env::Env;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::support::json;
 
-use super::load::{load_text, parse, read_bytes, readable_start};
+use super::load::{load_text, parse, read, readable_start};
 use super::{AuthMode, BindChoice, ConfigError, ConfigFile, Env, Overrides, Paths, Settings};
 
 /// Ends of the readable part that are tried, going back from the fault. The
@@ -21,7 +21,7 @@ const MAX_CUTS: usize = 200;
 /// without it nothing would work either.
 pub fn salvage(env: &Env, overrides: &Overrides) -> Option<Settings> {
     let file = Paths::resolve(env).ok()?.config_path;
-    let bytes = read_bytes(&file).ok().flatten().unwrap_or_default();
+    let bytes = read(&file).ok().flatten().map(|found| found.bytes).unwrap_or_default();
     let text = readable_start(&bytes);
     let quiet = Overrides { read_only: true, ..overrides.clone() };
     load_text("{}", env, &quiet).ok()?;

@@ -9,6 +9,7 @@ mod accompanied;
 mod answering;
 mod connection;
 mod control;
+mod door;
 mod footing;
 mod frames;
 mod handshake;
@@ -32,6 +33,7 @@ mod welcome;
 
 pub use accompanied::{Companion, accompanied};
 pub use control::{ControlSocket, challenge as control_challenge};
+pub use door::Door;
 pub use footing::Footing;
 pub use frames::Frames;
 pub use headers::once;

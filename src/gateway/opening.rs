@@ -4,7 +4,7 @@
 //! came behind the request is read first. Must not: know who asks.
 
 use axum::body::Body;
-use axum::http::{HeaderValue, Request, StatusCode, header, request};
+use axum::http::{HeaderMap, HeaderValue, Request, StatusCode, header, request};
 use axum::response::{IntoResponse, Response};
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
@@ -32,7 +32,10 @@ impl Opening {
         let upgrade = parts.extensions.remove::<OnUpgrade>();
         let request = Request::from_parts(parts, ());
         let answer = create_response_with_body(&request, Body::empty);
-        let answer = answer.map_err(|error| refusal(&error))?;
+        let mut answer = answer.map_err(|error| refusal(&error))?;
+        if let Some(chosen) = subprotocol(request.headers()) {
+            answer.headers_mut().insert(header::SEC_WEBSOCKET_PROTOCOL, chosen);
+        }
         let why = "this connection cannot become a WebSocket";
         let upgrade = upgrade.ok_or_else(|| (StatusCode::BAD_REQUEST, why).into_response())?;
         Ok(Self { answer, upgrade })
@@ -69,6 +72,17 @@ fn socket_of(upgraded: Upgraded) -> Option<Socket> {
         return None;
     };
     Some(Socket::new(parts.io.into_inner(), &parts.read_buf))
+}
+
+/// The first of the subprotocols that a client names, as the original chooses: browsers and
+/// others end a connection for which they named some and none was chosen. What is said does
+/// not depend on it.
+fn subprotocol(headers: &HeaderMap) -> Option<HeaderValue> {
+    let named = headers.get(header::SEC_WEBSOCKET_PROTOCOL)?.to_str().ok()?;
+    let first = named.split(',').next()?.trim();
+    let is_sign = |it: u8| it.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&it);
+    let is_token = !first.is_empty() && first.bytes().all(is_sign);
+    if is_token { HeaderValue::from_str(first).ok() } else { None }
 }
 
 /// What is wrong, in the library's words, and which version there is: a client may try

@@ -109,7 +109,7 @@ impl View {
                 let key_names = Arc::clone(&self.key_names);
                 self.rewrite(event, |payload| {
                     simple::approval_out(payload);
-                    name_session(payload, &key_names);
+                    key_names.put(payload.get_mut("sessionKey"));
                 })
             }
             (Style::Simple, increment) => {
@@ -173,25 +173,12 @@ fn set_text(payload: &mut Value, increment: Increment) {
     }
 }
 
-/// Puts the client's own spelling of the session's key in its place.
-fn name_session(payload: &mut Value, key_names: &KeyNames) {
-    name_key(payload, "sessionKey", key_names);
-}
-
-fn name_key(payload: &mut Value, member: &str, key_names: &KeyNames) {
-    if let Some(Value::String(key)) = payload.get_mut(member)
-        && let Some(name) = key_names.name(key)
-    {
-        *key = name;
-    }
-}
-
 /// What dashboards read of a run.
 fn to_dashboard(payload: &mut Value, increment: Option<Increment>, key_names: &KeyNames) {
     if let Some(increment) = increment {
         set_text(payload, increment);
     }
-    name_session(payload, key_names);
+    key_names.put(payload.get_mut("sessionKey"));
     if let Some(usage) = payload.get_mut("usage") {
         simple::add_counts(usage);
     }
@@ -199,8 +186,8 @@ fn to_dashboard(payload: &mut Value, increment: Option<Increment>, key_names: &K
 
 /// What is told of a session, in the client's words.
 fn row_out(row: &mut Value, key_names: &KeyNames) {
-    name_key(row, "key", key_names);
     if let Value::Object(members) = row {
+        key_names.put_in_row(members);
         simple::row_out(members);
     }
 }
@@ -209,7 +196,7 @@ fn to_simple(payload: &mut Value, increment: Option<Increment>, key_names: &KeyN
     if let Some(increment) = increment {
         set_text(payload, increment);
     }
-    name_session(payload, key_names);
+    key_names.put(payload.get_mut("sessionKey"));
     row_out(payload, key_names);
     if let Some(row) = payload.get_mut("session") {
         row_out(row, key_names);

@@ -18,18 +18,18 @@ use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio_util::sync::CancellationToken;
 
-use crate::support::Tasks;
-
 use super::incoming::Incoming;
 use super::io::MeteredStream;
+use super::upgrade::Gateway;
 
 /// Serves all that comes in, until it is dropped.
-pub(super) async fn serve_all(mut incoming: Incoming, routes: Router, tasks: Tasks) {
+pub(super) async fn serve_all(mut incoming: Incoming, routes: Router, gateway: &Gateway) {
     let over = CancellationToken::new();
     let _ends = over.clone().drop_guard();
     loop {
         let (stream, remote) = incoming.accept().await;
-        tasks.spawn_uncounted("http", serve_one(stream, remote, routes.clone(), over.clone()));
+        let served = serve_one(stream, remote, routes.clone(), over.clone());
+        gateway.services.tasks.spawn_uncounted("http", gateway.door.serving(served));
     }
 }
 

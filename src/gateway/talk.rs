@@ -84,7 +84,7 @@ impl Opened {
         Self(Box::new(move |gateway, socket, footing| {
             Box::pin(async move {
                 let subscriber = Arc::clone(speaker.subscriber());
-                gateway.hub.join(Arc::clone(&subscriber));
+                gateway.door.join(&subscriber);
                 let open = OpenConnection::new(subscriber.principal.role().as_str(), dialect);
                 let conn_id = Arc::clone(&subscriber.conn_id);
                 let leave = Leave::new(Arc::clone(&gateway), conn_id, None, open);

@@ -22,6 +22,7 @@ use crate::support::Live;
 
 use super::answering::Answering;
 use super::connection;
+use super::door::Door;
 use super::footing::Footing;
 use super::headers::peer_of;
 use super::incoming::Incoming;
@@ -47,6 +48,8 @@ pub struct Gateway {
     pub auth: Live<Auth>,
     /// Who is in.
     pub hub: Arc<Hub>,
+    /// How connections come in there.
+    pub door: Arc<Door>,
     /// Who waits to come in.
     pub preauth: PreauthBudget,
     /// Bodies of those who prove who they are by all of them.
@@ -75,10 +78,12 @@ impl Gateway {
         let folder = services.settings.now().gateway.dialects.claude_projects.clone();
         let projects = folder.map(|folder| Projects::new(folder, services.tasks.clone()));
         let unproven = UnprovenBodies::default();
+        let door = Arc::new(Door::new(Arc::clone(&hub)));
         Self {
             services,
             auth,
             hub,
+            door,
             preauth,
             unproven,
             tickets,
@@ -97,7 +102,7 @@ pub async fn serve(listeners: Vec<TcpListener>, tls: Option<Arc<Tls>>, gateway: 
     let routes = Router::new().fallback(answer).with_state(Arc::clone(&gateway));
     let serve = |listener| {
         let incoming = Incoming::new(listener, Arc::clone(&gateway), tls.clone());
-        serve_all(incoming, routes.clone(), gateway.services.tasks.clone())
+        serve_all(incoming, routes.clone(), &gateway)
     };
     join_all(listeners.into_iter().map(serve)).await;
 }
@@ -128,6 +133,11 @@ async fn answer_of(gateway: Arc<Gateway>, wire: Wire, request: Request) -> Respo
         Ok(Some(asked)) => return of_dialect(gateway, parts, asked),
         Ok(None) => {}
     }
+    // First: what becomes no WebSocket takes no place of one.
+    let opening = match Opening::of(parts) {
+        Ok(opening) => opening,
+        Err(refusal) => return refusal,
+    };
     if !wire.permit.upgrade(auth.place_of(&peer)) {
         let refusal = (
             StatusCode::SERVICE_UNAVAILABLE,
@@ -136,10 +146,6 @@ async fn answer_of(gateway: Arc<Gateway>, wire: Wire, request: Request) -> Respo
         );
         return refusal.into_response();
     }
-    let opening = match Opening::of(parts) {
-        Ok(opening) => opening,
-        Err(refusal) => return refusal,
-    };
     wire.meter.limit(PREAUTH_MESSAGE + FRAME_HEADER);
     let tasks = gateway.services.tasks.clone();
     opening.accept(&tasks, move |socket| connection::run(gateway, socket, peer))

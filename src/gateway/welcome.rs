@@ -86,7 +86,7 @@ impl Guest<'_> {
             Arc::new(Subscriber::new(Arc::clone(&self.conn_id), Arc::clone(&principal), &caps));
         // Joined before the snapshot is taken: what happens in between comes
         // as an event after hello, so nothing falls through (#116043).
-        self.gateway.hub.join(Arc::clone(&subscriber));
+        self.gateway.door.join(&subscriber);
         // After that, so that whoever asks the node for something reaches it.
         if principal.role() == Role::Node
             && let (Connect::Standard(connect), Some(node_id)) = (&connect, &admission.device_id)

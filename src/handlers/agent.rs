@@ -9,6 +9,7 @@ use tokio::sync::SemaphorePermit;
 use crate::agent::{
     Accepted, Answer, Family, RunEnd, RunReport, SendRequest, WhenStale, inter_session,
 };
+use crate::channels::Expected;
 use crate::commands::{Command, Work};
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::agent::{AgentParams, AgentWaitParams};
@@ -16,6 +17,7 @@ use crate::registry::{Ctx, Reply};
 use crate::sessions::SessionKey;
 use crate::support::{json, without_nulls};
 
+use super::agent_said::Said;
 use super::session_changes::change;
 use super::{agent_target, attachments, chat, reply};
 
@@ -55,13 +57,13 @@ pub async fn run(cx: Ctx, mut p: AgentParams) -> Reply<Value> {
     }
     let reply = reply::of_agent(&cx, &key, &p).await?;
     let has_reply = reply.is_some();
-    request.terms.place = reply.as_ref().map(reply::Expected::place);
+    request.terms.hearer = reply.as_ref().map(Expected::hearer).unwrap_or_default();
     if !is_repeat && let Err(error) = agent_target::open(&cx, &p, &key, request.thinking).await {
-        reply::settle(&cx, reply, false).await;
+        reply::settle(reply, false).await;
         return Err(error);
     }
     let outcome = chat::take(&cx, request, work).await;
-    reply::settle(&cx, reply, outcome.is_ok()).await;
+    reply::settle(reply, outcome.is_ok()).await;
     let outcome = outcome.map_err(|error| failed(&run_id, &error.to_string()))?;
     if outcome == Accepted::Started && is_named {
         let entry = cx.services.sessions.entry(&key).await.ok().flatten();
@@ -167,8 +169,10 @@ async fn ended(cx: &Ctx, key: &SessionKey, report: &RunReport, delivered: bool) 
         return Err(failed(&report.run_id, &failure));
     }
     let entry = cx.services.sessions.entry(key).await.ok().flatten().unwrap_or_default();
-    let payloads = payloads(report);
-    let mut meta = meta(report);
+    // Apart: it is seldom that a transcript is read for it.
+    let said = Box::pin(Said::by(cx, report)).await;
+    let payloads = said.as_ref().map(Said::payloads).unwrap_or_default();
+    let mut meta = meta(report, said.as_ref().map(Said::last));
     meta["agentMeta"]["sessionId"] = json!(entry.session_id);
     meta["agentMeta"]["sessionFile"] = json!(entry.session_file);
     let result = json!({"payloads": payloads, "meta": meta, "deliverySucceeded": delivered});
@@ -180,28 +184,9 @@ async fn ended(cx: &Ctx, key: &SessionKey, report: &RunReport, delivered: bool) 
     })
 }
 
-/// One for each turn that has said something; its files come with the last one.
-fn payloads(report: &RunReport) -> Vec<Value> {
-    let files = &report.progress.files;
-    let mut said = report.progress.said();
-    said.retain(|said| !said.trim().is_empty());
-    if said.is_empty() && !files.is_empty() {
-        said.push("");
-    }
-    let mut payloads: Vec<_> =
-        said.iter().map(|said| json!({"text": said, "mediaUrl": null})).collect();
-    if let Some(last) = payloads.last_mut()
-        && !files.is_empty()
-    {
-        last["mediaUrl"] = json!(files.first());
-        last["mediaUrls"] = json!(files);
-    }
-    payloads
-}
-
-fn meta(report: &RunReport) -> Value {
-    let text = report.progress.said().last().copied().unwrap_or_default();
-    let mut meta = json!({
+/// `text` is what it has said last, where that is known.
+fn meta(report: &RunReport, text: Option<&str>) -> Value {
+    let mut meta = without_nulls(json!({
         "durationMs": report.ended_at.saturating_sub(report.accepted_at),
         "agentMeta": {"agentHarnessId": "pi"},
         "aborted": matches!(report.end, RunEnd::Aborted(_)),
@@ -209,7 +194,7 @@ fn meta(report: &RunReport) -> Value {
         "finalAssistantRawText": text,
         "replayInvalid": false,
         "livenessState": "working",
-    });
+    }));
     if let Some(answer) = &report.progress.answer {
         meta["agentMeta"] = agent_meta(answer);
         meta["stopReason"] = json!(answer.stop_reason);

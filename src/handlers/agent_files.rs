@@ -82,7 +82,7 @@ async fn with_files<T: Send + 'static>(
     let dir = agent.workspace.clone();
     let worked = blocking(move || work(&workspaces, dir)).await?;
     worked.map_err(|error| match error {
-        FilesError::Unsafe(_) | FilesError::TooLarge { .. } => {
+        FilesError::Unsafe(_) | FilesError::Private(_) | FilesError::TooLarge { .. } => {
             ErrorShape::invalid(error.to_string())
         }
         FilesError::Unreadable { .. } | FilesError::Unwritable { .. } => {

@@ -190,10 +190,7 @@ fn open(cx: &Ctx, kind: QuestionKind) -> Vec<Value> {
 pub async fn flat_list(cx: Ctx, _: AnyParams) -> Reply<Value> {
     let flat = |mut question: Value| {
         simple::approval_out(&mut question);
-        let key = question["sessionKey"].as_str().unwrap_or_default();
-        if let Some(name) = cx.caller.key_names.name(key) {
-            question["sessionKey"] = json!(name);
-        }
+        cx.caller.key_names.put(question.get_mut("sessionKey"));
         question
     };
     let open: Vec<_> = open(&cx, QuestionKind::Exec).into_iter().map(flat).collect();

@@ -11,6 +11,7 @@ use crate::store::SubagentQuery;
 use crate::support::{json, without_nulls};
 
 use super::chat::unreadable;
+use super::sessions::told;
 
 /// Largest data that is answered: base64 makes four bytes of three, and a frame
 /// has some bytes around it.
@@ -31,7 +32,7 @@ pub async fn list(cx: Ctx, p: ArtifactsListParams) -> Reply<Value> {
     let found =
         sessions.artifacts(&scope.key, scope.run_id.as_deref()).await.map_err(unreadable)?;
     let artifacts: Vec<_> = found.iter().map(|artifact| row(artifact, &scope)).collect();
-    Ok(json!({"artifacts": artifacts}))
+    Ok(told(&cx, json!({"artifacts": artifacts})))
 }
 
 /// `artifacts.get`: one of them.
@@ -43,7 +44,7 @@ pub async fn get(cx: Ctx, p: ArtifactParams) -> Reply<Value> {
         sessions.artifacts(&scope.key, scope.run_id.as_deref()).await.map_err(unreadable)?;
     let artifact =
         found.iter().find(|artifact| artifact.id == p.artifact_id).ok_or_else(missing)?;
-    Ok(json!({"artifact": row(artifact, &scope)}))
+    Ok(told(&cx, json!({"artifact": row(artifact, &scope)})))
 }
 
 /// `artifacts.download`: the same with its data, or its address.
@@ -57,9 +58,9 @@ pub async fn download(cx: Ctx, p: ArtifactParams) -> Reply<Value> {
     let artifact = row(&artifact, &scope);
     match data {
         ArtifactData::Base64(data) => {
-            Ok(json!({"artifact": artifact, "encoding": "base64", "data": data}))
+            Ok(told(&cx, json!({"artifact": artifact, "encoding": "base64", "data": data})))
         }
-        ArtifactData::Url(url) => Ok(json!({"artifact": artifact, "url": url})),
+        ArtifactData::Url(url) => Ok(told(&cx, json!({"artifact": artifact, "url": url}))),
         ArtifactData::Missing => {
             Err(unsupported("artifact download is unsupported", &p.artifact_id))
         }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join;
 use serde_json::Value;
 use unicode_normalization::UnicodeNormalization;
 
 use super::session_settings::refuse_malformed;
 use crate::agent::{
-    AbortError, AbortReason, Accepted, Family, RunTerms, SendError, SendRequest, WhenStale,
+    AbortError, AbortReason, Accepted, Family, Hearer, RunTerms, SendError, SendRequest, WhenStale,
 };
 use crate::commands::{Meaning, Work};
 use crate::protocol::message::{AgentMessage, AssistantMessage};
@@ -57,7 +58,7 @@ impl Checked {
     /// The same, answered in this place of a channel.
     #[must_use]
     pub(super) fn answered_in(mut self, place: OutboxAddress) -> Self {
-        self.request.terms.place = Some(place.into());
+        self.request.terms.hearer = place.into();
         self
     }
 }
@@ -152,7 +153,7 @@ pub(super) async fn hand_in(cx: &Ctx, message: Checked) -> Reply<Handed> {
         _ => reply::of_chat(cx, &key, &run_id, route.as_ref(), deliver).await?,
     };
     if let Some(reply) = &reply {
-        request.terms.place = Some(reply.place());
+        request.terms.hearer = reply.hearer();
     }
     let work = match task {
         Task::Stop => {
@@ -174,7 +175,7 @@ pub(super) async fn hand_in(cx: &Ctx, message: Checked) -> Reply<Handed> {
         }
         outcome => outcome.is_ok(),
     };
-    reply::settle(cx, reply, has_run).await;
+    reply::settle(reply, has_run).await;
     if let (Ok(Accepted::Started), Some(route)) = (&outcome, route) {
         note_route(cx, &key, route).await;
     }
@@ -266,14 +267,10 @@ pub(super) fn thinking(cx: &Ctx, written: Option<&str>) -> Reply<Option<Thinking
 pub(super) fn terms(cx: &Ctx) -> RunTerms {
     let Caller { principal, client_id, subscriber, .. } = &*cx.caller;
     // A place of its own: what is said there goes into no answer that is told elsewhere.
-    let place = (**client_id == *ACTION_CHAT).then(|| OutboxAddress {
-        channel: ACTION_CHAT.to_owned(),
-        account: String::new(),
-        target: subscriber.conn_id.to_string(),
-        thread: String::new(),
-    });
-    let place = place.map(Arc::new);
-    RunTerms { is_owner: principal.allows(Scope::Admin), place, ..RunTerms::default() }
+    let is_own = **client_id == *ACTION_CHAT;
+    let hearer =
+        if is_own { Hearer::Other(Arc::clone(&subscriber.conn_id)) } else { Hearer::Nobody };
+    RunTerms { is_owner: principal.allows(Scope::Admin), hearer, ..RunTerms::default() }
 }
 
 /// When a run of `chat.send` is stopped that was given `timeoutMs`: never at
@@ -376,14 +373,28 @@ pub async fn abort(cx: Ctx, p: ChatAbortParams) -> Reply<Value> {
     Ok(json!({"ok": true, "aborted": !runs.is_empty(), "runIds": runs}))
 }
 
+/// Stops at once what goes on, and what requests to the session that came before this one are
+/// about to begin.
 pub(super) async fn stop(
     cx: &Ctx,
     key: &SessionKey,
     run_id: Option<&str>,
     reason: AbortReason,
 ) -> Reply<Vec<String>> {
-    let principal = &cx.caller.principal;
-    cx.services.runs.abort(key, run_id, principal, reason).await.map_err(not_stopped)
+    let look = || cx.services.runs.abort(key, run_id, &cx.caller.principal, reason);
+    // In line before it looks: what comes after this request is not stopped by it.
+    let ((), first) = join(cx.enter_lane(key), look()).await;
+    let mut stopped = first.unwrap_or_default();
+    match look().await {
+        Ok(mut more) => {
+            // One that winds down slowly is found both times.
+            more.retain(|id| !stopped.contains(id));
+            stopped.extend(more);
+        }
+        Err(_) if !stopped.is_empty() => {}
+        Err(error) => return Err(not_stopped(error)),
+    }
+    Ok(stopped)
 }
 
 fn not_stopped(error: AbortError) -> ErrorShape {

@@ -23,8 +23,7 @@ use crate::protocol::methods::config::{
     RestartWishes, config_in, not_a_text,
 };
 use crate::registry::{
-    Caller, Cause, Ctx, Promised, RenewError, Renewed, Reply, Services, TakenUp, Writing,
-    is_of_stop,
+    Caller, Cause, Ctx, NoRestart, Promised, RenewError, Renewed, Reply, Services, TakenUp, Writing,
 };
 use crate::support::{Unfinished, blocking, json, with_cause};
 
@@ -382,11 +381,11 @@ pub(super) fn not_in_use(wrong: &ConfigIssue) -> ErrorShape {
 }
 
 /// The answer to who wants a restart after which no gateway would begin.
-pub(super) fn no_restart(wrong: &ConfigIssue) -> ErrorShape {
+pub(super) fn no_restart(NoRestart { issue: wrong, is_of_stop }: &NoRestart) -> ErrorShape {
     let ConfigIssue { path, message } = wrong;
     let place = if path.is_empty() { String::new() } else { format!("{path}: ") };
-    // Where the gateway stops that is all that is wrong, and it is said when to ask again.
-    let hint = if is_of_stop(wrong) { "" } else { "; put that right and ask again" };
+    // Where the gateway stops it is said when to ask again.
+    let hint = if *is_of_stop { "" } else { "; put that right and ask again" };
     let said = format!("no restart: {place}{message}{hint}");
     ErrorShape::unavailable(said).details(json!({"issues": [issue(wrong)]}))
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::Notify;
 
+use super::channels::Seen;
 use super::health_parts::parts;
 use super::shared::{Asked, shared};
 use crate::bus::{Audience, Bus, Event, EventKind, Presence};
@@ -34,9 +35,6 @@ const SETTLE_MAX: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Sessions that a snapshot names.
 const RECENT: u32 = 5;
-/// What is told of a channel to those alone who may call `channels.status`: who may write
-/// there, and where. A snapshot is for every connection, whatever its scopes.
-const OF_READERS: [&str; 4] = ["dmPolicy", "groupPolicy", "allowFrom", "webhookPath"];
 
 /// How the gateway was: the last health snapshot, and the wish for a new one; the
 /// numbers of the last hour.
@@ -44,11 +42,9 @@ const OF_READERS: [&str; 4] = ["dmPolicy", "groupPolicy", "allowFrom", "webhookP
 pub struct HealthCache {
     /// Numbers of the last hour.
     pub history: History,
-    last: ArcSwapOption<Box<RawValue>>,
-    /// How often something has changed that it is answered with at once …
+    last: ArcSwapOption<Snapshot>,
+    /// How often something has changed that it is answered with at once.
     changes: AtomicU64,
-    /// … and how often before the last snapshot.
-    known: AtomicU64,
     refresh: Notify,
     presence: Notify,
     /// Held by who makes a snapshot until it is told, so that the last is the newest.
@@ -57,10 +53,17 @@ pub struct HealthCache {
     telling: Mutex<()>,
 }
 
+/// How the gateway was at one time.
+struct Snapshot {
+    told: Arc<Box<RawValue>>,
+    /// How often something had changed before it was made.
+    known: u64,
+}
+
 impl HealthCache {
     /// The last snapshot.
     pub fn last(&self) -> Option<Arc<Box<RawValue>>> {
-        self.last.load_full()
+        self.last.load().as_ref().map(|last| Arc::clone(&last.told))
     }
 
     /// Asks for a new snapshot within a moment.
@@ -76,9 +79,14 @@ impl HealthCache {
 
     /// The last snapshot, if it tells of all that is told at once.
     fn current(&self) -> Option<Arc<Box<RawValue>>> {
-        // First: a newer snapshot does no harm.
-        let known = self.known.load(Ordering::Acquire);
-        self.last().filter(|_| known == self.changes.load(Ordering::Acquire))
+        let last = self.last.load();
+        let current = last.as_ref().filter(|it| it.known == self.changes.load(Ordering::Acquire));
+        current.map(|it| Arc::clone(&it.told))
+    }
+
+    /// Keeps one that knows of so many changes.
+    fn keep(&self, told: Arc<Box<RawValue>>, known: u64) {
+        self.last.store(Some(Arc::new(Snapshot { told, known })));
     }
 
     /// Asks for a `presence` event within a moment.
@@ -170,8 +178,7 @@ pub async fn refresh(services: &Services) -> Result<Arc<Box<RawValue>>, SessionE
     let known = services.health.changes.load(Ordering::Acquire);
     let snapshot = snapshot(services).await?;
     let raw = Arc::new(to_raw_value(&snapshot).unwrap_or_default());
-    services.health.last.store(Some(Arc::clone(&raw)));
-    services.health.known.store(known, Ordering::Release);
+    services.health.keep(Arc::clone(&raw), known);
     let version = services.presence.bump_health();
     if services.bus.wants(EventKind::Health, &Audience::Everyone) {
         let event = Event::new(EventKind::Health, &raw).versioned(version);
@@ -200,7 +207,7 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
     let (active, waiting) = services.runs.counts();
     let processes = &services.runs.parts().processes;
     let commands = json!({"running": processes.count(), "sandboxError": processes.sandbox_error()});
-    let channels = super::channels::listing(services, None).await?;
+    let channels = super::channels::listing(services, Seen::ByEverybody, None).await?;
     let listed = |name: &str| channels.get(name).cloned().unwrap_or_default();
     let state = services.reload.state.now();
     let repair = services.repair.as_ref().map(|repair| &repair.issue);
@@ -214,7 +221,7 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
         "durationMs": millis(began.elapsed()),
         "uptimeMs": services.uptime_ms(),
         "plugins": {"loaded": [], "errors": []},
-        "channels": for_everybody(listed("channels")),
+        "channels": listed("channels"),
         "channelOrder": listed("channelOrder"),
         "channelLabels": listed("channelLabels"),
         "heartbeatSeconds": heartbeat_seconds(services),
@@ -236,16 +243,6 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
         told["restartPending"] = json!(settings.pending);
     }
     Ok(told)
-}
-
-/// The channels without what is told to readers alone.
-fn for_everybody(mut channels: Value) -> Value {
-    for (_, channel) in channels.as_object_mut().into_iter().flatten() {
-        if let Value::Object(members) = channel {
-            members.retain(|name, _| !OF_READERS.contains(&name.as_str()));
-        }
-    }
-    channels
 }
 
 /// How often an agent is asked whether something is to be done; in full what it
@@ -314,6 +311,23 @@ mod tests {
         assert_eq!(answer(Err(ErrorShape::unavailable("no"))).await, "\"last\"");
         let hangs = or_last(std::future::pending(), told("last")).await;
         assert_eq!(Answer::Shared(hangs).json(), "\"last\"");
+    }
+
+    #[test]
+    fn a_snapshot_is_out_of_date_once_something_changes_that_it_does_not_know_of() {
+        let told = |text: &str| Arc::new(to_raw_value(text).unwrap());
+        let cache = HealthCache::default();
+        let current = || cache.current().map(|told| told.get().to_owned());
+        assert_eq!(current(), None);
+        cache.keep(told("first"), 0);
+        assert_eq!(current().unwrap(), "\"first\"");
+        cache.outdate();
+        assert_eq!((current(), cache.last().unwrap().get()), (None, "\"first\""));
+        // One that was begun before that tells nothing of it.
+        cache.keep(told("second"), 0);
+        assert_eq!(current(), None);
+        cache.keep(told("third"), 1);
+        assert_eq!(current().unwrap(), "\"third\"");
     }
 
     #[test]

@@ -213,7 +213,7 @@ async fn models(services: &Services, parts: &mut Parts) {
     } else if rests.len() == offered.len() {
         rests.iter().min_by_key(|rest| rest.until_ms).map(|rest| {
             let why = rest.reason.as_str();
-            format!("every credential for {name} rests ({why}) until {}", rest.until_ms)
+            format!("every credential for {name} rests ({why}) until {}", time(rest.until_ms))
         })
     } else {
         None
@@ -221,9 +221,20 @@ async fn models(services: &Services, parts: &mut Parts) {
     parts.add("models", json!({"default": name, "resting": rests.len()}), error);
 }
 
+/// A time as people read it.
+fn time(at_ms: u64) -> String {
+    let at = i64::try_from(at_ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    format!("{:.0}", at.unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_is_one_that_people_read() {
+        assert_eq!(time(1_796_090_413_832), "2026-12-01T02:00:13Z");
+    }
 
     #[test]
     fn an_account_that_fails_is_named_with_its_reason() {

@@ -27,16 +27,18 @@ pub async fn history(cx: Ctx, p: ChatHistoryParams) -> Reply<Value> {
     let count = |given: Option<u64>, default: usize| {
         given.and_then(|given| usize::try_from(given).ok()).unwrap_or(default)
     };
-    let defaults = HistoryOptions::default();
+    let (defaults, settings) = (HistoryOptions::default(), cx.services.settings.now());
     let options = HistoryOptions {
         limit: count(p.limit, defaults.limit),
-        max_chars: count(p.max_chars, cx.services.settings.now().history_max_chars),
+        max_chars: count(p.max_chars, settings.history_max_chars),
         has_run_ids: cx.caller.is_dashboard || cx.caller.profile.is_newer(),
         ..defaults
     };
     let (page, active) = cx.services.runs.history(&key, options).await.map_err(unreadable)?;
     let entry = page.entry.unwrap_or_default();
     let level = cx.services.models.thinking(&entry).as_str();
+    let agent = key.agent(&cx.services.keys.now());
+    let verbose = settings.agents.verbose_default(agent.as_str());
     let mut messages = page.messages;
     let level = if cx.is_simple() {
         messages.iter_mut().for_each(simple::message_out);
@@ -55,7 +57,7 @@ pub async fn history(cx: Ctx, p: ChatHistoryParams) -> Reply<Value> {
         "entries": entries,
         "thinkingLevel": level,
         "fastMode": entry.fast_mode,
-        "verboseLevel": entry.verbose_level,
+        "verboseLevel": entry.verbose_level.as_deref().or(verbose),
         "activeRun": active.map(|run| {
             let waiting = cx.services.runs.parts().approvals.waiting_calls(&key);
             active_run(&run, &waiting)
@@ -92,7 +94,7 @@ fn active_run(run: &ActiveRun, waiting: &[String]) -> Value {
     let progress = run.progress();
     let waiting = (!waiting.is_empty()).then_some(waiting);
     without_nulls(json!({"runId": *run.id, "startedAt": progress.started_at,
-        "text": *progress.text, "waitingCalls": waiting}))
+        "text": **progress.shown(), "waitingCalls": waiting}))
 }
 
 /// The messages by run, as dashboards read them: an entry begins

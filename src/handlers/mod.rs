@@ -4,6 +4,7 @@
 
 mod agent;
 mod agent_files;
+mod agent_said;
 mod agent_target;
 mod agents;
 mod approvals;
@@ -57,6 +58,7 @@ mod usage;
 mod voicewake;
 mod wizard;
 
+pub(crate) use attachments::can_be_read;
 pub use channel_inlet::ChannelInlet;
 pub(crate) use chat::clean;
 pub use cleanup::keep_tidy;

@@ -56,7 +56,7 @@ pub(super) fn shown(reason: Option<&str>, promised: Promised) -> Value {
     })
 }
 
-/// Asks for a restart when dropped, or so much later, unless it was given up meanwhile.
+/// Asks for a restart when dropped, or so much later, unless it was withdrawn meanwhile.
 pub(super) struct Restarting {
     services: Arc<Services>,
     delay: Duration,
@@ -64,7 +64,7 @@ pub(super) struct Restarting {
 }
 
 impl Restarting {
-    /// Promises to ask after so long: what is given up from here on is not asked for.
+    /// Promises to ask after so long: what is withdrawn from here on is not asked for.
     pub fn after(services: &Arc<Services>, delay: Duration, cause: Cause) -> (Self, Promised) {
         let promised = services.restart.promise(delay, cause);
         (Self { services: Arc::clone(services), delay, round: promised.round }, promised)

@@ -163,9 +163,7 @@ pub(super) fn shown(cx: &Ctx, row: SessionRow, key: &SessionKey, entry: &Session
     let Value::Object(members) = &mut row else { return row };
     let level = cx.services.models.thinking(entry).as_str();
     if cx.is_simple() {
-        if let Some(name) = cx.caller.key_names.name(key.as_str()) {
-            members.insert("key".into(), json!(name));
-        }
+        cx.caller.key_names.put_in_row(members);
         members.insert("thinkingLevel".into(), json!(level));
         simple::row_out(members);
         let channel = entry.channel.as_deref().filter(|channel| *channel != WEBCHAT);
@@ -186,21 +184,18 @@ pub(super) fn shown(cx: &Ctx, row: SessionRow, key: &SessionKey, entry: &Session
 /// An answer about one session as the caller's profile writes it.
 pub(super) fn told(cx: &Ctx, mut answer: Value) -> Value {
     if cx.is_simple() {
-        let name = |place: Option<&mut Value>| {
-            let Some(Value::String(key)) = place else { return };
-            if let Some(own) = cx.caller.key_names.name(key) {
-                *key = own;
-            }
-        };
-        for place in ["/key", "/sourceKey", "/checkpoint/sessionKey"] {
-            name(answer.pointer_mut(place));
+        let names = &cx.caller.key_names;
+        for place in ["/key", "/sourceKey", "/checkpoint/sessionKey", "/artifact/sessionKey"] {
+            names.put(answer.pointer_mut(place));
         }
-        if let Some(Value::Array(checkpoints)) = answer.get_mut("checkpoints") {
-            for checkpoint in checkpoints {
-                name(checkpoint.get_mut("sessionKey"));
+        for list in ["checkpoints", "artifacts"] {
+            let rows = answer.get_mut(list).and_then(Value::as_array_mut);
+            for row in rows.into_iter().flatten() {
+                names.put(row.get_mut("sessionKey"));
             }
         }
         if let Some(Value::Object(entry)) = answer.get_mut("entry") {
+            names.put_in_row(entry);
             simple::row_out(entry);
         }
     }

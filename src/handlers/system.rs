@@ -11,7 +11,7 @@ use crate::protocol::methods::system::SystemEventParams;
 use crate::protocol::{ErrorShape, Scope};
 use crate::registry::{Ctx, Reply, Services};
 use crate::sessions::{SessionError, SessionKey, SessionRow as Listed};
-use crate::store::SessionEntry;
+use crate::store::{SessionEntry, Teller};
 use crate::support::{json, without_nulls};
 
 use super::health::publish_presence;
@@ -138,7 +138,7 @@ pub async fn presence(cx: Ctx, _: AnyParams) -> Reply<Vec<Arc<RawValue>>> {
     Ok(cx.services.presence.list(cx.now_ms()))
 }
 
-/// `system-event`: a presence beacon, and news for the main session.
+/// `system-event`: a presence beacon, and news for the main session, of an admin.
 pub async fn event(cx: Ctx, p: SystemEventParams) -> Reply<Value> {
     if p.text.is_empty() {
         return Err(ErrorShape::invalid("text required"));
@@ -153,10 +153,11 @@ pub async fn event(cx: Ctx, p: SystemEventParams) -> Reply<Value> {
     // long: it takes no room from what somebody wants to be heard.
     if p.text.starts_with("Node:") {
         if is_news {
-            parts.notices.add_beacon(&main, &p.text);
+            parts.notices.add_beacon(&main, &p.text, Teller::Owner);
         }
     } else {
-        parts.notice(&main, &p.text).await.map_err(super::cron::unwritten)?;
+        let noted = parts.notice(&main, &p.text, Teller::Owner).await;
+        noted.map_err(super::cron::unwritten)?;
     }
     Ok(json!({"ok": true}))
 }

@@ -62,7 +62,7 @@ pub(crate) async fn let_in(
 /// The answer to a page that may not ask, or not under the name that it uses.
 pub(crate) fn foreign(gateway: &Gateway, peer: &Peer, manner: Manner) -> Option<Response> {
     let auth = gateway.auth.now();
-    let checked = origin::check_request(peer, auth.pages(), auth.is_proxy(peer.remote));
+    let checked = origin::check_request(peer, auth.pages(), auth.is_passed_on(peer));
     checked.err().map(|refusal| manner.foreign(&refusal.to_string()))
 }
 

@@ -77,7 +77,7 @@ impl Cors {
         }
         let auth = gateway.auth.now();
         let pages = auth.pages();
-        let may_ask = || origin::check_request(peer, pages, auth.is_proxy(peer.remote)).is_ok();
+        let may_ask = || origin::check_request(peer, pages, auth.is_passed_on(peer)).is_ok();
         let page = origin::listing(peer, pages).filter(|_| may_ask()).and_then(|listing| {
             let origin = HeaderValue::from_str(peer.origin.as_deref()?).ok()?;
             // Whose page it is was said by nobody who allows all.

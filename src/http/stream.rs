@@ -68,7 +68,7 @@ impl Asked<'_> {
     ) -> impl Future<Output = Leave> + Send + 'a {
         let Self { gateway, footing, .. } = self;
         async move {
-            gateway.hub.join(Arc::clone(subscriber));
+            gateway.door.join(subscriber);
             let open = OpenConnection::new(subscriber.principal.role().as_str(), "stream");
             let conn_id = Arc::clone(&subscriber.conn_id);
             let leave = Leave::new(Arc::clone(gateway), conn_id, None, open);

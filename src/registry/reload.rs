@@ -15,12 +15,14 @@ use crate::support::Live;
 /// secrets have answered, and a client has few under way.
 const WAITING: usize = 64;
 
-/// What is told to who asks when the gateway stops, and nobody takes anything up.
-const STOPPING: &str = "the gateway stops; try again after its restart";
+/// The gateway stops, and nobody takes anything up.
+struct Stopping;
 
-/// Whether nothing is wrong but that the gateway stops.
-pub fn is_of_stop(issue: &ConfigIssue) -> bool {
-    issue.message == STOPPING
+impl From<Stopping> for ConfigIssue {
+    fn from(_: Stopping) -> Self {
+        let message = "the gateway stops; try again after its restart".to_owned();
+        Self { path: String::new(), message }
+    }
 }
 
 /// How the configuration is.
@@ -76,6 +78,33 @@ impl From<ConfigIssue> for RenewError {
     }
 }
 
+impl From<Stopping> for RenewError {
+    fn from(stopping: Stopping) -> Self {
+        Self::NotTakenUp(stopping.into())
+    }
+}
+
+/// Why there is no restart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoRestart {
+    /// What is wrong.
+    pub issue: ConfigIssue,
+    /// Whether that is only that the gateway stops already.
+    pub is_of_stop: bool,
+}
+
+impl From<ConfigIssue> for NoRestart {
+    fn from(issue: ConfigIssue) -> Self {
+        Self { issue, is_of_stop: false }
+    }
+}
+
+impl From<Stopping> for NoRestart {
+    fn from(stopping: Stopping) -> Self {
+        Self { issue: stopping.into(), is_of_stop: true }
+    }
+}
+
 /// What is wanted.
 pub enum Ask {
     /// Whether a gateway would work with this text of the file.
@@ -104,7 +133,7 @@ pub enum Ask {
     /// Whether a gateway begins with the files as they are.
     Begins {
         /// Where the answer goes.
-        answer: oneshot::Sender<Result<(), ConfigIssue>>,
+        answer: oneshot::Sender<Result<(), NoRestart>>,
     },
     /// To tell why a restart was given up, until it would not be any more.
     GivenUp(ConfigIssue),
@@ -180,7 +209,7 @@ impl Reload {
     ///
     /// # Errors
     /// What is wrong with them, or with what they refer to.
-    pub async fn begins(&self) -> Result<(), ConfigIssue> {
+    pub async fn begins(&self) -> Result<(), NoRestart> {
         self.ask(|answer| Ask::Begins { answer }).await
     }
 
@@ -190,14 +219,13 @@ impl Reload {
         let _ = self.asks.send(Ask::GivenUp(issue)).await;
     }
 
-    async fn ask<T, E: From<ConfigIssue>>(
+    async fn ask<T, E: From<Stopping>>(
         &self,
         ask: impl FnOnce(oneshot::Sender<Result<T, E>>) -> Ask,
     ) -> Result<T, E> {
-        let stopping = || ConfigIssue { path: String::new(), message: STOPPING.into() };
         let (sender, answer) = oneshot::channel();
-        self.asks.send(ask(sender)).await.map_err(|_| stopping())?;
-        answer.await.map_err(|_| stopping())?
+        self.asks.send(ask(sender)).await.map_err(|_| Stopping)?;
+        answer.await.map_err(|_| Stopping)?
     }
 }
 
@@ -209,9 +237,11 @@ mod tests {
     async fn who_asks_when_the_gateway_stops_is_told_so() {
         let (reload, asks) = Reload::new();
         drop(asks);
-        let issue = reload.begins().await.unwrap_err();
-        assert!(is_of_stop(&issue), "{issue:?}");
-        assert!(!is_of_stop(&ConfigIssue { path: String::new(), message: "else".into() }));
+        let refused = reload.begins().await.unwrap_err();
+        assert!(refused.is_of_stop, "{refused:?}");
+        // What is wrong otherwise is no stop, whatever it is called.
+        assert!(!NoRestart::from(refused.issue.clone()).is_of_stop);
+        assert_eq!(reload.check(String::new()).await, Err(refused.issue));
     }
 
     #[tokio::test]

@@ -21,9 +21,6 @@ const METHODS: [&str; 8] = [
     "logs.tail",
 ];
 
-/// What is said of a text that cannot be parsed, and of one that there is not.
-const NO_TEXT: [&str; 2] = [": not valid JSON5: ", " is empty; write {}"];
-
 /// Why the gateway runs without its configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repair {
@@ -31,17 +28,14 @@ pub struct Repair {
     pub path: PathBuf,
     /// What is wrong with it.
     pub issue: ConfigIssue,
+    /// Whether a text itself is wrong: then no command finds a key in it.
+    pub is_of_text: bool,
 }
 
 impl Repair {
     /// Whether a method is served.
     pub fn serves(&self, method: &str) -> bool {
         METHODS.contains(&method)
-    }
-
-    /// Whether the text itself is wrong: then no command finds a key in it.
-    fn is_syntax(&self) -> bool {
-        self.issue.path.is_empty() && NO_TEXT.iter().any(|it| self.issue.message.contains(it))
     }
 
     /// What is said of the others.
@@ -63,8 +57,7 @@ impl std::fmt::Display for Repair {
         if !path.is_empty() {
             write!(f, "{path}: ")?;
         }
-        let how =
-            if self.is_syntax() { "by hand" } else { "by hand or with `clawgate config set`" };
+        let how = if self.is_of_text { "by hand" } else { "by hand or with `clawgate config set`" };
         write!(
             f,
             "{message}. Mend it {how}; the gateway goes on by itself then. \
@@ -82,7 +75,7 @@ mod tests {
     #[test]
     fn the_refusal_names_the_file_the_key_and_the_command() {
         let issue = ConfigIssue { path: "gateway.port".into(), message: "must be …".into() };
-        let repair = Repair { path: "/c/openclaw.json".into(), issue };
+        let repair = Repair { path: "/c/openclaw.json".into(), issue, is_of_text: false };
         let refusal = repair.refusal();
         assert!(refusal.message.contains("/c/openclaw.json cannot be used: gateway.port: must"));
         assert!(refusal.message.contains("`clawgate config validate`"));
@@ -93,14 +86,16 @@ mod tests {
     #[test]
     fn no_command_is_named_that_cannot_mend_the_syntax() {
         let path = PathBuf::from("/c/openclaw.json");
+        let told_of = |error: &ConfigError| {
+            let (path, issue) = (path.clone(), ConfigIssue::from(error));
+            Repair { path, issue, is_of_text: error.is_of_text() }.to_string()
+        };
         for text in ["{oops", "{gateway: {port: 1 2}}"] {
-            let issue = ConfigIssue::from(&crate::config::parse(text, &path).unwrap_err());
-            let told = Repair { path: path.clone(), issue }.to_string();
+            let told = told_of(&crate::config::parse(text, &path).unwrap_err());
             assert!(told.contains("/c/openclaw.json:1:") && told.contains(". Mend it by hand;"));
             assert!(!told.contains("config set"), "{told}");
         }
-        let blank = ConfigError::Blank { path: path.clone() };
-        let told = Repair { path, issue: ConfigIssue::from(&blank) }.to_string();
+        let told = told_of(&ConfigError::Blank { path: path.clone() });
         assert!(told.contains("without settings. Mend it by hand;"), "{told}");
     }
 }

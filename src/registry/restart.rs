@@ -1,7 +1,7 @@
 //! A restart of the gateway that somebody has asked for.
 //!
 //! Promises: whoever asks is told whether, and how soon, it comes without that; who has
-//! promised to ask does so for nothing that was given up since; what was wanted for a change
+//! promised to ask does so for nothing that was withdrawn since; what was wanted for a change
 //! alone is wanted no more when that is taken back. Must not: restart anything itself.
 
 use std::time::Duration;
@@ -23,8 +23,8 @@ struct Due {
     first: Option<Instant>,
     /// Whether somebody wants it whatever the configuration says.
     is_wished: bool,
-    /// How often it was given up.
-    given_up: u64,
+    /// How often it was withdrawn.
+    round: u64,
 }
 
 /// Why it is wanted.
@@ -36,13 +36,13 @@ pub enum Cause {
     Wish,
 }
 
-/// The time between two restarts that are given up.
+/// The time from one withdrawal to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Round(u64);
 
-/// What was given up to see whether it can be.
+/// What is put off to see whether it can be.
 #[derive(Debug, Clone, Copy)]
-pub struct Looked {
+pub struct Suspended {
     round: Round,
     is_wished: bool,
 }
@@ -67,14 +67,14 @@ impl Restart {
         let is_pending = due.first.replace(first).is_some();
         due.is_wished |= cause == Cause::Wish;
         let wait = first.saturating_duration_since(now);
-        Promised { is_pending, wait, round: Round(due.given_up) }
+        Promised { is_pending, wait, round: Round(due.round) }
     }
 
     /// What has been promised.
     pub fn promised(&self) -> Option<Promised> {
         let due = self.due.lock();
         let wait = due.first?.saturating_duration_since(Instant::now());
-        Some(Promised { is_pending: true, wait, round: Round(due.given_up) })
+        Some(Promised { is_pending: true, wait, round: Round(due.round) })
     }
 
     /// Asks for it.
@@ -84,59 +84,59 @@ impl Restart {
         self.ask_under(due);
     }
 
-    /// Asks for it, unless it was given up since `round`: what was wrong then was known to
+    /// Asks for it, unless it was withdrawn since `round`: what was wrong then was known to
     /// all who are told of it, and would be told to them again.
     pub fn ask_in(&self, round: Round) {
         let due = &mut self.due.lock();
-        if Round(due.given_up) == round {
+        if Round(due.round) == round {
             self.ask_under(due);
         }
     }
 
-    /// Asks for it once more, as it can be; whether it is wanted still.
-    pub fn ask_again(&self, looked: Looked) -> bool {
+    /// Asks for what was put off, as it can be; whether it is wanted still.
+    pub fn resume(&self, suspended: Suspended) -> bool {
         let due = &mut self.due.lock();
-        let is_wanted = looked.is_wished || Round(due.given_up) == looked.round;
+        let is_wanted = suspended.is_wished || Round(due.round) == suspended.round;
         if is_wanted {
-            due.is_wished |= looked.is_wished;
+            due.is_wished |= suspended.is_wished;
             self.ask_under(due);
         }
         is_wanted
     }
 
-    /// Under the lock: who gives it up meanwhile has it asked for no more.
+    /// Under the lock: who withdraws it meanwhile has it asked for no more.
     fn ask_under(&self, due: &mut Due) {
         due.first = Some(Instant::now());
         self.asked.send_replace(true);
     }
 
-    /// Takes it back, for all who have asked or said that they will, until it is known
-    /// whether it can be.
-    pub fn give_up(&self) -> Looked {
+    /// Puts it off, for all who have asked or said that they will, until it is known whether
+    /// it can be. Who does not resume it has given it up.
+    pub fn suspend(&self) -> Suspended {
         let due = &mut self.due.lock();
         let is_wished = due.is_wished;
-        self.end_round(due);
-        Looked { round: Round(due.given_up), is_wished }
+        self.withdraw(due);
+        Suspended { round: Round(due.round), is_wished }
     }
 
-    /// Nothing in the configuration needs it any more: takes it back, unless somebody wants it
-    /// in any case. Whether it was due.
-    pub fn take_back(&self) -> bool {
+    /// Nothing in the configuration needs it any more: it does not come, unless somebody wants
+    /// it in any case. Whether it was due.
+    pub fn cancel_change(&self) -> bool {
         let due = &mut self.due.lock();
         let was_due = due.first.is_some() && !due.is_wished;
         if !due.is_wished {
-            self.end_round(due);
+            self.withdraw(due);
         }
         was_due
     }
 
-    fn end_round(&self, due: &mut Due) {
-        *due = Due { given_up: due.given_up + 1, ..Due::default() };
+    fn withdraw(&self, due: &mut Due) {
+        *due = Due { round: due.round + 1, ..Due::default() };
         self.asked.send_replace(false);
     }
 
     /// Waits until it is asked for no more.
-    pub async fn given_up(&self) {
+    pub async fn withdrawn(&self) {
         // The sender is this.
         let _ = self.asked.subscribe().wait_for(|is_asked| !*is_asked).await;
     }
@@ -170,16 +170,16 @@ mod tests {
         restart.ask(Cause::Change);
         waiting.await;
         restart.asked().await;
-        restart.give_up();
+        restart.suspend();
         assert_eq!(restart.promised(), None);
         assert!(futures_util::poll!(Box::pin(restart.asked())).is_pending());
     }
 
     #[tokio::test]
-    async fn who_would_have_asked_later_does_not_ask_for_what_was_given_up() {
+    async fn who_would_have_asked_later_does_not_ask_for_what_was_withdrawn() {
         let restart = Restart::default();
         let before = restart.promise(Duration::from_secs(9), Cause::Wish);
-        restart.give_up();
+        restart.suspend();
         restart.ask_in(before.round);
         assert_eq!(restart.promised(), None);
         assert!(futures_util::poll!(Box::pin(restart.asked())).is_pending());
@@ -190,29 +190,29 @@ mod tests {
     #[tokio::test]
     async fn what_was_wanted_for_a_change_alone_is_wanted_no_more_once_that_is_taken_back() {
         let restart = Restart::default();
-        assert!(!restart.take_back(), "nothing was due");
+        assert!(!restart.cancel_change(), "nothing was due");
         restart.ask(Cause::Change);
         restart.asked().await;
-        assert!(restart.take_back());
-        restart.given_up().await;
+        assert!(restart.cancel_change());
+        restart.withdrawn().await;
         let later = restart.promise(Duration::from_secs(9), Cause::Change);
-        assert!(restart.take_back());
+        assert!(restart.cancel_change());
         restart.ask_in(later.round);
         assert_eq!(restart.promised(), None);
         for is_wished in [true, false] {
             restart.ask(Cause::Change);
             if is_wished {
                 restart.promise(Duration::from_secs(9), Cause::Wish);
-                assert!(!restart.take_back());
+                assert!(!restart.cancel_change());
                 restart.asked().await;
             }
-            let looked = restart.give_up();
-            assert!(!restart.take_back(), "while it is looked at nothing is due");
-            assert_eq!(restart.ask_again(looked), is_wished);
+            let suspended = restart.suspend();
+            assert!(!restart.cancel_change(), "while it is looked at nothing is due");
+            assert_eq!(restart.resume(suspended), is_wished);
             assert_eq!(restart.promised().is_some(), is_wished);
-            restart.give_up();
+            restart.suspend();
         }
         restart.ask(Cause::Change);
-        assert!(restart.take_back(), "what others have wanted is over");
+        assert!(restart.cancel_change(), "what others have wanted is over");
     }
 }

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::column::signed;
 use super::error::Fault;
-use super::notices;
+use super::notices::{self, Teller};
 use super::sqlite::SqliteStore;
 use super::traits::StoreFuture;
 
@@ -31,7 +31,7 @@ pub struct HookRow {
     pub ask: String,
 }
 
-/// A system event for a session.
+/// A system event for a session, of another program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookNews {
     /// Canonical key of the session.
@@ -123,9 +123,7 @@ fn accept(
         )?
         .execute(params![row.id, row.claim, row.ask, event.is_none(), signed(now_ms)])?;
     match event {
-        Some(event) => {
-            Ok(HookAccepted::Told(notices::add(connection, &event.session_key, &event.text)?))
-        }
+        Some(event) => Ok(HookAccepted::Told(tell(connection, event)?)),
         None => Ok(HookAccepted::New),
     }
 }
@@ -135,7 +133,11 @@ fn end(connection: &Connection, id: &str, news: Option<&HookNews>) -> Result<Opt
         .prepare_cached("UPDATE hooks SET is_open = 0, ask = '' WHERE id = ?1 AND is_open = 1")?
         .execute([id])?;
     let news = news.filter(|_| ended > 0);
-    news.map(|news| notices::add(connection, &news.session_key, &news.text)).transpose()
+    news.map(|news| tell(connection, news)).transpose()
+}
+
+fn tell(connection: &Connection, news: &HookNews) -> Result<u64, Fault> {
+    notices::add(connection, &news.session_key, &news.text, Teller::Other)
 }
 
 fn open(connection: &Connection) -> Result<Vec<String>, Fault> {

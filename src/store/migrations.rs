@@ -347,6 +347,8 @@ const STEPS: &[&str] = &[
     ) STRICT;",
     // The place of a channel where the answer to the result of a sub-agent goes, as JSON.
     "ALTER TABLE subagents ADD COLUMN place TEXT;",
+    // Whose words a system event is. Of those of earlier nobody knows.
+    "ALTER TABLE notices ADD COLUMN teller TEXT NOT NULL DEFAULT 'other';",
 ];
 
 /// Brings the schema up to date.

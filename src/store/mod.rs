@@ -43,7 +43,7 @@ mod write_lock;
 
 pub use answers::{AnswerClaim, KeptAnswer};
 pub use atomic::{FileError, create_private, create_private_dir, move_private, write_private};
-pub use beside::{copy_beside, is_earlier_beside, sessions_beside};
+pub use beside::{copy_beside, cron_jobs_beside, is_earlier_beside, sessions_beside};
 pub use channels::{
     ChannelPerson, ChannelStore, ExpectedReply, NewPart, OutboxAddress, OutboxCounts, OutboxNext,
     OutboxPart, OutboxSettled, OutboxState, PAIRING_CODE_MS, PAIRINGS_MAX, PairingClaim,
@@ -73,7 +73,7 @@ pub use nodes::{
     ActionHolder, KnownNode, NodeAction, NodeAdmitted, NodeApproval, NodeCheck, NodeDone,
     NodeDrain, NodeFacts, NodePair, NodePairRequest, NodePairings, NodeStore, NodeWork,
 };
-pub use notices::NoticeRow;
+pub use notices::{NoticeRow, Teller};
 pub use query::{SessionPage, SessionQuery, SessionRow};
 pub use runs::{Claim, NewRun, RunOutcome, RunRecord, RunState};
 pub use sources::{SourceNote, SourceStore, sources_beside};

@@ -8,8 +8,8 @@ use super::{
     CronRunQuery, CronRunRow, Database, Edited, MemoryFile, MemoryHit, MemoryUpdate, NewRun,
     NewSession, NoticeRow, RunOutcome, RunRecord, SessionChange, SessionEdit, SessionEntry,
     SessionPage, SessionQuery, SessionRow, Spending, Store, StoreError, SubagentQuery, SubagentRow,
-    SubagentState, UsageFacts, UsageFile, UsageScan, answers, channels, cooldowns, cron, hooks,
-    memory, notices, runs, sessions, subagents, usage,
+    SubagentState, Teller, UsageFacts, UsageFile, UsageScan, answers, channels, cooldowns, cron,
+    hooks, memory, notices, runs, sessions, subagents, usage,
 };
 
 /// The store of a gateway on one machine.
@@ -305,9 +305,15 @@ impl Store for SqliteStore {
         Box::pin(self.database.write("forget a sub-agent", move |c| subagents::forget(c, &key)))
     }
 
-    fn add_notice<'a>(&'a self, key: &'a str, text: String) -> StoreFuture<'a, u64> {
+    fn add_notice<'a>(
+        &'a self,
+        key: &'a str,
+        text: String,
+        teller: Teller,
+    ) -> StoreFuture<'a, u64> {
         let key = key.to_owned();
-        Box::pin(self.database.write("add a system event", move |c| notices::add(c, &key, &text)))
+        let add = move |c: &_| notices::add(c, &key, &text, teller);
+        Box::pin(self.database.write("add a system event", add))
     }
 
     fn forget_notices<'a>(&'a self, key: &'a str, ids: Vec<u64>) -> StoreFuture<'a, ()> {

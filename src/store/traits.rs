@@ -9,7 +9,7 @@ use super::{
     CronJobRow, CronRunQuery, CronRunRow, DeviceStore, HookStore, MarkStore, MemoryFile, MemoryHit,
     MemoryUpdate, NewRun, NodeStore, NoticeRow, RunOutcome, RunRecord, SessionEntry, SessionPage,
     SessionQuery, SessionRow, SourceStore, Spending, StoreError, SubagentQuery, SubagentRow,
-    SubagentState, UsageFacts, UsageFile, UsageScan,
+    SubagentState, Teller, UsageFacts, UsageFile, UsageScan,
 };
 use crate::support::BoxFuture;
 
@@ -243,7 +243,8 @@ pub trait Store:
     fn forget_subagent<'a>(&'a self, child_key: &'a str) -> StoreFuture<'a, ()>;
 
     /// Adds a system event that waits for a session's next turn; answers its id.
-    fn add_notice<'a>(&'a self, key: &'a str, text: String) -> StoreFuture<'a, u64>;
+    fn add_notice<'a>(&'a self, key: &'a str, text: String, teller: Teller)
+    -> StoreFuture<'a, u64>;
 
     /// Forgets these system events of a session.
     fn forget_notices<'a>(&'a self, key: &'a str, ids: Vec<u64>) -> StoreFuture<'a, ()>;

@@ -1,9 +1,9 @@
 //! Small tools that every layer uses.
 //!
 //! Owns: time, ids, supervised tasks, work that waits for files, secrets, fingerprints, own
-//! addresses, values that are replaced, reads that are shared, programs and what they start,
-//! what went wrong lately, errors as one line, which characters are not seen. Must not: know
-//! anything of the gateway's own nouns.
+//! addresses, values that are replaced, reads that are shared, locks by name, programs and what
+//! they start, what went wrong lately, errors as one line, which characters are not seen. Must
+//! not: know anything of the gateway's own nouns.
 
 mod blocking;
 mod cause;
@@ -14,6 +14,7 @@ mod hex;
 mod ids;
 pub mod installation;
 mod json;
+mod keyed_locks;
 mod live;
 pub mod memory;
 pub(crate) mod object;
@@ -38,14 +39,15 @@ pub use fingerprint::Fingerprint;
 pub use hex::hex;
 pub use ids::{Ids, RandomIds};
 pub use json::{strict as strict_json, without_nulls};
+pub use keyed_locks::KeyedLocks;
 pub use live::Live;
 pub(crate) use object::json;
 pub use open::open_file;
 pub use packed::unpacked;
 pub use permits::Permits;
 pub use program::{
-    CANNOT_START, HOLD, NOT_STARTED, ProcessGroup, Program, by_signal, find_program, in_shell,
-    own_program,
+    CANNOT_START, HOLD, NOT_STARTED, ProcessGroup, Program, by_signal, find_program,
+    find_program_from, in_shell, own_program,
 };
 pub use route::{is_own_address, route_to};
 pub use secret::Secret;

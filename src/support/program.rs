@@ -35,13 +35,22 @@ pub fn own_program() -> io::Result<PathBuf> {
     if cfg!(target_os = "linux") { Ok("/proc/self/exe".into()) } else { std::env::current_exe() }
 }
 
-/// The program of this name in the directories of `path`, or at this absolute path.
+/// The program of this name in the directories of `path`, or at this path.
 pub fn find_program(name: &Path, path: &str) -> Option<PathBuf> {
+    find_program_from(Path::new(""), name, path)
+}
+
+/// The same for who starts it in `directory`, from where relative paths lead.
+pub fn find_program_from(directory: &Path, name: &Path, path: &str) -> Option<PathBuf> {
     let can_run = |path: &PathBuf| {
         let facts = std::fs::metadata(path);
         facts.is_ok_and(|facts| facts.is_file() && facts.permissions().mode() & 0o111 != 0)
     };
-    std::env::split_paths(path).map(|directory| directory.join(name)).find(can_run)
+    // A path is not looked for anywhere else.
+    if name.as_os_str().as_encoded_bytes().contains(&b'/') {
+        return Some(directory.join(name)).filter(can_run);
+    }
+    std::env::split_paths(path).map(|entry| directory.join(entry).join(name)).find(can_run)
 }
 
 /// A path as a word of a command that people copy into a shell.
@@ -173,5 +182,11 @@ mod tests {
         for name in [Path::new("plain"), plain.as_path(), dir.path(), Path::new("gone")] {
             assert_eq!(find_program(name, &path), None, "{}", name.display());
         }
+        // What has a slash leads from where it is started, whatever is in `path`.
+        assert_eq!(find_program(Path::new("./tool"), &path), None);
+        let from = |name: &str, path: &str| find_program_from(dir.path(), Path::new(name), path);
+        assert_eq!(from("./tool", "/nowhere"), Some(dir.path().join("./tool")));
+        assert_eq!(from("tool", "."), Some(dir.path().join("./tool")));
+        assert_eq!(from("tool", "/nowhere"), None);
     }
 }

@@ -6,8 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::stage::{Api, admin, ask, call, end_of, refusal, scripted};
-use crate::support::WsClient;
+use crate::stage::{Api, admin, ask, call, connect, end_of, refusal, scripted};
+use crate::support::{SECRET, WsClient};
 
 /// A picture of one pixel.
 const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -69,6 +69,22 @@ async fn what_came_with_messages_and_what_tools_saw_is_listed_and_given() {
         refusal(&mut client, "artifacts.list", json!({"runId": "run-1", "sessionKey": "other"}))
             .await;
     assert_eq!(text, "no session found for artifact query");
+}
+
+#[tokio::test]
+async fn a_simple_client_reads_the_name_that_it_gave_to_the_session() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let hello = json!({"clientType": "web", "clientVersion": "1", "auth": {"token": SECRET}});
+    let mut client = connect(&gateway, &hello).await;
+    let text = json!([{"type": "file", "mimeType": "text/plain", "fileName": "a.txt", "content": "aGVsbG8="}]);
+    send(&mut client, "trip", "run-1", text).await;
+    let all = list(&mut client, json!({"runId": "run-1"})).await;
+    assert_eq!((titles(&all), &all[0]["sessionKey"]), (vec!["a.txt"], &json!("trip")));
+    let one = json!({"runId": "run-1", "artifactId": all[0]["id"]});
+    for method in ["artifacts.get", "artifacts.download"] {
+        let got = call(&mut client, method, one.clone()).await;
+        assert_eq!(got["artifact"], all[0], "{method}");
+    }
 }
 
 #[tokio::test]

@@ -117,6 +117,24 @@ async fn the_addresses_of_one_v6_network_share_their_sockets() {
 }
 
 #[tokio::test]
+async fn an_upgrade_that_is_refused_takes_no_place() {
+    let options = GatewayOptions::with_config(default_config("127.0.0.1:9"));
+    let options = options.env("OPENCLAW_MAX_PREAUTH_CONNECTIONS_PER_IP", "1");
+    let gateway = Gateway::start(options).await;
+    let mut tcp = TcpStream::connect(gateway.address()).await.unwrap();
+    let head = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\n\
+        Upgrade: websocket\r\nSec-WebSocket-Version: 7\r\n\r\n";
+    tcp.write_all(head.as_bytes()).await.unwrap();
+    let mut status = [0; 12];
+    timeout(HTTP_LIMIT, tcp.read_exact(&mut status)).await.unwrap().unwrap();
+    assert_eq!(&status, b"HTTP/1.1 400");
+    // Its connection is open still.
+    let other = WsClient::open_with(&gateway.address(), "/", &[]).await;
+    assert_eq!(other.err().map(|refusal| refusal.status), None);
+    drop(tcp);
+}
+
+#[tokio::test]
 async fn who_does_not_connect_in_time_is_closed() {
     let options = GatewayOptions::with_config(default_config("127.0.0.1:9"));
     let options = options.env("OPENCLAW_HANDSHAKE_TIMEOUT_MS", "300");

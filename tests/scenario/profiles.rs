@@ -144,6 +144,30 @@ async fn the_simple_profile_keeps_keys_as_written_and_counts_as_the_seed_does() 
 }
 
 #[tokio::test]
+async fn the_simple_profile_names_the_sessions_around_one_as_they_were_written() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = connect(&gateway, &simple()).await;
+    let mut operator = admin(&gateway).await;
+    call(&mut client, "sessions.subscribe", json!({})).await;
+    ask(&mut client, "trip", "hello", "run-1").await;
+    let below = json!({"key": "kid", "parentSessionKey": "trip"});
+    call(&mut client, "sessions.create", below).await;
+    let spawned = "agent:main:subagent:1";
+    call(&mut operator, "sessions.patch", json!({"key": spawned, "spawnedBy": "trip"})).await;
+    let list = call(&mut client, "sessions.list", json!({})).await;
+    let rows = list["sessions"].as_array().unwrap();
+    let row = |key: &str| rows.iter().find(|row| row["key"] == key).unwrap();
+    assert_eq!(row("trip")["childSessions"], json!([spawned]));
+    assert_eq!(row(spawned)["spawnedBy"], "trip");
+    assert_eq!(row("kid")["parentSessionKey"], "trip");
+    let told = client.wait_for(SOON, |frame| {
+        frame["event"] == "sessions.changed" && frame["payload"]["sessionKey"] == spawned
+    });
+    let told = told.await.expect("an event")["payload"].clone();
+    assert_eq!((&told["spawnedBy"], &told["parentSessionKey"]), (&json!("trip"), &json!("trip")));
+}
+
+#[tokio::test]
 async fn a_dashboard_knows_what_happens_in_its_threads_by_the_keys_that_it_gave_them() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = connect(&gateway, &dashboard()).await;

@@ -7,6 +7,9 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::Instant;
 
 use crate::reload::signal;
 use crate::stage::{Api, admin, call, deltas, end_of, lines, row, scripted, start, told};
@@ -16,6 +19,10 @@ use crate::support::{Gateway, GatewayOptions, SECRET, WsClient, default_config};
 /// Less than any limit that a stop waits for: runs have ten seconds, sockets
 /// before their `connect` have fifteen.
 const AT_ONCE: Duration = Duration::from_secs(5);
+/// How long a stop waits for answers that are being sent.
+const ANSWERS: Duration = Duration::from_secs(2);
+/// More than the buffers of two sockets hold.
+const LARGE: usize = 16 * 1024 * 1024;
 
 fn is_shutdown(frame: &Value) -> bool {
     frame["event"] == "shutdown"
@@ -67,6 +74,52 @@ async fn a_stop_waits_for_the_messages_that_wait_too() {
         assert_eq!(end_of(&client, &format!("run-{index}")).await["state"], "final");
     }
     assert_eq!(gateway.wait_exit(SOON).await.expect("an exit").code(), Some(0));
+}
+
+/// A connection over which a large file is being sent, and that file.
+async fn fetching(gateway: &Gateway) -> (TcpStream, Vec<u8>) {
+    let folder = gateway.state_dir().join("media");
+    fs::create_dir_all(&folder).unwrap();
+    let file = vec![7; LARGE];
+    fs::write(folder.join("large.bin"), &file).unwrap();
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(64 * 1024).unwrap();
+    let mut tcp = socket.connect(gateway.address().parse().unwrap()).await.unwrap();
+    let head = format!(
+        "GET /__openclaw__/assistant-media?source={} HTTP/1.1\r\nHost: localhost\r\n\
+        Authorization: Bearer {SECRET}\r\nConnection: close\r\n\r\n",
+        folder.join("large.bin").display()
+    );
+    tcp.write_all(head.as_bytes()).await.unwrap();
+    let mut status = [0; 12];
+    tcp.read_exact(&mut status).await.unwrap();
+    assert_eq!(&status, b"HTTP/1.1 200");
+    (tcp, file)
+}
+
+#[tokio::test]
+async fn a_stop_waits_for_answers_that_are_being_sent() {
+    let (mut gateway, _mock) = scripted(Api::OpenAi).await;
+    let client = admin(&gateway).await;
+    let (mut tcp, file) = fetching(&gateway).await;
+    let began = Instant::now();
+    gateway.signal_term();
+    client.wait_closed(SOON).await.expect("a close");
+    let mut rest = Vec::new();
+    let read = tcp.read_to_end(&mut rest).await;
+    // On a machine that is so slow it may have been cut off.
+    let is_late = began.elapsed() >= ANSWERS;
+    assert!(rest.ends_with(&file) || is_late, "{} bytes came: {read:?}", rest.len());
+    assert_eq!(gateway.wait_exit(SOON).await.expect("an exit").code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_stop_does_not_wait_for_who_reads_no_answer() {
+    let (mut gateway, _mock) = scripted(Api::OpenAi).await;
+    let (tcp, _file) = fetching(&gateway).await;
+    gateway.signal_term();
+    assert_eq!(gateway.wait_exit(SOON).await.expect("an exit").code(), Some(0));
+    drop(tcp);
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ use tokio::time::{Duration, timeout};
 
 use crate::routes::path_of;
 use crate::support::control_ui::write_control_ui;
-use crate::support::{Gateway, GatewayOptions, SECRET, default_config};
+use crate::support::{Gateway, GatewayOptions, SECRET, WsClient, default_config};
 
 /// Longer than an answer takes.
 const HANG: Duration = Duration::from_secs(30);
@@ -203,6 +203,32 @@ async fn refusals_of_upgrades_are_safe_for_browsers_too() {
     let head = format!("GET / HTTP/1.1\r\nHost: localhost\r\n{upgrade}{more}\r\n");
     let answer = ask(&gateway, &head).await;
     assert!(answer.starts_with("http/1.1 101") && !answer.contains("strict-transport"), "{answer}");
+}
+
+/// As in the original. Strict clients, as this one and browsers are, end a WebSocket for
+/// which they named some and none was chosen.
+#[tokio::test]
+async fn of_the_subprotocols_that_a_client_names_the_first_is_chosen() {
+    let gateway = gateway().await;
+    let named = ("Sec-WebSocket-Protocol".to_owned(), "openclaw.v3, chat".to_owned());
+    let mut client = WsClient::open_with(&gateway.address(), "/", &[named]).await.unwrap();
+    let hello = client.connect_standard(&["operator.read"]).await;
+    assert_eq!(hello["ok"], true, "{hello}");
+    let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    for (line, chosen) in [
+        ("Sec-WebSocket-Protocol: one, two\r\n", Some("one")),
+        ("Sec-WebSocket-Protocol: one\r\nSec-WebSocket-Protocol: two\r\n", Some("one")),
+        ("Sec-WebSocket-Protocol: no name, two\r\n", None),
+        ("Sec-WebSocket-Protocol: \r\n", None),
+        ("", None),
+    ] {
+        let head = format!("GET / HTTP/1.1\r\nHost: localhost\r\n{upgrade}{line}\r\n");
+        let answer = ask(&gateway, &head).await;
+        assert!(answer.starts_with("http/1.1 101"), "{head}\n{answer}");
+        let told = answer.lines().find_map(|line| line.strip_prefix("sec-websocket-protocol: "));
+        assert_eq!(told, chosen, "{head}\n{answer}");
+    }
 }
 
 /// By which it would be done without the name in the `Host` header, and its pings would put

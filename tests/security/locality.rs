@@ -56,16 +56,20 @@ async fn being_on_this_machine_is_worth_no_token() {
     assert_eq!(error["details"]["code"], "AUTH_TOKEN_MISSING");
 }
 
-#[tokio::test]
-async fn a_page_of_elsewhere_waits_even_on_this_machine() {
+/// A gateway that every page may reach.
+async fn for_all_pages() -> Gateway {
     let mut config = proxied_config();
     config["gateway"]["controlUi"] = json!({"allowedOrigins": ["*"]});
-    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
-    let ui = |name: &str| {
-        Guest::new(name, &["operator.read"])
-            .says("id", "openclaw-control-ui")
-            .says("mode", "webchat")
-    };
+    Gateway::start(GatewayOptions::with_config(config)).await
+}
+
+fn ui(name: &str) -> Guest {
+    Guest::new(name, &["operator.read"]).says("id", "openclaw-control-ui").says("mode", "webchat")
+}
+
+#[tokio::test]
+async fn a_page_of_elsewhere_waits_even_on_this_machine() {
+    let gateway = for_all_pages().await;
     for (origin, is_paired) in [
         ("https://evil.example", false),
         ("https://127.0.0.1.evil.example", false),
@@ -82,4 +86,26 @@ async fn a_page_of_elsewhere_waits_even_on_this_machine() {
     let program =
         Guest::new("program", &["operator.read"]).header("Origin", "http://localhost:5173");
     assert_eq!(program.refused(&gateway).await.0["details"]["reason"], "not-paired");
+}
+
+/// Some browsers say of a WebSocket, too, whether its page is of the same site or origin; to
+/// them a page on another port of this machine is of another origin.
+#[tokio::test]
+async fn a_page_of_this_machine_is_paired_whatever_its_browser_says_of_its_site() {
+    let gateway = for_all_pages().await;
+    for (origin, site, is_paired) in [
+        ("http://localhost:5173", "same-origin", true),
+        ("http://localhost:5173", "same-site", true),
+        ("http://127.0.0.1:5173", "cross-site", true),
+        ("https://evil.example", "same-site", false),
+        ("https://evil.example", "cross-site", false),
+    ] {
+        let page = ui(&format!("{origin} {site}")).header("Origin", origin);
+        let page = page.header("Sec-Fetch-Site", site).header("Sec-Fetch-Mode", "websocket");
+        let (_, answer) = page.knock(&gateway).await;
+        assert_eq!(answer["ok"] == true, is_paired, "{origin} {site}: {answer}");
+        if !is_paired {
+            assert_eq!(answer["error"]["details"]["reason"], "not-paired", "{origin}");
+        }
+    }
 }

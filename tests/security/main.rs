@@ -7,6 +7,9 @@ mod support;
 #[allow(dead_code, reason = "the stage is shared with other test crates")]
 #[path = "../scenario/aimock.rs"]
 mod aimock;
+#[allow(dead_code, reason = "as above")]
+#[path = "../scenario/program.rs"]
+mod program;
 #[allow(dead_code, unused_imports, unused_macros, reason = "as above")]
 #[path = "../scenario/stage.rs"]
 mod stage;
@@ -33,6 +36,7 @@ mod hooks;
 mod http_methods;
 mod http_oddities;
 mod http_rights;
+mod links;
 mod locality;
 mod log_poisoning;
 mod minting;
@@ -49,5 +53,6 @@ mod shares;
 mod silent_sockets;
 mod simple_devices;
 mod ssrf;
+mod terminals;
 mod unauthenticated;
 mod workspace_env;

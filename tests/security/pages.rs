@@ -94,6 +94,53 @@ async fn a_request_of_a_foreign_page_or_under_a_foreign_name_is_forbidden() {
     }
 }
 
+/// A browser of this machine that a name leads here has not come through the proxy that is
+/// here as well.
+#[tokio::test]
+async fn a_proxy_on_this_machine_answers_for_the_names_that_it_passes_on_and_no_others() {
+    let mut config = default_config("127.0.0.1:9");
+    config["gateway"]["auth"]["mode"] = json!("none");
+    config["gateway"]["trustedProxies"] = json!(["127.0.0.1"]);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    for (line, headers, expected) in [
+        ("GET /", "Host: gw.example\r\nX-Forwarded-For: 203.0.113.9\r\n", "200"),
+        ("GET /metrics", "Host: gw.example\r\nX-Forwarded-For: 203.0.113.9\r\n", "401"),
+        ("GET /metrics", "Host: localhost\r\n", "200"),
+        ("GET /metrics", "Host: evil.example:18789\r\n", "403"),
+        (
+            "GET /sessions/main/history",
+            "Host: evil.example\r\nSec-Fetch-Site: same-origin\r\n",
+            "403",
+        ),
+        ("GET /", "Host: evil.example\r\n", "403"),
+    ] {
+        let answer = ask(&gateway, line, headers).await;
+        assert_eq!(answer.split(' ').nth(1), Some(expected), "{line} {headers}: {answer}");
+    }
+}
+
+/// With `dangerouslyAllowHostHeaderOriginFallback` a page connects by the name that it has;
+/// it has to be there to do so.
+#[tokio::test]
+async fn where_the_name_of_the_gateway_is_its_page_that_page_is_served_under_it() {
+    let mut config = default_config("127.0.0.1:9");
+    config["gateway"]["controlUi"] = json!({"dangerouslyAllowHostHeaderOriginFallback": true});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let (name, page) = ("gw.example:18789", "http://gw.example:18789");
+    for (headers, expected) in [
+        (String::new(), "200"),
+        (format!("Origin: {page}\r\n"), "200"),
+        ("Origin: https://evil.example\r\n".to_owned(), "403"),
+        ("Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n".to_owned(), "403"),
+    ] {
+        let headers = format!("Host: {name}\r\n{headers}");
+        assert_eq!(status(&gateway, &headers).await, expected, "{headers}");
+    }
+    let simple = json!({"clientType": "web", "auth": {"token": crate::support::SECRET}});
+    let answer = connect(&gateway, &[("Origin", page), ("Host", name)], &simple).await;
+    assert_eq!(answer["ok"], true, "{answer}");
+}
+
 async fn connect(gateway: &Gateway, headers: &[(&str, &str)], params: &Value) -> Value {
     let headers: Vec<_> =
         headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();

@@ -184,7 +184,7 @@ async fn a_pipe_keeps_nobody_waiting() {
 }
 
 /// Asks by HTTP for exactly this path, as no client would send some of them.
-async fn get(gateway: &Gateway, path: &str) -> String {
+pub async fn get(gateway: &Gateway, path: &str) -> String {
     let mut tcp = TcpStream::connect(gateway.address()).await.unwrap();
     let head = format!(
         "GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {SECRET}\r\n\

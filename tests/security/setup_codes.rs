@@ -8,7 +8,7 @@ use rqrr::PreparedImage;
 use serde_json::{Value, json};
 
 use crate::stage::{admin, call, connect};
-use crate::support::client::standard_connect;
+use crate::support::client::{ALL_SCOPES, standard_connect};
 use crate::support::guest::{Guest, command, proxied_config, said};
 use crate::support::{Gateway, GatewayOptions, SECRET};
 
@@ -219,6 +219,37 @@ async fn a_page_that_guesses_login_codes_is_locked_out_and_the_others_are_not() 
     let (error, _) = own("guesser", &code).refused(&gateway).await;
     assert_eq!(error["details"]["code"], "AUTH_RATE_LIMITED", "{error}");
     browser("somebody else", &code).come(&gateway).await;
+}
+
+#[tokio::test]
+async fn with_a_device_go_the_codes_that_it_has_issued() {
+    let gateway = gateway().await;
+    let mut operator = admin(&gateway).await;
+    for method in ["device.token.rotate", "device.token.revoke", "device.pair.remove"] {
+        let issuer = Guest::new(&format!("issuer before {method}"), &ALL_SCOPES);
+        let token = issuer.token(&gateway).await;
+        let by_token = issuer.clone().with(json!({"deviceToken": token}));
+        let mut codes = Vec::new();
+        // It comes in with the gateway's secret, and with its own token.
+        for way in [&issuer, &by_token] {
+            let (mut client, _) = way.come(&gateway).await;
+            for method in ["device.pair.loginCode", "device.pair.setupCode"] {
+                let issued = call(&mut client, method, json!({})).await;
+                codes.push(issued["bootstrapToken"].as_str().unwrap().to_owned());
+            }
+        }
+        let mut params = json!({"deviceId": issuer.id()});
+        if method != "device.pair.remove" {
+            params["role"] = json!("operator");
+        }
+        call(&mut operator, method, params).await;
+        for code in codes {
+            let guest = Guest::new("ada", &["operator.read"]).far();
+            let (error, _) = guest.with(json!({"bootstrapToken": code})).refused(&gateway).await;
+            let why = &error["details"]["code"];
+            assert_eq!(why, "AUTH_BOOTSTRAP_TOKEN_INVALID", "{method}: {error}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -24,7 +24,7 @@ use crate::config::document::ConfigIssue;
 use crate::config::watch::Watch;
 use crate::config::{Env, Overrides, ReloadMode, Settings};
 use crate::gateway::Gateway;
-use crate::registry::{Ask, Cause, ConfigState, Services, TakenUp};
+use crate::registry::{Ask, Cause, ConfigState, NoRestart, Services, TakenUp};
 use crate::sessions::KeyRules;
 use crate::store::instance::refuse_restart;
 use crate::support::{blocking, trouble};
@@ -89,8 +89,10 @@ impl Reloader {
     /// Takes up what is wanted and what changes, until the task is dropped.
     pub async fn keep(mut self, mut asks: Receiver<Ask>) {
         self.follow().await;
+        self.expect_mending();
         // Between the start and here the file may have changed.
-        self.due = self.watch.is_some().then(|| (Instant::now(), Instant::now()));
+        let is_to_be_looked_at = self.watch.is_some() && self.again.is_none();
+        self.due = is_to_be_looked_at.then(|| (Instant::now(), Instant::now()));
         loop {
             tokio::select! {
                 ask = asks.recv() => match ask {
@@ -106,6 +108,17 @@ impl Reloader {
                 }
             }
         }
+    }
+
+    /// A gateway that only helps to mend the configuration looks by itself whether it can be
+    /// used by now: what is wrong may be in a file that is included or referred to, and which
+    /// those are is not known. What a gateway was begun with in vain is left alone.
+    fn expect_mending(&mut self) {
+        let services = Arc::clone(self.services());
+        let (repair, state) = (services.repair.as_ref(), &services.reload.state);
+        let Some(repair) = repair.filter(|_| state.now().trouble.is_none()) else { return };
+        state.set(ConfigState { trouble: Some(repair.issue.clone()) });
+        self.look_again_later(true, true);
     }
 
     async fn answer(&mut self, ask: Ask) {
@@ -130,7 +143,8 @@ impl Reloader {
             }
             Ask::Begins { answer } => {
                 let (services, env) = (self.services(), &self.env);
-                let _ = answer.send(Box::pin(begins(services, env, &self.overrides)).await);
+                let begins = Box::pin(begins(services, env, &self.overrides)).await;
+                let _ = answer.send(begins.map_err(NoRestart::from));
             }
             Ask::GivenUp(issue) => self.give_up(issue).await,
         }
@@ -151,7 +165,7 @@ impl Reloader {
         if let Err(error) = told.unwrap_or_else(|error| Err(std::io::Error::other(error))) {
             tracing::warn!(%error, "a command that waits for the restart is not told of it");
         }
-        let telling = periodic::tell_given_up(Arc::clone(&services), said);
+        let telling = periodic::tell_no_restart(Arc::clone(&services), said);
         services.tasks.spawn("restart-note", telling);
     }
 
@@ -240,8 +254,8 @@ impl Reloader {
             return TakenUp { is_over, ..self.restart(pending, caller) };
         }
         // What was only for something that is in the file no more, or waits there now.
-        if self.services().restart.take_back() {
-            periodic::tell_taken_back(self.services());
+        if self.services().restart.cancel_change() {
+            periodic::tell_not_needed(self.services());
         }
         TakenUp { pending, restarts: false, is_over }
     }

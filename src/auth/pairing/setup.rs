@@ -55,6 +55,7 @@ impl CodeFor {
             roles: roles.iter().map(|role| role.as_str().to_owned()).collect(),
             scopes: scopes.iter().map(|scope| scope.as_str().to_owned()).collect(),
             stands_on: None,
+            login: None,
         }
     }
 
@@ -74,9 +75,12 @@ pub struct SetupGrant {
     pub roles: Vec<String>,
     /// The scopes of the operator's token.
     pub scopes: Vec<String>,
-    /// The token of whoever issued it, if that was all that it had shown.
+    /// The token of the device that issued it, if that had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stands_on: Option<IssuerToken>,
+    /// What stands for the login of whoever issued it, if it was let in by that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    login: Option<String>,
 }
 
 /// A token with which a code is good, and without which it is not.
@@ -121,7 +125,8 @@ pub struct SetUp {
 
 impl Pairing {
     /// Issues a code in the name of somebody who has all that it gives. One of a
-    /// device that has nothing but its token goes with that token.
+    /// device that has a token goes with that token, whatever it has shown, and one of who
+    /// has shown the gateway's secret with that secret.
     pub async fn issue_code(
         &self,
         caller: &Principal,
@@ -135,15 +140,21 @@ impl Pairing {
         if caller.token_device().is_some() && !caller.allows(Scope::Admin) {
             return Err(ManageError::Denied);
         }
-        if let Some(device_id) = caller.token_device() {
-            let hash = self.operator_token(device_id, now_ms).await?.ok_or(ManageError::Denied)?;
-            grant.stands_on = Some(IssuerToken { device_id: device_id.to_owned(), hash });
+        if let Some(device_id) = caller.device() {
+            let hash = self.operator_token(device_id, now_ms).await?;
+            // What it came in with was taken away meanwhile.
+            if hash.is_none() && caller.is_paired() {
+                return Err(ManageError::Denied);
+            }
+            let device_id = device_id.to_owned();
+            grant.stands_on = hash.map(|hash| IssuerToken { device_id, hash });
         }
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|error| {
             ErrorShape::unavailable(format!("the system has no random numbers: {error}"))
         })?;
         let token = Secret::new(URL_SAFE_NO_PAD.encode(bytes));
+        grant.login = caller.ground().map(|ground| login_by(token.expose(), ground));
         let text = serde_json::to_string(&grant)
             .map_err(|error| ErrorShape::unavailable(format!("Error: {error}")))?;
         let code = SetupCode {
@@ -179,17 +190,21 @@ impl Pairing {
     }
 
     /// Pairs a device that shows a code; `None` when the code is not good, or
-    /// not for what the device asks.
+    /// not for what the device asks. `ground` is what logins stand on now.
     pub async fn show_code(
         &self,
         ask: &Ask,
         text: &str,
+        ground: Option<&Secret>,
         now_ms: u64,
     ) -> Result<Option<SetUp>, ErrorShape> {
         let epoch = self.epoch.load(Ordering::Acquire);
         let hash = hash(text);
         let known = self.store.setup_code(&hash, now_ms).await.map_err(unavailable)?;
         let Some(grant) = known.and_then(|code| fitting(&code, ask)) else { return Ok(None) };
+        if grant.login.is_some() && grant.login != ground.map(|ground| login_by(text, ground)) {
+            return Ok(None);
+        }
         if let Some(IssuerToken { device_id, hash }) = &grant.stands_on
             && self.operator_token(device_id, now_ms).await?.as_ref() != Some(hash)
         {
@@ -238,6 +253,12 @@ impl Pairing {
         });
         Ok(Some(SetUp { let_in: let_in(ask.role, own), others: others.collect() }))
     }
+}
+
+/// What stands for a login beside a code. Without the code nobody finds out by it what the
+/// secret is, however short that may be.
+fn login_by(code: &str, ground: &Secret) -> String {
+    hash(&format!("{} {}", code.trim(), ground.expose()))
 }
 
 /// What a code gives, when that is enough for what a device asks.

@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use super::edit::ValuePath;
 use super::foreign::{self, Foreign};
-use super::load::{check_with, read_bytes, readable_start, text_of, with_section};
+use super::load::{check_with, read, readable_start, with_section};
 use super::redact::redacted;
 use super::{ConfigError, Env, Paths, dotenv, fillings, include, keys, parse, substitute};
 use crate::support::hex;
@@ -96,21 +96,24 @@ impl ConfigSnapshot {
         let paths = Paths::resolve(env)?;
         let (env, wrong) = dotenv::beside(env, &paths);
         let path = paths.config_path.clone();
-        let bytes = read_bytes(&path)?;
-        let exists = bytes.is_some();
-        let bytes = bytes.unwrap_or_default();
-        let (whole, text) = (text_of(&bytes, &path), readable_start(&bytes));
+        let found = read(&path)?;
+        let said = found.as_ref().map_or(Ok(""), |found| found.text(&path));
+        let bytes: &[u8] = found.as_ref().map_or(&[], |found| found.bytes.as_slice());
+        let text = readable_start(bytes);
         let parsed = parse(text, &path);
-        let fault = whole.as_ref().err().or(parsed.as_ref().err());
+        let fault = said.as_ref().err().or(parsed.as_ref().err());
+        // What is empty has been read all the same.
+        let is_readable = fault.is_none_or(|error| matches!(error, ConfigError::Blank { .. }));
         let mut issues: Vec<_> = fault.map(ConfigIssue::from).into_iter().collect();
-        let is_readable = issues.is_empty();
         let parsed = parsed.unwrap_or_else(|_| Value::Object(Map::new()));
-        if is_readable && let Err(error) = check_with(text, paths, &env) {
+        if issues.is_empty()
+            && let Err(error) = check_with(text, paths, &env)
+        {
             issues.push((&error).into());
         }
         let whole = include::whole(parsed.clone(), &path);
         let whole = whole.map_or_else(|_| parsed.clone(), |whole| whole.value);
-        let hash = hash_of(&bytes, &parsed, &whole);
+        let hash = hash_of(bytes, &parsed, &whole);
         let resolved = shown(&whole, &env, &path);
         let mut warnings = warnings(&whole);
         warnings.extend(wrong.map(|message| ConfigIssue { path: ".env".into(), message }));
@@ -119,7 +122,7 @@ impl ConfigSnapshot {
         let raw = if is_readable { shown_text(text, &parsed, &shown) } else { None };
         Ok(Self {
             path,
-            exists,
+            exists: found.is_some(),
             hash,
             raw,
             parsed: shown,

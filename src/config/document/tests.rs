@@ -467,6 +467,22 @@ fn variables_of_the_file_dotenv_hold_and_what_is_wrong_there_is_told() {
 }
 
 #[test]
+fn what_is_used_only_after_a_restart_is_told_as_that() {
+    let place = Place::new(Some(FILE));
+    for (key, value, waits) in [
+        ("gateway.dialects.ports", json!([18999]), true),
+        ("gateway.dialects.claude.projects", json!(false), true),
+        ("gateway.dialects.claude.projectsDir", json!("/p"), true),
+        ("gateway.dialects.prefix", json!("compat/"), false),
+        ("session.mainKey", json!("other"), false),
+    ] {
+        let set = ConfigWrite::Set(key.parse().unwrap(), value);
+        let seen = preview(&set, &ConfigBase::Any, &place.env, |_| Ok(())).unwrap();
+        assert_eq!((seen.changed, seen.needs_restart), (true, waits), "{key}");
+    }
+}
+
+#[test]
 fn a_preview_writes_nothing() {
     let place = Place::new(Some(FILE));
     let set = ConfigWrite::Set("gateway.port".parse().unwrap(), json!(5));

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{ConfigIssue, hash_of, merge};
 use crate::config::edit::{self, EditError, ValuePath};
+use crate::config::error::BLANK;
 use crate::config::include::{self, Lost};
 use crate::config::load::{readable_start, said};
 use crate::config::redact::{LostSecret, redacted, restored};
@@ -15,9 +16,16 @@ use crate::config::{
 };
 use crate::store::atomic::System;
 
-/// Where a gateway listens, which it decides at its start.
-const LISTENING: [&str; 4] =
-    ["/gateway/port", "/gateway/bind", "/gateway/customBindHost", "/gateway/tls"];
+/// Where a gateway listens, and the folder that it watches, which it decides at its start.
+const OF_START: [&str; 7] = [
+    "/gateway/port",
+    "/gateway/bind",
+    "/gateway/customBindHost",
+    "/gateway/tls",
+    "/gateway/dialects/ports",
+    "/gateway/dialects/claude/projects",
+    "/gateway/dialects/claude/projectsDir",
+];
 /// Whether a gateway watches its file.
 const RELOAD_MODE: &str = "/gateway/reload/mode";
 
@@ -252,7 +260,7 @@ fn plan(
 /// Whether a gateway with a config does not use all of another one at once.
 fn needs_restart(before: &Value, after: &Value) -> bool {
     let is_unwatched = before.pointer(RELOAD_MODE) == Some(&ReloadMode::Off.as_str().into());
-    is_unwatched || LISTENING.iter().any(|key| before.pointer(key) != after.pointer(key))
+    is_unwatched || OF_START.iter().any(|key| before.pointer(key) != after.pointer(key))
 }
 
 /// What nobody knows stays when it is there already, and is not begun.
@@ -330,7 +338,7 @@ fn replaced(
     path: &Path,
 ) -> Result<String, ConfigWriteError> {
     if raw.trim().is_empty() {
-        let message = "the text is empty; write {} to go on without settings".to_owned();
+        let message = format!("the text {BLANK}");
         return Err(ConfigIssue { path: String::new(), message }.into());
     }
     let mut wanted = parse(raw, path).map_err(|error| syntax(&error))?;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::load::text_of;
+use super::load::{not_blank, text_of};
 use super::{ConfigError, nesting, parse, parse_value};
 use crate::support::open_file;
 pub(super) use keep::{Lost, kept};
@@ -31,7 +31,8 @@ const MAX_BYTES: u64 = 8 * 1024 * 1024;
 pub struct Whole {
     /// It.
     pub value: Value,
-    /// The files that were read for it, each once.
+    /// The files that were read for it, each once; one that was reached by a link also as it
+    /// is named, since the link may lead elsewhere later.
     pub files: Vec<PathBuf>,
 }
 
@@ -211,8 +212,10 @@ impl Reader {
         }
         let text = self.text(&path, name, at)?;
         let raw = parse_value(&text, &path)?;
-        if !self.files.contains(&path) {
-            self.files.push(path.clone());
+        for known in [written, path.clone()] {
+            if !self.files.contains(&known) {
+                self.files.push(known);
+            }
         }
         let home = directory(&path);
         self.chain.push(path.clone());
@@ -233,7 +236,8 @@ impl Reader {
         self.room = self.room.checked_sub(length).ok_or_else(|| {
             at.wrong(&format!("what is included has more than {MAX_BYTES} bytes"))
         })?;
-        Ok(text_of(&bytes, path)?.to_owned())
+        // As of the config file itself: what has lost its text says nothing of having none.
+        Ok(not_blank(text_of(&bytes, path)?, path)?.to_owned())
     }
 }
 

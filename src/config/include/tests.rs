@@ -14,7 +14,9 @@ struct Home {
 
 impl Home {
     fn new(files: &[(&str, &str)]) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        // Without links of its own.
+        let directory = tempfile::tempdir_in(fs::canonicalize(std::env::temp_dir()).unwrap());
+        let directory = directory.unwrap();
         for (name, text) in files {
             let path = directory.path().join("home").join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -76,6 +78,9 @@ fn the_files_are_told() {
     let files = whole(raw, &home.file()).unwrap().files;
     let names: Vec<_> = files.iter().map(|file| file.file_name().unwrap().to_owned()).collect();
     assert_eq!(names, ["a.json", "b.json"]);
+    symlink("b.json", home.file().with_file_name("link.json")).unwrap();
+    let files = whole(json!({"p": {"$include": "link.json"}}), &home.file()).unwrap().files;
+    assert_eq!(files, ["link.json", "b.json"].map(|name| home.file().with_file_name(name)));
 }
 
 #[test]
@@ -104,6 +109,8 @@ fn what_is_wrong_with_an_include_is_told_with_its_path() {
         ("self.json", r#"{"$include": "openclaw.json"}"#),
         ("openclaw.json", r#"{"$include": "self.json"}"#),
         ("folder/x", ""),
+        ("blank.json5", " \n"),
+        ("further.json5", "{x: {$include: 'blank.json5'}}"),
     ]);
     let pipe = home.file().with_file_name("pipe");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
@@ -121,6 +128,13 @@ fn what_is_wrong_with_an_include_is_told_with_its_path() {
         assert!(error.starts_with(start), "{text}: {error}");
     }
     assert!(home.whole("{p: {$include: 'bad.json5'}}").unwrap_err().contains("bad.json5:2:"));
+    let blank = fs::canonicalize(home.file().with_file_name("blank.json5")).unwrap();
+    let told = format!("{} is empty; write {{}} to go on without settings", blank.display());
+    for text in
+        ["{p: {$include: 'blank.json5'}}", "{p: {$include: ['list.json', 'further.json5']}}"]
+    {
+        assert_eq!(home.whole(text), Err(told.clone()), "{text}");
+    }
     assert!(home.whole("{$include: 'self.json'}").unwrap_err().contains("includes itself"));
 }
 

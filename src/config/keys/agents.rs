@@ -29,6 +29,8 @@ const MODEL: Kind = Either(&[
 ]);
 
 const LEVELS: Kind = Word(&["off", "minimal", "low", "medium", "high", "xhigh", "adaptive", "max"]);
+const VERBOSE: Kind = Word(&["off", "on", "full"]);
+const REASONING: Kind = Word(&["off", "on", "stream"]);
 
 const DEFAULTS: &[Key] = &[
     key("workspace", Text, "Directory of the default agent.").like("\"~/.openclaw/workspace\""),
@@ -59,6 +61,16 @@ const DEFAULTS: &[Key] = &[
         "Models that may be chosen, as provider/model; without it, any.",
     ),
     key("thinkingDefault", LEVELS, "Thinking level of sessions that have none of their own."),
+    key(
+        "verboseDefault",
+        VERBOSE,
+        "How much of tool calls channels show, where a session does not say.",
+    ),
+    key(
+        "reasoningDefault",
+        REASONING,
+        "Whether channels show thoughts, where a session does not say.",
+    ),
     key("timeoutSeconds", COUNT, "A run is stopped after so many seconds.").or("172800"),
     key("mediaMaxMb", COUNT, "Largest attachment, in MiB.").or("20"),
     key("maxConcurrent", COUNT, "Runs at a time, over all sessions.").or("32"),
@@ -250,6 +262,8 @@ const AGENT: &[Key] = &[
         MODEL,
         "The model that answers, as provider/model, and what to ask when it fails.",
     ),
+    key("verboseDefault", VERBOSE, "How much of its tool calls channels show."),
+    key("reasoningDefault", REASONING, "Whether channels show its thoughts."),
     key("identity", Object(IDENTITY), "How it shows itself."),
     key("tools", Object(tools::OF_AGENT), "Which tools it may use."),
     key("subagents", Object(SUBAGENT_CHOICE), "Its sub-agents."),

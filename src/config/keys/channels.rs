@@ -85,6 +85,12 @@ const WEBHOOK_PATH: Key = key("webhookPath", Text, "The path of that address at 
     .like("\"/telegram-webhook\"")
     .advanced();
 
+const HISTORY_LIMIT: Key = key(
+    "historyLimit",
+    FROM_ZERO,
+    "Most messages of a group that the agent is told before one to it.",
+);
+
 const TELEGRAM: &[Key] = &[
     ENABLED,
     NAME,
@@ -100,6 +106,7 @@ const TELEGRAM: &[Key] = &[
     REPLY_TO,
     CHUNK_MODE,
     TELEGRAM_CHUNK,
+    HISTORY_LIMIT,
     MEDIA_MAX,
     API_ROOT,
     WEBHOOK_URL,
@@ -125,6 +132,7 @@ const TELEGRAM_ACCOUNT: &[Key] = &[
     REPLY_TO,
     CHUNK_MODE,
     TELEGRAM_CHUNK,
+    HISTORY_LIMIT,
     MEDIA_MAX,
     API_ROOT,
     WEBHOOK_URL,

@@ -111,6 +111,16 @@ pub(super) const MESSAGES: Key = key(
     "messages",
     Object(&[
         key("queue", Object(QUEUE), "What happens to a message while a run is active."),
+        key(
+            "groupChat",
+            Object(&[key(
+                "historyLimit",
+                FROM_ZERO,
+                "Most messages of a group that the agent is told before one to it.",
+            )
+            .or("50")]),
+            "Messages in groups.",
+        ),
         key("tts", Object(voice::TTS), "How answers are spoken."),
     ]),
     "What happens to messages.",
@@ -168,6 +178,11 @@ const CRON_KEYS: &[Key] = &[
     ),
     key("webhookToken", Text, "What web servers get as a bearer token."),
     key("failureAlert", Object(FAILURE_ALERT), "Whether somebody hears of jobs that fail."),
+    key(
+        "failureDestination",
+        Object(FAILURE_DESTINATION),
+        "Where each failure of a job is told that names no place of its own.",
+    ),
     key("retry", Object(RETRY), "When a job of a single instant that failed is tried again."),
     key("store", Text, "Where OpenClaw has its jobs.json. Only taken over from there.").advanced(),
 ];
@@ -194,6 +209,13 @@ const FAILURE_ALERT: &[Key] = &[
     key("cooldownMs", FROM_ZERO, "Not again for so many milliseconds.").or("3600000"),
     key("includeSkipped", Boolean, "Whether skipped runs count as failures.").or("false"),
     key("mode", Word(&["announce", "webhook"]), "How it is told.").or("\"announce\""),
+];
+
+const FAILURE_DESTINATION: &[Key] = &[
+    key("mode", Word(&["announce", "webhook"]), "How it is told.").or("\"announce\""),
+    key("channel", Text, "A channel, webchat, or last: where the session of the job last spoke."),
+    key("to", Text, "A chat of the channel, a session, or the address of a web server."),
+    key("accountId", Text, "Which account of the channel sends."),
 ];
 
 pub(super) const SKILLS: Key = key("skills", Object(SKILLS_KEYS), "What agents have learned.");

@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -84,6 +85,12 @@ fn opened(file: File) -> io::Result<Opened> {
         facts.ctime_nsec()
     );
     Ok(Opened { size: facts.size(), tag, changed_s: facts.mtime(), file })
+}
+
+impl AsFd for Opened {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
 }
 
 impl Opened {

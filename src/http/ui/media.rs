@@ -1,8 +1,9 @@
 //! `/__openclaw__/assistant-media`: files of this machine that a chat shows.
 //!
 //! Promises: only files of the folders for them, and of these no hidden ones,
-//! wherever links lead; nothing is fetched, whatever address is given; a file is
-//! shown as a picture or is saved, and is never a page.
+//! wherever links lead, nor those that are the gateway's own by another name;
+//! nothing is fetched, whatever address is given; a file is shown as a picture or is
+//! saved, and is never a page.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -15,6 +16,7 @@ use jiff::Timestamp;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
+use crate::agent::reach::Guard;
 use crate::config::Settings;
 use crate::gateway::Gateway;
 use crate::handlers::uploads::INBOUND;
@@ -99,7 +101,8 @@ struct Found {
 async fn find(settings: &Settings, source: &str) -> Result<Found, Why> {
     let path = path_of(settings, source).ok_or(Why::Outside)?;
     let roots = runtime::media_roots(settings);
-    let looked = files::blocking(move || Ok(look(&path, &roots))).await;
+    let guard = Guard::new(settings).opening(roots.clone());
+    let looked = files::blocking(move || Ok(look(&path, &roots, &guard))).await;
     looked.unwrap_or(Err(Why::Missing))
 }
 
@@ -125,7 +128,7 @@ fn path_of(settings: &Settings, source: &str) -> Option<PathBuf> {
 
 /// Opens a file in one of the folders. What is outside is not looked at, so that
 /// nobody learns what is there.
-fn look(path: &Path, roots: &[PathBuf]) -> Result<Found, Why> {
+fn look(path: &Path, roots: &[PathBuf], guard: &Guard) -> Result<Found, Why> {
     let is_plain = |it: Component<'_>| matches!(it, Component::RootDir | Component::Normal(_));
     if !path.components().all(is_plain) {
         return Err(Why::Outside);
@@ -146,6 +149,8 @@ fn look(path: &Path, roots: &[PathBuf]) -> Result<Found, Why> {
         io::ErrorKind::IsADirectory => Why::NoFile,
         _ => Why::Invalid,
     })?;
+    let real = std::fs::canonicalize(root.join(name)).map_err(|_| Why::Invalid)?;
+    guard.judge_opened(&opened, &real, None).map_err(|_| Why::Invalid)?;
     let name = name.rsplit('/').next().unwrap_or_default().to_owned();
     Ok(Found { opened, name })
 }
@@ -175,6 +180,43 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::config::{Env, Overrides, load};
+
+    #[test]
+    fn another_name_of_the_gateways_own_files_is_not_shown() {
+        let home = tempfile::tempdir().unwrap();
+        let env = Env::fixed([], home.path().to_str().unwrap());
+        let overrides = Overrides { read_only: true, ..Overrides::default() };
+        let settings = load(&env, &overrides).unwrap();
+        let state = &settings.paths.state_dir;
+        for folder in ["media/outbound", "credentials", "workspace"] {
+            fs::create_dir_all(state.join(folder)).unwrap();
+        }
+        for own in ["openclaw.json", "gateway-token", "credentials/oauth.json"] {
+            fs::write(state.join(own), "canary").unwrap();
+        }
+        fs::write(state.join("media/outbound/a.png"), "x").unwrap();
+        for root in [state.join("media"), state.join("workspace"), home.path().to_owned()] {
+            let roots = [root.clone()];
+            let guard = Guard::new(&settings).opening(roots.clone());
+            let looked = |path: &Path| look(path, &roots, &guard).map(|found| found.name);
+            let name = root.join("name.txt");
+            for own in ["openclaw.json", "gateway-token", "credentials/oauth.json"] {
+                fs::hard_link(state.join(own), &name).unwrap();
+                assert_eq!(looked(&name), Err(Why::Invalid), "{own}");
+                fs::remove_file(&name).unwrap();
+                // One that stays below the folder, if that is around the state directory.
+                let target = state.join(own);
+                symlink(target.strip_prefix(&root).unwrap_or(&target), &name).unwrap();
+                assert_eq!(looked(&name), Err(Why::Invalid), "{own}");
+                fs::remove_file(&name).unwrap();
+            }
+        }
+        let roots = [state.join("media")];
+        let guard = Guard::new(&settings).opening(roots.clone());
+        let shown = look(&state.join("media/outbound/a.png"), &roots, &guard);
+        assert_eq!(shown.map(|found| found.name), Ok("a.png".into()));
+    }
 
     #[test]
     fn only_files_of_the_folders_are_found_and_nothing_is_told_of_others() {
@@ -189,7 +231,10 @@ mod tests {
         symlink(outside.join("secret"), inside.join("link.png")).unwrap();
         symlink(&inside, place.path().join("alias")).unwrap();
         let roots = [place.path().join("alias")];
-        let looked = |path: PathBuf| look(&path, &roots).map(|found| found.name);
+        let env = Env::fixed([], place.path().to_str().unwrap());
+        let overrides = Overrides { read_only: true, ..Overrides::default() };
+        let guard = Guard::new(&load(&env, &overrides).unwrap());
+        let looked = |path: PathBuf| look(&path, &roots, &guard).map(|found| found.name);
         assert_eq!(looked(inside.join("a/b.png")), Ok("b.png".into()));
         assert_eq!(looked(place.path().join("alias/a/b.png")), Ok("b.png".into()));
         assert_eq!(looked(inside.join("a/none.png")), Err(Why::Missing));

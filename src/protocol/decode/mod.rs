@@ -84,7 +84,7 @@ fn invalid(method: &str, parts: &[String]) -> ErrorShape {
 
 /// Decodes a whole value; the error is the list of parts.
 pub(crate) fn decode_value<P: Params>(value: Value, unknown: Unknown) -> Result<P, Vec<String>> {
-    let mut fields = Fields::of(value, Path::root(), unknown).map_err(|error| vec![error])?;
+    let mut fields = Fields::of(value, Path::root(), unknown);
     let decoded = P::read(&mut fields);
     fields.end().map(|()| decoded)
 }
@@ -126,6 +126,8 @@ impl Path {
 /// The members of one object while they are being read.
 pub struct Fields {
     members: Map<String, Value>,
+    /// Whether there is one; else it is read like an empty one, which tells of its forms.
+    is_object: bool,
     path: Path,
     unknown: Unknown,
     missing: Vec<String>,
@@ -138,10 +140,13 @@ pub struct Fields {
 // there are hundreds of them.
 #[allow(clippy::needless_pass_by_value)]
 impl Fields {
-    /// Those of `value`, which is at `path`; the error is what to say of it.
-    fn of(value: Value, path: Path, unknown: Unknown) -> Result<Self, String> {
-        let Value::Object(members) = value else { return Err(path.say("must be object")) };
-        Ok(Self { members, path, unknown, missing: Vec::new(), nested: Vec::new() })
+    /// Those of `value`, which is at `path`.
+    fn of(value: Value, path: Path, unknown: Unknown) -> Self {
+        let (members, is_object) = match value {
+            Value::Object(members) => (members, true),
+            _ => (Map::new(), false),
+        };
+        Self { members, is_object, path, unknown, missing: Vec::new(), nested: Vec::new() }
     }
 
     /// A member that is there, and where it is.
@@ -222,6 +227,7 @@ impl Fields {
             let before = errors.len();
             let mut fields = Self {
                 members: members.clone(),
+                is_object: true,
                 path: self.path.clone(),
                 unknown: self.unknown,
                 missing: Vec::new(),
@@ -298,6 +304,13 @@ impl Fields {
     }
 
     fn finish(self, errors: &mut Vec<String>) {
+        if !self.is_object {
+            // And that none of its forms fits, where it may have several.
+            let last = self.path.say(rules::NO_ALTERNATIVE);
+            errors.push(self.path.say("must be object"));
+            errors.extend(self.nested.into_iter().filter(|text| *text == last));
+            return;
+        }
         // As nearly always: what follows would take longer than all the rest of an empty object.
         if self.missing.is_empty() && self.nested.is_empty() && self.members.is_empty() {
             return;
@@ -399,6 +412,10 @@ mod tests {
         assert_eq!(limit(json!(3.0)).unwrap().limit, Some(3));
         for (bad, text) in [
             (json!(3.5), "at /limit: must be integer"),
+            (json!(0.5), "at /limit: must be integer; at /limit: must be >= 1"),
+            (json!(-0.5), "at /limit: must be integer; at /limit: must be >= 1"),
+            (json!(10.5), "at /limit: must be integer; at /limit: must be <= 10"),
+            (json!(-20), "at /limit: must be >= 1"),
             (json!(-2), "at /limit: must be >= 1"),
             (json!(-0.0), "at /limit: must be >= 1"),
             (json!(11), "at /limit: must be <= 10"),
@@ -433,6 +450,79 @@ mod tests {
                 "at /mode: must be equal to constant",
                 "at /mode: must be null",
                 "at /mode: must match a schema in anyOf",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_value_of_another_type_is_told_so_before_what_else_is_wrong_with_it() {
+        #[derive(Debug)]
+        struct P;
+        impl Params for P {
+            fn read(f: &mut Fields) -> Self {
+                f.optional("one", literal(&["a"]));
+                f.optional("some", literal(&["a", "b"]));
+                f.optional("listed", one_of(&["a", "b"]));
+                f.optional("untyped", one_of(&["a", "b"]).untyped());
+                f.optional("number", constant(1));
+                Self
+            }
+        }
+        let params = json!({"one": 1, "some": null, "listed": {}, "untyped": 1, "number": null});
+        assert_eq!(
+            decode_value::<P>(params, Unknown::Refuse).unwrap_err(),
+            [
+                "at /one: must be string",
+                "at /one: must be equal to constant",
+                "at /some: must be string",
+                "at /some: must be equal to constant",
+                "at /some: must match a schema in anyOf",
+                "at /listed: must be string",
+                "at /listed: must be equal to one of the allowed values",
+                "at /untyped: must be equal to one of the allowed values",
+                "at /number: must be number",
+                "at /number: must be equal to constant",
+            ]
+        );
+    }
+
+    #[test]
+    fn of_what_is_no_object_it_is_told_that_none_of_several_forms_fits() {
+        #[derive(Debug, Default)]
+        struct Forms;
+        impl Params for Forms {
+            fn read(f: &mut Fields) -> Self {
+                let forms: [fn(&mut Fields) -> Self; 2] = [
+                    |f| {
+                        f.required("id", non_empty());
+                        Self
+                    },
+                    |f| {
+                        f.required("jobId", non_empty());
+                        Self
+                    },
+                ];
+                f.one_of_forms(&forms).unwrap_or_default()
+            }
+        }
+        #[derive(Debug)]
+        struct P;
+        impl Params for P {
+            fn read(f: &mut Fields) -> Self {
+                f.required("forms", object::<Forms>());
+                f.required("inner", object::<Inner>());
+                Self
+            }
+        }
+        let whole = decode_value::<Forms>(json!([]), Unknown::Refuse).unwrap_err();
+        assert_eq!(whole, ["must be object", "must match a schema in anyOf"]);
+        let parts = json!({"forms": 5, "inner": "x"});
+        assert_eq!(
+            decode_value::<P>(parts, Unknown::Refuse).unwrap_err(),
+            [
+                "at /forms: must be object",
+                "at /forms: must match a schema in anyOf",
+                "at /inner: must be object",
             ]
         );
     }

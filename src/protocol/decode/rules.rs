@@ -123,34 +123,33 @@ const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 impl Rule for Integer {
     type Out = u64;
     fn read(&self, value: Value, path: &Path, _: Unknown, errors: &mut Vec<String>) -> Option<u64> {
-        let Value::Number(number) = &value else {
+        let before = errors.len();
+        let Some(float) = value.as_f64() else {
             errors.push(path.say("must be integer"));
             return None;
         };
-        let whole = match (number.as_u64(), number.as_f64()) {
-            (Some(whole), _) => whole,
-            // 3.0 is an integer in JSON Schema, and so is -0.0.
-            (None, Some(float)) if float.fract() == 0.0 && float.abs() <= MAX_SAFE_INTEGER => {
-                if float < 0.0 {
-                    errors.push(path.say(&format!("must be >= {}", self.min)));
-                    return None;
-                }
-                format!("{:.0}", float.abs()).parse().ok()?
+        let whole = match value.as_u64() {
+            Some(whole) => whole,
+            None if float.abs() <= MAX_SAFE_INTEGER => {
+                format!("{:.0}", float.max(0.0).floor().abs()).parse().ok()?
             }
-            _ => {
+            None => {
                 errors.push(path.say("must be integer"));
                 return None;
             }
         };
-        if whole < self.min {
+        // 3.0 is an integer in JSON Schema, and so is -0.0.
+        let is_broken = value.as_u64().is_none() && float.fract() != 0.0;
+        if is_broken {
+            errors.push(path.say("must be integer"));
+        }
+        if float < 0.0 || whole < self.min {
             errors.push(path.say(&format!("must be >= {}", self.min)));
-            return None;
         }
-        if whole > self.max {
+        if whole > self.max || (is_broken && whole == self.max) {
             errors.push(path.say(&format!("must be <= {}", self.max)));
-            return None;
         }
-        Some(whole)
+        (errors.len() == before).then_some(whole)
     }
 }
 
@@ -184,12 +183,14 @@ impl Rule for Boolean {
 #[derive(Debug, Clone, Copy)]
 pub struct Choice<'a> {
     allowed: &'a [&'a str],
+    /// Whether the original says that it is a string, and so what it is not.
+    is_typed: bool,
     complaints: &'static [&'static str],
 }
 
 /// One of `allowed`, which the original declares as an `enum`.
 pub const fn one_of<'a>(allowed: &'a [&'a str]) -> Choice<'a> {
-    Choice { allowed, complaints: &["must be equal to one of the allowed values"] }
+    Choice { allowed, is_typed: true, complaints: &["must be equal to one of the allowed values"] }
 }
 
 /// One of `allowed`, which the original declares as a union of literals; when
@@ -200,7 +201,16 @@ pub const fn literal<'a>(allowed: &'a [&'a str]) -> Choice<'a> {
     } else {
         &["must be equal to constant"]
     };
-    Choice { allowed, complaints }
+    Choice { allowed, is_typed: true, complaints }
+}
+
+impl Choice<'_> {
+    /// The original names no type of it.
+    #[must_use]
+    pub const fn untyped(mut self) -> Self {
+        self.is_typed = false;
+        self
+    }
 }
 
 /// What is said of a value that fits none of the allowed forms.
@@ -217,7 +227,10 @@ impl Rule for Choice<'_> {
     ) -> Option<String> {
         match value {
             Value::String(text) if self.allowed.contains(&text.as_str()) => Some(text),
-            _ => {
+            value => {
+                if self.is_typed && !value.is_string() {
+                    errors.push(path.say("must be string"));
+                }
                 errors.extend(self.complaints.iter().map(|text| path.say(text)));
                 None
             }
@@ -239,6 +252,9 @@ impl Rule for Constant {
     fn read(&self, value: Value, path: &Path, _: Unknown, errors: &mut Vec<String>) -> Option<u64> {
         let is_it = value.as_u64() == Some(self.0);
         if !is_it {
+            if !value.is_number() {
+                errors.push(path.say("must be number"));
+            }
             errors.push(path.say("must be equal to constant"));
         }
         is_it.then_some(self.0)

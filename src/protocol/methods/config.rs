@@ -251,5 +251,6 @@ const PATH_MAX: usize = 1024;
 const PATH: &str = r"^[A-Za-z0-9_./\[\]\-*]+$";
 
 fn is_path(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_./[]-*".contains(&byte))
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"_./[]-*".contains(&byte);
+    !text.is_empty() && text.bytes().all(fits)
 }

@@ -2,7 +2,7 @@ use rusqlite::Connection;
 
 use super::*;
 use crate::store::migrations::database;
-use crate::store::{NewSession, SessionEntry, TranscriptFacts, notices, sessions};
+use crate::store::{NewSession, SessionEntry, Teller, TranscriptFacts, notices, sessions};
 
 fn add(connection: &Connection, name: &str, user_at: u64, messages: u64) -> String {
     let key = format!("agent:main:{name}");
@@ -106,7 +106,7 @@ fn a_session_with_another_key_keeps_its_marks_notices_and_links() {
     let (key, taken) = (add(&c, "a", 1, 1), add(&c, "b", 2, 1));
     sql::add_result(&c, &key).unwrap();
     sql::archive(&c, &key, Some("a")).unwrap();
-    notices::add(&c, &key, "waits").unwrap();
+    notices::add(&c, &key, "waits", Teller::Owner).unwrap();
     let share = SessionShare { token_hash: format!("{:064}", 7), session_id: "a".into() };
     shares::add(&c, &share, 1).unwrap();
     let marks = sql::get(&c, &key).unwrap();

@@ -6,8 +6,8 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::asking::{get, message, request, written};
-use super::{Chat, place, said};
-use crate::stage::{admin, call};
+use super::{Chat, key_of, place, said};
+use crate::stage::{admin, call, told, until};
 
 /// The id in a `session_created` frame.
 fn created(frames: &[Value]) -> &str {
@@ -215,6 +215,28 @@ async fn schedules_are_jobs() {
     assert_eq!(talk.command(&format!("/schedule remove {id}")).await, removed);
     let gone = format!("Task '{id}' not found.");
     assert_eq!(talk.command(&format!("/schedule remove {id}")).await, gone);
+}
+
+#[tokio::test]
+async fn a_schedule_answers_in_the_conversation_in_which_it_was_made() {
+    let (gateway, _mock) = place(|_| ()).await;
+    let mut talk = Chat::open(&gateway).await;
+    let conversation = talk.begin().await;
+    let mut client = admin(&gateway).await;
+    let key = key_of(&mut client, &conversation).await;
+    let prompt = "Water the plants\n\n  @mock text text=\"Watered.\"";
+    let made = talk.command(&format!("/schedule add  0 9 * *  1  {prompt}")).await;
+    assert!(made.ends_with(&format!("Cron: 0 9 * * 1\n  Prompt: {prompt}")), "{made}");
+    let jobs = call(&mut client, "cron.list", json!({})).await;
+    let job = &jobs["jobs"][0];
+    assert_eq!(
+        (&job["payload"]["message"], &job["name"]),
+        (&json!(prompt), &json!("Water the plants"))
+    );
+    // Nobody has ever spoken in the main session.
+    call(&mut client, "cron.run", json!({"id": job["id"]})).await;
+    let answer = until("the answer", async || told(&mut client, &key).await.pop()).await;
+    assert_eq!(answer, ("assistant".to_owned(), "Watered.".to_owned()));
 }
 
 #[tokio::test]

@@ -123,3 +123,16 @@ async fn sub_agents_begin_and_end_and_what_comes_of_them_is_told_after() {
     let dones = frames.iter().filter(|frame| name(frame) == "done").count();
     assert_eq!(dones, 1, "{frames:?}");
 }
+
+#[tokio::test]
+async fn what_is_told_of_a_sub_agent_before_and_after_a_tool_stands_apart() {
+    let (gateway, _mock) = place(|_| {}).await;
+    let mut chat = Chat::open(&gateway).await;
+    chat.begin().await;
+    let then = "@mock tool name=session_status args={} pre=\"Let me look.\" then=\"All done.\"";
+    // The mark is written so that neither who asks nor the sub-agent takes it for its own.
+    let then = json!(then).to_string().replace('@', "\\u0040");
+    chat.send(&spawning(&[json!({"task": format!("@child text text={then}")})])).await;
+    let frames = chat.until("message").await;
+    assert_eq!(frames.last().unwrap()["content"], "Let me look.\n\nAll done.");
+}

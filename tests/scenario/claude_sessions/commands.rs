@@ -4,8 +4,11 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{Scene, of_type};
-use crate::stage::{Api, ask, text_of, until};
+use super::{Claude, Scene, of_type};
+use crate::channels::receiver::Receiver;
+use crate::channels::{SIGNING, with_channels, with_webhook_running};
+use crate::stage::{Api, ask, call, text_of, until};
+use crate::support::{Gateway, GatewayOptions, MockProvider};
 
 #[tokio::test]
 async fn what_a_command_does_later_has_an_end_and_keeps_nobody_out() {
@@ -47,6 +50,27 @@ async fn what_is_answered_while_a_tool_runs_is_not_for_the_model_and_its_result_
         of_type(&frames, "user").into_iter().filter(|it| it.get("tool_use_result").is_some());
     let results: Vec<_> = results.map(|it| it["uuid"].clone()).collect();
     assert_eq!(results.len(), 1, "{frames:#?}");
+    let end = of_type(&frames, "result")[0];
+    let models: Vec<_> =
+        end["modelUsage"].as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!((&end["num_turns"], models), (&json!(2), vec!["mock-1"]), "{end}");
     let later = scene.claude().await;
     later.find("result", |it| it["uuid"] == results[0]).await;
+}
+
+#[tokio::test]
+async fn what_is_sent_elsewhere_is_seen_at_once_in_the_session_that_gets_to_know_it() {
+    let (receiver, mock) = (Receiver::start().await, MockProvider::start().await);
+    let webhook = json!({"secret": SIGNING, "url": receiver.url(), "allowFrom": ["bob"]});
+    let config = with_channels(mock.address(), &json!({"webhook": webhook}));
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut main = with_webhook_running(&gateway).await;
+    let made = call(&mut main, "sessions.create", json!({"label": "claude"})).await;
+    let claude = Claude::open(&gateway, made["sessionId"].as_str().unwrap(), "").await;
+    claude.find("its beginning", |frame| frame["type"] == "session_info").await;
+    let sent = json!({"to": "bob", "message": "Tea is ready.", "sessionKey": made["key"],
+        "idempotencyKey": "s1"});
+    call(&mut main, "send", sent).await;
+    let is_it = |frame: &Value| frame["message"]["content"][0]["text"] == "Tea is ready.";
+    claude.find("what was sent", is_it).await;
 }

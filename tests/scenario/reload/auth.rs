@@ -4,7 +4,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::{LIMIT, edit, patch, until};
-use crate::stage::{Api, admin, ask, call, scripted, text_of};
+use crate::stage::{Api, admin, ask, call, connect, scripted, text_of};
 use crate::support::client::standard_connect;
 use crate::support::guest::Guest;
 use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, WsClient};
@@ -48,6 +48,27 @@ async fn another_secret_closes_those_who_came_by_the_old_one_and_nobody_else() {
     assert_eq!(knocks(&gateway, SECRET).await["error"]["details"]["code"], "AUTH_TOKEN_MISMATCH");
     assert_eq!(knocks(&gateway, OTHER).await["ok"], true);
     assert!(device.closed().is_none(), "its own token is good");
+}
+
+#[tokio::test]
+async fn a_setup_code_goes_with_the_secret_that_its_issuer_has_shown() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let code = async |issuer: &mut WsClient| {
+        let issued = call(issuer, "device.pair.setupCode", json!({})).await;
+        issued["bootstrapToken"].as_str().unwrap().to_owned()
+    };
+    let phone = |name: &str, code: &str| Guest::node(name).with(json!({"bootstrapToken": code}));
+    let mut author = admin(&gateway).await;
+    let (used, left) = (code(&mut author).await, code(&mut author).await);
+    phone("first", &used).come(&gateway).await;
+    patch(&mut author, json!({"gateway": {"auth": {"token": OTHER}}})).await;
+    is_turned_away(&author).await;
+    let (error, _) = phone("second", &left).refused(&gateway).await;
+    assert_eq!(error["details"]["code"], "AUTH_BOOTSTRAP_TOKEN_INVALID", "{error}");
+    let mut by_other = standard_connect(&["operator.admin"]);
+    by_other["auth"]["token"] = json!(OTHER);
+    let anew = code(&mut connect(&gateway, &by_other).await).await;
+    phone("second", &anew).come(&gateway).await;
 }
 
 /// A gateway that looks at its file as soon as that changes.

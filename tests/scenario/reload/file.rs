@@ -50,6 +50,30 @@ async fn a_file_that_is_wrong_changes_nothing_until_it_is_right_again() {
 }
 
 #[tokio::test]
+async fn an_included_file_that_is_empty_takes_nothing_away() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let part = gateway.config_path().with_file_name("tools.json5");
+    let is_denied =
+        |names: Value| move |seen: &Value| seen["runtimeConfig"]["tools"]["deny"] == names;
+    fs::write(&part, "{deny: ['exec']}").unwrap();
+    edit(&gateway, |config| config["tools"] = json!({"$include": "tools.json5"}));
+    until(&mut client, "config.get", is_denied(json!(["exec"]))).await;
+    fs::write(&part, "").unwrap();
+    let is_told = |told: &Value| {
+        told["configIssue"]["message"].to_string().contains("tools.json5 is empty; write {} to go")
+    };
+    until(&mut client, "health", is_told).await;
+    let seen = call(&mut client, "config.get", json!({})).await;
+    assert!(is_denied(json!(["exec"]))(&seen), "{seen}");
+    let refused = patch(&mut client, json!({"session": {"mainKey": "m"}})).await;
+    assert!(refused["error"].to_string().contains("tools.json5 is empty"), "{refused}");
+    fs::write(&part, "{deny: ['exec', 'write']}").unwrap();
+    until(&mut client, "config.get", is_denied(json!(["exec", "write"]))).await;
+    until(&mut client, "health", |told| told["configIssue"].is_null()).await;
+}
+
+#[tokio::test]
 async fn a_model_that_there_is_not_is_told_and_stops_no_change() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;
@@ -161,6 +185,24 @@ async fn a_file_that_is_included_anew_and_changes_before_it_is_watched_is_read_a
     include(8);
     database.execute_batch("ROLLBACK").unwrap();
     is_used(8).await;
+}
+
+#[tokio::test]
+async fn an_included_link_that_leads_elsewhere_is_noticed() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let folder = gateway.state_dir();
+    for (name, cap) in [("one.json", 7), ("two.json", 8)] {
+        fs::write(folder.join(name), json!({"queue": {"cap": cap}}).to_string()).unwrap();
+    }
+    let has =
+        |cap: u64| move |seen: &Value| seen["runtimeConfig"]["messages"]["queue"]["cap"] == cap;
+    symlink("one.json", folder.join("messages.json")).unwrap();
+    edit(&gateway, |config| config["messages"] = json!({"$include": "messages.json"}));
+    until(&mut client, "config.get", has(7)).await;
+    symlink("two.json", folder.join("next.json")).unwrap();
+    fs::rename(folder.join("next.json"), folder.join("messages.json")).unwrap();
+    until(&mut client, "config.get", has(8)).await;
 }
 
 #[tokio::test]

@@ -18,6 +18,15 @@ async fn broken(text: &str, args: &[&str]) -> Result<Gateway, String> {
 }
 
 async fn broken_bytes(text: &[u8], args: &[&str]) -> Result<Gateway, String> {
+    broken_beside(text, &[], args).await
+}
+
+/// The same with these files beside it.
+async fn broken_beside(
+    text: &[u8],
+    beside: &[(&str, &str)],
+    args: &[&str],
+) -> Result<Gateway, String> {
     let root = TempDir::with_prefix("clawgate-test-").unwrap();
     fs::create_dir_all(root.path().join("state")).unwrap();
     let options = GatewayOptions {
@@ -25,6 +34,9 @@ async fn broken_bytes(text: &[u8], args: &[&str]) -> Result<Gateway, String> {
         ..GatewayOptions::default()
     };
     fs::write(root.path().join("state/openclaw.json"), text).unwrap();
+    for (name, text) in beside {
+        fs::write(root.path().join("state").join(name), text).unwrap();
+    }
     Gateway::start_in(root, options).await
 }
 
@@ -163,6 +175,25 @@ async fn an_empty_file_is_none_without_settings() {
     assert!(report.contains("openclaw.json is empty"), "{report}");
     put(&gateway, &good(&mock).to_string());
     logged(&gateway, "model=mock/mock-1").await;
+}
+
+#[tokio::test]
+async fn an_empty_file_that_is_included_is_waited_for_too() {
+    let mock = MockProvider::start().await;
+    let mut config = good(&mock);
+    config["tools"] = json!({"$include": "tools.json5"});
+    let text = config.to_string();
+    let gateway = broken_beside(text.as_bytes(), &[("tools.json5", "\n")], &[]).await.unwrap();
+    logged(&gateway, "tools.json5 is empty; write {} to go on without settings. Mend it by hand;")
+        .await;
+    let mut client = admin(&gateway).await;
+    assert_eq!(client.request("sessions.list", json!({})).await["ok"], false);
+    // Nobody touches the config file itself.
+    fs::write(gateway.state_dir().join("tools.json5"), "{deny: ['exec']}").unwrap();
+    logged(&gateway, "model=mock/mock-1").await;
+    let seen = call(&mut admin(&gateway).await, "config.get", json!({})).await;
+    assert_eq!(seen["runtimeConfig"]["tools"], json!({"deny": ["exec"]}), "{seen}");
+    assert!(!gateway.stderr().contains("the last good one stays"), "{}", gateway.stderr());
 }
 
 #[tokio::test]

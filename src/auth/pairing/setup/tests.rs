@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::*;
 use crate::auth::DeviceIdentity;
 use crate::auth::pairing::{Minter, Trust};
-use crate::auth::principal::Owner;
+use crate::auth::principal::{Login, Owner};
+use crate::config::AuthMode;
 use crate::store::SqliteStore;
 use crate::support::RandomIds;
 
@@ -46,7 +47,7 @@ impl Place {
 
     async fn shows(&self, id: &str, code: &str, now_ms: u64) -> bool {
         let ask = browser(id, &BROWSER_SCOPES);
-        let set_up = self.pairing.show_code(&ask, code, now_ms).await.unwrap();
+        let set_up = self.pairing.show_code(&ask, code, None, now_ms).await.unwrap();
         set_up.is_some_and(|it| it.let_in.token.is_some() && it.others.is_empty())
     }
 
@@ -78,7 +79,7 @@ async fn a_browser_gets_the_same_token_again_until_it_has_used_it_or_it_is_taken
     let machine = Principal::of_this_machine();
     let own = browser("own", &BROWSER_SCOPES);
     let token = async |code: &str, now_ms| {
-        let set_up = place.pairing.show_code(&own, code, now_ms).await.unwrap()?;
+        let set_up = place.pairing.show_code(&own, code, None, now_ms).await.unwrap()?;
         Some(set_up.let_in.token.unwrap().expose().to_owned())
     };
     let code = place.code(&machine, NOW).await.unwrap();
@@ -122,7 +123,7 @@ async fn a_phone_gets_a_token_for_each_role_of_its_code_and_what_cannot_be_told_
     };
     let of_phone = code().await;
     let show = async |ask: &Ask, code: &str| {
-        let set_up = place.pairing.show_code(ask, code, NOW).await.unwrap().unwrap();
+        let set_up = place.pairing.show_code(ask, code, None, NOW).await.unwrap().unwrap();
         set_up.let_in.token.map(|token| token.expose().to_owned())
     };
     let first = show(&as_node, &of_phone).await.unwrap();
@@ -145,7 +146,7 @@ async fn a_login_code_is_for_operators_only() {
     let node = Role::Node.as_str().to_owned();
     let mut ask = browser("node", &[]);
     (ask.role, ask.facts.role, ask.facts.roles) = (Role::Node, node.clone(), vec![node]);
-    assert!(place.pairing.show_code(&ask, &code, NOW).await.unwrap().is_none());
+    assert!(place.pairing.show_code(&ask, &code, None, NOW).await.unwrap().is_none());
     assert!(place.shows("browser", &code, NOW).await, "it was not spent on that");
 }
 
@@ -183,4 +184,70 @@ async fn a_code_goes_with_the_token_of_the_device_that_issued_it() {
     // One of the gateway's own user stays.
     let own = place.code(&machine, NOW).await.unwrap();
     assert!(place.shows("d", &own, NOW).await);
+}
+
+#[tokio::test]
+async fn a_code_goes_with_the_device_that_issued_it_also_where_that_has_shown_a_secret() {
+    let place = place();
+    let machine = Principal::of_this_machine();
+    let ground = Secret::new("token a");
+    for change in ["nothing", "rotate", "revoke", "remove"] {
+        place.logged_in(change).await;
+        let scopes = BROWSER_SCOPES.into_iter().collect();
+        let issuer = Principal::new(Role::Operator, scopes, Owner::Device(change.into())).paired();
+        let issuer = issuer.by(Login::Secret(AuthMode::Token), Some(ground.clone()));
+        let code = place.code(&issuer, NOW).await.unwrap();
+        let (pairing, token) = (&place.pairing, (change, "operator"));
+        match change {
+            "rotate" => {
+                pairing.rotate(&machine, token, None, NOW).await.unwrap();
+            }
+            "revoke" => {
+                pairing.revoke(&machine, token, NOW).await.unwrap();
+            }
+            "remove" => pairing.remove(&machine, change, NOW).await.unwrap(),
+            _ => {}
+        }
+        let ask = browser(&format!("guest after {change}"), &BROWSER_SCOPES);
+        let set_up = pairing.show_code(&ask, &code, Some(&ground), NOW).await.unwrap();
+        assert_eq!(set_up.is_some(), change == "nothing", "{change}");
+        // What it asks for while its connection ends.
+        let late = place.code(&issuer, NOW).await;
+        assert_eq!(late.is_ok(), !["revoke", "remove"].contains(&change), "{change}");
+    }
+}
+
+#[tokio::test]
+async fn a_device_without_a_token_of_its_own_issues_codes_all_the_same() {
+    let place = place();
+    let scopes = BROWSER_SCOPES.into_iter().collect();
+    let caller = Principal::new(Role::Operator, scopes, Owner::Device("vouched".into()));
+    let code = place.code(&caller, NOW).await.unwrap();
+    assert!(place.shows("own", &code, NOW).await);
+}
+
+#[tokio::test]
+async fn a_code_goes_with_the_secret_that_its_issuer_has_shown() {
+    let place = place();
+    let issuer = |ground: &Secret| {
+        let scopes = BROWSER_SCOPES.into_iter().collect();
+        let caller = Principal::new(Role::Operator, scopes, Owner::Connection("c".into()));
+        caller.by(Login::Secret(AuthMode::Token), Some(ground.clone()))
+    };
+    let (before, after) = (Secret::new("token a"), Secret::new("token b"));
+    let code = place.code(&issuer(&before), NOW).await.unwrap();
+    let ask = browser("own", &BROWSER_SCOPES);
+    for (ground, is_good) in [(Some(&after), false), (None, false), (Some(&before), true)] {
+        let set_up = place.pairing.show_code(&ask, &code, ground, NOW).await.unwrap();
+        assert_eq!(set_up.is_some(), is_good);
+    }
+    // Whoever reads the record learns nothing of the secret.
+    let record = place.pairing.store.setup_code(&hash(&code), NOW).await.unwrap().unwrap();
+    assert!(!record.grant.contains(&hash(before.expose())), "{}", record.grant);
+    // One of an earlier version, which did not write it down.
+    let mut grant: serde_json::Value = serde_json::from_str(&record.grant).unwrap();
+    assert!(grant.as_object_mut().unwrap().remove("login").is_some());
+    let earlier = SetupCode { hash: hash("earlier"), grant: grant.to_string(), ..record };
+    assert!(place.pairing.store.add_setup_code(earlier, NOW).await.unwrap());
+    assert!(place.shows("other", "earlier", NOW).await);
 }

@@ -132,7 +132,7 @@ pub async fn run(cx: &Ctx, session: Option<&SessionKey>, text: &str) -> Option<V
         Command::Plugin => Ok(extras::plugin(args)),
         Command::Mcp => extras::mcp(cx, args).await,
         Command::Schedules => schedules::list(cx).await,
-        Command::Schedule => schedules::change(cx, args).await,
+        Command::Schedule => schedules::change(cx, session, args).await,
         Command::Profile => system::profile(cx).await,
         Command::Channels => system::channels(cx).await,
         Command::Phone | Command::Call => Ok(system::NO_PHONE.to_owned()),

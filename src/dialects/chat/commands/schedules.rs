@@ -1,8 +1,11 @@
 //! `/schedules`, `/schedule`: jobs, as `cron.*` has them.
+//!
+//! Promises: what a job says that is made here is said where it was made.
 
 use serde_json::Value;
 
 use crate::registry::{Ctx, Reply};
+use crate::sessions::{SessionKey, WEBCHAT};
 use crate::support::json;
 
 use super::minute;
@@ -41,19 +44,19 @@ fn when(schedule: &Value) -> String {
     }
 }
 
-/// `/schedule add <5 fields> <prompt> | remove ID`.
-pub async fn change(cx: &Ctx, args: &str) -> Reply<String> {
-    let words: Vec<_> = args.split_whitespace().collect();
-    match words.split_first() {
-        Some((add, words)) if add.eq_ignore_ascii_case("add") => {
-            if words.len() <= FIELDS {
-                return Ok("Usage: /schedule add <min> <hour> <dom> <month> <dow> <prompt>".into());
-            }
-            let (fields, prompt) = words.split_at(FIELDS);
-            self::add(cx, &fields.join(" "), &prompt.join(" ")).await
-        }
-        Some((remove, words)) if remove.eq_ignore_ascii_case("remove") => {
-            let Some(id) = words.first() else { return Ok("Usage: /schedule remove <id>".into()) };
+/// `/schedule add <5 fields> <prompt> | remove ID`; `session` is the conversation.
+pub async fn change(cx: &Ctx, session: Option<&SessionKey>, args: &str) -> Reply<String> {
+    let (action, rest) = args.split_once(char::is_whitespace).unwrap_or((args, ""));
+    match action.to_lowercase().as_str() {
+        "" => Ok("Usage: /schedule add <cron> <prompt> or /schedule remove <id>".into()),
+        "add" => match split(rest) {
+            Some((cron, prompt)) => add(cx, session, &cron, prompt).await,
+            None => Ok("Usage: /schedule add <min> <hour> <dom> <month> <dow> <prompt>".into()),
+        },
+        "remove" => {
+            let Some(id) = rest.split_whitespace().next() else {
+                return Ok("Usage: /schedule remove <id>".into());
+            };
             let removed = cx.call("cron.remove", &json!({"id": id})).await?;
             Ok(if removed["removed"] == true {
                 format!("Task '{id}' removed.")
@@ -61,14 +64,25 @@ pub async fn change(cx: &Ctx, args: &str) -> Reply<String> {
                 format!("Task '{id}' not found.")
             })
         }
-        None => Ok("Usage: /schedule add <cron> <prompt> or /schedule remove <id>".into()),
-        Some((other, _)) => Ok(format!("Unknown action '{other}'.")),
+        _ => Ok(format!("Unknown action '{action}'.")),
     }
 }
 
-async fn add(cx: &Ctx, cron: &str, prompt: &str) -> Reply<String> {
-    let name: String = prompt.chars().take(NAME_MAX).collect();
-    let params = json!({
+/// The pattern, and the prompt as it was written; `None` when one of them is not all there.
+fn split(text: &str) -> Option<(String, &str)> {
+    let (mut fields, mut rest) = (Vec::new(), text.trim());
+    for _ in 0..FIELDS {
+        let (field, after) = rest.split_once(char::is_whitespace)?;
+        fields.push(field);
+        rest = after.trim_start();
+    }
+    (!rest.is_empty()).then(|| (fields.join(" "), rest))
+}
+
+/// A job that answers in the conversation in which it is made.
+async fn add(cx: &Ctx, session: Option<&SessionKey>, cron: &str, prompt: &str) -> Reply<String> {
+    let name: String = prompt.lines().next().unwrap_or_default().chars().take(NAME_MAX).collect();
+    let mut params = json!({
         "name": name,
         "enabled": true,
         "schedule": {"kind": "cron", "expr": cron},
@@ -76,6 +90,12 @@ async fn add(cx: &Ctx, cron: &str, prompt: &str) -> Reply<String> {
         "wakeMode": "now",
         "payload": {"kind": "agentTurn", "message": prompt},
     });
+    if let Some(key) = session {
+        let keys = cx.services.keys.now();
+        params["agentId"] = key.agent(&keys).as_str().into();
+        params["sessionKey"] = key.as_str().into();
+        params["delivery"] = json!({"mode": "announce", "channel": WEBCHAT, "to": key.as_str()});
+    }
     let job = cx.call("cron.add", &params).await?;
     let id = job["id"].as_str().unwrap_or_default();
     Ok(format!("Scheduled task created:\n  ID: {id}\n  Cron: {cron}\n  Prompt: {prompt}"))

@@ -12,6 +12,7 @@ use crate::dialects::chat::book::{self, Session};
 use crate::protocol::{ErrorShape, Scope};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{AgentId, HistoryOptions, SessionKey};
+use crate::store::Teller;
 use crate::support::json;
 
 /// Messages of an old conversation that the model is told, as in the original.
@@ -94,7 +95,7 @@ impl Hidden {
             return Ok(());
         }
         for line in &self.lines {
-            let noted = cx.services.runs.parts().notice(key, line).await;
+            let noted = cx.services.runs.parts().notice(key, line, Teller::Other).await;
             noted.map_err(|error| ErrorShape::unavailable(format!("Error: {error}")))?;
         }
         Ok(())

@@ -105,7 +105,7 @@ impl<'a> Following<'a> {
                 && let Some(end) = self.hear(&told, turn)
             {
                 let progress = told.run.as_ref().map(|run| run.progress()).unwrap_or_default();
-                return Over { end, text: progress.text, files: progress.files };
+                return Over { end, text: Arc::clone(progress.shown()), files: progress.files };
             }
         }
     }
@@ -275,7 +275,7 @@ impl<'a> Following<'a> {
                 let progress = run.progress();
                 let kept = media::keep(&self.view.gateway, &self.key, &progress.files).await;
                 let (files, missing) = kept;
-                let said = format!("{}{missing}", progress.text);
+                let said = format!("{}{missing}", progress.paragraphs());
                 let said = said.trim_start();
                 if !said.is_empty() {
                     self.view.tell(&frame::message(said));
@@ -326,5 +326,5 @@ fn over(report: Result<Arc<RunReport>, StoreError>) -> Over {
         RunEnd::Aborted(_) => End::Stopped,
     };
     let progress = &report.progress;
-    Over { end, text: Arc::clone(&progress.text), files: progress.files.clone() }
+    Over { end, text: Arc::clone(progress.shown()), files: progress.files.clone() }
 }

@@ -52,7 +52,7 @@ impl Connection {
     }
 
     async fn say(&self, said: Said, is_locked: bool) {
-        // A stop waits for nothing, least of all for what it is to stop.
+        // A stop does not wait in line, least of all behind what it is to stop.
         if !is_locked && is_stop_word(&said.text) {
             self.stop(said.session_id.as_deref()).await;
         }

@@ -110,8 +110,8 @@ impl Turn {
         match &told.news {
             RunNews::Stream(event) => self.stream(event),
             RunNews::Says(_) if self.is_late => {
-                let whole = told.run.as_ref().map(|run| run.progress().text).unwrap_or_default();
-                Heard { frames: self.catch_up(&whole).into_iter().collect(), end: None }
+                let progress = told.run.as_ref().map(|run| run.progress()).unwrap_or_default();
+                Heard { frames: self.catch_up(progress.shown()).into_iter().collect(), end: None }
             }
             RunNews::Says(text) => self.say(text).into(),
             RunNews::ToolBegins(card) => self.begins(card),

@@ -203,7 +203,7 @@ async fn watch<'a>(view: &'a View, followed: &mut Followed<'a>, key: SessionKey)
     let Some(run) = run.filter(|run| run.family != Family::Hold) else { return };
     view.begin();
     let mut turn = Turn::watched(run.id.to_string(), key);
-    view.tell_all(turn.catch_up(&run.progress().text));
+    view.tell_all(turn.catch_up(run.progress().shown()));
     tokio::select! {
         () = left.cancelled() => {}
         () = tell_to_end(view, following, turn) => {}

@@ -24,7 +24,9 @@ use crate::dialects::claude::format::{
     Format, INTERRUPTED, INTERRUPTED_TOOL, Line, SessionFacts, echo, live, strip, tool_input,
     tool_name, tool_use_id,
 };
-use crate::protocol::message::{AgentMessage, AssistantMessage, StopReason, ToolResultMessage};
+use crate::protocol::message::{
+    AgentMessage, AssistantMessage, INJECTED, StopReason, ToolResultMessage,
+};
 use crate::providers::StreamEvent;
 use crate::sessions::{CompactionReason, EntryBody, StoredMessage, TranscriptEntry};
 use crate::support::{Ids, json};
@@ -207,7 +209,8 @@ impl Teller {
     ) {
         self.spent += message.usage.cost.total;
         self.note_interruption(lines);
-        if let Some(turn) = &mut self.turn {
+        // What the gateway says by the way is no answer of the turn.
+        if let Some(turn) = self.turn.as_mut().filter(|_| !message.is_from_gateway()) {
             turn.answered(message, text_of(lines), now_ms);
             turn.has_failed |= message.stop_reason == StopReason::Error;
         }
@@ -219,7 +222,9 @@ impl Teller {
             return;
         }
         let frames = values.iter().map(|(uuid, value)| Frame::line(*uuid, value));
-        let later = if message.is_from_gateway() { &mut self.noted } else { out };
+        // Of its copies of what was sent elsewhere nothing more is heard.
+        let is_note = message.is_from_gateway() && message.model == INJECTED;
+        let later = if is_note { &mut self.noted } else { out };
         later.extend(frames);
     }
 

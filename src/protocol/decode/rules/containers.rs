@@ -174,8 +174,7 @@ impl<P: Params> Rule for Nested<P> {
         errors: &mut Vec<String>,
     ) -> Option<P> {
         let before = errors.len();
-        let fields = Fields::of(value, path.clone(), unknown);
-        let mut fields = fields.map_err(|error| errors.push(error)).ok()?;
+        let mut fields = Fields::of(value, path.clone(), unknown);
         let read = P::read(&mut fields);
         fields.finish(errors);
         (errors.len() == before).then_some(read)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::agent::tools::ToolKind;
-use crate::agent::{AbortReason, ActiveRun};
+use crate::agent::{AbortReason, ActiveRun, Progress};
 use crate::protocol::message::{ContentBlock, ToolCall, Usage};
 use crate::support::json;
 
@@ -225,7 +225,7 @@ fn once_news_were_missed_the_words_are_read_off_the_run() {
     let mut turn = turn_of(&run);
     turn.hear(&told_of(&run, RunNews::Says("Hel".into())));
     turn.set_late();
-    run.note(|progress| progress.text = "Hello, wor".into());
+    run.note(|progress| *progress = Progress::saying("Hello, wor"));
     let heard = turn.hear(&told_of(&run, RunNews::Says("wor".into())));
     assert_eq!(heard, frame::delta("lo, wor").into());
     let heard = turn.hear(&told_of(&run, RunNews::Says("r".into())));
