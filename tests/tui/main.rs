@@ -160,8 +160,7 @@ async fn a_command_waits_for_a_decision_and_letters_decide_nothing() {
         screen.types("\r");
         std::thread::sleep(Duration::from_millis(100));
     }
-    screen.shows("done");
-    assert!(file.exists());
+    screen.until("the command has run", |_| file.exists());
     let text = screen.is_ready();
     assert!(text.contains("allow-once"), "{text}");
 }
