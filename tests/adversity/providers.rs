@@ -157,7 +157,7 @@ async fn flood_of_calls(tcp: &mut TcpStream) {
     }
 }
 
-/// Reads a request; the name in the last message of it.
+/// Reads a request; the name in what was said last: messages in a row are parts of one.
 async fn asked(tcp: &mut TcpStream) -> Option<String> {
     let mut reader = BufReader::new(tcp);
     let mut length = 0;
@@ -177,7 +177,8 @@ async fn asked(tcp: &mut TcpStream) -> Option<String> {
     let mut body = vec![0; length];
     reader.read_exact(&mut body).await.ok()?;
     let body: Value = serde_json::from_slice(&body).unwrap();
-    let last = body["messages"].as_array().unwrap().last().unwrap().to_string();
+    let last = &body["messages"].as_array().unwrap().last().unwrap()["content"];
+    let last = last.as_array().and_then(|parts| parts.last()).unwrap_or(last).to_string();
     let name = last.split_once("@bad ").map(|(_, rest)| {
         rest.chars().take_while(|char| char.is_ascii_lowercase() || *char == '-').collect()
     });
