@@ -1415,6 +1415,13 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Extra, "methods/config", "op res config.schema.lookup", "*/hint", OWN_TEXTS),
     allow(Kind::Extra, "methods/config", "op res config.schema.lookup", "*/hint/*", OWN_TEXTS),
     allow(Kind::Extra, "methods/config", "op res config.schema.lookup", "*/hintPath", OWN_TEXTS),
+    instead_of(
+        "agents.list[].",
+        "methods/config",
+        "op res config.schema.lookup",
+        "*/hintPath",
+        "the original writes an item of a list as `[]` or as `*`, this one always as `*`",
+    ),
     allow(
         Kind::Value,
         "methods/config",
