@@ -1423,13 +1423,6 @@ pub const DIFFERENCES: &[Difference] = &[
         "the original writes an item of a list as `[]` or as `*`, this one always as `*`",
     ),
     allow(
-        Kind::Value,
-        "methods/config",
-        "op res config.schema.lookup",
-        "*/skillsLimits/hintPath",
-        OWN_TEXTS,
-    ),
-    allow(
         Kind::Absent,
         "methods/config",
         "op res config.schema.lookup",
