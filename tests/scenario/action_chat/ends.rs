@@ -50,13 +50,17 @@ async fn each_message_has_one_done_whatever_becomes_of_it() {
     for text in kinds {
         chat.send(text).await;
     }
+    let mut before = ["", ""];
     for text in kinds {
         let frames = chat.response().await;
         let dones = frames.iter().filter(|frame| frame["type"] == "done").count();
         assert_eq!(dones, 1, "{text} of {kinds:?}: {frames:?}");
-        if text.starts_with("@mock tool") {
+        // The model hears what failed once more, with the message that comes next.
+        let is_alone = !before.iter().any(|it| it.starts_with("@mock err"));
+        if text.starts_with("@mock tool") && is_alone {
             assert_eq!(said(&frames), "x", "{kinds:?}");
         }
+        before = [before[1], text];
     }
     chat.nothing_comes().await;
 }
