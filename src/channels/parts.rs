@@ -51,6 +51,11 @@ pub(super) fn message_parts(
     numbered.map(|(part, body)| new_part(delivery, address, part, body)).collect()
 }
 
+/// Whether a part takes the place of what was shown: files alone do not.
+pub(super) fn takes_place(part: &NewPart) -> bool {
+    serde_json::from_str::<Body>(&part.body).is_ok_and(|body| body.edits.is_some())
+}
+
 fn texts(account: &Account, message: &Message<'_>) -> Vec<Body> {
     let (config, first) = (&account.config, &message.first);
     let measure = Measure::of_service(config.kind);

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::body::Body;
 use super::followers::Follower;
-use super::parts::{Message, message_parts};
+use super::parts::{Message, message_parts, takes_place};
 use super::preview::first_part;
 use super::service::Channels;
 use super::state::Account;
@@ -434,11 +434,6 @@ impl Channels {
         let message = Message { text, media: &media, first, quotes };
         message_parts(&account, delivery, address, &message)
     }
-}
-
-/// Whether a part takes the place of what was shown: files alone do not.
-fn takes_place(part: &NewPart) -> bool {
-    serde_json::from_str::<Body>(&part.body).is_ok_and(|body| body.edits.is_some())
 }
 
 /// Whether a stop of the gateway has ended a run.

@@ -36,9 +36,7 @@ fn surroundings() -> Vec<Surrounding> {
     let provider = |members: Value| json!({"models": {"providers": {"a": members}}});
     let secrets = |members: Value| json!({"secrets": {"providers": {"a": members}}});
     let program = || secrets(json!({"source": "exec", "command": "/bin/true"}));
-    let telegram = json!({"channels": {"telegram": {"allowFrom": ["*"]}}});
-    let webhook = json!({"channels": {"webhook": {"allowFrom": ["*"]}}});
-    vec![
+    let mut surroundings = vec![
         ("agents.list.*", "", json!({"agents": {"list": [{"id": "main"}]}})),
         ("models.providers.*.models.*", "", provider(json!({"models": [{"id": "m"}]}))),
         (
@@ -84,20 +82,6 @@ fn surroundings() -> Vec<Surrounding> {
         ),
         ("bindings", "", json!({"bindings": [{"agentId": "main", "match": {"channel": "x"}}]})),
         (
-            "channels.telegram.accounts.*",
-            "",
-            json!({"channels": {"telegram":
-            {"accounts": {"a": {"allowFrom": ["*"]}}}}}),
-        ),
-        (
-            "channels.webhook.accounts.*",
-            "",
-            json!({"channels": {"webhook":
-            {"accounts": {"a": {"allowFrom": ["*"]}}}}}),
-        ),
-        ("channels.telegram", "", telegram),
-        ("channels.webhook", "", webhook),
-        (
             "gateway.auth.mode",
             "",
             json!({"gateway": {"trustedProxies": ["10.0.0.1"],
@@ -115,6 +99,20 @@ fn surroundings() -> Vec<Surrounding> {
             json!({"tools": {"guardrails": {"rules": [{"id": "a", "pattern": "x"}]}}}),
         ),
         ("mcp.servers.*", "", json!({"mcp": {"servers": {"a": {"command": "x"}}}})),
+    ];
+    surroundings.extend(surroundings_of_channels());
+    surroundings
+}
+
+fn surroundings_of_channels() -> [Surrounding; 4] {
+    let account = || json!({"allowFrom": ["*"]});
+    let telegram = |members: Value| json!({"channels": {"telegram": members}});
+    let webhook = |members: Value| json!({"channels": {"webhook": members}});
+    [
+        ("channels.telegram.accounts.*", "", telegram(json!({"accounts": {"a": account()}}))),
+        ("channels.webhook.accounts.*", "", webhook(json!({"accounts": {"a": account()}}))),
+        ("channels.telegram", "", telegram(account())),
+        ("channels.webhook", "", webhook(account())),
     ]
 }
 
