@@ -253,7 +253,7 @@ pub fn key_header(
     Ok(headers)
 }
 
-/// A header value that neither `Debug` nor HTTP/2 compression give away.
+/// A header value that `Debug` does not give away.
 fn secret_header(text: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(text).ok()?;
     value.set_sensitive(true);
