@@ -415,7 +415,11 @@ fn the_status_tells_what_answers_and_what_lets_us_in() {
         json!([{"provider": "mock", "profiles": 0,
             "effective": {"kind": "config", "detail": "models.providers.mock.apiKey"}}])
     );
-    assert_eq!(home.json(&["status", "--agent", "work", "--json"])["defaultModel"], "mock/two");
+    for agent in ["work", " Work! "] {
+        let status = home.json(&["status", "--agent", agent, "--json"]);
+        let found = [&status["agentId"], &status["defaultModel"]];
+        assert_eq!(found, ["work", "mock/two"], "{agent}");
+    }
     for args in [&["status", "--check"][..], &["status", "--check", "--plain"]] {
         assert_eq!(home.run(args, "").status.code(), Some(0), "{args:?}");
     }
@@ -453,6 +457,12 @@ fn a_probe_asks_the_provider_and_shows_what_it_said() {
         "{probe}"
     );
     assert_eq!(home.run(&["status", "--probe", "--check"], "").status.code(), Some(1));
+    for (flags, code) in [(&["--check"][..], Some(1)), (&[], Some(0))] {
+        let plain = home.run(&[&["status", "--probe", "--plain"][..], flags].concat(), "");
+        assert_eq!((plain.status.code(), &plain.stdout[..]), (code, &b"mock/one\n"[..]));
+        let told = String::from_utf8(plain.stderr).unwrap();
+        assert!(told.contains("Probe mock/one: mock:key timeout in"), "{told}");
+    }
 }
 
 #[test]

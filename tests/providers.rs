@@ -18,8 +18,8 @@ use clawgate::config::secrets::ResolvedSecrets;
 use clawgate::protocol::message::AgentMessage;
 use clawgate::protocol::message::{AssistantMessage, StopReason, UserMessage, text_of};
 use clawgate::providers::{
-    Adapters, Catalog, CatalogSources, HttpLimits, ModelRequest, ProviderError, ProviderErrorKind,
-    RetryPolicy, StreamEvent, ThinkingLevel, ToolSpec,
+    Adapters, Catalog, CatalogSources, HttpLimits, InputKind, ModelRequest, ProviderError,
+    ProviderErrorKind, RetryPolicy, StreamEvent, ThinkingLevel, ToolSpec,
 };
 use clawgate::support::{Clock, SystemClock};
 use futures_util::{StreamExt, stream};
@@ -898,41 +898,198 @@ async fn a_model_without_tools_can_still_talk() {
         Answer::error(400, &refusal, &[]),
         Answer::stream(Dialect::OpenAi.whole(), Ending::Whole),
     ];
-    let call = call(Dialect::OpenAi, answers).await;
-    assert!(call.result.is_ok());
-    let script = call.script.lock();
-    let has_tools: Vec<_> =
-        script.asked.iter().map(|asked| asked.body.get("tools").is_some()).collect();
-    assert_eq!(has_tools, [true, false]);
+    let server = serve(answers).await;
+    let (http, retry) = limits();
+    let catalog = catalog(Dialect::OpenAi, &server.address, http, retry);
+    let mut request = plain_request(&catalog);
+    let model = Arc::make_mut(&mut request.model);
+    Arc::make_mut(&mut model.options).params =
+        serde_json::from_value(json!({"toolChoice": "auto"})).unwrap();
+    catalog.provider_for(&request.model).stream(&request, &mut |_| {}).await.unwrap();
+    // A choice among no tools would be refused, too.
+    for member in ["tools", "tool_choice"] {
+        assert_eq!(told(&server, &format!("/{member}")), [true, false], "{member}");
+    }
+}
+
+/// Whether each request so far had the member at this place.
+fn told(server: &Server, place: &str) -> Vec<bool> {
+    let script = server.script.lock();
+    script.asked.iter().map(|asked| asked.body.pointer(place).is_some()).collect()
 }
 
 #[tokio::test]
 async fn what_a_model_refuses_to_be_told_is_left_out() {
-    for (dialect, member, refusal) in [
-        (Dialect::OpenAi, "temperature", "invalid temperature: only 1 is allowed for this model"),
-        (Dialect::OpenAi, "reasoning_effort", "reasoning_effort='low' is not supported"),
-        (Dialect::Responses, "temperature", "Unsupported parameter: 'temperature'"),
-        (Dialect::Responses, "reasoning", "Unsupported value: 'low' is not supported with 'one'"),
-        (Dialect::Anthropic, "temperature", "`temperature` is deprecated for this model."),
+    for (dialect, place, refusal) in [
+        (Dialect::OpenAi, "/temperature", "invalid temperature: only 1 is allowed for this model"),
+        (Dialect::OpenAi, "/reasoning_effort", "reasoning_effort='low' is not supported"),
+        (Dialect::Responses, "/temperature", "Unsupported parameter: 'temperature'"),
+        (Dialect::Responses, "/reasoning", "Unsupported value: 'low' is not supported with 'one'"),
+        (Dialect::Responses, "/reasoning", NO_EFFORT),
+        (Dialect::Responses, "/include", NO_EFFORT),
+        (Dialect::Responses, "/include", "Encrypted content is not supported with this model."),
+        (
+            Dialect::Responses,
+            "/reasoning/summary",
+            "Your organization must be verified to generate reasoning summaries.",
+        ),
+        (Dialect::Anthropic, "/temperature", "`temperature` is deprecated for this model."),
+        (
+            Dialect::Google,
+            "/generationConfig/thinkingConfig",
+            "Thinking is not enabled for models/one",
+        ),
     ] {
         let refusal = json!({"error": {"message": refusal}});
-        let answers =
-            vec![Answer::error(400, &refusal, &[]), Answer::stream(dialect.whole(), Ending::Whole)];
-        let server = serve(answers).await;
+        let whole = || Answer::stream(dialect.whole(), Ending::Whole);
+        let refused = || Answer::error(400, &refusal, &[]);
+        let server = serve(vec![refused(), whole(), whole(), refused(), whole()]).await;
         let (http, retry) = limits();
         let catalog = catalog(dialect, &server.address, http, retry);
         let mut request = plain_request(&catalog);
         request.thinking = ThinkingLevel::Low;
         let model = Arc::make_mut(&mut request.model);
-        model.reasoning = member != "temperature";
+        model.reasoning = place != "/temperature";
         Arc::make_mut(&mut model.options).params.temperature = Some(0.5);
         let provider = catalog.provider_for(&request.model);
         provider.stream(&request, &mut |_| {}).await.unwrap();
-        let script = server.script.lock();
-        let is_told: Vec<_> =
-            script.asked.iter().map(|asked| asked.body.get(member).is_some()).collect();
-        assert_eq!(is_told, [true, false], "{dialect:?} {member}");
+        // The next question is asked once …
+        provider.stream(&request, &mut |_| {}).await.unwrap();
+        assert_eq!(told(&server, place), [true, false, false], "{dialect:?} {place}");
+        // … and that of another model is a question of its own.
+        Arc::make_mut(&mut request.model).id = "other".into();
+        provider.stream(&request, &mut |_| {}).await.unwrap();
+        assert_eq!(told(&server, place)[3..], [true, false], "{dialect:?} {place}");
     }
+}
+
+/// What `OpenAI` says of a model that does not think.
+const NO_EFFORT: &str =
+    "Unsupported parameter: 'reasoning.effort' is not supported with this model.";
+
+#[tokio::test]
+async fn a_value_that_was_not_refused_is_told() {
+    let refusal = json!({"error": {"message": "invalid temperature"}});
+    let whole = || Answer::stream(Dialect::OpenAi.whole(), Ending::Whole);
+    let server = serve(vec![Answer::error(400, &refusal, &[]), whole(), whole(), whole()]).await;
+    let (http, retry) = limits();
+    let catalog = catalog(Dialect::OpenAi, &server.address, http, retry);
+    let mut request = plain_request(&catalog);
+    let provider = catalog.provider_for(&request.model);
+    for temperature in [0.5, 1.0, 0.5] {
+        let model = Arc::make_mut(&mut request.model);
+        Arc::make_mut(&mut model.options).params.temperature = Some(temperature);
+        provider.stream(&request, &mut |_| {}).await.unwrap();
+    }
+    assert_eq!(told(&server, "/temperature"), [true, false, true, false]);
+}
+
+/// A request that goes on with an answer of this content, which called the tool `t` as `c|fc_1`.
+fn going_on(dialect: Dialect, catalog: &Catalog, content: &Value) -> ModelRequest {
+    let mut request = plain_request(catalog);
+    Arc::make_mut(&mut request.model).reasoning = true;
+    request.thinking = ThinkingLevel::Low;
+    let answer = json!({
+        "role": "assistant", "api": dialect.api(), "provider": "local", "model": "one",
+        "content": content, "usage": {}, "stopReason": "toolUse", "timestamp": 1,
+    });
+    let result = json!({"role": "toolResult", "toolCallId": "c|fc_1", "toolName": "t",
+        "content": [{"type": "text", "text": "done"}]});
+    let further = [answer, result].map(|it| serde_json::from_value::<AgentMessage>(it).unwrap());
+    request.messages.extend(further);
+    request
+}
+
+#[tokio::test]
+async fn a_thought_that_was_sealed_for_another_account_does_not_end_the_conversation() {
+    let call = json!({"type": "toolCall", "id": "c|fc_1", "name": "t", "arguments": {},
+        "thoughtSignature": "c2ln"});
+    let sealed =
+        json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"});
+    let thought =
+        json!({"type": "thinking", "thinking": "", "thinkingSignature": sealed.to_string()});
+    for (dialect, content, words, refusal) in [
+        (
+            Dialect::Responses,
+            json!([thought, call]),
+            ["rs_1", "fc_1"],
+            "The encrypted content gAAA...w== could not be verified.",
+        ),
+        (
+            Dialect::Google,
+            json!([call]),
+            ["c2ln", "thoughtSignature"],
+            "Corrupted thought signature.",
+        ),
+    ] {
+        let refusal = json!({"error": {"code": 400, "message": refusal}});
+        let whole = Answer::stream(dialect.whole(), Ending::Whole);
+        let server = serve(vec![Answer::error(400, &refusal, &[]), whole]).await;
+        let (http, retry) = limits();
+        let catalog = catalog(dialect, &server.address, http, retry);
+        let request = going_on(dialect, &catalog, &content);
+        catalog.provider_for(&request.model).stream(&request, &mut |_| {}).await.unwrap();
+        let script = server.script.lock();
+        let sent: Vec<_> = script.asked.iter().map(|asked| asked.body.to_string()).collect();
+        for word in words {
+            assert!(sent[0].contains(word) && !sent[1].contains(word), "{dialect:?} {word}");
+        }
+        // The call and its result stay.
+        assert!(sent[1].contains("done"), "{}", sent[1]);
+    }
+}
+
+#[tokio::test]
+async fn a_picture_and_a_thought_that_are_both_refused_go_one_after_the_other() {
+    let refused = |text: &str| {
+        let refusal = json!({"type": "error", "error": {"type": "invalid_request_error",
+            "message": text}});
+        Answer::error(400, &refusal, &[])
+    };
+    let whole = Answer::stream(Dialect::Anthropic.whole(), Ending::Whole);
+    let server = serve(vec![
+        refused("messages.0.content.0.image: image exceeds 5 MB maximum"),
+        // Names a picture, and is not about one.
+        refused("messages.1.content.0: `thinking` blocks behind an image cannot be modified"),
+        whole,
+    ])
+    .await;
+    let (http, retry) = limits();
+    let catalog = catalog(Dialect::Anthropic, &server.address, http, retry);
+    let content = json!([
+        {"type": "thinking", "thinking": "hm", "thinkingSignature": "c2ln"},
+        {"type": "toolCall", "id": "c|fc_1", "name": "t", "arguments": {}},
+    ]);
+    let mut request = going_on(Dialect::Anthropic, &catalog, &content);
+    Arc::make_mut(&mut request.model).input = vec![InputKind::Text, InputKind::Image];
+    let shown = json!({"role": "user", "timestamp": 1, "content": [
+        {"type": "image", "data": "AA==", "mimeType": "image/png"}, {"type": "text", "text": "look"},
+    ]});
+    request.messages[0] = serde_json::from_value(shown).unwrap();
+    catalog.provider_for(&request.model).stream(&request, &mut |_| {}).await.unwrap();
+    let kinds = |content: &Value| -> Vec<String> {
+        let blocks = content.as_array().unwrap().iter();
+        blocks.map(|block| block["type"].as_str().unwrap().to_owned()).collect()
+    };
+    let script = server.script.lock();
+    let sent: Vec<_> = script
+        .asked
+        .iter()
+        .map(|asked| {
+            let messages = &asked.body["messages"];
+            (kinds(&messages[0]["content"]), kinds(&messages[1]["content"]))
+        })
+        .collect();
+    let blocks =
+        |kinds: &[&str]| -> Vec<String> { kinds.iter().map(|kind| (*kind).to_owned()).collect() };
+    // What stands for the picture has its place.
+    let expected = [
+        (blocks(&["image", "text"]), blocks(&["thinking", "tool_use"])),
+        (blocks(&["text", "text"]), blocks(&["thinking", "tool_use"])),
+        (blocks(&["text", "text"]), blocks(&["tool_use"])),
+    ];
+    assert_eq!(sent, expected);
+    assert_eq!(script.asked[2].body["messages"][0]["content"][1]["text"], "look");
 }
 
 #[tokio::test]

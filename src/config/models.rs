@@ -71,6 +71,38 @@ pub enum MergeMode {
     Replace,
 }
 
+/// What OpenClaw calls some providers as well.
+const OTHER_IDS: [(&str, &str); 12] = [
+    ("z.ai", "zai"),
+    ("z-ai", "zai"),
+    ("modelstudio", "qwen"),
+    ("qwencloud", "qwen"),
+    ("opencode-zen", "opencode"),
+    ("opencode-go-auth", "opencode-go"),
+    ("kimi-code", "kimi"),
+    ("kimi-coding", "kimi"),
+    ("bedrock", "amazon-bedrock"),
+    ("aws-bedrock", "amazon-bedrock"),
+    ("bytedance", "volcengine"),
+    ("doubao", "volcengine"),
+];
+
+/// Whether two ids mean one provider: in any case, and by any of its names.
+pub fn is_same_provider(one: &str, other: &str) -> bool {
+    usual_id(one).eq_ignore_ascii_case(usual_id(other))
+}
+
+/// The id of a provider as it is written usually.
+pub fn provider_id(written: &str) -> String {
+    usual_id(written).to_ascii_lowercase()
+}
+
+fn usual_id(written: &str) -> &str {
+    let id = written.trim();
+    let other = OTHER_IDS.iter().find(|(other, _)| other.eq_ignore_ascii_case(id));
+    other.map_or(id, |(_, usual)| *usual)
+}
+
 /// `models.providers`, in the order of the file: the first one counts when no
 /// default model is named.
 #[derive(Debug, Clone, Default)]
@@ -82,9 +114,11 @@ impl ProviderConfigs {
         self.0.iter().map(|(id, provider)| (id.as_str(), provider))
     }
 
-    /// The one with this id.
+    /// The one with this id, however it is written; rather the one where it is written so.
     pub fn get(&self, id: &str) -> Option<&ProviderConfig> {
-        self.iter().find_map(|(known, provider)| (known == id).then_some(provider))
+        let exact = self.iter().find(|(known, _)| *known == id);
+        let found = exact.or_else(|| self.iter().find(|(known, _)| is_same_provider(known, id)));
+        found.map(|(_, provider)| provider)
     }
 
     /// Whether there is none.
@@ -245,6 +279,20 @@ mod tests {
         let models = read(json!({"providers": {"zed": {}, "alpha": {}, "mid": {}}}));
         let ids: Vec<_> = models.providers.iter().map(|(id, _)| id).collect();
         assert_eq!(ids, ["zed", "alpha", "mid"]);
+    }
+
+    #[test]
+    fn a_provider_is_found_however_its_id_is_written() {
+        let models = read(json!({"providers": {"Mock": {}, "z-ai": {"baseUrl": "u"}}}));
+        for id in ["mock", " MOCK ", "Mock"] {
+            assert!(models.providers.get(id).is_some(), "{id}");
+        }
+        for id in ["zai", "Z.AI"] {
+            assert_eq!(models.providers.get(id).unwrap().base_url.as_deref(), Some("u"), "{id}");
+        }
+        assert!(models.providers.get("mock2").is_none());
+        let models = read(json!({"providers": {"OpenAI": {"baseUrl": "u"}, "openai": {}}}));
+        assert!(models.providers.get("openai").unwrap().base_url.is_none());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use super::ConfigError;
 use super::explain::{Choice, Ledger};
 use super::file_rules::{self, FileRules};
 use super::guardrails::{self, GuardrailSettings};
+use super::models::is_same_provider;
 use super::schema::Node;
 
 /// The profiles for error texts.
@@ -102,9 +103,12 @@ impl ToolPolicy {
     /// The rules for a model beside those for any: those for its provider, and its own. All
     /// of them hold.
     pub fn for_model(&self, provider: &str, model: &str) -> impl Iterator<Item = &ToolRules> {
-        let provider = provider.to_lowercase();
-        let full = format!("{provider}/{}", model.to_lowercase());
-        [provider, full].into_iter().filter_map(move |name| self.by_provider.get(&name))
+        let model = model.to_lowercase();
+        let is_meant = move |name: &str| match name.split_once('/') {
+            Some((own, id)) => is_same_provider(own, provider) && id == model,
+            None => is_same_provider(name, provider),
+        };
+        self.by_provider.iter().filter(move |(name, _)| is_meant(name)).map(|(_, rules)| rules)
     }
 }
 
@@ -342,6 +346,17 @@ mod tests {
         assert_eq!(rules(json!(["a"]), json!([])), (Some(1), 0));
         assert_eq!(rules(json!([]), json!(["b"])), (None, 1));
         assert_eq!(rules(json!([]), json!([])), (None, 0));
+    }
+
+    #[test]
+    fn rules_for_a_provider_hold_however_its_id_is_written() {
+        let tools = load(&json!({"tools": {"byProvider": {
+            "z.ai": {"deny": ["exec"]}, "Z-AI/GLM": {"deny": ["read"]}, "zai/other": {},
+        }}}));
+        let policy = tools.unwrap().policy;
+        for provider in ["zai", "Z.AI"] {
+            assert_eq!(policy.for_model(provider, "glm").count(), 2, "{provider}");
+        }
     }
 
     #[test]

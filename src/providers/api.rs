@@ -17,6 +17,7 @@ use super::error::{ErrorStyle, ProviderError};
 use super::http::{EventStream, Framing, Http, Post};
 use super::pictures::without_pictures;
 use super::reader::{self, Reader};
+use super::refusals::Refusals;
 use super::thoughts::without_thoughts;
 use super::{EventSink, ModelInfo, ModelRequest, Provider};
 use crate::protocol::message::AssistantMessage;
@@ -28,7 +29,8 @@ pub trait HttpApi: Send + Sync + 'static {
     const STYLE: ErrorStyle;
     /// How it writes its stream.
     const FRAMING: Framing = Framing::Events;
-    /// Members of the body that some of its models refuse, and can do without.
+    /// Members of the body that some of its models refuse, and can do without. What stands in
+    /// an object is named with it.
     const DISPENSABLE: &'static [&'static str] = &[];
     /// What reads its stream.
     type Reader: Reader + Send;
@@ -53,19 +55,21 @@ pub trait HttpApi: Send + Sync + 'static {
 pub struct HttpProvider<A> {
     http: Http,
     clock: Arc<dyn Clock>,
+    refusals: Refusals,
     api: PhantomData<A>,
 }
 
 impl<A: HttpApi> HttpProvider<A> {
     /// An adapter that calls through `http`.
-    pub const fn new(http: Http, clock: Arc<dyn Clock>) -> Self {
-        Self { http, clock, api: PhantomData }
+    pub fn new(http: Http, clock: Arc<dyn Clock>) -> Self {
+        Self { http, clock, refusals: Refusals::default(), api: PhantomData }
     }
 
     async fn open(&self, request: &ModelRequest) -> Result<EventStream, ProviderError> {
         let model = &request.model;
+        let mut left_out = self.refusals.of(model, A::DISPENSABLE, self.clock.now_ms());
         let mut request = Cow::Borrowed(request);
-        let mut body = A::body(&request);
+        let mut body = left_out.without(A::body(&request));
         loop {
             let post = Post {
                 model,
@@ -76,29 +80,32 @@ impl<A: HttpApi> HttpProvider<A> {
                 framing: A::FRAMING,
             };
             let error = match self.http.post(post).await {
-                Ok(stream) => return Ok(stream),
+                Ok(stream) => {
+                    left_out.note();
+                    return Ok(stream);
+                }
                 Err(error) => error,
             };
-            let mut refused = A::DISPENSABLE.iter().filter(|name| error.refuses(name));
-            let left_out = refused
-                .find(|name| body.as_object_mut().is_some_and(|it| it.remove(**name).is_some()));
-            if let Some(name) = left_out {
-                tracing::warn!(model = %model.id, %error, "asked again without {name}");
+            if left_out.take(&mut body, &error) {
                 continue;
             }
-            let (what, less) = if error.refuses_pictures() {
-                ("pictures", without_pictures(&request))
-            } else if error.refuses_thoughts() {
-                ("thoughts", without_thoughts(&request))
-            } else {
-                return Err(error);
-            };
-            let Some(less) = less else { return Err(error) };
+            let Some((what, less)) = without_refused(&request, &error) else { return Err(error) };
             tracing::warn!(model = %model.id, %error, "asked again without {what}");
-            body = A::body(&less);
+            body = left_out.without(A::body(&less));
             request = Cow::Owned(less);
         }
     }
+}
+
+/// What is left of `request` when `error` refuses its thoughts or its pictures, and which of them
+/// are gone. Pictures go last: the question may be about them.
+fn without_refused(
+    request: &ModelRequest,
+    error: &ProviderError,
+) -> Option<(&'static str, ModelRequest)> {
+    let thoughts = error.refuses_thoughts().then(|| without_thoughts(request)).flatten();
+    let pictures = || error.refuses_pictures().then(|| without_pictures(request)).flatten();
+    thoughts.map(|less| ("thoughts", less)).or_else(|| Some(("pictures", pictures()?)))
 }
 
 impl<A: HttpApi> Provider for HttpProvider<A> {

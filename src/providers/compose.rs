@@ -178,8 +178,13 @@ fn is_whole(call: &ToolCall) -> bool {
 /// The name of a call as every API takes it. Models make names up, and one that an API does
 /// not like would have each later request of the conversation refused.
 fn wire_name(name: &str) -> String {
+    fit(name, NAME_MAX)
+}
+
+/// So much of a name or an id, in characters that every API takes.
+pub(super) fn fit(text: &str, most: usize) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    name.chars().map(|c| if fits(c) { c } else { '_' }).take(NAME_MAX).collect()
+    text.chars().map(|c| if fits(c) { c } else { '_' }).take(most).collect()
 }
 
 fn thinking(block: &ThinkingBlock, same: bool) -> Option<ContentBlock> {
@@ -228,13 +233,19 @@ impl WireIds {
         let wished = if same_model { id.to_owned() } else { (self.wire_id)(id) };
         let mut free = wished.clone();
         let mut count = 1_u32;
-        while !self.used.insert(call_of(&free)) {
+        while self.is_unusable(&free) {
             count += 1;
             // The number comes first, so that shortening cannot cut it off;
             // letters and digits only, which every API accepts.
             free = (self.wire_id)(&format!("n{count}x{wished}"));
         }
         free
+    }
+
+    /// Whether nothing of it tells the call, or another one has it.
+    fn is_unusable(&mut self, id: &str) -> bool {
+        let call = call_of(id);
+        call.is_empty() || !self.used.insert(call)
     }
 }
 

@@ -205,9 +205,13 @@ impl ProviderError {
     pub(super) fn refuses(&self, member: &str) -> bool {
         let text = self.message.to_lowercase();
         let is_refused = match member {
-            "tools" => text.contains("does not support tools"),
+            // A choice among no tools is refused, too.
+            "tools" | "tool_choice" => text.contains("does not support tools"),
             "think" => text.contains("does not support thinking"),
-            "reasoning" | "reasoning_effort" => says_bad_effort(&text),
+            "generationConfig.thinkingConfig" => text.contains("thinking"),
+            "reasoning" | "reasoning_effort" => says_any(&text, &EFFORT),
+            "reasoning.summary" => says_any(&text, &SUMMARY),
+            "include" => says_no_thoughts(&text),
             name => text.contains(name),
         };
         self.kind == ProviderErrorKind::BadRequest && is_refused
@@ -223,10 +227,11 @@ impl ProviderError {
     }
 
     /// Whether the request may do without its thoughts. Anthropic takes them back only as they
-    /// were, and from some models only when nothing that stood before them has changed.
+    /// were, and from some models only when nothing that stood before them has changed; `OpenAI`
+    /// and Google only from the account that they were sealed for.
     pub(super) fn refuses_thoughts(&self) -> bool {
         let text = self.message.to_lowercase();
-        let is_said = ["thinking", "block"].iter().all(|word| text.contains(word));
+        let is_said = THOUGHTS.iter().any(|words| words.iter().all(|word| text.contains(word)));
         self.kind == ProviderErrorKind::BadRequest && is_said
     }
 
@@ -246,15 +251,52 @@ const TOO_LONG: &str = "Context overflow: prompt too large for the model. \
     Try /reset (or /new) to start a fresh session, or use a larger-context model.";
 const RATE_LIMITED: &str = "⚠️ API rate limit reached. Please try again later.";
 
-/// What people are told of a failed run: its `message`, unless its `kind` (the
+/// What people are told of a failed run: its `message` in words, unless its `kind` (the
 /// word for `errorKind`) says all that they can act on.
-pub fn text_for_people<'a>(message: &'a str, kind: &str) -> &'a str {
+pub fn text_for_people(message: &str, kind: &str) -> String {
     let says_more = || message.starts_with(ALL_FAILED) || says_no_credit(message);
     match kind {
-        "context_length" => TOO_LONG,
-        "rate_limit" if !says_more() => RATE_LIMITED,
-        _ => message,
+        "context_length" => TOO_LONG.to_owned(),
+        "rate_limit" if !says_more() => RATE_LIMITED.to_owned(),
+        _ => in_words(message),
     }
+}
+
+/// A text with what errors say in the place of their JSON, as which some APIs are quoted; with
+/// their status, unless it stands there already.
+fn in_words(text: &str) -> String {
+    let (mut words, mut rest) = (String::new(), text);
+    while let Some((before, json)) = rest.find(['{', '[']).and_then(|at| rest.split_at_checked(at))
+    {
+        words.push_str(before);
+        let mut values = serde_json::Deserializer::from_str(json).into_iter::<Value>();
+        let value = values.next().and_then(Result::ok);
+        // Where none begins, some may further on.
+        let length = if value.is_some() { values.byte_offset() } else { 1 };
+        let (json, behind) = json.split_at_checked(length).unwrap_or((json, ""));
+        match value.as_ref().and_then(|value| Some((error_in(value)?, openai_text(value)?))) {
+            Some((error, text)) => {
+                let code = error.get("code").and_then(Value::as_u64);
+                let status = code.filter(|code| (400..600).contains(code));
+                let status = status.map(|status| format!("{status} ")).unwrap_or_default();
+                if !words.ends_with(&status) {
+                    words.push_str(&status);
+                }
+                words.push_str(&text);
+            }
+            None => words.push_str(json),
+        }
+        rest = behind;
+    }
+    words.push_str(rest);
+    words
+}
+
+/// The error that is told by this JSON, if it says something.
+fn error_in(json: &Value) -> Option<&Value> {
+    let error = json.get(0).unwrap_or(json).get("error")?;
+    let text = error.get("message").unwrap_or(error).as_str()?;
+    (!text.is_empty()).then_some(error)
 }
 
 /// What a refused effort is called, in lower case. OpenAI names only the word itself.
@@ -270,22 +312,45 @@ const EFFORT: [&str; 9] = [
     "unsupported value: 'xhigh'",
 ];
 
-fn says_bad_effort(text: &str) -> bool {
-    EFFORT.iter().any(|words| text.contains(words))
+/// What refused summaries of thoughts are called.
+const SUMMARY: [&str; 2] = ["reasoning.summary", "reasoning summar"];
+/// What sealed thoughts are called where a model has none.
+const SEALED: [&str; 2] = ["encrypted content is not supported", "reasoning.encrypted_content"];
+/// What is said of thoughts that are not taken back: both of one of these.
+const THOUGHTS: [[&str; 2]; 5] = [
+    ["thinking", "block"],
+    ["thought", "signature"],
+    ["encrypted content", "verified"],
+    ["encrypted_content", "not issued"],
+    ["without its required", "reasoning"],
+];
+
+fn says_any(text: &str, list: &[&str]) -> bool {
+    list.iter().any(|words| text.contains(words))
+}
+
+/// Whether a model has no thoughts to give back: it says so, or knows no effort at all. One that
+/// only has other values for it thinks.
+fn says_no_thoughts(text: &str) -> bool {
+    says_any(text, &SEALED) || (says_any(text, &EFFORT) && !text.contains("value"))
 }
 
 /// The text that OpenAI's own client shows. Google wraps the object in a list; Mistral and
 /// servers of one's own have no `error` around it.
 fn openai_text(json: &Value) -> Option<String> {
-    let json = json.get(0).unwrap_or(json);
+    let json = json.get(0).filter(|first| first.is_object()).unwrap_or(json);
     match json.get("error") {
         Some(Value::String(text)) => Some(text.clone()),
         Some(error) if !error.is_null() => Some(said(error)),
-        _ => {
-            let whole = || json.as_object().filter(|it| !it.is_empty()).map(|_| json.to_string());
-            told(json, "message").or_else(|| told(json, "detail")).or_else(whole)
-        }
+        _ => told(json, "message").or_else(|| told(json, "detail")).or_else(|| whole(json)),
     }
+}
+
+/// All that there is, if that is anything: a text, a list, or members that nobody knows. Without
+/// a word a refusal would be taken for that of too long a conversation.
+fn whole(json: &Value) -> Option<String> {
+    let text = json.as_str().map_or_else(|| json.to_string(), str::to_owned);
+    Some(text).filter(|text| !["", "null", "{}", "[]"].contains(&text.trim()))
 }
 
 /// What an error says. `OpenRouter` has beside it what the provider said that it asked, of

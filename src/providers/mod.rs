@@ -32,6 +32,7 @@ mod parts;
 mod pictures;
 mod probe;
 mod reader;
+mod refusals;
 mod retry;
 pub mod schema;
 mod scrub;

@@ -59,7 +59,7 @@ async fn a_session_takes_a_model_by_its_alias_and_none_that_is_not_on_the_list()
     let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
     let mut client = admin(&gateway).await;
     let patch = |model: &str| json!({"key": "main", "model": model});
-    for written in ["thinker", "mocka/mock-think", "mock-think"] {
+    for written in ["thinker", "mocka/mock-think", "mock-think", "MOCKA/mock-think"] {
         let patched = call(&mut client, "sessions.patch", patch(written)).await;
         assert_eq!(patched["entry"]["providerOverride"], "mocka", "{written}: {patched}");
         assert_eq!(patched["entry"]["modelOverride"], "mock-think", "{written}: {patched}");

@@ -1,7 +1,8 @@
 //! The tool calls of an answer.
 //!
 //! Owns: what their arguments are. Promises: a call that the provider has not told to its
-//! end is none without arguments; no other call of the conversation has its id.
+//! end is none without arguments; every call has an id, and no other one of the conversation
+//! has the same.
 
 use serde_json::{Map, Value};
 
@@ -58,11 +59,17 @@ impl Answer<'_> {
     }
 
     /// This id, or one like it when another call has it: some servers name the first call
-    /// of each answer the same.
+    /// of each answer the same. A call without one is named by its place in the answer: the
+    /// model would never be told what came of it.
     fn free_id(&mut self, id: &str) -> String {
         let (began, mut place) = (self.message.timestamp, self.message.content.len());
-        let mut free = id.to_owned();
-        while !free.is_empty() && !self.ids.insert(call_of(&free)) {
+        let id = if call_of(id).is_empty() {
+            format!("call_{began}_{}{id}", self.arguments.len())
+        } else {
+            id.to_owned()
+        };
+        let mut free = id.clone();
+        while !self.ids.insert(call_of(&free)) {
             // Numbers first, so that shortening cannot cut them off.
             free = format!("n{began}x{place}x{id}");
             place += 1;

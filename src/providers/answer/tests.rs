@@ -204,7 +204,7 @@ fn halves_of_a_character_are_joined_in_their_block_alone() {
 }
 
 #[test]
-fn a_call_gets_another_id_where_one_of_the_conversation_has_its_own() {
+fn a_call_gets_another_id_where_it_has_none_or_one_of_the_conversation_has_its_own() {
     let model = model("openai-completions");
     let mut nowhere = |_| {};
     let mut before = Answer::new(&model, &mut nowhere, 5);
@@ -213,12 +213,13 @@ fn a_call_gets_another_id_where_one_of_the_conversation_has_its_own() {
     let mut events = Vec::new();
     let mut sink = |event| events.push(event);
     let mut answer = Answer::new(&model, &mut sink, 6).among(&before);
-    for id in ["call_0", "call_1", "call_1"] {
+    for id in ["call_0", "call_1", "call_1", "", "|fc_1"] {
         answer.tool_call(id, "read");
     }
     let message = answer.finish(StopReason::ToolUse);
     let ids: Vec<_> = message.tool_calls().map(|call| call.id.as_str()).collect();
-    assert_eq!(ids, ["n6x0xcall_0", "call_1", "n6x2xcall_1"]);
+    let expected = ["n6x0xcall_0", "call_1", "n6x2xcall_1", "call_6_3", "call_6_4|fc_1"];
+    assert_eq!(ids, expected);
     let told = events.iter().filter_map(|event| match event {
         StreamEvent::ToolCallStart { id, .. } => Some(id.as_str()),
         _ => None,

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::super::ModelRequest;
-use super::super::compose::compose;
+use super::super::compose::{compose, fit};
 use super::super::parts::{BEGINNING, NO_OUTPUT, SEE_IMAGE, images_of, lines_of};
 use super::pictures;
 use super::thinking::{holds_thought, is_thought};
@@ -78,8 +78,7 @@ fn take_blocks(message: &mut Value) -> Vec<Value> {
 
 /// Makes an id of a call acceptable.
 fn tool_id(id: &str) -> String {
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    id.chars().map(|c| if fits(c) { c } else { '_' }).take(MAX_ID).collect()
+    fit(id, MAX_ID)
 }
 
 /// The results of the calls of an answer.

@@ -18,7 +18,9 @@ use super::names::Names;
 use super::{Choice, EnvLookup, cli, ollama};
 use crate::config::foreign::APIS;
 use crate::config::model_options::ModelOptions;
-use crate::config::models::{MergeMode, ModelConfig, ModelsConfig, ProviderConfig};
+use crate::config::models::{
+    MergeMode, ModelConfig, ModelsConfig, ProviderConfig, is_same_provider,
+};
 use crate::config::provider_request::{AuthHeader, Transport};
 use crate::config::secrets::SecretInput;
 use crate::support::Secret;
@@ -202,7 +204,7 @@ impl<'a> Source<'a> {
         let headers = config.headers.iter().chain(&config.request.headers);
         let extra_ca = variable(env, "NODE_EXTRA_CA_CERTS");
         let base_url = config.base_url.clone().or_else(|| known.map(|known| base_url(known, env)));
-        let own_api = if id == ollama::PROVIDER { Some(Api::Ollama) } else { None };
+        let own_api = is_same_provider(id, ollama::PROVIDER).then_some(Api::Ollama);
         let api = known.and_then(|known| Api::parse(known.api)).or(own_api);
         Self {
             id,

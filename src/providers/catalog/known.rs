@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use crate::config::models::is_same_provider;
 use crate::support::unpacked;
 
 use super::EnvLookup;
@@ -133,9 +134,9 @@ pub fn providers() -> &'static [KnownProvider] {
     &KNOWN
 }
 
-/// The provider with this id.
+/// The provider with this id, however it is written.
 pub fn provider(id: &str) -> Option<&'static KnownProvider> {
-    KNOWN.iter().find(|known| known.id == id)
+    KNOWN.iter().find(|known| is_same_provider(known.id, id))
 }
 
 /// Provider id of the embedded model.

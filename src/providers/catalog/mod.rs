@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 use super::{Adapters, Provider};
 use crate::config::NamedModel;
 use crate::config::cli_backend::CliBackend;
-use crate::config::models::ModelsConfig;
+use crate::config::models::{ModelsConfig, is_same_provider};
 use crate::config::secrets::ResolvedSecrets;
 pub use build::CatalogError;
 pub use known::{OFFLINE_MODEL, OFFLINE_PROVIDER};
@@ -343,20 +343,22 @@ impl Catalog {
     /// to be like the first one of its provider, without a price; but one that is turned
     /// off is none.
     pub fn find_or_guess(&self, name: &ModelRef) -> Option<Arc<ModelInfo>> {
-        if self.models.off.contains(name) {
+        let is_meant = |off: &ModelRef| {
+            off.model == name.model && is_same_provider(&off.provider, &name.provider)
+        };
+        if self.models.off.iter().any(is_meant) {
             return None;
         }
         self.find(name).or_else(|| {
-            let is_like = |model: &&Arc<ModelInfo>| {
-                model.provider == name.provider && model.api != Api::Offline
-            };
+            let is_like =
+                |model: &&Arc<ModelInfo>| model.api != Api::Offline && model.is_of(&name.provider);
             let mut all = self.models.usable.iter().chain(&self.models.locked);
             let like = all.find(is_like)?;
             let mut guess = ModelInfo::clone(like);
             guess.id.clone_from(&name.model);
             guess.name.clone_from(&name.model);
             guess.price = ModelPrice::default();
-            if guess.provider == ollama::PROVIDER && guess.api == Api::Ollama {
+            if guess.is_of(ollama::PROVIDER) && guess.api == Api::Ollama {
                 Arc::make_mut(&mut guess.options).is_assumed = true;
             }
             Some(self.known(&Arc::new(guess)))

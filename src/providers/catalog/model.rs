@@ -11,6 +11,7 @@ use super::super::http::is_loopback;
 use super::super::{ProviderError, ProviderErrorKind};
 use crate::config::cli_backend::CLAUDE_CLI;
 use crate::config::model_options::ModelOptions;
+use crate::config::models::{is_same_provider, provider_id};
 use crate::protocol::message::{Cost, Usage};
 use crate::support::Secret;
 
@@ -160,14 +161,15 @@ pub struct ModelRef {
 }
 
 impl ModelRef {
-    /// Reads `provider/model`; `None` when one of the two is missing.
+    /// Reads `provider/model`, whichever of its names the provider is called by; `None` when
+    /// one of the two is missing.
     pub fn parse(text: &str) -> Option<Self> {
         let (provider, model) = text.trim().split_once('/')?;
-        let (provider, model) = (provider.trim(), model.trim());
+        let (provider, model) = (provider_id(provider), model.trim());
         if provider.is_empty() || model.is_empty() {
             return None;
         }
-        Some(Self { provider: provider.into(), model: model.into() })
+        Some(Self { provider, model: model.into() })
     }
 }
 
@@ -238,7 +240,12 @@ impl ModelInfo {
 
     /// Whether this is its full name.
     pub fn is(&self, name: &ModelRef) -> bool {
-        self.provider == name.provider && self.id == name.model
+        self.id == name.model && self.is_of(&name.provider)
+    }
+
+    /// Whether its provider has this id, however that is written.
+    pub fn is_of(&self, provider: &str) -> bool {
+        is_same_provider(&self.provider, provider)
     }
 
     /// Whether pictures may be sent to it.

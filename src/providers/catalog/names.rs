@@ -88,7 +88,7 @@ pub fn nearest<'a>(
     usual_provider: &str,
 ) -> Result<&'a Arc<ModelInfo>, NameError> {
     let (provider, wanted) = match ModelRef::parse(written) {
-        Some(full) => (Some(full.provider.to_lowercase()), full.model),
+        Some(full) => (Some(full.provider), full.model),
         None => (None, written.trim().to_owned()),
     };
     let unknown = || NameError::Unknown(written.trim().to_owned());
@@ -99,7 +99,7 @@ pub fn nearest<'a>(
     let mut best: Vec<&Arc<ModelInfo>> = Vec::new();
     let mut best_score = 0;
     for model in models {
-        if provider.as_ref().is_some_and(|provider| *provider != model.provider) {
+        if provider.as_ref().is_some_and(|provider| !model.is_of(provider)) {
             continue;
         }
         let likeness = likeness(model, &words);

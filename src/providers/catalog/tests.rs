@@ -365,6 +365,27 @@ fn names_of_models_may_contain_slashes() {
 }
 
 #[test]
+fn a_provider_may_be_written_in_any_case_and_by_any_of_its_names() {
+    let zai = json!({"apiKey": "k"});
+    let models = json!({"providers": {"Mock": mock(), "z.ai": zai}});
+    let catalog = build(models, json!("MOCK/two"), &[]);
+    assert_eq!(chosen(&catalog).0, "Mock/two");
+    for name in ["mock/one", "Mock/one", " MOCK /one"] {
+        assert_eq!(catalog.named(name).unwrap().id, "one", "{name}");
+    }
+    let name = |text: &str| ModelRef::parse(text).unwrap();
+    let known = catalog.models().iter().find(|model| model.provider == "zai").unwrap();
+    for provider in ["Z-AI", "z.ai", "zai"] {
+        let found = catalog.find(&name(&format!("{provider}/{}", known.id))).unwrap();
+        assert_eq!(found.api_key.as_ref().unwrap().expose(), "k", "{provider}");
+    }
+    assert_eq!(name("Doubao/Seed").to_string(), "volcengine/Seed");
+    let newer = catalog.find_or_guess(&name("MOCK/newer")).unwrap();
+    assert_eq!(newer.base_url, "http://127.0.0.1:4010/v1");
+    assert!(catalog.find(&name("mock/ONE")).is_none(), "a model has one name");
+}
+
+#[test]
 fn a_known_provider_is_spoken_to_in_its_own_api_at_home() {
     let key = "k";
     for (id, base, expected) in [
@@ -406,6 +427,12 @@ fn a_named_ollama_model_needs_no_configuration() {
     let catalog = build(json!({}), json!("ollama/llama3:8b"), &env);
     assert_eq!(chosen(&catalog).0, "ollama/llama3:8b");
     assert_eq!(catalog.default_choice().model.base_url, "http://gpu-box:11434");
+    let provider = json!({"baseUrl": "http://gpu-box:11434", "models": [{"id": "m"}]});
+    for id in ["ollama", "Ollama"] {
+        let catalog = build(json!({"providers": {id: provider}}), Value::Null, &[]);
+        let new = catalog.find_or_guess(&ModelRef::parse("ollama/new").unwrap()).unwrap();
+        assert!(new.options.is_assumed, "{id}");
+    }
 }
 
 #[test]

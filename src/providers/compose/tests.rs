@@ -93,6 +93,13 @@ fn an_id_that_is_used_again_becomes_another_one() {
 }
 
 #[test]
+fn an_id_of_which_an_api_takes_nothing_becomes_another_one() {
+    let calls = answer(json!([call("|fc_1")]));
+    let expected = [answer(json!([call("n2x|fc_1")])), result("n2x|fc_1", "one")];
+    assert_eq!(composed(&[calls, result("|fc_1", "one")]), expected);
+}
+
+#[test]
 fn calls_that_lack_something_are_dropped() {
     let messages = [answer(json!([
         call(""),

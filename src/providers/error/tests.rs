@@ -32,6 +32,13 @@ fn a_text_without_an_error_around_it_is_shown_and_no_overflow() {
     answers(ErrorStyle::OpenAi, 422, detail, Kind::BadRequest, text);
     let other = r#"{"status":"refused"}"#;
     answers(ErrorStyle::OpenAi, 400, other, Kind::BadRequest, &format!("400 {other}"));
+    let bare = r#""model is not loaded""#;
+    answers(ErrorStyle::OpenAi, 400, bare, Kind::BadRequest, "400 model is not loaded");
+    for list in [r#"["one","two"]"#, r#"[["body","store"]]"#] {
+        answers(ErrorStyle::OpenAi, 400, list, Kind::BadRequest, &format!("400 {list}"));
+    }
+    let long = r#"["prompt is too long: 12 tokens > 10 maximum"]"#;
+    answers(ErrorStyle::OpenAi, 400, long, Kind::ContextLength, &format!("400 {long}"));
 }
 
 #[test]
@@ -99,6 +106,38 @@ fn google_shows_the_raw_body_and_ollama_says_who_it_is() {
 }
 
 #[test]
+fn people_read_words_in_the_place_of_json() {
+    let body = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"},
+        "request_id":"req_1"}"#;
+    let event = serde_json::from_str(body).unwrap();
+    let busy = r#"{"error":{"code":503,"message":"busy","status":"UNAVAILABLE"}}"#;
+    let listed = format!("[{busy}]");
+    let ollama = r#"{"error":"no such model"}"#;
+    let details = r#"{"detail":[{"loc":["body","store"],"msg":"Extra inputs"}]}"#;
+    let of = ProviderError::from_status;
+    for (error, told) in [
+        (of(ErrorStyle::Anthropic, 529, body), "529 Overloaded"),
+        (ProviderError::from_event(ErrorStyle::Anthropic, &event), "Overloaded"),
+        (of(ErrorStyle::Google, 503, busy), "503 busy"),
+        (of(ErrorStyle::Google, 503, &listed), "503 busy"),
+        (of(ErrorStyle::Anthropic, 503, busy), "503 busy"),
+        (of(ErrorStyle::Ollama, 404, ollama), "Ollama API error 404: no such model"),
+        (of(ErrorStyle::OpenAi, 401, r#"{"error":{"message":"bad"}}"#), "401 bad"),
+        (of(ErrorStyle::Google, 400, details), details),
+        (of(ErrorStyle::Google, 400, r#"{"error":{"message":""}}"#), r#"{"error":{"message":""}}"#),
+    ] {
+        assert_eq!(text_for_people(&error.message, error.wire_kind()), told, "{error:?}");
+    }
+    let all =
+        format!("All models failed (2): a/b: 529 {body} (overloaded) | c/d: {busy} (timeout)");
+    let told = "All models failed (2): a/b: 529 Overloaded (overloaded) | c/d: 503 busy (timeout)";
+    assert_eq!(text_for_people(&all, "unknown"), told);
+    for text in ["a {brace} and a [1, 2", "", "[1, {\"a\": []}] ü{"] {
+        assert_eq!(text_for_people(text, "unknown"), text);
+    }
+}
+
+#[test]
 fn a_key_that_google_refuses_is_no_wrong_request() {
     let body = r#"{"error":{"code":400,"message":"API key expired. Please renew the API key.",
         "status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}"#;
@@ -112,7 +151,10 @@ fn a_key_that_google_refuses_is_no_wrong_request() {
 fn a_body_that_is_not_json_is_shown_and_a_missing_one_is_said() {
     answers(ErrorStyle::OpenAi, 502, "Bad Gateway\n", Kind::Server, "502 Bad Gateway");
     answers(ErrorStyle::OpenAi, 503, "", Kind::Server, "503 status code (no body)");
-    answers(ErrorStyle::OpenAi, 400, "{}", Kind::ContextLength, "400 status code (no body)");
+    for nothing in ["{}", "[]", "\"\"", "null"] {
+        let text = "400 status code (no body)";
+        answers(ErrorStyle::OpenAi, 400, nothing, Kind::ContextLength, text);
+    }
 }
 
 #[test]
@@ -187,8 +229,17 @@ fn thoughts_are_refused_in_words() {
     };
     let text = "messages.1.content.0: Invalid `signature` in `thinking` block";
     assert!(refuses(400, text) && !refuses(429, text));
-    assert!(refuses(400, "`thinking` blocks in the latest assistant message cannot be modified"));
+    for text in [
+        "`thinking` blocks in the latest assistant message cannot be modified",
+        "Corrupted thought signature.",
+        "The encrypted content gAAA...w== could not be verified.",
+        "reasoning `encrypted_content` was not issued to this caller",
+        "Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' item",
+    ] {
+        assert!(refuses(400, text), "{text}");
+    }
     assert!(!refuses(400, "\"thinking.type.disabled\" is not supported for this model."));
+    assert!(!refuses(400, "Encrypted content is not supported with this model."));
 }
 
 #[test]
@@ -204,10 +255,21 @@ fn what_a_model_refuses_is_known_by_what_providers_say() {
         ("temperature", "invalid temperature: only 1 is allowed for this model"),
         ("reasoning", "Unsupported value: 'minimal' is not supported with the 'm' model."),
         ("reasoning_effort", "reasoning_effort='low' is not supported for this model"),
+        (
+            "reasoning.summary",
+            "Your organization must be verified to generate reasoning summaries.",
+        ),
+        ("include", "Encrypted content is not supported with this model."),
+        ("include", "Unsupported parameter: 'reasoning.effort' is not supported with this model."),
+        ("tool_choice", "one does not support tools"),
+        ("generationConfig.thinkingConfig", "Thinking is not enabled for models/one"),
+        ("generationConfig.thinkingConfig", "The thinking budget (52428) is invalid."),
     ] {
         assert!(refuses(message, member), "{message}");
         assert!(!refuses("bad request", member), "{member}");
     }
+    // It thinks, so it has thoughts to give back.
+    assert!(!refuses("Unsupported value: 'minimal' is not supported with this model.", "include"));
 }
 
 #[test]

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::super::ModelRequest;
-use super::super::compose::compose;
+use super::super::compose::{compose, fit};
 use super::super::parts::{BEGINNING, SEE_IMAGE, images_of, lines_of};
 use super::thinking::is_of_third_generation;
 use crate::protocol::message::{
@@ -94,8 +94,7 @@ fn wants_ids(model: &str) -> bool {
 }
 
 fn tool_id(id: &str) -> String {
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    id.chars().map(|c| if fits(c) { c } else { '_' }).take(MAX_ID).collect()
+    fit(id, MAX_ID)
 }
 
 fn turn(role: &str, parts: impl Into<Value>) -> Value {

@@ -42,6 +42,8 @@ impl Google {
 
 impl HttpApi for Google {
     const STYLE: ErrorStyle = ErrorStyle::Google;
+    /// Some models do not think, and of the others each has levels or budgets of its own.
+    const DISPENSABLE: &'static [&'static str] = &["generationConfig.thinkingConfig"];
     type Reader = Chunks;
 
     fn url(model: &ModelInfo) -> String {

@@ -6,11 +6,16 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::super::answer::Answer;
+use super::super::compose::fit;
 use super::super::error::{ErrorStyle, ProviderError, ProviderErrorKind};
 use super::super::json::piece;
 use super::super::reader::{Flow, Reader};
 use super::super::sse::SseEvent;
 use crate::protocol::message::{StopReason, Usage};
+
+/// So much of its name is in the id of a call: with the time and a number behind it, that has
+/// no more than the 64 characters that every API takes.
+const NAME_IN_ID: usize = 40;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -108,7 +113,8 @@ impl Chunks {
         self.calls += 1;
         let name = call.name.unwrap_or_default();
         let given = call.id.filter(|id| !id.is_empty() && answer.find_tool_call(id).is_none());
-        let id = given.unwrap_or_else(|| format!("{name}_{}_{}", self.began, self.calls));
+        let own = || format!("{}_{}_{}", fit(&name, NAME_IN_ID), self.began, self.calls);
+        let id = given.unwrap_or_else(own);
         let block = answer.tool_call(&id, &name);
         answer.tool_arguments(block, &Value::Object(call.args.unwrap_or_default()).to_string());
         if !signature.is_empty() {

@@ -4,6 +4,7 @@
 //! Everything that is not listed behaves like `OpenAI` itself.
 
 use super::super::ModelInfo;
+use super::super::compose::{call_of, fit};
 use crate::config::model_options::{CompatConfig, MaxTokensField, ThinkingFormat};
 
 /// What a server understands.
@@ -47,10 +48,8 @@ pub struct Compat {
 /// What a server accepts as id of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdStyle {
-    /// Anything.
+    /// At most 40 characters, as `OpenAI` itself does.
     Plain,
-    /// At most 40 characters.
-    Openai,
     /// Nine letters and digits.
     Mistral,
 }
@@ -117,13 +116,7 @@ impl Compat {
             always_reasoning_content: deepseek && model.reasoning,
             string_content: false,
             cache_marks: openrouter && model.id.starts_with("anthropic/"),
-            ids: if mistral {
-                IdStyle::Mistral
-            } else if is(&["openai"], &["api.openai.com"]) {
-                IdStyle::Openai
-            } else {
-                IdStyle::Plain
-            },
+            ids: if mistral { IdStyle::Mistral } else { IdStyle::Plain },
         }
     }
 
@@ -154,8 +147,8 @@ impl Compat {
             string_content: config.requires_string_content.unwrap_or(self.string_content),
             ids: match config.requires_mistral_tool_ids {
                 Some(true) => IdStyle::Mistral,
-                Some(false) if self.ids == IdStyle::Mistral => IdStyle::Plain,
-                _ => self.ids,
+                Some(false) => IdStyle::Plain,
+                None => self.ids,
             },
             ..self
         }
@@ -170,7 +163,6 @@ impl IdStyle {
     pub fn wire_id(self) -> fn(&str) -> String {
         match self {
             Self::Plain => plain_id,
-            Self::Openai => openai_id,
             Self::Mistral => mistral_id,
         }
     }
@@ -178,17 +170,7 @@ impl IdStyle {
 
 /// Ids of the Responses API are `call|item`; only the first half is a call.
 fn plain_id(id: &str) -> String {
-    match id.split_once('|') {
-        Some((call, _)) => {
-            let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-            call.chars().map(|c| if fits(c) { c } else { '_' }).take(MAX_ID).collect()
-        }
-        None => id.to_owned(),
-    }
-}
-
-fn openai_id(id: &str) -> String {
-    plain_id(id).chars().take(MAX_ID).collect()
+    fit(&call_of(id), MAX_ID)
 }
 
 fn mistral_id(id: &str) -> String {
@@ -209,8 +191,8 @@ mod tests {
     fn ids_fit_each_server() {
         let long = "c".repeat(60);
         assert_eq!(plain_id("call.1|fc_2"), "call_1");
-        assert_eq!(plain_id(&long), long);
-        assert_eq!(openai_id(&long), "c".repeat(40));
+        assert_eq!(plain_id("functions.read:0"), "functions_read_0");
+        assert_eq!(plain_id(&long), "c".repeat(40));
         assert_eq!(mistral_id("call_1"), "call1ABCD");
         assert_eq!(mistral_id("call_123456789"), "call12345");
         assert_eq!(mistral_id("|"), "ABCDEFGHI");

@@ -27,7 +27,7 @@ impl HttpApi for OpenAiCompletions {
     /// Small models of Ollama have no tools; without them they can still talk. Others take no
     /// temperature but their own, or not every effort.
     const DISPENSABLE: &'static [&'static str] =
-        &["tools", "temperature", "reasoning_effort", "reasoning"];
+        &["tools", "tool_choice", "temperature", "reasoning_effort", "reasoning"];
     type Reader = Chunks;
 
     fn url(model: &ModelInfo) -> String {
@@ -42,7 +42,7 @@ impl HttpApi for OpenAiCompletions {
         request::body(request)
     }
 
-    fn reader(_: &ModelInfo, began: u64) -> Chunks {
-        Chunks::new(began)
+    fn reader(_: &ModelInfo, _: u64) -> Chunks {
+        Chunks::default()
     }
 }

@@ -127,20 +127,12 @@ impl KnownCall {
         }
     }
 
-    /// Tells it, unless that is done. One without id is called by its place in the
-    /// answer that began then.
-    fn begin(&mut self, began: u64, place: usize, answer: &mut Answer<'_>) {
+    /// Tells it, unless that is done.
+    fn begin(&mut self, answer: &mut Answer<'_>) {
         if self.block.is_some() {
             return;
         }
-        let made;
-        let id = if self.id.is_empty() {
-            made = format!("call_{began}_{place}");
-            &made
-        } else {
-            &self.id
-        };
-        let block = answer.tool_call(id, &self.name);
+        let block = answer.tool_call(&self.id, &self.name);
         self.block = Some(block);
         answer.tool_arguments(block, &std::mem::take(&mut self.arguments));
         if let Some(signature) = self.signature.take() {
@@ -150,9 +142,8 @@ impl KnownCall {
 }
 
 /// Reads chunks.
+#[derive(Default)]
 pub struct Chunks {
-    /// When the answer began, for ids of calls that the server gives none.
-    began: u64,
     calls: Vec<KnownCall>,
     finish: Option<String>,
     /// Whether it had said something by then.
@@ -161,11 +152,6 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// For an answer that began at this time.
-    pub const fn new(began: u64) -> Self {
-        Self { began, calls: Vec::new(), finish: None, has_answer: false, done: false }
-    }
-
     fn delta(&mut self, delta: &Delta, answer: &mut Answer<'_>) {
         match &delta.content {
             Some(Value::Array(parts)) => parts.iter().for_each(|part| said(part, answer)),
@@ -200,7 +186,7 @@ impl Chunks {
         let Some(call) = self.calls.get_mut(place) else { return };
         call.learn(id, name);
         if !call.name.is_empty() {
-            call.begin(self.began, place, answer);
+            call.begin(answer);
         }
         let made;
         let arguments: &str = match function.and_then(|function| function.arguments.as_ref()) {
@@ -241,8 +227,8 @@ impl Chunks {
 
     /// Tells the calls whose names have not come.
     fn begin_all(&mut self, answer: &mut Answer<'_>) {
-        for (place, call) in self.calls.iter_mut().enumerate() {
-            call.begin(self.began, place, answer);
+        for call in &mut self.calls {
+            call.begin(answer);
         }
     }
 

@@ -3,12 +3,12 @@
 //! Owns: the form `call|item` that a call's id has in our messages, and what
 //! the API accepts of it.
 
+use super::super::compose::fit;
+
 /// The longest id that the API accepts.
 const MAX_ID: usize = 64;
 /// Items of calls begin so.
 const ITEM_PREFIX: &str = "fc";
-/// Those that pair ids of items with thoughts of the same answer.
-const STRICT: [&str; 3] = ["openai", "openai-codex", "opencode"];
 
 /// The two halves of an id; other APIs have given no item.
 pub fn halves(id: &str) -> (&str, Option<&str>) {
@@ -18,28 +18,19 @@ pub fn halves(id: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// How an id that another model has given is made fit for this provider.
-pub fn wire_id(provider: &str) -> fn(&str) -> String {
-    if STRICT.contains(&provider) { strict } else { str::to_owned }
-}
-
-fn strict(id: &str) -> String {
-    let (call, Some(item)) = halves(id) else { return id.to_owned() };
-    let mut item: String = item.chars().map(plain).collect();
-    if !item.starts_with(ITEM_PREFIX) {
-        item = format!("{ITEM_PREFIX}_{item}");
+/// An id that another model has given, made fit for the API.
+pub fn wire_id(id: &str) -> String {
+    let (call, item) = halves(id);
+    let call = fitting(call);
+    match item.filter(|item| !item.is_empty()) {
+        Some(item) if item.starts_with(ITEM_PREFIX) => format!("{call}|{}", fitting(item)),
+        Some(item) => format!("{call}|{}", fitting(&format!("{ITEM_PREFIX}_{item}"))),
+        None => call,
     }
-    let call: String = call.chars().map(plain).collect();
-    format!("{}|{}", cut(&call), cut(&item))
 }
 
-const fn plain(c: char) -> char {
-    if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' }
-}
-
-/// `text` is ASCII by now.
-fn cut(text: &str) -> &str {
-    text.get(..MAX_ID).unwrap_or(text).trim_end_matches('_')
+fn fitting(half: &str) -> String {
+    fit(half, MAX_ID).trim_end_matches('_').to_owned()
 }
 
 /// The id of a message item, from what the answer was signed with.
@@ -84,13 +75,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_of_other_models_are_made_fit_where_the_server_is_strict() {
-        let openai = wire_id("openai");
-        assert_eq!(openai("toolu_1"), "toolu_1");
-        assert_eq!(openai("call.1|item+/=="), "call_1|fc_item");
+    fn ids_of_other_models_are_made_fit() {
+        assert_eq!(wire_id("toolu_1"), "toolu_1");
+        assert_eq!(wire_id("functions.read:0"), "functions_read_0");
+        assert_eq!(wire_id(&"r".repeat(90)), "r".repeat(64));
+        assert_eq!(wire_id("call.1|item+/=="), "call_1|fc_item");
+        assert_eq!(wire_id("call_1|"), "call_1");
         let long = format!("call_{}|fc_{}", "c".repeat(90), "+".repeat(90));
-        assert_eq!(openai(&long), format!("call_{}|fc", "c".repeat(59)));
-        assert_eq!(wire_id("lmstudio")("call.1|item+/=="), "call.1|item+/==");
+        assert_eq!(wire_id(&long), format!("call_{}|fc", "c".repeat(59)));
     }
 
     #[test]

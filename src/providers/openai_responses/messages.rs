@@ -20,15 +20,33 @@ use crate::support::json;
 pub fn input(request: &ModelRequest) -> Vec<Value> {
     let model = &request.model;
     let mut wire: Vec<Value> = system(request).into_iter().collect();
-    let messages = compose(&request.messages, model, wire_id(&model.provider));
+    let mut images: Vec<Value> = Vec::new();
+    let messages = compose(&request.messages, model, wire_id);
     for (index, message) in messages.iter().enumerate() {
+        if let AgentMessage::ToolResult(result) = message {
+            images.extend(images_of(&result.content).map(image_part));
+            wire.push(tool_result(result));
+            continue;
+        }
+        wire.extend(take_images(&mut images));
         match message {
             AgentMessage::User(user) => wire.push(user_message(&user.content)),
             AgentMessage::Assistant(answer) => wire.extend(items(answer, index, model)),
-            AgentMessage::ToolResult(result) => wire.extend(tool_result(result)),
+            AgentMessage::ToolResult(_) => {}
         }
     }
+    wire.extend(take_images(&mut images));
     wire
+}
+
+/// Results hold text only; pictures of a batch of them follow as a user's.
+fn take_images(images: &mut Vec<Value>) -> Option<Value> {
+    let mut parts = std::mem::take(images);
+    if parts.is_empty() {
+        return None;
+    }
+    parts.insert(0, text_part(IMAGES_FOLLOW));
+    Some(json!({"role": "user", "content": parts}))
 }
 
 fn system(request: &ModelRequest) -> Option<Value> {
@@ -89,7 +107,13 @@ fn items(answer: &AssistantMessage, index: usize, model: &ModelInfo) -> Vec<Valu
         ContentBlock::ToolCall(call) => Some(function_call(call, has_ids)),
         ContentBlock::Image(_) | ContentBlock::Unknown(_) => None,
     });
-    items.collect()
+    let mut items: Vec<Value> = items.collect();
+    // Other APIs let an answer go on behind its calls. Here that would stand between a call
+    // and its result.
+    if answer.api != model.api.as_str() {
+        items.sort_by_key(|item| item["type"] == "function_call");
+    }
+    items
 }
 
 /// The item of a thought, which is its signature.
@@ -151,21 +175,13 @@ fn function_call(call: &ToolCall, has_ids: bool) -> Value {
     Value::Object(wire)
 }
 
-/// Results hold text only; pictures follow as a user's.
-fn tool_result(result: &ToolResultMessage) -> Vec<Value> {
+fn tool_result(result: &ToolResultMessage) -> Value {
     let text = lines_of(&result.content);
-    let mut images: Vec<Value> = images_of(&result.content).map(image_part).collect();
-    let output = match (text.is_empty(), images.is_empty()) {
+    let output = match (text.is_empty(), images_of(&result.content).next()) {
         (false, _) => text.as_str(),
-        (true, false) => SEE_IMAGE,
-        (true, true) => NO_OUTPUT,
+        (true, Some(_)) => SEE_IMAGE,
+        (true, None) => NO_OUTPUT,
     };
     let (call_id, _) = halves(&result.tool_call_id);
-    let mut items =
-        vec![json!({"type": "function_call_output", "call_id": call_id, "output": output})];
-    if !images.is_empty() {
-        images.insert(0, text_part(IMAGES_FOLLOW));
-        items.push(json!({"role": "user", "content": images}));
-    }
-    items
+    json!({"type": "function_call_output", "call_id": call_id, "output": output})
 }

@@ -21,8 +21,10 @@ pub struct OpenAiResponses;
 
 impl HttpApi for OpenAiResponses {
     const STYLE: ErrorStyle = ErrorStyle::OpenAi;
-    /// Models that think have no temperature, and each has efforts of its own.
-    const DISPENSABLE: &'static [&'static str] = &["temperature", "reasoning"];
+    /// Models that think have no temperature, and each has efforts of its own. Accounts that are
+    /// not verified get no summaries of thoughts.
+    const DISPENSABLE: &'static [&'static str] =
+        &["temperature", "reasoning.summary", "reasoning", "include"];
     type Reader = Events;
 
     fn url(model: &ModelInfo) -> String {

@@ -1,9 +1,9 @@
 #![allow(clippy::needless_pass_by_value)] // `json!(…)` reads best in place
 
 use super::*;
-use crate::protocol::message::AssistantMessage;
+use crate::protocol::message::{AgentMessage, AssistantMessage};
 use crate::providers::StreamEvent;
-use crate::providers::testing::{model, replay};
+use crate::providers::testing::{message as read_back, model, replay, wire};
 use crate::support::json;
 
 type Outcome = (Result<AssistantMessage, ProviderError>, Vec<StreamEvent>);
@@ -139,6 +139,17 @@ fn calls_are_put_together_from_their_pieces() {
 
 fn call(id: &str, input: Value) -> Value {
     block(json!({"type": "tool_use", "id": id, "name": "read", "input": input}))
+}
+
+#[test]
+fn a_call_without_an_id_goes_back_with_one_and_its_result_too() {
+    let (message, _) = whole(&[call("", json!({})), stop()], "tool_use");
+    let message = message.unwrap();
+    let id = message.tool_calls().next().unwrap().id.clone();
+    let result = json!({"role": "toolResult", "toolCallId": id, "toolName": "read", "content": []});
+    let sent = wire("anthropic-messages", &[AgentMessage::Assistant(message), read_back(result)]);
+    assert_eq!((id.as_str(), &sent[1]["content"][0]["id"]), ("call_5_0", &json!("call_5_0")));
+    assert_eq!(sent[2]["content"][0]["tool_use_id"], "call_5_0");
 }
 
 fn broken(message: &AssistantMessage) -> Vec<bool> {

@@ -68,6 +68,16 @@ fn thought_text_and_calls_become_blocks_with_their_signatures() {
 }
 
 #[test]
+fn an_id_of_ours_is_one_that_every_api_takes() {
+    let named = |name: String| json!({"functionCall": {"name": name}});
+    let (message, _) =
+        read(&[parts(json!([named("n".repeat(64)), named("functions.read".into())])), end("STOP")]);
+    let message = message.unwrap();
+    let ids: Vec<_> = message.tool_calls().map(|call| call.id.as_str()).collect();
+    assert_eq!(ids, [format!("{}_5_1", "n".repeat(40)).as_str(), "functions_read_5_2"]);
+}
+
+#[test]
 fn usage_counts_thoughts_as_output_and_what_was_cached_once() {
     let chunk = json!({
         "candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "STOP"}],

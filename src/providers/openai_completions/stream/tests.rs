@@ -14,7 +14,7 @@ fn read(chunks: &[Value]) -> Outcome {
 }
 
 fn read_text(text: &str) -> Outcome {
-    replay(Chunks::new(5), &model("openai-completions"), text)
+    replay(Chunks::default(), &model("openai-completions"), text)
 }
 
 fn delta(delta: Value) -> Value {

@@ -173,6 +173,55 @@ fn an_answer_of_this_model_goes_back_item_by_item() {
 }
 
 #[test]
+fn pictures_of_results_and_texts_behind_calls_do_not_part_calls_and_results() {
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let shown = json!([{"type": "image", "data": "AA==", "mimeType": "image/png"}]);
+    let mut foreign =
+        answer("claude", json!([call("c.1"), text("so"), call("c.2"), call(&"r".repeat(90))]));
+    foreign["api"] = json!("anthropic-messages");
+    foreign["provider"] = json!("anthropic");
+    let messages = json!([
+        foreign,
+        result("c.1", shown.clone()),
+        result("c.2", json!([text("two")])),
+        result(&"r".repeat(90), shown),
+        {"role": "user", "content": "and?", "timestamp": 1},
+    ]);
+    for provider in ["openai", "lmstudio"] {
+        let sent = wire(ModelInfo { provider: provider.into(), ..openai() }, messages.clone());
+        let kinds: Vec<_> = sent
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| {
+                let kind = item.get("type").unwrap_or(&item["role"]).as_str().unwrap();
+                (kind, item["call_id"].as_str().unwrap_or_default())
+            })
+            .collect();
+        let long = "r".repeat(64);
+        let long = long.as_str();
+        let (called, told) = ("function_call", "function_call_output");
+        let expected = [
+            ("message", ""),
+            (called, "c_1"),
+            (called, "c_2"),
+            (called, long),
+            (told, "c_1"),
+            (told, "c_2"),
+            (told, long),
+            ("user", ""),
+            ("user", ""),
+        ];
+        assert_eq!(kinds, expected, "{provider}");
+        assert_eq!(sent[7]["content"].as_array().unwrap().len(), 3, "{sent}");
+    }
+    // Where they came so, they stay so.
+    let own = answer("mock-1", json!([call("call_1|fc_1"), text("so")]));
+    let sent = wire(openai(), json!([own, result("call_1|fc_1", json!([]))]));
+    assert_eq!((&sent[0]["type"], &sent[1]["type"]), (&json!("function_call"), &json!("message")));
+}
+
+#[test]
 fn a_thought_that_is_only_named_goes_and_the_ids_of_its_answer_with_it() {
     let bare = r#"{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":""}"#;
     let open = json!({"type": "reasoning", "id": "rs_2", "summary": [], "content": [
