@@ -154,6 +154,7 @@ mod tests {
             },
             sender: Sender { id: id.into(), name: Some(name.into()) },
             text: "hi".into(),
+            is_forwarded: false,
             attachments: vec![],
             files: vec![],
             is_mention: false,

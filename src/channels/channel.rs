@@ -164,6 +164,11 @@ pub trait Ear: Send + Sync {
     /// Keeps something under a name of the channel's own.
     fn keep(&self, name: &str, value: String) -> BoxFuture<'_, Result<(), String>>;
 
+    /// The commands that people may give, each with what it does.
+    fn commands(&self) -> Vec<(&'static str, &'static str)> {
+        Vec::new()
+    }
+
     /// The service has answered: the connection is well.
     fn is_well(&self);
 
@@ -178,10 +183,11 @@ pub struct Said {
     pub key: SessionKey,
     /// The run's id; the same message has the same one.
     pub run_id: String,
+    /// What the model reads before what is said: who speaks, and words of others, in which no
+    /// setting counts.
+    pub before: Option<String>,
     /// What is said.
     pub text: String,
-    /// Who speaks, where the text does not say that and what the model reads of it is to.
-    pub speaker: Option<String>,
     /// Files, as `chat.send` takes them.
     pub attachments: Vec<Value>,
     /// Id of the channel.
@@ -227,6 +233,11 @@ pub trait Inlet: Send + Sync {
 
     /// Whether a message says to stop what runs, and nothing else.
     fn is_stop(&self, text: &str) -> bool;
+
+    /// The commands that there are, without the slash, each with what it does.
+    fn commands(&self) -> Vec<(&'static str, &'static str)> {
+        Vec::new()
+    }
 
     /// Accepts a message as `chat.send` does, with the rights of its sender.
     fn accept(&self, said: Said) -> BoxFuture<'_, Result<Taken, InletError>>;

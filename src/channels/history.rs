@@ -1,19 +1,19 @@
 //! What was said in groups since the agent was last spoken to there.
 //!
 //! Owns: the last messages of each chat that were to somebody else, in memory alone. Promises:
-//! they are few and short; what a run was told is told no second time; each is one line, so
-//! that nothing in it passes for another message. Must not: take messages of people who may
-//! not write.
+//! they are few and short; what a run was told is told no second time, and what was said before
+//! a session began is not told in it; each is one line, so that nothing in it passes for another
+//! message. Must not: take messages of people who may not write.
 
 use std::collections::VecDeque;
 
 use parking_lot::Mutex;
 
-use super::inbound::{Inbound, text_for_model};
+use super::inbound::{Inbound, words};
 use super::service::Channels;
 use super::state::Account;
 use crate::config::channels::ChannelWay;
-use crate::store::OutboxAddress;
+use crate::store::{OutboxAddress, SessionEntry};
 
 /// Most chats of which something is known; those that are silent for longest are forgotten.
 const CHATS_MAX: usize = 200;
@@ -34,7 +34,19 @@ struct Line {
 
 struct Chat {
     place: OutboxAddress,
+    /// Id of its session; none where there was none yet.
+    session: Option<String>,
     lines: VecDeque<Line>,
+}
+
+impl Chat {
+    /// Forgets what was said before its session began anew.
+    fn goes_on_in(&mut self, session: Option<&str>) {
+        if self.session.is_some() && self.session.as_deref() != session {
+            self.lines.clear();
+        }
+        self.session = session.map(str::to_owned);
+    }
 }
 
 /// The chats, those of which something was heard last behind the others.
@@ -43,15 +55,16 @@ pub(super) struct History(Mutex<Vec<Chat>>);
 
 impl History {
     /// Keeps a message, and of those of its chat at most so many.
-    fn note(&self, place: &OutboxAddress, id: &str, text: String, limit: usize) {
+    fn note(&self, place: &OutboxAddress, session: Option<&str>, line: Line, limit: usize) {
         let mut chats = self.0.lock();
         let known = chats.iter().position(|chat| chat.place == *place);
         let mut chat = match known {
             Some(at) => chats.remove(at),
-            None => Chat { place: place.clone(), lines: VecDeque::new() },
+            None => Chat { place: place.clone(), session: None, lines: VecDeque::new() },
         };
-        if !chat.lines.iter().any(|line| line.id == id) {
-            chat.lines.push_back(Line { id: id.to_owned(), text });
+        chat.goes_on_in(session);
+        if !chat.lines.iter().any(|known| known.id == line.id) {
+            chat.lines.push_back(line);
         }
         let bytes =
             |lines: &VecDeque<Line>| lines.iter().map(|line| line.text.len()).sum::<usize>();
@@ -64,13 +77,26 @@ impl History {
         }
     }
 
-    /// A message that is to the agent, behind those before it.
-    pub fn before(&self, place: &OutboxAddress, text: String) -> String {
+    /// A message that is to the agent is one to this session of its chat.
+    pub fn goes_on_in(&self, place: &OutboxAddress, session: &str) {
+        let mut chats = self.0.lock();
+        if let Some(chat) = chats.iter_mut().find(|chat| chat.place == *place) {
+            chat.goes_on_in(Some(session));
+        }
+    }
+
+    /// What is before the words of a message that is to the agent, behind the messages before
+    /// it.
+    pub fn before(&self, place: &OutboxAddress, lead: Option<String>) -> Option<String> {
         let chats = self.0.lock();
         let chat = chats.iter().find(|chat| chat.place == *place);
-        let Some(chat) = chat.filter(|chat| !chat.lines.is_empty()) else { return text };
+        let Some(chat) = chat.filter(|chat| !chat.lines.is_empty()) else { return lead };
         let lines: Vec<_> = chat.lines.iter().map(|line| line.text.as_str()).collect();
-        format!("{BEFORE}\n{}\n\n{CURRENT}\n{text}", lines.join("\n"))
+        let told = format!("{BEFORE}\n{}\n\n{CURRENT}", lines.join("\n"));
+        Some(match lead {
+            Some(lead) => format!("{told}\n{lead}"),
+            None => told,
+        })
     }
 
     /// A run was told of them.
@@ -81,21 +107,31 @@ impl History {
 
 impl Channels {
     /// Keeps a message of a group that is not to the agent.
-    pub(super) fn note_aside(&self, account: &Account, place: &OutboxAddress, inbound: &Inbound) {
+    pub(super) fn note_aside(
+        &self,
+        account: &Account,
+        place: &OutboxAddress,
+        entry: Option<&SessionEntry>,
+        inbound: &Inbound,
+    ) {
         let Ok(ChannelWay::Telegram(telegram)) = &account.config.way else { return };
         let everywhere = self.0.parts.settings.now().messages.history_limit;
         let limit = telegram.history_limit.unwrap_or(everywhere);
         if limit > 0 {
-            self.0.history.note(place, &inbound.message_id, line_of(inbound), limit);
+            let session = entry.map(|entry| entry.session_id.as_str());
+            self.0.history.note(place, session, line_of(inbound), limit);
         }
     }
 }
 
 /// A message in one line, with who said it and what came with it.
-fn line_of(inbound: &Inbound) -> String {
-    let files = inbound.files.iter().map(|file| format!(" [file: {}]", file.name));
-    let text = text_for_model(inbound, false) + &files.collect::<Vec<_>>().concat();
-    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(LINE_MAX).collect()
+fn line_of(inbound: &Inbound) -> Line {
+    let (before, text) = words(inbound);
+    let files = inbound.files.iter().map(|file| format!("[file: {}]", file.name));
+    let whole: Vec<_> = before.into_iter().chain([text]).chain(files).collect();
+    let whole = whole.join(" ");
+    let whole = whole.split_whitespace().collect::<Vec<_>>().join(" ");
+    Line { id: inbound.message_id.clone(), text: whole.chars().take(LINE_MAX).collect() }
 }
 
 #[cfg(test)]
@@ -111,29 +147,55 @@ mod tests {
         }
     }
 
+    fn line(id: &str, text: impl Into<String>) -> Line {
+        Line { id: id.into(), text: text.into() }
+    }
+
     #[test]
     fn the_last_messages_are_told_once_and_no_message_twice() {
         let (history, here) = (History::default(), place("-1"));
         for id in ["1", "2", "2", "3"] {
-            history.note(&here, id, format!("[Ann (7)] m{id}"), 2);
+            history.note(&here, None, line(id, format!("[Ann (7)] m{id}")), 2);
         }
-        history.note(&place("-2"), "1", "elsewhere".into(), 2);
-        let told = history.before(&here, "[Ann (7)]\nhi".into());
-        let expected = format!("{BEFORE}\n[Ann (7)] m2\n[Ann (7)] m3\n\n{CURRENT}\n[Ann (7)]\nhi");
-        assert_eq!(told, expected);
+        history.note(&place("-2"), None, line("1", "elsewhere"), 2);
+        let lead = || Some("[Ann (7)]".to_owned());
+        let expected = format!("{BEFORE}\n[Ann (7)] m2\n[Ann (7)] m3\n\n{CURRENT}\n[Ann (7)]");
+        assert_eq!(history.before(&here, lead()), Some(expected));
         history.clear(&here);
-        assert_eq!(history.before(&here, "hi".into()), "hi");
-        assert!(history.before(&place("-2"), "hi".into()).contains("elsewhere"));
+        assert_eq!(history.before(&here, lead()), lead());
+        assert!(history.before(&place("-2"), None).unwrap().contains("elsewhere"));
+    }
+
+    #[test]
+    fn a_session_that_begins_anew_is_told_nothing_from_before() {
+        let (history, here) = (History::default(), place("-1"));
+        let told = |id: &str| {
+            let told = history.before(&here, None).unwrap_or_default();
+            told.lines().any(|line| line == id)
+        };
+        history.note(&here, None, line("1", "1"), 50);
+        // There was none yet when it was said.
+        history.goes_on_in(&here, "a");
+        history.note(&here, Some("a"), line("2", "2"), 50);
+        assert!(told("1") && told("2"));
+        history.goes_on_in(&here, "b");
+        assert!(!told("1") && !told("2"));
+        history.note(&here, Some("b"), line("3", "3"), 50);
+        history.note(&here, Some("c"), line("4", "4"), 50);
+        assert!(!told("3") && told("4"));
+        // It was removed.
+        history.note(&here, None, line("5", "5"), 50);
+        assert!(!told("4") && told("5"));
     }
 
     #[test]
     fn no_crowd_fills_the_memory() {
         let history = History::default();
         for chat in 0..CHATS_MAX + 5 {
-            history.note(&place(&chat.to_string()), "1", "x".into(), 50);
+            history.note(&place(&chat.to_string()), None, line("1", "x"), 50);
         }
         for id in 0..60 {
-            history.note(&place("loud"), &id.to_string(), "x".repeat(1000), 1_000_000);
+            history.note(&place("loud"), None, line(&id.to_string(), "x".repeat(1000)), 1_000_000);
         }
         let chats = history.0.lock();
         assert_eq!(chats.len(), CHATS_MAX);

@@ -14,8 +14,8 @@ use crate::config::channels::ReplyToMode;
 impl Channels {
     /// Shows the beginning of a reply. Which message that is, is written down the
     /// first time, so that the reply takes its place in any case. Answers whether
-    /// more may be shown: not after a first message that is refused, or that the
-    /// service may have while nobody knows its id.
+    /// it stands there, and whether more may be shown: not after a first message
+    /// that is refused, or that the service may have while nobody knows its id.
     pub(super) async fn show_preview(
         &self,
         account: &Account,
@@ -23,7 +23,7 @@ impl Channels {
         reply: &ReplyTo,
         text: &str,
         preview: &mut Option<String>,
-    ) -> bool {
+    ) -> (bool, bool) {
         let quotes = account.config.reply_to != ReplyToMode::Off;
         let body = Body {
             text: text.to_owned(),
@@ -35,16 +35,19 @@ impl Channels {
             Ok(sent) => sent,
             Err(error) => {
                 tracing::debug!(run = reply.run_id, %error, "preview not shown");
-                return preview.is_some() || matches!(error, SendFailure::Later { .. });
+                let is_later = matches!(error, SendFailure::Later { .. });
+                return (false, preview.is_some() || is_later);
             }
         };
-        let (None, Some(id)) = (&preview, sent.message_id) else { return preview.is_some() };
+        let (None, Some(id)) = (&preview, sent.message_id) else {
+            return (true, preview.is_some());
+        };
         let noted = self.0.parts.store.set_preview(reply.run_id.clone(), id.clone()).await;
         if let Err(error) = noted {
             tracing::warn!(run = reply.run_id, %error, "preview not noted");
         }
         *preview = Some(id);
-        true
+        (true, true)
     }
 }
 

@@ -7,7 +7,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use serde_json::Value;
 
 use super::body::Body;
@@ -23,6 +22,7 @@ use crate::agent::{
 };
 use crate::config::channels::{ChannelKind, ReplyToMode};
 use crate::protocol::message::AgentMessage;
+use crate::providers::text_for_people;
 use crate::sessions::{HistoryOptions, SessionKey};
 use crate::store::{ExpectedReply, NewPart, OutboxAddress, StoreError};
 
@@ -307,7 +307,7 @@ impl Channels {
                 }
                 report = &mut ended => {
                     // Also what came between the two looks.
-                    while let Some(told) = workings.next().now_or_never() {
+                    while let Some(told) = workings.now() {
                         self.tell(reply, workings, told).await;
                     }
                     return report;
@@ -328,11 +328,13 @@ impl Channels {
             if !is_look {
                 channel.show_typing(&address.target, &address.thread).await;
             } else if may_show && channel.has_previews() {
-                let growing = self.growing(reply, workings, &progress).await;
+                let (growing, is_thought) = self.growing(reply, &workings.thought, &progress).await;
                 let text = first_part(&account, &growing);
                 if text.chars().count() >= PREVIEW_MIN && text != shown {
-                    may_show = self.show_preview(&account, &*channel, reply, &text, preview).await;
-                    shown = text;
+                    let showing = self.show_preview(&account, &*channel, reply, &text, preview);
+                    let (is_there, may_go_on) = showing.await;
+                    workings.shows_thought = is_thought || (workings.shows_thought && !is_there);
+                    (shown, may_show) = (text, may_go_on);
                 }
             }
         }
@@ -356,7 +358,9 @@ impl Channels {
                 tracing::info!(run = reply.run_id, "told a person that a run was cut off");
                 interrupted.to_owned()
             }
-            RunEnd::Failed(error) => format!("⚠️ No answer: {error}"),
+            RunEnd::Failed(error) => {
+                format!("⚠️ No answer: {}", text_for_people(error, "unknown"))
+            }
             RunEnd::Aborted(AbortReason::Timeout) => TIMED_OUT.to_owned(),
             RunEnd::Aborted(_) if progress.is_taken_away => STOPPED.to_owned(),
             // Who is answered has asked for it.

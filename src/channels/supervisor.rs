@@ -348,6 +348,10 @@ impl Ear for AccountEar {
         Box::pin(async move { kept.await.map_err(|error| error.to_string()) })
     }
 
+    fn commands(&self) -> Vec<(&'static str, &'static str)> {
+        self.channels.inlet().map(|inlet| inlet.commands()).unwrap_or_default()
+    }
+
     fn is_well(&self) {
         self.account.is_well(self.channels.0.parts.clock.now_ms());
     }

@@ -9,6 +9,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
+use tokio::task::unconstrained;
+
 use super::body::Body;
 use super::channel::Action;
 use super::masked::masked;
@@ -42,10 +45,10 @@ pub(super) struct Workings {
     /// Id that the answer of the model that was asked last has in the transcript.
     asked: Option<String>,
     /// What that model has thought so far.
-    thought: String,
+    pub thought: String,
     /// How many messages came of it.
     messages: u32,
-    /// Whether a thought stands where the answer will.
+    /// Whether a thought stands where the answer will: until something else is shown there.
     pub shows_thought: bool,
 }
 
@@ -84,6 +87,12 @@ impl Workings {
             Some(news) => news.next().await,
             None => std::future::pending().await,
         }
+    }
+
+    /// The next piece of news that is there already, however many were heard before it.
+    pub fn now(&mut self) -> Option<Result<Arc<Told>, Missed>> {
+        // To a task that has read a lot, tokio says that there is nothing more for now.
+        unconstrained(self.next()).now_or_never()
     }
 
     fn hear<'a>(&mut self, reply: &ReplyTo, told: &'a Told) -> Option<Step<'a>> {
@@ -156,27 +165,24 @@ impl Channels {
         }
     }
 
-    /// What may be shown of an answer while it is written: nothing where messages come before
-    /// it, as it would stand above them.
+    /// What may be shown of an answer while it is written, and whether that is a thought:
+    /// nothing where messages come before it, as it would stand above them.
     pub(super) async fn growing(
         &self,
         reply: &ReplyTo,
-        workings: &mut Workings,
+        thought: &str,
         progress: &Progress,
-    ) -> String {
+    ) -> (String, bool) {
         let (verbose, reasoning) = self.levels(reply).await;
         if verbose != Verbose::Off || reasoning == Reasoning::On {
-            return String::new();
+            return (String::new(), false);
         }
         let said = progress.paragraphs();
-        let is_thinking = said.trim().is_empty() && !workings.thought.trim().is_empty();
+        let is_thinking = said.trim().is_empty() && !thought.trim().is_empty();
         if reasoning == Reasoning::Stream && is_thinking {
-            workings.shows_thought = true;
-            return reasoned(&workings.thought);
+            return (reasoned(whole_words(thought)), true);
         }
-        // What is shorter than a preview is shown later, and the thought stands until then.
-        workings.shows_thought &= said.trim().is_empty();
-        said
+        (said, false)
     }
 
     /// Takes away a thought that stands where no answer will.
@@ -222,14 +228,13 @@ impl Channels {
         let (agents, agent) = (&settings.agents, reply.key.agent(&keys));
         // As in the original: calls in a group are nothing for all, those in a topic may be.
         let is_crowd = reply.key.kind() == "group" && reply.address.thread.is_empty();
-        let level = entry.verbose_level.as_deref().or(agents.verbose_default(agent.as_str()));
+        let level = agents.verbose_level(agent.as_str(), entry.verbose_level.as_deref());
         let verbose = match level {
             Some("on") if !is_crowd => Verbose::On,
             Some("full") if !is_crowd => Verbose::Full,
             _ => Verbose::Off,
         };
-        let usual = agents.reasoning_default(agent.as_str());
-        let level = entry.reasoning_level.as_deref().or(usual);
+        let level = agents.reasoning_level(agent.as_str(), entry.reasoning_level.as_deref());
         let reasoning = match level {
             Some("on") => Reasoning::On,
             Some("stream") => Reasoning::Stream,
@@ -275,6 +280,11 @@ fn thought_of(message: &AgentMessage) -> Option<String> {
     is_told.then(|| thoughts.join("\n\n"))
 }
 
+/// A thought that goes on, without its last word: half a credential does not look like one.
+fn whole_words(thought: &str) -> &str {
+    thought.trim_end_matches(|c: char| c.is_ascii_graphic())
+}
+
 fn reasoned(thought: &str) -> String {
     format!("Reasoning:\n{}", fit(thought.trim(), TEXT_MAX))
 }
@@ -310,14 +320,16 @@ fn cut(text: &str, max: usize) -> String {
     kept.map_or_else(|| text.to_owned(), |kept| format!("{kept}…"))
 }
 
-/// The same without credentials, which are looked for in what may come to be shown.
+/// The same without credentials, which are looked for before it is cut: half of one does not
+/// look like one.
 fn fit(text: &str, max: usize) -> String {
-    cut(&masked(&cut(text, 2 * max)), max)
+    cut(&masked(text), max)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::feed::Feed;
     use crate::protocol::message::{Cost, ToolCall};
     use crate::sessions::KeyRules;
 
@@ -344,6 +356,33 @@ mod tests {
         let nothing = ToolOutput::text(" \n");
         let full = Step::Ends(&plain, &nothing).words(Verbose::Full, Reasoning::Off).unwrap();
         assert_eq!(full, "🔎 exec\n```\n(no output)\n```");
+    }
+
+    #[tokio::test]
+    async fn all_news_that_are_there_are_heard_at_once() {
+        let (feed, key) = (Feed::default(), SessionKey::parse("main", &KeyRules::default()));
+        let (news, thought) = (Some(feed.follow(&key)), String::new());
+        let mut workings =
+            Workings { news, asked: None, thought, messages: 0, shows_thought: false };
+        for _ in 0..1000 {
+            feed.of_session(&key, || RunNews::Begins);
+        }
+        assert_eq!(std::iter::from_fn(|| workings.now()).count(), 1000);
+    }
+
+    #[test]
+    fn no_half_of_a_credential_is_shown() {
+        let (begin, end) = ("-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----");
+        let token = format!("ghp_{}", "b".repeat(20));
+        // The text is much shorter once the first is taken out.
+        let long = "a".repeat(2 * TEXT_MAX - begin.len() - end.len() - 10);
+        let shown = fit(&format!("{begin}{long}{end} {token}"), TEXT_MAX);
+        assert_eq!(shown, format!("{begin}*** ghp_***"));
+        // What is not all there yet waits for the rest.
+        for (so_far, whole) in [("I use ghp_b", "I use "), ("I use it ", "I use it "), ("是", "是")]
+        {
+            assert_eq!(whole_words(so_far), whole);
+        }
     }
 
     #[test]

@@ -56,12 +56,19 @@ impl Inlet for ChannelInlet {
         commands::is_stop_word(text)
     }
 
+    fn commands(&self) -> Vec<(&'static str, &'static str)> {
+        let Ok(services) = self.services() else { return Vec::new() };
+        let offered = commands::offered(services.settings.now().commands.config);
+        offered.map(|spec| (spec.name, spec.description)).collect()
+    }
+
     fn accept(&self, said: Said) -> BoxFuture<'_, Result<Taken, InletError>> {
         Box::pin(async move { accept(self.services()?, said).await })
     }
 }
 
-async fn accept(services: Arc<Services>, said: Said) -> Result<Taken, InletError> {
+async fn accept(services: Arc<Services>, mut said: Said) -> Result<Taken, InletError> {
+    said.before = said.before.as_deref().map(chat::clean).transpose().map_err(refused)?;
     let (cx, key) = (Ctx::new(services, caller(&said)), said.key.clone());
     cx.enter_lane(&key).await;
     let params = ChatSendParams {
@@ -110,13 +117,13 @@ fn refused(error: ErrorShape) -> InletError {
 }
 
 fn caller(said: &Said) -> Caller {
-    let Said { channel, account, person, speaker, is_owner, .. } = said;
+    let Said { channel, account, person, before, is_owner, .. } = said;
     let principal = Arc::new(Principal::of_channel(channel, account, person, *is_owner));
     let of_channel = Person {
         channel: said.channel,
         account: account.clone(),
         id: person.clone(),
-        speaker: speaker.clone(),
+        before: before.clone(),
     };
     let id: Arc<str> = format!("{CLIENT}:{channel}:{account}:{person}").into();
     Caller {

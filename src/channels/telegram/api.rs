@@ -6,12 +6,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
 use parking_lot::Mutex;
 use reqwest::multipart::{Form, Part};
 use reqwest::{Client, RequestBuilder, Url};
 use serde_json::Value;
 use tokio::sync::OnceCell;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::agent::web::{Tls, read_body};
 use crate::channels::channel::SendFailure;
@@ -20,8 +22,10 @@ use crate::support::Secret;
 
 /// How long a call may take that does not wait by itself.
 const CALL: Duration = Duration::from_secs(30);
-/// How long a file may take.
+/// How long a file may take …
 const TRANSFER: Duration = Duration::from_secs(100);
+/// … of which something comes at least so often.
+const STALL: Duration = Duration::from_secs(15);
 /// Most bytes of an answer; a hundred updates are far below.
 const ANSWER_MAX: usize = 16 * 1024 * 1024;
 /// The longest wait that is believed.
@@ -120,20 +124,36 @@ pub struct Api {
     token: Secret,
     tls: Arc<Tls>,
     client: OnceCell<Client>,
-    /// Nothing that can be left out is sent before this.
-    quiet_until: Mutex<Option<Instant>>,
+    /// The chats that the API wants left alone, each until then. Of what is in no chat it is
+    /// `null`.
+    quiet_until: Mutex<Vec<(String, Instant)>>,
 }
 
 impl Api {
     /// Nobody is asked yet.
     pub fn new(root: &str, token: Secret, tls: Arc<Tls>) -> Self {
         let (root, client) = (root.to_owned(), OnceCell::new());
-        Self { root, token, tls, client, quiet_until: Mutex::new(None) }
+        Self { root, token, tls, client, quiet_until: Mutex::default() }
     }
 
-    /// Whether the API wants less of us.
+    /// Whether the API wants less of us, so that nothing is sent that can be left out.
     pub fn is_quiet(&self) -> bool {
-        self.quiet_until.lock().is_some_and(|until| Instant::now() < until)
+        let now = Instant::now();
+        self.quiet_until.lock().iter().any(|(_, until)| now < *until)
+    }
+
+    /// How long nothing at all is to be sent to a chat.
+    pub fn quiet_in(&self, chat: &str) -> Option<Duration> {
+        let quiet = self.quiet_until.lock();
+        let (_, until) = quiet.iter().find(|(quiet, _)| quiet == chat)?;
+        Some(until.saturating_duration_since(Instant::now())).filter(|wait| !wait.is_zero())
+    }
+
+    fn leave_alone(&self, params: &Value, wait: Duration) {
+        let (chat, now) = (plain(&params["chat_id"]), Instant::now());
+        let mut quiet = self.quiet_until.lock();
+        quiet.retain(|(other, until)| *other != chat && now < *until);
+        quiet.push((chat, now + wait));
     }
 
     /// Calls a method.
@@ -154,11 +174,17 @@ impl Api {
         params: &Value,
         limit: Duration,
     ) -> Result<Value, ApiError> {
-        let request = self.request(method).await?;
-        let request = request
-            .header(reqwest::header::CONTENT_TYPE, "application/json")
-            .body(params.to_string());
-        self.result(request.timeout(limit)).await
+        let request = self.with_params(method, params).await?;
+        self.result(params, request.timeout(limit)).await
+    }
+
+    /// The same for what is no part of a talk: when the API wants to be left alone with it, all
+    /// else goes on.
+    ///
+    /// # Errors
+    /// As before.
+    pub async fn call_aside(&self, method: &str, params: &Value) -> Result<Value, ApiError> {
+        answer(self.with_params(method, params).await?.timeout(CALL)).await
     }
 
     /// The same with a file.
@@ -178,11 +204,10 @@ impl Api {
         }
         let mut form = Form::new().part(file.field, part);
         for (name, value) in params.as_object().into_iter().flatten() {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            form = form.text(name.clone(), text);
+            form = form.text(name.clone(), plain(value));
         }
         let request = self.request(method).await?.multipart(form);
-        self.result(request.timeout(TRANSFER)).await
+        self.result(params, request.timeout(TRANSFER)).await
     }
 
     /// The bytes of a file, by the path that `getFile` tells; at most `max`.
@@ -192,17 +217,18 @@ impl Api {
     pub async fn download(&self, path: &str, max: usize) -> Result<Vec<u8>, ApiError> {
         let url = format!("{}/file/bot{}/{path}", self.root, self.token.expose());
         let client = self.client().await?;
-        let sent = client.get(parse(&url)?).timeout(TRANSFER).send().await;
-        let response = sent.map_err(lost)?;
+        let asked = client.get(parse(&url)?).timeout(TRANSFER).send();
+        let response = timeout(STALL, asked).await.map_err(|_| stalled())?.map_err(lost)?;
         if !response.status().is_success() {
             return Err(refused(u64::from(response.status().as_u16()), "the file is not given"));
         }
-        let body = read_body(response, max).await;
-        let body = body.map_err(|error| ApiError::Unknown(error.to_string()))?;
-        if body.is_cut {
-            return Err(refused(413, "the file is larger than channels.telegram.mediaMaxMb"));
-        }
-        Ok(body.bytes)
+        whole(response.bytes_stream(), max).await
+    }
+
+    async fn with_params(&self, method: &str, params: &Value) -> Result<RequestBuilder, ApiError> {
+        let request = self.request(method).await?;
+        let request = request.header(reqwest::header::CONTENT_TYPE, "application/json");
+        Ok(request.body(params.to_string()))
     }
 
     async fn request(&self, method: &str) -> Result<RequestBuilder, ApiError> {
@@ -220,31 +246,61 @@ impl Api {
         self.client.get_or_try_init(build).await
     }
 
-    async fn result(&self, request: RequestBuilder) -> Result<Value, ApiError> {
-        let response = request.send().await.map_err(lost)?;
-        let status = u64::from(response.status().as_u16());
-        let body = read_body(response, ANSWER_MAX).await;
-        let body = body.map_err(|error| ApiError::Unknown(error.to_string()))?;
-        let answer: Value = serde_json::from_slice(&body.bytes).unwrap_or_default();
-        if answer["ok"] == true {
-            return Ok(answer["result"].clone());
+    async fn result(&self, params: &Value, request: RequestBuilder) -> Result<Value, ApiError> {
+        let result = answer(request).await;
+        if let Some(wait) = result.as_ref().err().and_then(ApiError::retry_after) {
+            self.leave_alone(params, wait);
         }
-        if answer["ok"] != false && status < 400 {
-            return Err(ApiError::Unknown("the Bot API's answer cannot be read".into()));
-        }
-        let retry_after = answer["parameters"]["retry_after"].as_u64();
-        let retry_after = retry_after.map(|it| Duration::from_secs(it).min(RETRY_MAX));
-        if let Some(wait) = retry_after {
-            *self.quiet_until.lock() = Some(Instant::now() + wait);
-        }
-        let description = answer["description"].as_str().unwrap_or("no reason given");
-        Err(ApiError::Refused {
-            code: answer["error_code"].as_u64().unwrap_or(status),
-            description: description.chars().take(300).collect(),
-            retry_after,
-            moved_to: answer["parameters"]["migrate_to_chat_id"].as_i64(),
-        })
+        result
     }
+}
+
+async fn answer(request: RequestBuilder) -> Result<Value, ApiError> {
+    let response = request.send().await.map_err(lost)?;
+    let status = u64::from(response.status().as_u16());
+    let body = read_body(response, ANSWER_MAX).await;
+    let body = body.map_err(|error| ApiError::Unknown(error.to_string()))?;
+    let answer: Value = serde_json::from_slice(&body.bytes).unwrap_or_default();
+    if answer["ok"] == true {
+        return Ok(answer["result"].clone());
+    }
+    if answer["ok"] != false && status < 400 {
+        return Err(ApiError::Unknown("the Bot API's answer cannot be read".into()));
+    }
+    let retry_after = answer["parameters"]["retry_after"].as_u64();
+    let description = answer["description"].as_str().unwrap_or("no reason given");
+    Err(ApiError::Refused {
+        code: answer["error_code"].as_u64().unwrap_or(status),
+        description: description.chars().take(300).collect(),
+        retry_after: retry_after.map(|it| Duration::from_secs(it).min(RETRY_MAX)),
+        moved_to: answer["parameters"]["migrate_to_chat_id"].as_i64(),
+    })
+}
+
+/// All of a file, unless it is too large, or nothing comes of it for a while.
+async fn whole(
+    chunks: impl Stream<Item = reqwest::Result<Bytes>>,
+    max: usize,
+) -> Result<Vec<u8>, ApiError> {
+    let mut chunks = std::pin::pin!(chunks);
+    let mut bytes = Vec::new();
+    while let Some(chunk) = timeout(STALL, chunks.next()).await.map_err(|_| stalled())? {
+        let chunk = chunk.map_err(lost)?;
+        if chunk.len() > max - bytes.len() {
+            return Err(refused(413, "the file is larger than channels.telegram.mediaMaxMb"));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+fn stalled() -> ApiError {
+    refused(408, "nothing more comes of the file")
+}
+
+/// A parameter as it stands in a form.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn parse(url: &str) -> Result<Url, ApiError> {
@@ -264,7 +320,34 @@ fn lost(error: reqwest::Error) -> ApiError {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::stream;
+
     use super::*;
+    use crate::support::json;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_of_which_nothing_more_comes_is_given_up() {
+        let half = || stream::iter([Ok(Bytes::from_static(b"half"))]);
+        assert_eq!(whole(half().chain(half()), 8).await.unwrap(), b"halfhalf");
+        assert!(whole(half().chain(half()), 7).await.is_err(), "it is too large");
+        let begun = Instant::now();
+        let lost = whole(half().chain(stream::pending()), 8).await.unwrap_err();
+        assert_eq!((lost, begun.elapsed().as_secs()), (stalled(), STALL.as_secs()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_chat_that_is_to_be_left_alone_is_none_of_the_others() {
+        let api = Api::new("http://127.0.0.1:9", Secret::new("1:x"), Arc::default());
+        let seconds = Duration::from_secs;
+        api.leave_alone(&json!({"chat_id": "7"}), seconds(5));
+        api.leave_alone(&json!({"chat_id": -8}), seconds(9));
+        let quiet = ["7", "-8", "9"].map(|chat| api.quiet_in(chat));
+        assert_eq!(quiet, [Some(seconds(5)), Some(seconds(9)), None]);
+        tokio::time::advance(seconds(6)).await;
+        assert_eq!((api.quiet_in("7"), api.is_quiet()), (None, true));
+        tokio::time::advance(seconds(6)).await;
+        assert_eq!((api.quiet_in("-8"), api.is_quiet()), (None, false));
+    }
 
     #[test]
     fn only_what_was_surely_not_taken_is_sent_again() {

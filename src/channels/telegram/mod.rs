@@ -14,6 +14,7 @@ mod update;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -31,6 +32,10 @@ use update::Bot;
 
 /// The header that proves that Telegram called.
 const SECRET_HEADER: &str = "x-telegram-bot-api-secret-token";
+/// Why something is not sent now.
+const QUIET: &str = "the Bot API wants less of us";
+/// Why something does not take the place of what is shown.
+const OTHER_BOT: &str = "another bot has shown the beginning of it";
 /// What can be done with a message that is there.
 const ACTIONS: &[&str] = &["react", "edit", "delete", "pin"];
 
@@ -56,6 +61,8 @@ pub struct Telegram {
     webhook: Option<(String, Secret)>,
     /// Who we are, once the API has told.
     bot: Mutex<Option<Bot>>,
+    /// Whether people are shown which commands there are.
+    shows_commands: AtomicBool,
 }
 
 impl Telegram {
@@ -76,6 +83,7 @@ impl Telegram {
             media: parts.media,
             webhook: settings.webhook_url.clone().zip(parts.webhook_secret),
             bot: Mutex::new(None),
+            shows_commands: AtomicBool::new(false),
         }
     }
 
@@ -88,6 +96,37 @@ impl Telegram {
         };
         *self.bot.lock() = Some(bot.clone());
         Ok(bot)
+    }
+
+    /// Who we are, asked for where the API has not told yet.
+    async fn known(&self) -> Result<Bot, SendFailure> {
+        let known = self.bot.lock().clone();
+        match known {
+            Some(bot) => Ok(bot),
+            None => self.introduce().await.map_err(|error| SendFailure::Later {
+                after: error.retry_after(),
+                why: error.to_string(),
+            }),
+        }
+    }
+
+    /// The API's id of a message that is told with its bot; `None` where that is another one. In a
+    /// chat with a person each bot counts its own messages, and one may take the place of another.
+    fn own<'a>(&self, id: &'a str) -> Option<&'a str> {
+        let Some((bot, own)) = id.split_once(':') else { return Some(id) };
+        let us = self.bot.lock().as_ref()?.id;
+        (bot.parse::<i64>() == Ok(us)).then_some(own)
+    }
+
+    /// A message without what it has to do with those of another bot.
+    async fn own_body(&self, body: &Body) -> Result<Body, SendFailure> {
+        let mut named = [&body.edits, &body.reply_to].into_iter().flatten();
+        if named.any(|id| id.contains(':')) {
+            self.known().await?;
+        }
+        let own = |id: Option<&str>| id.and_then(|id| self.own(id)).map(str::to_owned);
+        let (edits, reply_to) = (own(body.edits.as_deref()), own(body.reply_to.as_deref()));
+        Ok(Body { reply_to, edits, ..body.clone() })
     }
 }
 
@@ -111,7 +150,17 @@ impl Channel for Telegram {
         part: &'a OutboxPart,
         body: &'a Body,
     ) -> BoxFuture<'a, Result<Sent, SendFailure>> {
-        Box::pin(send::part(self, part, body))
+        Box::pin(async move {
+            if let Some(wait) = self.api.quiet_in(&part.address.target) {
+                return Err(SendFailure::Later { after: Some(wait), why: QUIET.to_owned() });
+            }
+            let own = self.own_body(body).await?;
+            if part.was_cut_off() && body.edits.is_some() && own.edits.is_none() {
+                // It was a message of its own, which the last process may have sent.
+                return Err(SendFailure::Unknown(OTHER_BOT.to_owned()));
+            }
+            send::part(self, part, &own).await
+        })
     }
 
     fn listen(self: Arc<Self>, ear: Arc<dyn Ear>) -> Option<BoxFuture<'static, String>> {
@@ -202,10 +251,14 @@ impl Channel for Telegram {
     ) -> BoxFuture<'a, Result<Sent, SendFailure>> {
         Box::pin(async move {
             if self.api.is_quiet() {
-                let why = "the Bot API wants less of us".to_owned();
-                return Err(SendFailure::Later { after: None, why });
+                return Err(SendFailure::Later { after: None, why: QUIET.to_owned() });
             }
-            send::preview(self, address, body).await
+            let (bot, own) = (self.known().await?, self.own_body(body).await?);
+            if body.edits.is_some() && own.edits.is_none() {
+                return Err(SendFailure::Refused(OTHER_BOT.to_owned()));
+            }
+            let sent = send::preview(self, address, &own).await?;
+            Ok(Sent { message_id: sent.message_id.map(|id| format!("{}:{id}", bot.id)) })
         })
     }
 

@@ -3,20 +3,23 @@
 //! Promises: the API hears that we have updates only after all that came at a time were
 //! passed on and that was written down; so none is lost over a crash, and those that come
 //! again are known by their messages. What is said in a chat is passed on in its order, and
-//! waits for no other chat of those updates.
+//! waits for no other chat, though that has come before it.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use futures_util::{StreamExt, stream};
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 
 use super::update::{self, Bot};
 use super::{ApiError, Telegram};
 use crate::channels::channel::Ear;
 use crate::channels::inbound::Inbound;
-use crate::support::json;
+use crate::support::{BoxFuture, json};
 
 /// How long the API may wait for something to tell, in seconds.
 const WAIT_SECONDS: u64 = 25;
@@ -38,6 +41,12 @@ const ALBUM_PAUSE: Duration = Duration::from_millis(500);
 const WAIT_MIN: Duration = Duration::from_secs(1);
 /// How many chats are passed on at a time: files of each may be in memory.
 const CHATS: usize = 8;
+/// While that takes long, who has come meanwhile is looked for so often.
+const LOOK: Duration = Duration::from_secs(2);
+/// Most commands of a bot.
+const COMMANDS_MAX: usize = 100;
+/// Where they are shown. Those of an OpenClaw for groups would come before the usual ones.
+const SCOPES: [&str; 2] = ["default", "all_group_chats"];
 /// The updates that we want.
 const WANTED: [&str; 2] = ["message", "callback_query"];
 
@@ -49,29 +58,62 @@ pub(super) async fn poll(bot: Arc<Telegram>, ear: Arc<dyn Ear>) -> String {
     }
 }
 
-async fn ask(telegram: &Telegram, ear: &dyn Ear) -> Result<std::convert::Infallible, String> {
+async fn ask(telegram: &Telegram, ear: &dyn Ear) -> Result<Infallible, String> {
     // While Telegram brings updates, it gives none to those who ask.
     let params = json!({"drop_pending_updates": false});
     let bot = begin(telegram, ear, "deleteWebhook", &params).await?;
+    let showing = async {
+        show_commands(telegram, ear).await;
+        std::future::pending::<Result<Infallible, String>>().await
+    };
+    tokio::select! {
+        ended = listen(telegram, ear, &bot) => ended,
+        ended = showing => ended,
+    }
+}
+
+async fn listen(telegram: &Telegram, ear: &dyn Ear, bot: &Bot) -> Result<Infallible, String> {
     let noted = ear.recall(OFFSET).await?;
-    let mut offset = noted.and_then(|note| known_offset(&note, &bot));
+    let mut offset = noted.and_then(|note| known_offset(&note, bot));
     loop {
-        let updates = match next_updates(telegram, ear, offset).await {
+        let updates = match next_updates(telegram, ear, offset, WAIT_SECONDS).await {
             Ok(updates) => updates,
             Err(error) => {
                 wait_as_told(&error, ear).await?;
                 continue;
             }
         };
-        let Some(last) = updates.last() else { continue };
-        let last = last["update_id"].as_i64().ok_or("an update of the Bot API has no number")?;
-        pass_all_on(&updates, &bot, ear).await;
+        if updates.is_empty() {
+            continue;
+        }
+        let mut passing = Passing::new(bot, ear);
+        passing.add(updates).await?;
+        pass_all_on(telegram, ear, &mut passing, offset).await?;
         // Also when it is lower: after a week without updates, and at another server, they
         // are numbered anew.
-        let next = last.saturating_add(1);
+        let next = passing.last.saturating_add(1);
         ear.keep(OFFSET, format!("{} {next}", bot.id)).await?;
         offset = Some(next);
     }
+}
+
+/// Shows people which commands there are, where they begin with a slash. What is said goes on,
+/// whatever becomes of that.
+async fn show_commands(telegram: &Telegram, ear: &dyn Ear) {
+    let commands = ear.commands().into_iter().take(COMMANDS_MAX);
+    let commands: Vec<_> =
+        commands.map(|(name, about)| json!({"command": name, "description": about})).collect();
+    if commands.is_empty() || telegram.shows_commands.load(Ordering::Relaxed) {
+        return;
+    }
+    for scope in SCOPES {
+        let params = json!({"commands": commands, "scope": {"type": scope}});
+        if let Err(error) = telegram.api.call_aside("setMyCommands", &params).await {
+            tracing::warn!(%error, "the menu of commands stays as it was");
+            return;
+        }
+    }
+    telegram.shows_commands.store(true, Ordering::Relaxed);
 }
 
 /// Asks who we are, and says how updates are to come; again when the API says that it is to
@@ -112,8 +154,9 @@ async fn next_updates(
     telegram: &Telegram,
     ear: &dyn Ear,
     offset: Option<i64>,
+    seconds: u64,
 ) -> Result<Vec<Value>, ApiError> {
-    let mut params = json!({"timeout": WAIT_SECONDS, "limit": BATCH, "allowed_updates": WANTED});
+    let mut params = json!({"timeout": seconds, "limit": BATCH, "allowed_updates": WANTED});
     if let Some(offset) = offset {
         params["offset"] = json!(offset);
     }
@@ -128,15 +171,109 @@ async fn next_updates(
     Ok(updates.as_array().cloned().unwrap_or_default())
 }
 
-/// Passes updates on: those of a chat one after the other, chats side by side, as the files
-/// of one may take minutes.
-async fn pass_all_on(updates: &[Value], bot: &Bot, ear: &dyn Ear) {
-    let (moves, said): (Vec<_>, Vec<_>) = updates.iter().partition(|it| update::is_move(it));
-    // First: they say which rules hold for the rest.
-    pass_chat_on(&moves, bot, ear).await;
-    let chats = by_chat(said);
-    let passing: Vec<_> = chats.values().map(|chat| pass_chat_on(chat, bot, ear)).collect();
-    stream::iter(passing).buffer_unordered(CHATS).for_each(std::future::ready).await;
+/// Passes on what is there, and what comes meanwhile: the files of one chat may take a minute. As
+/// nothing of it is confirmed before all is passed on, the API gives it again with what has come,
+/// and no more than at a time.
+async fn pass_all_on(
+    telegram: &Telegram,
+    ear: &dyn Ear,
+    passing: &mut Passing<'_>,
+    offset: Option<i64>,
+) -> Result<(), String> {
+    let mut wait = LOOK;
+    loop {
+        let mut look = std::pin::pin!(async move {
+            tokio::time::sleep(wait).await;
+            next_updates(telegram, ear, offset, 0).await
+        });
+        let looked = loop {
+            tokio::select! {
+                biased;
+                is_left = passing.go_on() => {
+                    if !is_left {
+                        return Ok(());
+                    }
+                }
+                looked = &mut look => break looked,
+            }
+        };
+        wait = match looked {
+            Ok(updates) => {
+                passing.add(updates).await?;
+                LOOK
+            }
+            Err(error) => {
+                tracing::debug!(%error, "not known whether more has come meanwhile");
+                error.retry_after().unwrap_or_default().max(LOOK)
+            }
+        };
+    }
+}
+
+/// Updates that are passed on: those of a chat one after the other, chats side by side.
+struct Passing<'a> {
+    bot: &'a Bot,
+    ear: &'a dyn Ear,
+    /// The numbers of all that were taken up, …
+    known: Vec<i64>,
+    /// … and the last of them.
+    last: i64,
+    /// Those whose turn has not come, by chat.
+    waiting: BTreeMap<Option<i64>, Vec<Value>>,
+    /// The chats of the others …
+    busy: Vec<Option<i64>>,
+    /// … of which each tells which it was.
+    under_way: FuturesUnordered<BoxFuture<'a, Option<i64>>>,
+}
+
+impl<'a> Passing<'a> {
+    fn new(bot: &'a Bot, ear: &'a dyn Ear) -> Self {
+        let (known, busy) = (Vec::new(), Vec::new());
+        let (waiting, under_way) = (BTreeMap::new(), FuturesUnordered::new());
+        Self { bot, ear, known, last: 0, waiting, busy, under_way }
+    }
+
+    /// Takes up those that are new.
+    async fn add(&mut self, updates: Vec<Value>) -> Result<(), String> {
+        let mut moves = Vec::new();
+        for update in updates {
+            let id = update["update_id"].as_i64();
+            let id = id.ok_or("an update of the Bot API has no number")?;
+            if self.known.contains(&id) {
+                continue;
+            }
+            self.known.push(id);
+            self.last = id;
+            if update::is_move(&update) {
+                moves.push(update);
+            } else {
+                self.waiting.entry(chat_of(&update)).or_default().push(update);
+            }
+        }
+        // First: they say which rules hold for the rest.
+        let moves: Vec<_> = moves.iter().collect();
+        pass_chat_on(&moves, self.bot, self.ear).await;
+        Ok(())
+    }
+
+    /// Goes on until a chat is through; `false` when none was left. Safe to drop and call again.
+    async fn go_on(&mut self) -> bool {
+        while self.busy.len() < CHATS {
+            let next = self.waiting.keys().find(|chat| !self.busy.contains(chat)).copied();
+            let next = next.and_then(|chat| self.waiting.remove_entry(&chat));
+            let Some((chat, updates)) = next else { break };
+            self.busy.push(chat);
+            let (bot, ear) = (self.bot, self.ear);
+            self.under_way.push(Box::pin(async move {
+                let updates: Vec<_> = updates.iter().collect();
+                pass_chat_on(&updates, bot, ear).await;
+                chat
+            }));
+        }
+        let Some(through) = self.under_way.next().await else { return false };
+        self.busy.retain(|chat| *chat != through);
+        true
+    }
 }
 
 async fn pass_chat_on(updates: &[&Value], bot: &Bot, ear: &dyn Ear) {
@@ -147,15 +284,8 @@ async fn pass_chat_on(updates: &[&Value], bot: &Bot, ear: &dyn Ear) {
     }
 }
 
-/// The updates of each chat, in their order.
-fn by_chat<'a>(
-    updates: impl IntoIterator<Item = &'a Value>,
-) -> BTreeMap<Option<i64>, Vec<&'a Value>> {
-    let mut chats = BTreeMap::<_, Vec<_>>::new();
-    for update in updates {
-        chats.entry(update::message_of(update)["chat"]["id"].as_i64()).or_default().push(update);
-    }
-    chats
+fn chat_of(update: &Value) -> Option<i64> {
+    update::message_of(update)["chat"]["id"].as_i64()
 }
 
 /// The first update that we have not, where that was learned with this bot: each
@@ -168,9 +298,9 @@ fn known_offset(note: &str, bot: &Bot) -> Option<i64> {
 
 /// Whether the last update of a chat is a part of an album, so that more of it may come.
 fn ends_in_album(updates: &Value) -> bool {
-    let chats = by_chat(updates.as_array().into_iter().flatten());
-    let mut last = chats.values().filter_map(|chat| chat.last());
-    last.any(|update| !update["message"]["media_group_id"].is_null())
+    let updates = updates.as_array().into_iter().flatten();
+    let last: BTreeMap<_, _> = updates.map(|update| (chat_of(update), update)).collect();
+    last.values().any(|update| !update["message"]["media_group_id"].is_null())
 }
 
 async fn pass_on(inbound: Inbound, ear: &dyn Ear) {
@@ -198,7 +328,10 @@ pub(super) async fn register(bot: Arc<Telegram>, ear: Arc<dyn Ear>) -> String {
     let Some((url, secret)) = &bot.webhook else { return "webhookUrl is not set".into() };
     let params = json!({"url": url, "secret_token": secret.expose(), "allowed_updates": WANTED});
     match begin(&bot, &*ear, "setWebhook", &params).await {
-        Ok(_) => std::future::pending().await,
+        Ok(_) => {
+            show_commands(&bot, &*ear).await;
+            std::future::pending().await
+        }
         Err(why) => why,
     }
 }
@@ -267,9 +400,31 @@ mod tests {
             said(4, 8, "two", None),
         ];
         let ear = Picky::default();
-        pass_all_on(&updates, &bot, &ear).await;
+        let mut passing = Passing::new(&bot, &ear);
+        passing.add(updates.to_vec()).await.unwrap();
+        while passing.go_on().await {}
         let heard = ear.0.lock().clone();
         assert_eq!(heard, ["bad is there", "one", "two", "bad: it is bad", "after it"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_comes_while_a_chat_is_held_up_waits_for_that_chat_only_and_is_taken_up_once() {
+        let bot = Bot { id: 99, username: "claw_bot".into() };
+        let ear = Picky::default();
+        let mut passing = Passing::new(&bot, &ear);
+        let mut updates = vec![said(1, 7, "bad", None)];
+        passing.add(updates.clone()).await.unwrap();
+        let held = tokio::time::timeout(Duration::from_secs(1), passing.go_on()).await;
+        assert!(held.is_err(), "it is tried for longer");
+        // The API gives what is not confirmed again.
+        updates.extend([said(2, 7, "after it", None), said(3, 8, "one", None)]);
+        for _ in 0..2 {
+            passing.add(updates.clone()).await.unwrap();
+        }
+        while passing.go_on().await {}
+        let heard = ear.0.lock().clone();
+        assert_eq!(heard, ["bad is there", "one", "bad: it is bad", "after it"]);
+        assert_eq!(passing.last, 3);
     }
 
     #[tokio::test(start_paused = true)]
@@ -291,17 +446,16 @@ mod tests {
         assert_eq!(wait_as_told(&later(None), &ear).await.unwrap_err(), why);
     }
 
-    #[test]
-    fn an_album_is_whole_though_others_speak_meanwhile() {
-        let album = Some("a");
-        let updates = json!([said(1, 7, "", album), said(2, 8, "hi", None), said(3, 7, "", album)]);
-        assert!(ends_in_album(&updates));
-        let chats = by_chat(updates.as_array().unwrap());
-        let ids: Vec<Vec<_>> = chats
-            .values()
-            .map(|chat| chat.iter().filter_map(|it| it["update_id"].as_i64()).collect())
-            .collect();
-        assert_eq!(ids, [vec![1, 3], vec![2]]);
+    #[tokio::test]
+    async fn an_album_is_whole_though_others_speak_meanwhile() {
+        let (album, ear) = (Some("a"), Picky::default());
+        let bot = Bot { id: 99, username: "claw_bot".into() };
+        let updates = [said(1, 7, "x", album), said(2, 8, "hi", None), said(3, 7, "y", album)];
+        assert!(ends_in_album(&Value::from(updates.to_vec())));
+        let mut passing = Passing::new(&bot, &ear);
+        passing.add(updates.to_vec()).await.unwrap();
+        while passing.go_on().await {}
+        assert_eq!(*ear.0.lock(), ["x\ny", "hi"]);
         assert!(!ends_in_album(&json!([said(1, 7, "", album), said(2, 7, "hi", None)])));
     }
 

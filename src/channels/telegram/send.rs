@@ -47,12 +47,13 @@ pub(super) async fn part(
     if let Some(shown) = &body.edits {
         match edit(bot, &address.target, shown, &body.text, true).await {
             Ok(()) => return Ok(Sent { message_id: Some(shown.clone()) }),
-            // The preview is gone, or its chat is: the text is a message of its own, which
-            // the last process may have sent.
-            Err(error) if is_gone(&error) || error.moved_to().is_some() => {
+            // The preview is gone or stays as it is, or its chat is gone: the text is a message of
+            // its own, which the last process may have sent.
+            Err(error @ ApiError::Refused { code: 400, .. }) => {
                 if part.was_cut_off() {
                     return Err(SendFailure::Unknown(error.to_string()));
                 }
+                tracing::warn!(%error, "an answer cannot take the place of what was shown of it");
             }
             // The same text twice is the same text: it may be set again.
             Err(error @ (ApiError::Unknown(_) | ApiError::Refused { code: 500.., .. })) => {
@@ -352,7 +353,14 @@ fn sent_as(message: &Value) -> Sent {
 /// Whether the API makes nothing of the marks of a text, nothing is left without them, or they
 /// make it too long, as the numbers of a long list may.
 fn is_unreadable(error: &ApiError) -> bool {
-    let signs = ["can't parse entities", "text is empty", "text must be non-empty", "is too long"];
+    let signs = [
+        "can't parse entities",
+        "text is empty",
+        "text must be non-empty",
+        "is too long",
+        // So it says that of an edit.
+        "message_too_long",
+    ];
     signs.iter().any(|words| error.says(words))
 }
 
@@ -361,17 +369,13 @@ fn is_not_taken(error: &ApiError) -> bool {
     matches!(error, ApiError::Refused { code: 400 | 413, .. })
 }
 
-fn is_gone(error: &ApiError) -> bool {
-    error.says("message to edit not found") || error.says("message can't be edited")
-}
-
 /// Does something with a message that is there.
 pub(super) async fn act(bot: &Telegram, action: Action<'_>) -> Result<Value, Refused> {
     let wanted = |name: &str| Refused::Invalid(format!("{} needs {name}", action.name));
     let text = |name: &str| action.params[name].as_str().filter(|text| !text.is_empty());
     let id = match &action.params["messageId"] {
         Value::Number(id) => id.as_i64(),
-        Value::String(id) => id.trim().parse().ok(),
+        Value::String(id) => bot.own(id.trim()).and_then(|id| id.parse().ok()),
         _ => None,
     };
     let id = id.ok_or_else(|| wanted("messageId"))?;

@@ -89,6 +89,7 @@ fn read_move(message: &Value, (former, now): (i64, i64), bot: &Bot) -> Option<In
         },
         sender: Sender { id: String::new(), name: None },
         text: String::new(),
+        is_forwarded: false,
         attachments: Vec::new(),
         files: Vec::new(),
         is_mention: false,
@@ -117,6 +118,7 @@ fn read_press(press: &Value, bot: &Bot) -> Option<Inbound> {
         chat: chat(&press["message"])?,
         sender: sender(&press["from"])?,
         text: said.to_owned(),
+        is_forwarded: false,
         attachments: Vec::new(),
         files: Vec::new(),
         is_mention: true,
@@ -182,6 +184,7 @@ fn read_part(update: &Value, bot: &Bot) -> Option<Inbound> {
         chat,
         sender,
         text: lines.into_iter().flatten().collect::<Vec<_>>().join("\n"),
+        is_forwarded: !is_own,
         attachments: Vec::new(),
         files,
         is_mention: answers_us || names_us || !names.is_empty(),
@@ -423,7 +426,7 @@ mod tests {
             written["entities"] = json!([{"type": "mention", "offset": 0, "length": 8}]);
             let read = read_message(&written).unwrap();
             assert_eq!(read.text, format!("[Forwarded from Eve]\n{text}"));
-            assert_eq!(read.without_name, None);
+            assert!(read.is_forwarded && read.without_name.is_none());
         }
         let part = |id: i64| {
             let mut written = forward("");
@@ -435,6 +438,7 @@ mod tests {
         };
         let whole = read_album(&[&part(1), &part(2)], &bot()).unwrap();
         assert_eq!((whole.text.as_str(), whole.files.len()), ("[Forwarded from Eve]\nlook", 2));
+        assert!(whole.is_forwarded && !read_message(&message("look")).unwrap().is_forwarded);
     }
 
     #[test]

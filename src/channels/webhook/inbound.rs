@@ -85,6 +85,7 @@ pub fn read(body: &[u8]) -> Result<Inbound, String> {
         chat: Chat { kind, id: place.id, title: place.title, thread, former: None },
         sender: Sender { id: from.id, name: from.name },
         text,
+        is_forwarded: false,
         attachments,
         files: Vec::new(),
         is_mention: mentioned,

@@ -26,7 +26,7 @@ pub struct ExpectedReply {
     pub address: OutboxAddress,
     /// The message that it answers, in the channel's own words.
     pub reply_to: Option<String>,
-    /// The message that shows it while it is written.
+    /// The message that shows it while it is written, in the same words.
     pub preview: Option<String>,
     /// Since when it is expected.
     pub created_at: u64,

@@ -1,6 +1,6 @@
 //! A Bot API server that enforces the documented rules of the public one:
 //! core.telegram.org/bots/api (getting updates, sendMessage, HTML style,
-//! editMessageText, getFile, sending files, setWebhook).
+//! editMessageText, getFile, sending files, setWebhook, setMyCommands).
 
 mod marks;
 mod queue;
@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::stage::{serve, until};
 use marks::parsed;
@@ -29,6 +30,8 @@ const PRESSED: &str = "answerCallbackQuery";
 /// Longest text, in UTF-16 units after entities are parsed.
 const TEXT_MAX: usize = 4096;
 const CAPTION_MAX: usize = 1024;
+/// What two clocks may differ by.
+const CLOCKS: Duration = Duration::from_millis(50);
 
 /// A message as it is now.
 #[derive(Debug, Clone)]
@@ -70,6 +73,12 @@ struct Inner {
     loses: Mutex<bool>,
     /// The next edit that is no preview is not made, and its answer never comes.
     holds_edit: Mutex<bool>,
+    /// The next edit that is no preview is refused for good.
+    refuses_edit: Mutex<bool>,
+    /// The chats in which nothing is to be sent for a while …
+    left_alone: Mutex<Vec<(String, Instant)>>,
+    /// … and how often something was.
+    too_early: Mutex<usize>,
     webhook: Mutex<Option<Value>>,
     files: Mutex<Vec<(String, Vec<u8>)>>,
     /// Files that nobody is given yet.
@@ -92,6 +101,16 @@ impl Inner {
                 return;
             }
             rung.await;
+        }
+    }
+
+    /// Counts a call in a chat that is to be left alone.
+    fn look_at_clock(&self, params: &Value) {
+        let (chat, now) = (chat_of(params), Instant::now());
+        let left_alone = self.left_alone.lock();
+        let mut early = left_alone.iter().filter(|(_, until)| now + CLOCKS < *until);
+        if early.any(|(left, _)| Some(left) == chat.as_ref()) {
+            *self.too_early.lock() += 1;
         }
     }
 
@@ -233,6 +252,23 @@ impl BotApi {
         *self.inner.holds_edit.lock() = true;
     }
 
+    /// The next edit that is no preview is refused for good.
+    pub fn refuse_last_edit(&self) {
+        *self.inner.refuses_edit.lock() = true;
+    }
+
+    /// How many calls came to a chat before that was to be left alone no more.
+    pub fn calls_too_early(&self) -> usize {
+        *self.inner.too_early.lock()
+    }
+
+    /// The bot has said this before.
+    pub fn has_said(&self, chat: &str, text: &str) {
+        let (chat, text) = (chat.to_owned(), text.to_owned());
+        let said = Shown { chat, thread: None, text, params: Value::Null, edits: 0 };
+        self.inner.shown.lock().push(said);
+    }
+
     /// The next message is shown, and its answer is lost on the way.
     pub fn lose_answer(&self) {
         *self.inner.loses.lock() = true;
@@ -299,12 +335,17 @@ async fn answer(
     };
     let params = read(&headers, &body);
     inner.calls.lock().push((method.to_owned(), params.clone()));
+    inner.look_at_clock(&params);
     let refused = {
         let mut refusals = inner.refusals.lock();
         let at = refusals.iter().position(|it| it.0 == method);
         at.and_then(|at| refusals.remove(at))
     };
     if let Some((_, code, after)) = refused {
+        if let Some((chat, seconds)) = chat_of(&params).zip(after) {
+            let until = Instant::now() + Duration::from_secs(seconds);
+            inner.left_alone.lock().push((chat, until));
+        }
         let parameters = after.map(|seconds| json!({"retry_after": seconds}));
         return refusal(code, "Too Many Requests: retry later", parameters);
     }
@@ -315,6 +356,9 @@ async fn answer(
     let is_last_edit = method == "editMessageText" && !params["parse_mode"].is_null();
     if is_last_edit && std::mem::take(&mut *inner.holds_edit.lock()) {
         tokio::time::sleep(Duration::from_mins(5)).await;
+    }
+    if is_last_edit && std::mem::take(&mut *inner.refuses_edit.lock()) {
+        return refusal(400, "Bad Request: MESSAGE_ID_INVALID", None);
     }
     match call(&inner, method, &params).await {
         Ok(result) => {
@@ -381,6 +425,7 @@ async fn call(inner: &Inner, method: &str, params: &Value) -> Answer {
             *inner.webhook.lock() = None;
             Ok(json!(true))
         }
+        "setMyCommands" => menu(params),
         "getUpdates" => updates(inner, params).await,
         "getFile" => {
             let id = params["file_id"].as_str().unwrap_or_default();
@@ -438,6 +483,20 @@ async fn updates(inner: &Inner, params: &Value) -> Answer {
     }
 }
 
+fn menu(params: &Value) -> Answer {
+    let commands = params["commands"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_sign = |sign: char| matches!(sign, 'a'..='z' | '0'..='9' | '_');
+    let is_right = |command: &Value| {
+        let (name, about) = (command["command"].as_str(), command["description"].as_str());
+        name.is_some_and(|name| (1..=32).contains(&name.len()) && name.chars().all(is_sign))
+            && about.is_some_and(|about| (1..=256).contains(&about.chars().count()))
+    };
+    if commands.len() > 100 {
+        return bad("BOT_COMMANDS_TOO_MUCH");
+    }
+    if commands.iter().all(is_right) { Ok(json!(true)) } else { bad("BOT_COMMAND_INVALID") }
+}
+
 fn send(inner: &Inner, params: &Value, member: &str, max: usize) -> Answer {
     let Some(chat) = chat_of(params) else { return bad("chat_id is empty") };
     if chat == "404" {
@@ -467,7 +526,7 @@ fn send(inner: &Inner, params: &Value, member: &str, max: usize) -> Answer {
 fn edit(inner: &Inner, params: &Value) -> Answer {
     let text = parsed(params, "text")?;
     if text.encode_utf16().count() > TEXT_MAX {
-        return bad("message is too long");
+        return bad("MESSAGE_TOO_LONG");
     }
     let mut shown = inner.shown.lock();
     let at = params["message_id"].as_u64().and_then(|id| usize::try_from(id).ok()?.checked_sub(1));

@@ -169,9 +169,12 @@ async fn who_may_not_give_an_owners_command_puts_none_under_a_button() {
     writer.connect_standard(&["operator.write"]).await;
     let text = "invalid message.action params: at /params/presentation/blocks/0/buttons/0/value: \
         must NOT be a command unless you have operator.admin";
-    for value in ["/approve 12345678 allow-always", " /config show", "STOP!"] {
+    let bare = ["/approve 12345678 allow-always", " /config show", "STOP!"];
+    // A message is read without these characters.
+    let hidden = ["\u{1}/new", "\u{1} \u{7f}/new", "\u{1}stop", "st\u{9d}op\u{8}"];
+    for value in bare.into_iter().chain(hidden) {
         let params = send("b1", json!({"message": "x", "presentation": with_button(value)}));
-        assert_eq!(refusal(&mut writer, "message.action", params).await, text, "{value}");
+        assert_eq!(refusal(&mut writer, "message.action", params).await, text, "{value:?}");
     }
     let plain = json!({"message": "sure?", "presentation": with_button("yes")});
     call(&mut writer, "message.action", send("b2", plain)).await;

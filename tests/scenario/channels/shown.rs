@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use super::bot_api::BotApi;
-use super::with_bot;
-use crate::stage::{admin, told, until};
+use super::{patch, with_bot};
+use crate::stage::{admin, call, told, until};
 use crate::support::{Gateway, MockProvider};
 
 const KEY: &str = "agent:main:telegram:direct:7";
@@ -132,6 +132,60 @@ async fn what_a_group_has_said_before_a_mention_is_told_with_it_once() {
         "[Ann (7)]\n@claw_bot and now".to_owned(),
     ];
     assert_eq!(said(&gateway, GROUP, 2).await, expected);
+}
+
+#[tokio::test]
+async fn a_setting_in_what_others_say_is_not_the_senders() {
+    let (api, mock) = (BotApi::start().await, MockProvider::start().await);
+    let gateway = with_bot(&api, &mock, &json!({"groups": {"-100": {}}})).await;
+    let bob = json!({"id": 8, "is_bot": false, "first_name": "Bob"});
+    let whole = json!({"message_id": 90, "date": 1, "from": bob, "text": "a /think high b"});
+    let origin = json!({"type": "hidden_user", "sender_user_name": "Eve"});
+    for (id, members) in (1..).zip([
+        json!({"text": "try /think high now", "forward_origin": origin}),
+        json!({"text": "why? /think low", "reply_to_message": whole}),
+        json!({"text": "/think low and?", "reply_to_message": whole}),
+    ]) {
+        api.say(direct(id, &members));
+        api.shows_at_least(usize::try_from(id).unwrap()).await;
+    }
+    let expected = [
+        "[Forwarded from Eve]\ntry /think high now",
+        "[Replying to: Bob: a /think high b]\nwhy?",
+        "[Replying to: Bob: a /think high b]\nand?",
+    ];
+    assert_eq!(said(&gateway, KEY, 3).await, expected);
+    in_group(&api, 4, "try /think high now");
+    in_group(&api, 5, "@claw_bot what now /think low");
+    api.shows_at_least(4).await;
+    let expected = format!(
+        "{BEFORE}\n[Ann (7)] try /think high now\n\n{CURRENT}\n[Ann (7)]\n@claw_bot what now"
+    );
+    assert_eq!(said(&gateway, GROUP, 1).await, [expected]);
+}
+
+#[tokio::test]
+async fn what_a_group_has_said_before_its_session_began_anew_is_not_told_in_it() {
+    let (api, mock) = (BotApi::start().await, MockProvider::start().await);
+    let gateway = with_bot(&api, &mock, &json!({"groups": {"-100": {}}})).await;
+    let mut client = admin(&gateway).await;
+    patch(&mut client, &json!({"commands": {"ownerAllowFrom": ["telegram:7"]}})).await;
+    in_group(&api, 1, "pizza?");
+    in_group(&api, 2, "/new");
+    api.shows(&["✅ New session started."]).await;
+    in_group(&api, 3, "soup?");
+    in_group(&api, 4, "@claw_bot what now");
+    api.shows_at_least(2).await;
+    let expected = format!("{BEFORE}\n[Ann (7)] soup?\n\n{CURRENT}\n[Ann (7)]\n@claw_bot what now");
+    assert_eq!(said(&gateway, GROUP, 1).await, [expected]);
+    // Whoever begins it anew, and wherever.
+    in_group(&api, 5, "pie?");
+    in_group(&api, 6, "/whoami");
+    api.shows_at_least(3).await;
+    call(&mut client, "sessions.reset", json!({"key": GROUP})).await;
+    in_group(&api, 7, "@claw_bot and now");
+    api.shows_at_least(4).await;
+    assert_eq!(said(&gateway, GROUP, 1).await, ["[Ann (7)]\n@claw_bot and now"]);
 }
 
 #[tokio::test]

@@ -249,6 +249,67 @@ async fn an_answer_whose_last_edit_meets_a_fault_of_the_service_is_shown_after_i
 }
 
 #[tokio::test]
+async fn an_answer_whose_last_edit_is_too_long_with_its_marks_is_whole_in_its_place() {
+    let place = place(&json!({"streaming": "partial"})).await;
+    // Each of them is shown with its own number.
+    let list = "1. x\n".repeat(700);
+    let list = list.trim_end();
+    place.api.direct(1, 7, &format!("@mock text n=30 delay=100 text={}", json!(list)));
+    let shown = place.api.shows(&[list]).await;
+    assert!(shown[0].edits > 0, "{shown:?}");
+}
+
+#[tokio::test]
+async fn an_answer_that_cannot_take_the_place_of_what_was_shown_is_a_message_of_its_own() {
+    let place = place(&json!({"streaming": "partial"})).await;
+    place.api.refuse_last_edit();
+    place.api.direct(1, 7, "@mock stream n=40 delay=80");
+    place.api.shows_at_least(2).await;
+    let whole: Vec<_> = (1..=40).map(|index| format!("w{index}")).collect();
+    let last = &place.api.shown()[1];
+    assert_eq!((last.text.as_str(), last.edits), (whole.join(" ").as_str(), 0));
+}
+
+#[tokio::test]
+async fn an_answer_waits_as_long_as_what_was_shown_of_it_was_to_wait() {
+    let place = place(&json!({"streaming": "partial"})).await;
+    place.api.direct(1, 7, "@mock stream n=60 delay=80");
+    place.api.shows_at_least(1).await;
+    place.api.refuse("editMessageText", 429, Some(5));
+    let whole: Vec<_> = (1..=60).map(|index| format!("w{index}")).collect();
+    place.api.shows(&[whole.join(" ").as_str()]).await;
+    assert_eq!(place.api.calls_too_early(), 0);
+}
+
+#[tokio::test]
+async fn another_bot_that_goes_on_with_an_answer_changes_and_quotes_no_message_of_its_own() {
+    let mut place = place(&json!({"streaming": "partial", "replyToMode": "first"})).await;
+    // Each bot counts its own: this one has the number of what is shown by the other.
+    let other = BotApi::start_other().await;
+    other.has_said("7", "said before");
+    place.api.direct(1, 7, "@mock stream n=120 delay=80");
+    place.api.shows_at_least(1).await;
+    assert_eq!(place.api.shown()[0].params["reply_parameters"]["message_id"], 1);
+    other.hang();
+    let mut client = admin(&place.gateway).await;
+    let bot = json!({"botToken": OTHER_TOKEN, "apiRoot": other.url()});
+    patch(&mut client, &json!({"channels": {"telegram": bot}})).await;
+    let whole: Vec<_> = (1..=120).map(|index| format!("w{index}")).collect();
+    let shown = other.shows(&["said before", whole.join(" ").as_str()]).await;
+    assert!(shown[1].params["reply_parameters"].is_null(), "{shown:?}");
+    assert_eq!(place.api.shown().len(), 1);
+    // It may have said that before the kill: it does not say it again.
+    place.gateway.kill9();
+    place.gateway.restart().await;
+    other.direct(2, 7, "next");
+    until("the next is answered", async || {
+        other.shown().iter().any(|it| it.text == "Echo: next").then_some(())
+    })
+    .await;
+    assert_eq!(other.shown().len(), 3, "{:?}", other.shown());
+}
+
+#[tokio::test]
 async fn a_kill_during_the_last_edit_leaves_no_half_answer() {
     let mut place = place(&json!({"streaming": "partial"})).await;
     place.api.hold_last_edit();

@@ -11,16 +11,19 @@ async fn confirmed(api: &BotApi, update: i64) {
     until("it is confirmed", async || (api.confirmed() == update + 1).then_some(())).await;
 }
 
-/// A message of 7 with a file that nobody is given yet, and one of 8, of which the API tells
-/// at a time; the numbers of both.
-fn said_at_a_time(api: &BotApi) -> [i64; 2] {
+/// A message of 7 with a file that nobody is given yet; its number.
+fn said_with_file(api: &BotApi) -> i64 {
     api.add_file("slow", b"the text of a file");
     api.hold_file("slow");
-    let with_file = json!({"message_id": 1, "date": 1, "caption": "read this",
+    api.say(json!({"message_id": 1, "date": 1, "caption": "read this",
         "from": {"id": 7, "is_bot": false, "first_name": "Ann"},
         "chat": {"id": 7, "type": "private"},
-        "document": {"file_id": "slow", "file_name": "a.txt", "mime_type": "text/plain"}});
-    [api.say(with_file), api.direct(2, 8, "hello")]
+        "document": {"file_id": "slow", "file_name": "a.txt", "mime_type": "text/plain"}}))
+}
+
+/// The same, and one of 8, of which the API tells at a time; the numbers of both.
+fn said_at_a_time(api: &BotApi) -> [i64; 2] {
+    [said_with_file(api), api.direct(2, 8, "hello")]
 }
 
 #[tokio::test]
@@ -49,12 +52,57 @@ async fn nobody_waits_for_the_files_of_somebody_who_wrote_at_the_same_time() {
     let both = said_at_a_time(&api);
     let _gateway = with_bot(&api, &mock, &json!({"allowFrom": [7, 8]})).await;
     api.shows(&["Echo: hello"]).await;
-    assert_eq!(api.given(), both);
+    assert_eq!(api.given()[..2], both);
     assert_eq!(api.confirmed(), 0, "what is not passed on yet is not confirmed");
     api.let_files_go();
     confirmed(&api, both[1]).await;
     api.shows_at_least(2).await;
     assert_eq!(api.shown().len(), 2);
+}
+
+#[tokio::test]
+async fn nobody_waits_for_the_files_of_somebody_who_wrote_before() {
+    let (api, mock) = (BotApi::start().await, MockProvider::start().await);
+    said_with_file(&api);
+    let _gateway = with_bot(&api, &mock, &json!({"allowFrom": [7, 8]})).await;
+    until("its file is asked for", async || api.calls("getFile").pop()).await;
+    let last = api.direct(2, 8, "hello");
+    api.shows(&["Echo: hello"]).await;
+    assert_eq!(api.confirmed(), 0, "what is not passed on yet is not confirmed");
+    api.let_files_go();
+    confirmed(&api, last).await;
+    api.shows_at_least(2).await;
+    assert_eq!((api.shown().len(), api.calls("getFile").len()), (2, 1));
+}
+
+#[tokio::test]
+async fn a_bot_shows_which_commands_there_are_and_answers_though_it_may_not() {
+    let (api, mock) = (BotApi::start().await, MockProvider::start().await);
+    // What the API says of that holds up no message.
+    api.refuse("setMyCommands", 429, Some(600));
+    let mut gateway = with_bot(&api, &mock, &json!({"streaming": "partial"})).await;
+    api.direct(1, 7, "@mock stream n=40 delay=80");
+    until("it is shown while it is written", async || {
+        api.shown().first().is_some_and(|it| it.edits > 0).then_some(())
+    })
+    .await;
+    until("it is told", async || {
+        gateway.stderr().contains("the menu of commands stays as it was").then_some(())
+    })
+    .await;
+    gateway.kill9();
+    gateway.restart().await;
+    let set = until("all is set", async || {
+        let set = api.calls("setMyCommands");
+        (set.len() == 3).then_some(set)
+    })
+    .await;
+    let scopes: Vec<_> = set[1..].iter().map(|it| it["scope"]["type"].as_str().unwrap()).collect();
+    assert_eq!(scopes, ["default", "all_group_chats"]);
+    let commands = set[1]["commands"].as_array().unwrap();
+    let stop = json!({"command": "stop", "description": "Stop the current run."});
+    assert!(commands.contains(&stop), "{commands:?}");
+    assert!(!commands.iter().any(|it| it["command"] == "config"), "it is not offered");
 }
 
 #[tokio::test]

@@ -525,8 +525,9 @@ async fn a_message_whose_answer_cannot_be_delivered_changes_nothing() {
     let mut client = admin(&place.gateway).await;
     let refused = json!({"message": "x", "idempotencyKey": "a", "sessionKey": "attic",
         "sessionId": "old", "label": "Attic", "thinking": "low", "deliver": true,
-        "bestEffortDeliver": false, "replyChannel": "nope"});
-    assert_eq!(refusal(&mut client, "agent", refused).await, "unsupported channel: nope");
+        "bestEffortDeliver": false, "replyChannel": "Telegram"});
+    let text = "Outbound not configured for channel: telegram";
+    assert_eq!(refusal(&mut client, "agent", refused).await, text);
     assert_eq!(row(&mut client, "agent:main:attic").await, Value::Null);
 }
 

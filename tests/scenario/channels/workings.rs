@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::bot_api::BotApi;
 use super::receiver::{Receiver, bring};
 use super::{SIGNING, patch, with_bot, with_channels, with_webhook_running};
-use crate::stage::{admin, call, end_of, told, until};
+use crate::stage::{admin, call, deltas, end_of, told, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
 const KEY: &str = "agent:main:webhook:direct:ann";
@@ -200,6 +200,38 @@ async fn a_thought_that_no_answer_follows_is_taken_back() {
     let (_gateway, api, _mock) = bot_with(&json!({"reasoningDefault": "stream"})).await;
     api.direct(1, 7, "@mock think n=2000 delay=80");
     shows_a_thought(&api).await;
+    api.direct(2, 7, "stop");
+    until("it is taken back", async || api.calls("deleteMessage").pop()).await;
+}
+
+#[tokio::test]
+async fn a_thought_that_stands_while_little_is_said_is_taken_back_too() {
+    let (gateway, api, _mock) = bot_with(&json!({"reasoningDefault": "stream"})).await;
+    let client = admin(&gateway).await;
+    // What is said stays shorter than what is shown.
+    api.direct(1, 7, &format!("@mock think n=12 delay=500 text={}", "x".repeat(28)));
+    // Longer than it takes until somebody looks.
+    let said = deltas(&client, "telegram:default:99:7:1", 5).await;
+    assert!(said.starts_with('x'), "{said}");
+    let shown = api.shown();
+    assert!(shown[0].text.starts_with("Reasoning:"), "{shown:?}");
+    api.direct(2, 7, "stop");
+    until("it is taken back", async || api.calls("deleteMessage").pop()).await;
+}
+
+#[tokio::test]
+async fn a_thought_that_no_answer_could_be_shown_in_place_of_is_taken_back_too() {
+    let (gateway, api, _mock) = bot_with(&json!({"reasoningDefault": "stream"})).await;
+    let client = admin(&gateway).await;
+    api.direct(1, 7, &format!("@mock think n=80 delay=100 text={}", "x".repeat(600)));
+    shows_a_thought(&api).await;
+    api.refuse("editMessageText", 429, Some(600));
+    // More than is needed to be shown, and for longer than it takes until somebody looks.
+    until("much is said", async || {
+        let said = deltas(&client, "telegram:default:99:7:1", 1).await;
+        (said.len() >= 60).then_some(())
+    })
+    .await;
     api.direct(2, 7, "stop");
     until("it is taken back", async || api.calls("deleteMessage").pop()).await;
 }
