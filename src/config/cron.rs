@@ -166,7 +166,8 @@ pub struct FailureDestinationSettings {
     pub to: Option<String>,
     /// Which account of the channel sends.
     pub account_id: Option<String>,
-    /// Whether a web server hears of them, and not a chat.
+    /// Whether a web server hears of them, and not a chat. Without `to` it hears of those of
+    /// jobs that name its address.
     pub by_webhook: bool,
 }
 
@@ -301,11 +302,6 @@ fn failure_destination(node: &Node<'_>) -> Result<Option<FailureDestinationSetti
         account_id: text("accountId")?,
         by_webhook: mode == Some("webhook"),
     };
-    if place.by_webhook && place.to.is_none() {
-        return Err(
-            node.wrong("must have `to`, the address of a web server, with the mode webhook")
-        );
-    }
     let is_said = mode.is_some() || place != FailureDestinationSettings::default();
     Ok(is_said.then_some(place))
 }
@@ -359,6 +355,9 @@ mod tests {
         assert_eq!(place(json!({"to": " "})), None);
         let last = FailureDestinationSettings::default();
         assert_eq!(place(json!({"mode": "announce"})), Some(last.clone()));
+        // As in the original; `foreign` tells of it.
+        let web = FailureDestinationSettings { by_webhook: true, ..last.clone() };
+        assert_eq!(place(json!({"mode": "webhook"})), Some(web));
         let chat = FailureDestinationSettings { channel: Some("telegram".into()), ..last };
         assert_eq!(place(json!({"channel": "telegram"})), Some(chat));
     }
@@ -372,10 +371,7 @@ mod tests {
             (json!({"runLog": {"keepLines": 0}}), "runLog.keepLines"),
             (json!({"missed": "later"}), "missed: must be run, skip"),
             (json!({"failureAlert": {"mode": "sms"}}), "failureAlert.mode"),
-            (
-                json!({"failureDestination": {"mode": "webhook"}}),
-                "failureDestination: must have `to`",
-            ),
+            (json!({"failureDestination": {"mode": "sms"}}), "failureDestination.mode"),
             (json!({"retry": {"maxAttempts": -1}}), "retry.maxAttempts"),
             (json!({"retry": {"backoffMs": [5, "x"]}}), "retry.backoffMs"),
             (json!({"retry": {"backoffMs": 5}}), "retry.backoffMs"),

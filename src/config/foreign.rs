@@ -1,7 +1,7 @@
 //! Values of OpenClaw that mean nothing here.
 //!
-//! Owns: which words of OpenClaw are known and not built in, which templates come to
-//! nothing, there as here, and where they stand in a config. Promises: whoever writes
+//! Owns: which words of OpenClaw are known and not built in, which templates and places
+//! come to nothing, there as here, and where they stand in a config. Promises: whoever writes
 //! one is told what it turns off, and what is built in. Must not: turn anything off;
 //! the readers of the sections do that.
 
@@ -78,6 +78,9 @@ const PROGRAM: &str = "is for JavaScript, which is not run here, and turns the m
 const NOT_CHOSEN: &str = "is a template, and requests may not choose their session, so each that \
     fills it is answered with 400; give the mapping a sessionKeyPrefix, or set \
     hooks.allowRequestSessionKey (docs/webhooks.md)";
+/// What is said of a web server without an address.
+const NO_ADDRESS: &str = "is webhook, and without `to` beside it, the address of a web server, \
+    that is no place: failures are told as if there were none";
 
 impl Words {
     /// Whether only OpenClaw understands it.
@@ -133,6 +136,12 @@ pub fn found(config: &Value) -> Vec<Foreign> {
     for (id, profile) in members(&config["auth"]["profiles"]) {
         let path = ValuePath::of(&["auth", "profiles", id, "mode"]);
         found.extend(PROFILE_MODES.verdict(path, &profile["mode"], "the profile"));
+    }
+    let place = &config["cron"]["failureDestination"];
+    let is_webhook = place["mode"].as_str().is_some_and(|mode| mode.trim() == "webhook");
+    if is_webhook && place["to"].as_str().is_none_or(|to| to.trim().is_empty()) {
+        let path = ValuePath::of(&["cron", "failureDestination", "mode"]);
+        found.push(Foreign { path, message: NO_ADDRESS.into() });
     }
     let hooks = &config["hooks"];
     let is_bound = hooks["enabled"] == true && hooks["allowRequestSessionKey"] != true;
@@ -271,6 +280,20 @@ mod tests {
         let may = json!({"enabled": true, "allowRequestSessionKey": true, "mappings": mappings});
         assert_eq!(of(may), none);
         assert_eq!(of(json!({"mappings": mappings})), none, "there are no hooks");
+    }
+
+    #[test]
+    fn a_web_server_without_an_address_is_found() {
+        let of = |place: Value| -> Vec<_> {
+            let all = found(&json!({"cron": {"failureDestination": place}})).into_iter();
+            all.map(|it| format!("{} {}", it.path, it.message)).collect()
+        };
+        let told = [format!("cron.failureDestination.mode {NO_ADDRESS}")];
+        assert_eq!(of(json!({"mode": "webhook"})), told);
+        assert_eq!(of(json!({"mode": "webhook", "channel": "telegram", "to": " "})), told);
+        let none: [String; 0] = [];
+        assert_eq!(of(json!({"mode": "webhook", "to": "${ADDRESS}"})), none);
+        assert_eq!(of(json!({"mode": "announce"})), none);
     }
 
     #[test]

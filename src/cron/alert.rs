@@ -33,7 +33,7 @@ pub(super) struct Failure<'a> {
 struct Ear {
     wanted: Wanted,
     by_webhook: bool,
-    /// Whether the job says where that is, and not the config alone.
+    /// Whether that is another place than the config alone would have.
     is_own: bool,
 }
 
@@ -46,21 +46,26 @@ impl Ear {
         let own = delivery.failure_destination.as_ref();
         let is_vital = delivery.best_effort != Some(true);
         let usual = settings.failure_destination.as_ref().filter(|_| own.is_some() || is_vital);
-        if own.is_some() || usual.is_some() {
-            return Some(Self::at(own, usual, &delivery));
-        }
-        let is_told = job.failure_alert.is_some() || settings.failure_alert.enabled;
-        let announces = delivery.mode() == DeliveryMode::Announce && is_vital && !is_told;
-        announces.then(|| Self { wanted: Wanted::of(&delivery), by_webhook: false, is_own: true })
+        Self::at(own, usual, &delivery).or_else(|| {
+            let is_told = job.failure_alert.is_some() || settings.failure_alert.enabled;
+            let announces = delivery.mode() == DeliveryMode::Announce && is_vital && !is_told;
+            let wanted = announces.then(|| Wanted::of(&delivery))?;
+            Some(Self { wanted, by_webhook: false, is_own: true })
+        })
     }
 
-    /// What a job does not say of its place is as the config says, unless it is another one.
+    /// The place of a job for news of each failure, if it or the config has one. What a job
+    /// does not say of it is as the config says, unless it is another one. A web server
+    /// without an address is none.
     fn at(
         own: Option<&Destination>,
         usual: Option<&FailureDestinationSettings>,
         delivery: &Delivery,
-    ) -> Self {
-        let (is_own, said) = (own.is_some(), own.cloned().unwrap_or_default());
+    ) -> Option<Self> {
+        if own.is_none() && usual.is_none() {
+            return None;
+        }
+        let said = own.cloned().unwrap_or_default();
         let by_webhook = said.mode.map(|mode| mode == DeliveryMode::Webhook);
         let channel = |written: Option<&str>| Wanted::at(written, None, None).channel;
         let is_of = |usual: &&FailureDestinationSettings| {
@@ -69,18 +74,19 @@ impl Ear {
                     channel(Some(written)) == channel(usual.channel.as_deref())
                 })
         };
-        let usual = usual.filter(is_of).cloned().unwrap_or_default();
-        let said = Destination {
-            channel: said.channel.or(usual.channel),
-            to: said.to.or(usual.to),
-            account_id: said.account_id.or(usual.account_id),
-            mode: said.mode,
+        let usual = usual.filter(is_of);
+        let filled = |said: Destination| {
+            let usual = usual.cloned().unwrap_or_default();
+            let channel = said.channel.or(usual.channel);
+            let to = said.to.or(usual.to);
+            let account_id = said.account_id.or(usual.account_id);
+            destination(&Destination { channel, to, account_id, mode: said.mode }, delivery)
         };
-        Self {
-            wanted: destination(&said, delivery),
-            by_webhook: by_webhook.unwrap_or(usual.by_webhook),
-            is_own,
-        }
+        let by_webhook = by_webhook.unwrap_or(usual.is_some_and(|usual| usual.by_webhook));
+        let wanted = filled(said);
+        let is_own = usual.is_none() || wanted != filled(Destination::default());
+        let is_place = !by_webhook || wanted.to.is_some();
+        is_place.then_some(Self { wanted, by_webhook, is_own })
     }
 }
 
@@ -132,18 +138,19 @@ impl Alert {
 }
 
 /// The places that a job means: for its answers, for each failure, for several in a row. Web
-/// servers are none of them.
-pub(super) fn places_of(job: &Job, settings: &FailureAlertSettings) -> Vec<Wanted> {
+/// servers are none of them, nor is the place of the config.
+pub(super) fn places_of(job: &Job, settings: &CronSettings) -> Vec<Wanted> {
     let mut places = Vec::new();
     if let Some(delivery) = &job.delivery {
         if delivery.mode() != DeliveryMode::Webhook {
             places.push(Wanted::of(delivery));
         }
-        let elsewhere = delivery.failure_destination.as_ref();
-        let elsewhere = elsewhere.filter(|place| place.mode != Some(DeliveryMode::Webhook));
-        places.extend(elsewhere.map(|place| destination(place, delivery)));
+        let own = delivery.failure_destination.as_ref();
+        let elsewhere = Ear::at(own, settings.failure_destination.as_ref(), delivery);
+        let elsewhere = elsewhere.filter(|ear| ear.is_own && !ear.by_webhook);
+        places.extend(elsewhere.map(|ear| ear.wanted));
     }
-    let alert = Alert::of(job, settings).filter(|alert| !alert.ear.by_webhook);
+    let alert = Alert::of(job, &settings.failure_alert).filter(|alert| !alert.ear.by_webhook);
     places.extend(alert.map(|alert| alert.ear.wanted));
     places
 }
@@ -249,7 +256,13 @@ impl Worker {
 
 #[cfg(test)]
 mod tests {
+    use crate::config::{Env, preview};
+
     use super::*;
+
+    fn settings(cron: &str) -> CronSettings {
+        preview(&format!("{{cron: {cron}}}"), &Env::fixed([], "/h")).unwrap().cron
+    }
 
     #[test]
     fn a_clock_that_was_ahead_keeps_nobody_from_hearing_of_failures() {
@@ -272,17 +285,10 @@ mod tests {
             failure_alert: Some(FailureAlert::On(AlertRules::default())),
             ..Job::nameless("job")
         };
-        let settings = FailureAlertSettings {
-            enabled: false,
-            after: 2,
-            cooldown_ms: 0,
-            include_skipped: false,
-            by_webhook: false,
-        };
-        assert_eq!(places_of(&job, &settings), [Wanted::at(None, None, None)]);
-        let by_webhook = FailureAlertSettings { by_webhook: true, ..settings };
+        assert_eq!(places_of(&job, &settings("{}")), [Wanted::at(None, None, None)]);
+        let by_webhook = settings("{failureAlert: {mode: 'webhook'}}");
         assert!(places_of(&job, &by_webhook).is_empty());
-        let alert = Alert::of(&job, &by_webhook).unwrap();
+        let alert = Alert::of(&job, &by_webhook.failure_alert).unwrap();
         assert_eq!(alert.ear.wanted.to.as_deref(), Some("https://x.test/"));
     }
 
@@ -308,14 +314,8 @@ mod tests {
             failure_alert: Some(FailureAlert::On(rules)),
             ..Job::nameless("job")
         };
-        let settings = FailureAlertSettings {
-            enabled: false,
-            after: 2,
-            cooldown_ms: 0,
-            include_skipped: false,
-            by_webhook: false,
-        };
-        let thread = |rules| Alert::of(&job(rules), &settings).unwrap().ear.wanted.thread_id;
+        let usual = settings("{}").failure_alert;
+        let thread = |rules| Alert::of(&job(rules), &usual).unwrap().ear.wanted.thread_id;
         assert_eq!(thread(AlertRules::default()), Some(json!(5)));
         assert_eq!(thread(AlertRules { to: Some("7".into()), ..AlertRules::default() }), None);
     }
@@ -328,7 +328,7 @@ mod tests {
             ..FailureDestinationSettings::default()
         };
         let ear = |own: Option<Destination>| {
-            let ear = Ear::at(own.as_ref(), Some(&usual), &Delivery::default());
+            let ear = Ear::at(own.as_ref(), Some(&usual), &Delivery::default()).unwrap();
             (ear.wanted.channel, ear.wanted.to, ear.by_webhook, ear.is_own)
         };
         let telegram =
@@ -344,9 +344,57 @@ mod tests {
             ..Destination::default()
         };
         assert_eq!(ear(Some(chat("webchat"))), ("webchat".into(), None, false, true));
-        assert_eq!(ear(Some(chat("Telegram"))), telegram("-100", true));
+        // It is that of the config.
+        assert_eq!(ear(Some(chat("Telegram"))), telegram("-100", false));
+        let account = Destination { account_id: Some("work".into()), ..Destination::default() };
+        assert_eq!(ear(Some(account)), telegram("-100", true));
         let (mode, to) = (Some(DeliveryMode::Webhook), to("https://x.test/"));
         let web = Destination { mode, to: to.clone(), ..Destination::default() };
         assert_eq!(ear(Some(web)), ("last".into(), to, true, true));
+    }
+
+    #[test]
+    fn a_job_names_the_place_that_its_failures_are_told_at_and_not_that_of_the_config() {
+        let settings = settings("{failureDestination: {channel: 'telegram', to: '-100'}}");
+        let elsewhere = |place: Destination| {
+            let failure_destination = Some(place);
+            let delivery = Delivery { failure_destination, ..Delivery::default() };
+            let job = Job { delivery: Some(delivery), ..Job::nameless("job") };
+            // The first is that of the answers.
+            places_of(&job, &settings).split_off(1)
+        };
+        let named = |to: &str| Destination { to: Some(to.into()), ..Destination::default() };
+        assert_eq!(elsewhere(named("7")), [Wanted::at(Some("telegram"), Some("7"), None)]);
+        assert_eq!(elsewhere(named("-100")), []);
+        assert_eq!(elsewhere(Destination::default()), []);
+        let web = Destination { mode: Some(DeliveryMode::Webhook), ..named("https://x.test/") };
+        assert_eq!(elsewhere(web), []);
+    }
+
+    #[test]
+    fn a_web_server_without_an_address_is_no_place_and_failures_are_told_as_without_it() {
+        let settings = settings("{failureDestination: {mode: 'webhook'}}");
+        let heard = |place: Option<Destination>| {
+            let delivery = Delivery {
+                mode: Some(DeliveryMode::Announce),
+                channel: Some("telegram".into()),
+                to: Some("-100".into()),
+                failure_destination: place,
+                ..Delivery::default()
+            };
+            let job = Job { delivery: Some(delivery), ..Job::nameless("job") };
+            let ear = Ear::of_each(&job, &settings).unwrap();
+            (ear.by_webhook, ear.wanted.to)
+        };
+        assert_eq!(heard(None), (false, Some("-100".into())));
+        let mode = Some(DeliveryMode::Webhook);
+        assert_eq!(
+            heard(Some(Destination { mode, ..Destination::default() })),
+            (false, Some("-100".into()))
+        );
+        // One that says where has it.
+        let to = Some("https://x.test/".to_owned());
+        let web = Destination { to: to.clone(), ..Destination::default() };
+        assert_eq!(heard(Some(web)), (true, to));
     }
 }

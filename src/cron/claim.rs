@@ -211,8 +211,8 @@ fn why(is_young: bool, instant: u64) -> String {
 
 /// A run that waits no longer, and begins: it is not to begin again.
 pub(super) fn begun(ticket: &Ticket) -> CronChange {
-    let ended = vec![open(ticket, false)];
-    CronChange { ended, ..CronChange::of_job(CronJobChange::Keep) }
+    let changed = vec![open(ticket, false)];
+    CronChange { changed, ..CronChange::of_job(CronJobChange::Keep) }
 }
 
 /// The row of a run that waits for its beginning.

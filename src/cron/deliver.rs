@@ -60,6 +60,10 @@ impl Worker {
                 let entry = outcome.entry(ticket, now, ticket.job.state.next_run_at_ms);
                 let url = delivery.to.as_deref().unwrap_or_default();
                 let posted = self.cron.post(url, &entry).await;
+                if let Err(error) = &posted {
+                    let job = &ticket.job.id;
+                    tracing::warn!(%job, %error, "a web server has not got the end of a job");
+                }
                 outcome.delivery = report(Some(resolved), posted.is_ok());
                 outcome.delivery_status =
                     if posted.is_ok() { "delivered" } else { "not-delivered" };
@@ -116,6 +120,12 @@ impl Worker {
     ) -> Result<Told, String> {
         match place {
             Place::Session(key) => {
+                if what.bound_to.is_some_and(|bounds| !self.cron.may_say_in(key, bounds)) {
+                    return Err(format!(
+                        "the agent that made the job may say nothing in session \"{key}\" of \
+                         another one: it is not among its subagents.allowAgents"
+                    ));
+                }
                 let text = in_session(what);
                 say_in_session(self.runs.parts(), key, &text, id).await.map(|()| Told::Said)
             }

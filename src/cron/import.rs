@@ -78,6 +78,21 @@ pub fn list_of_openclaw(settings: &Settings) -> PathBuf {
     named.unwrap_or_else(|| settings.paths.state_dir.join("cron").join("jobs.json"))
 }
 
+/// What is told of the jobs of that OpenClaw when they cannot be read, and what helps; `None`
+/// when they can, or `notes` say that they were taken over. Blocks.
+pub fn unreadable_list(settings: &Settings, notes: &[SourceNote]) -> Option<(String, String)> {
+    let list = list_of_openclaw(settings);
+    let path = list.display().to_string();
+    if notes.iter().any(|note| note.path == path) {
+        return None;
+    }
+    let (file, error) = parts(&list).err()?;
+    let what = format!("{} cannot be read: {error}", file.display());
+    let help = "no job of OpenClaw comes from there: mend it or move it away, and start the \
+        gateway again, which looks at it once more";
+    Some((what, help.to_owned()))
+}
+
 impl Imported {
     /// Takes over the jobs of a list; with `is_dry`, as without a store, it only tells
     /// what would be.
@@ -241,22 +256,14 @@ async fn has_gone(job: &Job, store: Option<&Arc<dyn Store>>) -> Result<bool, Sto
 
 fn read(file: &Path, now: u64) -> List {
     let mut found = List { is_read: true, ..List::default() };
-    let unread = |file: &Path, error: io::Error| {
-        let left_out = vec![(file.display().to_string(), error.to_string())];
-        List { left_out, ..List::default() }
-    };
-    let jobs = match list(file) {
-        Ok(jobs) => jobs,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return found,
-        Err(error) => return unread(file, error),
+    let (jobs, states) = match parts(file) {
+        Ok(parts) => parts,
+        Err((file, error)) => {
+            let left_out = vec![(file.display().to_string(), error.to_string())];
+            return List { left_out, ..List::default() };
+        }
     };
     let folder = file.parent().unwrap_or(Path::new("."));
-    let of_states = states_file(file);
-    // Without them a job that has run would look as if it had not.
-    let states = match states(&of_states) {
-        Ok(states) => states,
-        Err(error) => return unread(&of_states, error),
-    };
     for (index, job) in jobs.into_iter().enumerate() {
         let name = job["id"].as_str().map_or_else(|| format!("job {index}"), str::to_owned);
         match one(job, &states, folder, now) {
@@ -265,6 +272,24 @@ fn read(file: &Path, now: u64) -> List {
         }
     }
     found
+}
+
+/// The jobs of a list, none where there is no list, and what is known of them; or else what
+/// cannot be read, and why.
+fn parts(file: &Path) -> Result<(Vec<Value>, Value), (PathBuf, io::Error)> {
+    let jobs = match list(file) {
+        Ok(jobs) => jobs,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok((Vec::new(), Value::Null));
+        }
+        Err(error) => return Err((file.to_owned(), error)),
+    };
+    // Without them a job that has run would look as if it had not.
+    let of_states = states_file(file);
+    match states(&of_states) {
+        Ok(states) => Ok((jobs, states)),
+        Err(error) => Err((of_states, error)),
+    }
 }
 
 /// The file in which OpenClaw notes how the jobs of a list are doing.
@@ -352,7 +377,7 @@ fn interrupted(job: Job, due_at: Option<u64>, began: u64, now: u64) -> Option<(J
     };
     let ended =
         Outcome::failed(INTERRUPTED, "cron-setup", now).change(&row, &ticket, &retry, now)?;
-    Some((ended.job, ended.change.ended.into_iter().next()?))
+    Some((ended.job, ended.change.changed.into_iter().next()?))
 }
 
 /// The log of a job; a line that cannot be read is passed over.

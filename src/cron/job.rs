@@ -273,11 +273,19 @@ impl Job {
     /// # Errors
     /// When a later release wrote it.
     pub fn of_row(row: &CronJobRow) -> Result<Self, CronError> {
-        let mut job: Self = serde_json::from_str(&row.job)
-            .map_err(|error| CronError::Unreadable(error.to_string()))?;
+        let mut job = Self::as_written(row)?;
         // Earlier releases took jobs of OpenClaw over that did not say it.
         job.announce_by_default();
         Ok(job)
+    }
+
+    /// The same with nothing that it does not say itself, for a patch: what would hold for it
+    /// as it is need not for what becomes of it.
+    ///
+    /// # Errors
+    /// As above.
+    pub(super) fn as_written(row: &CronJobRow) -> Result<Self, CronError> {
+        serde_json::from_str(&row.job).map_err(|error| CronError::Unreadable(error.to_string()))
     }
 
     /// What is told of a job of which only the id is known.

@@ -101,7 +101,7 @@ impl Cron {
         let now = self.now_ms();
         let (sender, mut changed) = tokio::sync::oneshot::channel();
         let edited = self.edit(id, move |row| {
-            let patched = Job::of_row(row).and_then(|mut job| {
+            let patched = Job::as_written(row).and_then(|mut job| {
                 let before = job.state.next_run_at_ms;
                 job.patch(patch, now)?;
                 let is_moved = job.state.next_run_at_ms != before;

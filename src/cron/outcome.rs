@@ -249,9 +249,9 @@ impl Outcome {
         let again = if is_once { job.state.next_run_at_ms } else { None };
         let due_at = row.due_at.or(again).filter(|_| job.enabled);
         let put = CronJobChange::Put(job.to_row(due_at, row.origin.clone()));
-        let ended = vec![self.row(ticket, &entry, now)];
+        let changed = vec![self.row(ticket, &entry, now)];
         let change = if goes { CronJobChange::Remove } else { put };
-        let change = CronChange { ended, ..CronChange::of_job(change) };
+        let change = CronChange { changed, ..CronChange::of_job(change) };
         Some(Ended { change, job, entry, goes })
     }
 

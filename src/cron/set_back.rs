@@ -6,10 +6,43 @@
 //! may say. What ran while the clock was ahead has its row, and does not run again. A job that can be read
 //! again is due at the instant at which it could not.
 
-use crate::store::{CronChange, CronJobChange, CronJobRow, StoreError};
+use std::path::Path;
+
+use crate::store::{CronChange, CronJobChange, CronJobRow, StoreError, cron_jobs_beside};
 
 use super::job::Job;
 use super::service::Cron;
+
+/// A job that was made at a time that is still to come, and is due later than its schedule says
+/// now. Which of the two clocks was right is known to people only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PutOff {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub name: String,
+    /// When it is due.
+    pub due_at: u64,
+}
+
+impl PutOff {
+    fn of(row: &CronJobRow, now: u64) -> Option<Self> {
+        let job = Job::of_row(row).ok().filter(|job| job.enabled && now < job.created_at_ms)?;
+        let timing = job.timing().ok().filter(|timing| !timing.is_once())?;
+        let next = timing.next_after(now)?;
+        let due_at = row.due_at.filter(|due_at| *due_at > next)?;
+        Some(Self { id: job.id, name: job.name, due_at })
+    }
+}
+
+/// Those of a database, read beside a gateway or without one.
+///
+/// # Errors
+/// When it cannot be read, or belongs to a later release.
+pub fn put_off_beside(database: &Path, now: u64) -> Result<Vec<PutOff>, StoreError> {
+    let rows = cron_jobs_beside(database)?;
+    Ok(rows.iter().filter_map(|row| PutOff::of(row, now)).collect())
+}
 
 impl Cron {
     /// Has jobs be due by their schedules again, and tells of those.
@@ -122,6 +155,23 @@ mod tests {
         assert_eq!(Job::of_row(&late).unwrap().state.next_run_at_ms, Some(NOON + HOUR));
         assert!(on_time(&row(NOON + HOUR), NOON).is_none());
         assert!(on_time(&row(NOON - HOUR), NOON).is_none(), "it is due already");
+    }
+
+    #[test]
+    fn a_job_from_a_clock_that_was_ahead_is_found_until_it_is_turned_off_and_on() {
+        let made = NOON + 500 * HOUR;
+        let mut job = Job { created_at_ms: made, ..daily("UTC") };
+        let due_at = job.due_after(made).unwrap();
+        let found = |job: &Job, due_at, now| PutOff::of(&job.to_row(Some(due_at), None), now);
+        let expected = PutOff { id: "daily".into(), name: job.name.clone(), due_at };
+        assert_eq!(found(&job, due_at, NOON), Some(expected));
+        assert_eq!(found(&job, due_at, made), None, "its time has come");
+        let again = job.due_after(NOON).unwrap();
+        let row = job.to_row(Some(again), None);
+        assert_eq!(PutOff::of(&row, NOON), None);
+        assert!(on_time(&row, NOON).is_none(), "so it stays");
+        job.enabled = false;
+        assert_eq!(found(&job, due_at, NOON), None);
     }
 
     #[test]

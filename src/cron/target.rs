@@ -218,10 +218,22 @@ impl Cron {
         Some(Bounds { sessions, asked_in: origin.asked_in.clone() })
     }
 
+    /// Whether what is bound so may be said in a session: in one of an agent for which it was
+    /// made, or which the agent that made it may spawn.
+    pub(super) fn may_say_in(&self, key: &SessionKey, bounds: &Bounds) -> bool {
+        let (keys, settings) = (&self.parts.keys.now(), self.parts.settings.now());
+        let agent = key.agent(keys);
+        let mut own = bounds.sessions.iter().map(|session| session.agent(keys));
+        let maker = bounds.sessions.first().map(|maker| maker.agent(keys));
+        let allowed = maker.map(|maker| settings.agents.spawnable(maker.as_str()));
+        let mut allowed = allowed.into_iter().flatten();
+        own.any(|own| own == agent) || allowed.any(|id| id == "*" || id == agent.as_str())
+    }
+
     /// The chats that a job names for its answers and for news of its failures, as far as
     /// it is known by now which they are.
     pub async fn named_chats(&self, job: &Job) -> Vec<NamedChat> {
-        let settings = &self.parts.settings.now().cron.failure_alert;
+        let settings = &self.parts.settings.now().cron;
         let (agent, home) = (self.agent_of(job), self.home_of(job));
         let mut named = Vec::new();
         for wanted in alert::places_of(job, settings).iter().filter(|it| it.to.is_some()) {

@@ -66,8 +66,8 @@ pub struct CronChange {
     pub job: CronJobChange,
     /// Runs that are new; those whose ids are taken stay as they are.
     pub added: Vec<CronRunRow>,
-    /// Runs that are there already, as they are now.
-    pub ended: Vec<CronRunRow>,
+    /// Runs that are there already, as they are now: they begin to run, or have ended.
+    pub changed: Vec<CronRunRow>,
     /// The run that has not begun after all.
     pub undone: Option<String>,
     /// What the job is instead when the last of those in `added` was there already.
@@ -77,7 +77,7 @@ pub struct CronChange {
 impl CronChange {
     /// A change of the job alone.
     pub const fn of_job(job: CronJobChange) -> Self {
-        Self { job, added: Vec::new(), ended: Vec::new(), undone: None, not_again: None }
+        Self { job, added: Vec::new(), changed: Vec::new(), undone: None, not_again: None }
     }
 }
 
@@ -191,8 +191,8 @@ pub(super) fn edit(
     let Some(change) = edit(&before) else { return Ok(None) };
     let is_new: Vec<bool> =
         change.added.iter().map(|run| add_run(connection, run)).collect::<Result<_, _>>()?;
-    for run in &change.ended {
-        end_run(connection, run)?;
+    for run in &change.changed {
+        change_run(connection, run)?;
     }
     if let Some(id) = &change.undone {
         connection
@@ -234,8 +234,8 @@ fn add_run(connection: &Connection, run: &CronRunRow) -> Result<bool, Fault> {
     Ok(added > 0)
 }
 
-/// Notes how a run has ended that has begun.
-pub(super) fn end_run(connection: &Connection, run: &CronRunRow) -> Result<bool, Fault> {
+/// Notes what has become of a run that is not over.
+pub(super) fn change_run(connection: &Connection, run: &CronRunRow) -> Result<bool, Fault> {
     let changed = connection
         .prepare_cached(
             "UPDATE cron_runs SET status = ?2, delivery = ?3, entry = ?4, at = ?5
@@ -451,8 +451,8 @@ mod tests {
         assert_eq!((again.is_new, again.after.unwrap().due_at), (vec![false], Some(7)));
         assert_eq!(due(&database, 8).unwrap(), ["a"], "written with the claim");
         assert_eq!(open_runs(&database).unwrap().len(), 1);
-        assert!(end_run(&database, &run("a@5", "a", "ok", 6)).unwrap());
-        assert!(!end_run(&database, &run("a@5", "a", "error", 7)).unwrap());
+        assert!(change_run(&database, &run("a@5", "a", "ok", 6)).unwrap());
+        assert!(!change_run(&database, &run("a@5", "a", "error", 7)).unwrap());
         let (found, total) =
             runs(&database, &CronRunQuery { limit: 9, ..Default::default() }).unwrap();
         assert_eq!((found[0].status.as_str(), total), ("ok", 1));

@@ -184,6 +184,30 @@ async fn an_index_of_openclaw_that_cannot_be_read_is_told_with_what_helps() {
 }
 
 #[tokio::test]
+async fn a_list_of_jobs_of_openclaw_that_cannot_be_read_is_told_until_it_is_mended() {
+    let root = root();
+    let list = root.path().join("state/cron/jobs.json");
+    write(&list, "{\"version\": 1, \"jobs\": [{\"id\"");
+    let mut gateway = on(root, quiet()).await;
+    let told = news(&gateway).await;
+    let what = format!("{} cannot be read: ", list.display());
+    assert!(told.starts_with(&what) && told.contains("mend it or move it away"), "{told}");
+    let is_found = async |gateway: &Gateway| {
+        let report = clawgate(gateway, &["doctor", "--json"]).await.stdout;
+        String::from_utf8(report).unwrap().contains("\"cron.list\"")
+    };
+    assert!(is_found(&gateway).await);
+    gateway.terminate().await;
+    jobs(&list, &[daily("mended")]);
+    gateway.restart().await;
+    assert_eq!(adopted(&gateway).await.len(), 1);
+    assert!(!is_found(&gateway).await);
+    // What is here is here, whatever becomes of the list.
+    write(&list, "");
+    assert!(!is_found(&gateway).await);
+}
+
+#[tokio::test]
 async fn a_job_that_was_cut_off_does_not_run_again_and_one_that_was_moved_does() {
     let root = root();
     let folder = root.path().join("state/cron");

@@ -214,9 +214,8 @@ async fn update(cx: &ToolContext, arguments: &Value) -> Result<Value, String> {
     if let Some(target) = &params.patch.session_target {
         check_target(&caller, target)?;
     }
-    // As it is, and as it is to be.
+    // As it is to be.
     let (mut job, origin) = cron.job(&params.id).await.map_err(told)?;
-    check_agents(cx, &agents_of(cx, &job))?;
     job.patch(params.patch.clone(), cx.parts().clock.now_ms()).map_err(told)?;
     let agents = agents_of(cx, &job);
     check_agents(cx, &agents)?;
@@ -334,8 +333,13 @@ fn chat(place: Target) -> NamedChat {
 async fn own_job(cx: &ToolContext, arguments: &Value) -> Result<String, String> {
     let id = job_id(arguments).ok_or("jobId required")?;
     let caller = caller(cx).await?;
+    let known = match cx.parts().cron.job(id).await {
+        // There is nothing to touch.
+        Err(CronError::Unknown(_)) if !caller.is_narrowed => return Ok(id.to_owned()),
+        known => known,
+    };
+    let (job, origin) = known.map_err(|error| error.to_string())?;
     if caller.is_narrowed {
-        let (_, origin) = cx.parts().cron.job(id).await.map_err(|error| error.to_string())?;
         // One that it made when it was not bound like this is bound by less.
         let is_own = |origin: &Origin| {
             origin.session_key == cx.key.as_str() && origin.commands == caller.origin.commands
@@ -344,6 +348,7 @@ async fn own_job(cx: &ToolContext, arguments: &Value) -> Result<String, String> 
             return Err(NARROWED.into());
         }
     }
+    check_agents(cx, &agents_of(cx, &job))?;
     Ok(id.to_owned())
 }
 

@@ -303,21 +303,28 @@ fn when(schedule: &Value) -> String {
     }
 }
 
+/// How a run went, in a word or two: nobody has heard of one that is not delivered.
+fn ending<'a>(status: &'a Value, delivery: &Value) -> Option<&'a str> {
+    let is_lost = status == "ok" && delivery == "not-delivered";
+    if is_lost { Some("not delivered") } else { status.as_str() }
+}
+
 fn row(job: &Value) -> [String; 6] {
-    let state = if job["enabled"] == false {
-        "off".to_owned()
-    } else if job["state"]["runningAtMs"].is_u64() {
-        "running".to_owned()
+    let state = &job["state"];
+    let shown = if job["enabled"] == false {
+        "off"
+    } else if state["runningAtMs"].is_u64() {
+        "running"
     } else {
-        job["state"]["lastRunStatus"].as_str().unwrap_or("waiting").to_owned()
+        ending(&state["lastRunStatus"], &state["lastDeliveryStatus"]).unwrap_or("waiting")
     };
     [
         text(&job["id"]),
         text(&job["name"]).chars().take(40).collect(),
         when(&job["schedule"]),
         text(&job["sessionTarget"]),
-        state,
-        time(&job["state"]["nextRunAtMs"]),
+        shown.to_owned(),
+        time(&state["nextRunAtMs"]),
     ]
 }
 
@@ -352,6 +359,7 @@ fn job_text(job: &Value) -> String {
 fn one_text(job: &Value) -> String {
     let said = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
     let (payload, state) = (&job["payload"], &job["state"]);
+    let lost = Some(&state["lastDeliveryError"]).filter(|error| **error != state["lastError"]);
     let more = [
         ("says", said(&payload["message"]).or_else(|| said(&payload["text"]))),
         ("model", said(&payload["model"])),
@@ -362,6 +370,7 @@ fn one_text(job: &Value) -> String {
         ("agent", said(&job["agentId"])),
         ("last", state["lastRunAtMs"].as_u64().map(date)),
         ("error", said(&state["lastError"])),
+        ("undelivered", lost.and_then(said)),
     ];
     let more = more.into_iter().filter_map(|(label, value)| {
         let value = value?.lines().collect::<Vec<_>>().join(" ");
@@ -406,9 +415,11 @@ fn runs_text(page: &Value) -> String {
         .into_iter()
         .flatten()
         .map(|entry| {
-            let said = entry["error"].as_str().or(entry["summary"].as_str()).unwrap_or_default();
+            let said = ["error", "deliveryError", "summary"];
+            let said = said.iter().find_map(|member| entry[*member].as_str()).unwrap_or_default();
             let job = entry["jobName"].as_str().or(entry["jobId"].as_str()).unwrap_or_default();
-            let status = if entry["missed"] == true { "missed" } else { &text(&entry["status"]) };
+            let status = ending(&entry["status"], &entry["deliveryStatus"]).unwrap_or_default();
+            let status = if entry["missed"] == true { "missed" } else { status };
             [
                 time(&entry["runAtMs"]),
                 job.chars().take(40).collect(),

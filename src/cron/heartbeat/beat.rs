@@ -13,7 +13,6 @@ use crate::cron::target::{Place, Wanted};
 use crate::cron::{Cron, texts};
 use crate::protocol::message::UserMessage;
 use crate::sessions::{AgentId, HEARTBEAT_KIND, SessionKey, directives};
-use crate::store::Teller;
 use crate::support::{json, without_nulls};
 
 /// The file that says what is to be looked at.
@@ -68,18 +67,26 @@ impl Beat {
 
     /// Waits until nothing runs in the session: what waits there may be heard until then,
     /// and by the clock the next time may be a day away. `false` when another one waits
-    /// already, which is this one, too.
+    /// already, which is this one, too. The agent is asked as the configuration is by then.
     async fn waits_its_turn(&mut self) -> bool {
-        let (key, agent) = (self.key(), self.settings.agent_id.clone());
-        let is_reminder = matches!(self.cause, Cause::Reminder(_));
-        if !self.cron.heartbeats.wait(&agent, &key, is_reminder) {
-            return false;
+        let agent = self.settings.agent_id.clone();
+        loop {
+            let key = self.key();
+            let is_reminder = matches!(self.cause, Cause::Reminder(_));
+            if !self.cron.heartbeats.wait(&agent, &key, is_reminder) {
+                return false;
+            }
+            self.runs.lane_is_free(&key).await;
+            if self.cron.heartbeats.wait_no_more(&agent, &key) {
+                self.cause = Cause::Reminder(key.clone());
+            }
+            self.settings = self.cron.heartbeat_settings(&agent);
+            if self.key() == key {
+                return true;
+            }
+            // The clock's are in another session now. Somebody may have been woken in this one.
+            self.cron.heartbeats.wake(&agent, key);
         }
-        self.runs.lane_is_free(&key).await;
-        if self.cron.heartbeats.wait_no_more(&agent, &key) {
-            self.cause = Cause::Reminder(key);
-        }
-        true
     }
 
     /// What came of asking. What the agent was to hear waits in the database until that
@@ -87,7 +94,7 @@ impl Beat {
     async fn ask_and_tell(&self) -> Value {
         let key = self.key();
         let mut untold = self.runs.parts().take_notices(&key);
-        let is_owners = untold.teller() == Teller::Owner;
+        let is_owners = untold.is_owners(true);
         let (told, is_heard) = match self.ask(&key, &untold.texts(), is_owners).await {
             Ok(said) => (self.tell(&said).await, true),
             Err(Quiet::Skipped(reason)) => (json!({"status": "skipped", "reason": reason}), false),
@@ -194,7 +201,7 @@ impl Beat {
         if self.cause != Cause::Clock {
             return None;
         }
-        if !self.cron.heartbeats.is_enabled() {
+        if !self.cron.heartbeats.is_enabled() || self.settings.every_ms.is_none() {
             return Some("disabled");
         }
         let is_active = self.cron.is_active(&self.settings, self.cron.now_ms());

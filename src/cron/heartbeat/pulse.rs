@@ -57,8 +57,7 @@ impl Cron {
                 let session = session.clone();
                 let cause =
                     if *is_reminder { Cause::Reminder(session) } else { Cause::Woken(session) };
-                let asked = settings_of(all, &settings.heartbeat_of_others, agent);
-                self.spawn_beat(&runs, asked, cause);
+                self.spawn_beat(&runs, self.heartbeat_settings(agent), cause);
             }
             let now = self.now_ms();
             for settings in all {
@@ -83,11 +82,15 @@ impl Cron {
         }
     }
 
+    /// How an agent is asked, as the configuration is now.
+    pub(super) fn heartbeat_settings(&self, agent: &str) -> HeartbeatSettings {
+        let settings = self.parts.settings.now();
+        settings_of(&settings.heartbeats, &settings.heartbeat_of_others, agent)
+    }
+
     /// So many characters beside the word for it are no news of an agent.
     pub(in crate::cron) fn ack_max_chars(&self, agent: &AgentId) -> usize {
-        let settings = self.parts.settings.now();
-        let (all, others) = (&settings.heartbeats, &settings.heartbeat_of_others);
-        settings_of(all, others, agent.as_str()).ack_max_chars
+        self.heartbeat_settings(agent.as_str()).ack_max_chars
     }
 
     fn until(&self, next: &Next) -> Option<Duration> {

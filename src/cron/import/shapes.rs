@@ -6,11 +6,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::cron::strays::gather;
-use crate::protocol::methods::cron::modernize;
+use crate::protocol::methods::cron::{modernize, named};
 
-/// Longest name that is made of what a job says, as in the original.
-const NAME_MAX: usize = 60;
 /// Whole numbers of a schedule.
 const TIMES: [&str; 3] = ["everyMs", "anchorMs", "staggerMs"];
 /// How an answer may be delivered.
@@ -18,17 +15,15 @@ const MODES: [&str; 3] = ["none", "announce", "webhook"];
 
 /// Makes a job whole.
 pub(super) fn complete(job: &mut Map<String, Value>) {
-    gather(job);
+    if let Some(id) = job.shift_remove("jobId") {
+        job.entry("id").or_insert(id);
+    }
     modernize(job);
     if let Some(Value::Object(schedule)) = job.get_mut("schedule") {
         round(schedule, &TIMES);
     }
     round(job, &["createdAtMs", "updatedAtMs"]);
-    let is_enabled = match job.get("enabled") {
-        Some(Value::Bool(is_enabled)) => *is_enabled,
-        Some(Value::String(word)) => !word.trim().eq_ignore_ascii_case("false"),
-        _ => true,
-    };
+    let is_enabled = job.get("enabled").and_then(Value::as_bool).unwrap_or(true);
     job.insert("enabled".into(), is_enabled.into());
     let said = job.get("name").and_then(Value::as_str).map(str::trim);
     let name = said.filter(|name| !name.is_empty()).map_or_else(|| named(job), str::to_owned);
@@ -41,48 +36,15 @@ pub(super) fn complete(job: &mut Map<String, Value>) {
     deliver(job);
 }
 
-/// Where the answer goes. A mode that there is not says nothing, and neither does `deliver`, the
-/// older word for announcing; where the job itself says nothing, its payload may.
+/// How the answer is delivered. A mode that there is not says nothing, and neither does
+/// `deliver`, the older word for announcing.
 fn deliver(job: &mut Map<String, Value>) {
-    let Some(Value::Object(own)) = job.get_mut("delivery") else {
-        if let Some(said) = said_in_payload(job) {
-            job.insert("delivery".into(), said.into());
-        }
-        return;
-    };
+    let Some(Value::Object(own)) = job.get_mut("delivery") else { return };
     let mode = own.shift_remove("mode");
     let mode = mode.as_ref().and_then(Value::as_str).map(|mode| mode.trim().to_lowercase());
     if let Some(mode) = mode.filter(|mode| MODES.contains(&mode.as_str())) {
         own.insert("mode".into(), mode.into());
     }
-}
-
-/// What older releases kept of it in the payload, or beside that.
-fn said_in_payload(job: &Map<String, Value>) -> Option<Map<String, Value>> {
-    let payload = job.get("payload").filter(|payload| payload["kind"] == "agentTurn")?;
-    let said = |name: &str| payload.get(name).or_else(|| job.get(name));
-    let mut delivery = Map::new();
-    if said("deliver") == Some(&Value::Bool(false)) {
-        delivery.insert("mode".into(), "none".into());
-    }
-    let members = [
-        ("channel", "provider"),
-        ("channel", "channel"),
-        ("to", "to"),
-        ("threadId", "threadId"),
-        ("bestEffort", "bestEffortDeliver"),
-    ];
-    for (name, of_payload) in members {
-        let is_usable = |value: &&Value| match name {
-            "bestEffort" => value.is_boolean(),
-            "threadId" => value.is_string() || value.is_number(),
-            _ => value.is_string(),
-        };
-        if let Some(value) = said(of_payload).filter(is_usable) {
-            delivery.insert(name.into(), value.clone());
-        }
-    }
-    (!delivery.is_empty()).then_some(delivery)
 }
 
 /// Numbers in texts, and those with fractions, which count as whole ones there.
@@ -99,19 +61,6 @@ fn round(members: &mut Map<String, Value>, names: &[&str]) {
             *value = whole.into();
         }
     }
-}
-
-/// A name for a job that has none: how it begins.
-fn named(job: &Map<String, Value>) -> String {
-    let payload = job.get("payload");
-    let said = payload.and_then(|it| it["text"].as_str().or_else(|| it["message"].as_str()));
-    let mut lines = said.unwrap_or_default().lines().map(str::trim);
-    let Some(line) = lines.find(|line| !line.is_empty()) else { return "Cron job".into() };
-    if line.chars().nth(NAME_MAX).is_none() {
-        return line.to_owned();
-    }
-    let begin: String = line.chars().take(NAME_MAX - 1).collect();
-    format!("{}…", begin.trim_end())
 }
 
 #[cfg(test)]
@@ -176,5 +125,13 @@ mod tests {
         }
         let whole = json!({"schedule": {"kind": "every", "everyMs": "soon"}});
         assert_eq!(complete(whole)["schedule"]["everyMs"], "soon", "nobody can read that");
+    }
+
+    #[test]
+    fn what_the_main_session_is_told_is_no_question_though_a_model_stands_there() {
+        let mut job = json!({"text": "tea", "model": "m"});
+        complete(job.as_object_mut().unwrap());
+        assert_eq!(job["payload"], json!({"kind": "systemEvent", "text": "tea"}));
+        assert_eq!(job["sessionTarget"], "main");
     }
 }

@@ -53,6 +53,9 @@ impl Job {
                 it another schedule.at as well";
             return Err(CronError::Invalid(text.into()));
         }
+        // Not before: the target and the payload may be others now, and what is wrong is told
+        // of what somebody has said.
+        self.announce_by_default();
         self.updated_at_ms = now;
         if before != (self.schedule.clone(), self.enabled) {
             self.state.next_run_at_ms = self.due_after(now);
@@ -163,5 +166,37 @@ fn patch_turn(own: &mut AgentTurn, patch: TurnPatch) {
             "fallbacks" => own.fallbacks = None,
             _ => own.thinking = None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::protocol::methods::cron::{Delivery, Destination};
+
+    use super::*;
+
+    #[test]
+    fn what_holds_by_default_is_by_what_a_patch_makes_of_a_job() {
+        let patched = |job: &Job, target: &str, payload: PayloadPatch| {
+            let mut job = Job::as_written(&job.to_row(None, None)).unwrap();
+            let (session_target, payload) = (Some(target.to_owned()), Some(payload));
+            job.patch(JobPatch { session_target, payload, ..JobPatch::default() }, 5).unwrap();
+            job
+        };
+        let turn = AgentTurn { message: "m".into(), ..AgentTurn::default() };
+        // As an earlier release has taken it over.
+        let delivery =
+            Delivery { failure_destination: Some(Destination::default()), ..Delivery::default() };
+        let isolated = Job {
+            name: "job".into(),
+            payload: Payload::AgentTurn(turn.clone()),
+            delivery: Some(delivery.clone()),
+            ..Job::nameless("job")
+        };
+        let main = patched(&isolated, "main", PayloadPatch::SystemEvent(Some("x".into())));
+        assert_eq!(main.delivery, Some(delivery), "it has never said that it announces");
+        let asks = PayloadPatch::AgentTurn(Box::new(TurnPatch { turn, ..TurnPatch::default() }));
+        let again = patched(&main, "isolated", asks);
+        assert_eq!(again.delivery.unwrap().mode, Some(DeliveryMode::Announce));
     }
 }

@@ -196,6 +196,11 @@ impl Fields {
         self.optional(name, rule)
     }
 
+    /// Puts members right before they are read: other spellings, other places.
+    pub fn amend(&mut self, change: fn(&mut Map<String, Value>)) {
+        change(&mut self.members);
+    }
+
     /// Another name of `name`; answers whether it was used.
     pub fn alias(&mut self, name: &str, alias: &str) -> bool {
         if self.members.contains_key(name) {

@@ -7,6 +7,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::{add, asking, job, log, run};
+use crate::program::clawgate;
 use crate::stage::{Api, admin, call, config, scripted, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, now_ms, program};
 
@@ -226,6 +227,56 @@ async fn a_job_is_shown_with_whom_it_tells_and_what_it_may() {
     ] {
         assert!(words.contains(&row.to_vec()), "{row:?} in\n{shown}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_a_web_server_has_not_got_is_in_the_log_and_shown() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let mut posts = asking("posts", "@mock text text=\"over the wire\"");
+    // Nobody listens there.
+    posts["delivery"] = json!({"mode": "webhook", "to": "http://127.0.0.1:9/x?key=hidden"});
+    let id = add(&mut client, posts).await;
+    let end = run(&mut client, &id).await;
+    assert_eq!((&end["status"], &end["deliveryStatus"]), (&json!("ok"), &json!("not-delivered")));
+    let why: String = end["deliveryError"].as_str().unwrap().chars().take(20).collect();
+    assert!(told(&cron(&gateway, &["list"])).contains("not delivered"));
+    for args in [["show", id.as_str()], ["runs", id.as_str()]] {
+        let shown = told(&cron(&gateway, &args));
+        assert!(shown.contains("not delivered") && shown.contains(&why), "{shown}");
+    }
+    let warns = |line: &str| line.contains("has not got the end of a job") && line.contains(&id);
+    until("the warning", async || gateway.stderr().lines().any(warns).then_some(())).await;
+    assert!(!gateway.stderr().contains("hidden"), "{}", gateway.stderr());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_from_a_clock_that_was_ahead_is_named_by_doctor_until_it_is_turned_off_and_on() {
+    let (mut gateway, _mock) = scripted(Api::OpenAi).await;
+    let id = add(&mut admin(&gateway).await, asking("tea", "m")).await;
+    let named = async |gateway: &Gateway| {
+        let report = clawgate(gateway, &["doctor", "--json"]).await.stdout;
+        let report: Value = serde_json::from_slice(&report).unwrap();
+        let findings = report["findings"].as_array().unwrap();
+        let found = findings.iter().find(|it| it["checkId"] == "cron.put_off");
+        found.map(|found| found["title"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(named(&gateway).await, None);
+    gateway.terminate().await;
+    let database = Connection::open(gateway.state_dir().join("clawgate.sqlite")).unwrap();
+    let (made, due) = (now_ms() + 400 * 3_600_000, now_ms() + 401 * 3_600_000);
+    let ahead = format!(
+        "UPDATE cron_jobs SET due_at = {due}, job = json_set(job, '$.createdAtMs', {made})"
+    );
+    database.execute_batch(&ahead).unwrap();
+    drop(database);
+    gateway.restart().await;
+    let title = named(&gateway).await.expect("a finding");
+    assert!(title.contains(&format!("tea ({id}), ")), "{title}");
+    for command in ["disable", "enable"] {
+        told(&cron(&gateway, &[command, &id]));
+    }
+    assert_eq!(named(&gateway).await, None);
 }
 
 /// Leaves the list of an OpenClaw in a state directory; its text.

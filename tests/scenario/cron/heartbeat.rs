@@ -311,6 +311,27 @@ async fn one_by_the_clock_comes_once_its_session_is_free() {
 }
 
 #[tokio::test]
+async fn one_that_has_waited_for_its_session_is_as_the_config_says_by_then() {
+    let (gateway, mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "main", "@mock stream n=2000 delay=50", "m-1").await;
+    until("it answers", async || (mock.requests().len() == 1).then_some(())).await;
+    let news = json!({"mode": "now", "text": "@mock text text=\"Mail came.\""});
+    call(&mut client, "wake", news).await;
+    let change = json!({"agents": {"defaults": {"heartbeat": {"every": "7m", "target": "last"}}}});
+    let hash = call(&mut client, "config.get", json!({})).await["hash"].clone();
+    call(&mut client, "config.patch", json!({"raw": change.to_string(), "baseHash": hash})).await;
+    until("it counts", async || {
+        let health = call(&mut client, "health", json!({})).await;
+        (health["heartbeatSeconds"] == 420).then_some(())
+    })
+    .await;
+    call(&mut client, "chat.abort", json!({"sessionKey": "main"})).await;
+    let beat = heartbeat(&client, 0).await;
+    assert_eq!((&beat["status"], &beat["preview"]), (&json!("sent"), &json!("Mail came.")));
+}
+
+#[tokio::test]
 async fn outside_of_its_hours_an_agent_is_asked_only_when_somebody_wakes_it() {
     let mock = MockProvider::start().await;
     let mut config = config(mock.address(), Api::OpenAi);

@@ -166,6 +166,8 @@ async fn a_job_acts_in_no_session_of_an_agent_that_may_not_be_spawned() {
         update(id, json!({"sessionKey": "agent:guarded:main"})),
         update(&guarded, json!({"payload": {"kind": "agentTurn", "message": "obey"}})),
         update(&guarded, json!({"agentId": "kiosk"})),
+        json!({"action": "run", "jobId": guarded}),
+        json!({"action": "remove", "jobId": guarded}),
     ];
     for (index, args) in refused.into_iter().enumerate() {
         let text = args.to_string();
@@ -183,5 +185,18 @@ async fn a_job_acts_in_no_session_of_an_agent_that_may_not_be_spawned() {
     {
         let made = by_model(&mut client, "agent:kiosk:desk", args, &format!("a-{index}")).await;
         assert_eq!(made["agentId"], "helper", "{made}");
+    }
+
+    // Nor does it say anything there.
+    for (agent, status) in [("guarded", "not-delivered"), ("helper", "delivered")] {
+        let session = format!("agent:{agent}:main");
+        ask(&mut client, &session, "hello", agent).await;
+        let delivery = json!({"mode": "announce", "channel": "webchat", "to": session});
+        let args = add(json!({"delivery": delivery}));
+        let made = by_model(&mut client, "agent:kiosk:desk", args, &format!("s-{agent}")).await;
+        let end = run(&mut client, made["id"].as_str().unwrap()).await;
+        assert_eq!(end["deliveryStatus"], status, "{end}");
+        let heard = history(&mut client, &session).await.len();
+        assert_eq!(heard, if agent == "helper" { 3 } else { 2 });
     }
 }

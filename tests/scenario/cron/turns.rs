@@ -163,7 +163,7 @@ async fn what_does_not_go_together_is_refused_and_nothing_is_kept() {
         ),
         (with("schedule", json!({"kind": "cron", "expr": "0 0 30 2 *"})), "never comes due"),
         (with("missed", json!("later")), "at /missed"),
-        (with("name", json!("  ")), "at /name"),
+        (with("name", json!(5)), "at /name"),
         (with("sessionTarget", json!("session:a/b")), "sessionTarget session id"),
         (with("sessionTarget", json!("nowhere")), "at /sessionTarget"),
     ] {

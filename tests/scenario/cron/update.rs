@@ -101,6 +101,13 @@ async fn a_job_that_goes_to_the_main_session_announces_no_more() {
     assert!(why.contains("only supported for sessionTarget=\"isolated\""), "{why}");
     assert_eq!(job(&mut client, &id).await, changed);
 
+    // It does again where that is the default, and says so at once.
+    let back = json!({"sessionTarget": "isolated",
+        "payload": {"kind": "agentTurn", "message": "m"}});
+    let changed = change(&mut client, &id, back).await;
+    assert_eq!(changed["delivery"], json!({"mode": "announce"}));
+    assert_eq!(job(&mut client, &id).await, changed);
+
     let mut posts = asking("posts", "m");
     posts["delivery"] = json!({"mode": "webhook", "to": "http://127.0.0.1/x"});
     let id = add(&mut client, posts.clone()).await;

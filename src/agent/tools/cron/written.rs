@@ -1,12 +1,11 @@
 //! Jobs as models write them.
 //!
-//! Owns: putting members where they belong, as the original does, and refusing what is
-//! plainly a slip. Must not: know what a job does.
+//! Owns: finding them in the arguments, as the original does, and refusing what is plainly a
+//! slip. Must not: know what a job does.
 
 use serde_json::{Map, Value};
 
-use crate::cron::strays::{OF_PAYLOAD, OF_SCHEDULE, gather};
-use crate::protocol::methods::cron::Schedule;
+use crate::protocol::methods::cron::{OF_PAYLOAD, OF_SCHEDULE, OF_TURN, Schedule};
 
 /// What a job is made of, for models that write it beside the action.
 const OF_JOB: [&str; 11] = [
@@ -27,16 +26,14 @@ const LEAST_MS: u64 = 10_000;
 
 /// The job, or what changes of one, that is written in the argument `name` or beside it.
 pub(super) fn members(arguments: &Value, name: &str) -> Map<String, Value> {
-    let mut members = match &arguments[name] {
+    match &arguments[name] {
         Value::Object(members) if !members.is_empty() => members.clone(),
         _ => {
-            let all = OF_JOB.iter().chain(&OF_SCHEDULE).chain(&OF_PAYLOAD);
+            let all = OF_JOB.iter().chain(&OF_SCHEDULE).chain(&OF_PAYLOAD).chain(&OF_TURN);
             let own = |name: &&str| Some(((*name).to_owned(), arguments.get(*name)?.clone()));
             all.filter_map(own).collect()
         }
-    };
-    gather(&mut members);
-    members
+    }
 }
 
 /// Refuses a schedule whose milliseconds are plainly meant as seconds.
@@ -52,18 +49,24 @@ pub(super) fn check(schedule: &Schedule) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use crate::protocol::decode::{Unknown, decode};
+    use crate::protocol::methods::cron::NewJob;
     use crate::support::json;
 
     use super::*;
 
-    fn job(arguments: &Value) -> Value {
-        Value::Object(members(arguments, "job"))
+    fn read(job: Value) -> NewJob {
+        decode("cron.add", job, Unknown::Refuse).unwrap()
+    }
+
+    fn job(arguments: &Value) -> NewJob {
+        read(Value::Object(members(arguments, "job")))
     }
 
     #[test]
     fn what_stands_beside_the_schedule_and_the_payload_belongs_into_them() {
         let every = json!({"kind": "every", "everyMs": 60_000});
-        let wanted = json!({"name": "n", "schedule": every, "payload": {"message": "hey"}});
+        let wanted = read(json!({"name": "n", "schedule": every, "payload": {"message": "hey"}}));
         let nested = json!({"name": "n", "schedule": every, "message": "hey"});
         assert_eq!(job(&json!({"action": "add", "job": nested})), wanted);
         for empty in [json!(null), json!({})] {
@@ -73,13 +76,11 @@ mod tests {
         }
         let loose = json!({"name": "n", "cron": "0 9 * * *", "tz": "UTC", "message": "hey",
             "model": "m", "payload": {"message": "own"}});
-        assert_eq!(
-            job(&json!({"job": loose})),
-            json!({"name": "n", "payload": {"message": "own", "model": "m"},
-                "schedule": {"cron": "0 9 * * *", "tz": "UTC"}})
-        );
+        let wanted = json!({"name": "n", "payload": {"message": "own", "model": "m"},
+            "schedule": {"cron": "0 9 * * *", "tz": "UTC"}});
+        assert_eq!(job(&json!({"job": loose})), read(wanted));
         let whole = json!({"name": "n", "schedule": every, "payload": {"text": "hey"}});
-        assert_eq!(job(&json!({"job": whole})), whole);
+        assert_eq!(job(&json!({"job": whole})), read(whole));
     }
 
     #[test]

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::delivery::{Delivery, DeliveryPatch, FailureAlert};
-use super::lenient::{FalseOr, Lenient, delivery, payload, schedule};
+use super::lenient::FalseOr;
 use super::state::StatePatch;
+use super::written;
 use crate::protocol::decode::{
     Fields, Params, Setting, boolean, integer_from, list, literal, non_empty, nullable, object,
     text,
@@ -266,13 +267,14 @@ fn target(f: &mut Fields, name: &str) -> Option<String> {
 
 impl Params for NewJob {
     fn read(f: &mut Fields) -> Self {
+        f.amend(written::new_job);
         let name = f.required("name", non_empty());
         let agent_id = f.setting("agentId", non_empty());
         let session_key = f.setting("sessionKey", non_empty());
         let description = f.optional("description", text());
         let enabled = f.optional("enabled", boolean());
         let delete_after_run = f.optional("deleteAfterRun", boolean());
-        let schedule = f.required("schedule", Lenient(schedule, object::<Schedule>()));
+        let schedule = f.required("schedule", object::<Schedule>());
         // Without a target the payload says which one is meant.
         let session_target = if f.has("sessionTarget") || !f.has("payload") {
             f.required("sessionTarget", super::lenient::Target)
@@ -280,7 +282,7 @@ impl Params for NewJob {
             String::new()
         };
         let wake_mode = f.optional("wakeMode", literal(&WakeMode::WORDS));
-        let payload = f.required("payload", Lenient(payload, object::<Payload>()));
+        let payload = f.required("payload", object::<Payload>());
         let by_payload = || match payload {
             Payload::SystemEvent { .. } => "main".to_owned(),
             Payload::AgentTurn(_) => "isolated".to_owned(),
@@ -298,7 +300,7 @@ impl Params for NewJob {
                 .unwrap_or_else(by_payload),
             wake_mode: wake_mode.as_deref().map(WakeMode::parse).unwrap_or_default(),
             payload,
-            delivery: f.optional("delivery", Lenient(delivery, object::<Delivery>())),
+            delivery: f.optional("delivery", object::<Delivery>()),
             failure_alert: f.optional("failureAlert", FalseOr),
             missed: f.optional("missed", text()),
         }
@@ -347,6 +349,7 @@ pub struct JobPatch {
 
 impl Params for JobPatch {
     fn read(f: &mut Fields) -> Self {
+        f.amend(written::changes);
         Self {
             name: f.optional("name", non_empty()),
             agent_id: f.setting("agentId", non_empty()),
@@ -354,13 +357,13 @@ impl Params for JobPatch {
             description: f.optional("description", text()),
             enabled: f.optional("enabled", boolean()),
             delete_after_run: f.optional("deleteAfterRun", boolean()),
-            schedule: f.optional("schedule", Lenient(schedule, object::<Schedule>())),
+            schedule: f.optional("schedule", object::<Schedule>()),
             session_target: target(f, "sessionTarget"),
             wake_mode: f
                 .optional("wakeMode", literal(&WakeMode::WORDS))
                 .map(|word| WakeMode::parse(&word)),
-            payload: f.optional("payload", Lenient(payload, object::<PayloadPatch>())),
-            delivery: f.optional("delivery", Lenient(delivery, object::<DeliveryPatch>())),
+            payload: f.optional("payload", object::<PayloadPatch>()),
+            delivery: f.optional("delivery", object::<DeliveryPatch>()),
             failure_alert: f.optional("failureAlert", FalseOr),
             missed: f.optional("missed", nullable(text())).unwrap_or_default(),
             state: f.optional("state", object::<StatePatch>()),

@@ -5,6 +5,7 @@ mod job;
 mod lenient;
 mod preview;
 mod state;
+mod written;
 
 use serde_json::Value;
 
@@ -17,9 +18,9 @@ pub use job::{
 use super::super::decode::{
     Fields, Params, any, boolean, integer_from, list, literal, non_empty, text,
 };
-pub use lenient::modernize;
 pub use preview::CronPreviewParams;
 pub use state::StatePatch;
+pub use written::{OF_PAYLOAD, OF_SCHEDULE, OF_TURN, modernize, named};
 
 /// Most entries of one page.
 const PAGE_MAX: u64 = 200;
@@ -195,7 +196,7 @@ impl Params for SetHeartbeatsParams {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::decode::{Unknown, decode};
+    use crate::protocol::decode::{Setting, Unknown, decode};
     use crate::support::json;
 
     fn add(value: Value) -> Result<NewJob, String> {
@@ -257,6 +258,132 @@ mod tests {
         assert_eq!(job.delivery, Some(meant));
         let meant = AgentTurn { message: "m".into(), ..AgentTurn::default() };
         assert_eq!(job.payload, Payload::AgentTurn(meant));
+    }
+
+    /// A job that asks something every hour, with other members.
+    fn hourly(others: Value) -> Value {
+        let mut job = json!({"name": "n", "schedule": {"kind": "every", "everyMs": 3_600_000},
+            "payload": {"kind": "agentTurn", "message": "x"}});
+        if let (Value::Object(job), Value::Object(others)) = (&mut job, others) {
+            job.extend(others);
+        }
+        job
+    }
+
+    fn changed(patch: &Value) -> JobPatch {
+        let params = json!({"id": "j", "patch": patch});
+        decode::<CronUpdateParams>("cron.update", params, Unknown::Refuse).unwrap().patch
+    }
+
+    #[test]
+    fn what_the_original_puts_right_means_the_same() {
+        let plain = || hourly(json!({}));
+        let meant = add(plain()).unwrap();
+        for written in [
+            json!({"job": plain()}),
+            json!({"data": plain()}),
+            hourly(json!({"name": " n ", "isolation": {"postToMain": true}, "kind": "every"})),
+            hourly(json!({"sessionTarget": "ISOLATED", "wakeMode": " NOW", "agentId": " "})),
+            hourly(json!({"session": "Isolated", "text": "", "tz": "UTC"})),
+            hourly(json!({"payload": {"kind": "AGENTTURN", "message": "x", "model": "  ",
+                "timeoutSeconds": ""}})),
+            json!({"name": "n", "everyMs": 3_600_000, "message": "x"}),
+            hourly(json!({"schedule": {"kind": " Every", "everyMs": 3_600_000, "at": ""}})),
+        ] {
+            assert_eq!(add(written.clone()), Ok(meant.clone()), "{written}");
+        }
+        let turn = AgentTurn {
+            message: "x".into(),
+            model: Some("m".into()),
+            thinking: Some("low".into()),
+            timeout_seconds: Some(json!(60)),
+            ..AgentTurn::default()
+        };
+        let meant = NewJob { payload: Payload::AgentTurn(turn), ..meant };
+        let payload = json!({"message": "x", "model": "m", "thinking": " low ",
+            "timeoutSeconds": " 60"});
+        let beside = json!({"model": " m", "thinking": "low", "timeoutSeconds": 60});
+        let said = json!({"name": "n", "schedule": {"everyMs": 3_600_000}, "text": "x",
+            "model": "m", "thinking": "low", "timeoutSeconds": 60});
+        for written in [hourly(json!({"payload": payload})), hourly(beside), said] {
+            assert_eq!(add(written.clone()), Ok(meant.clone()), "{written}");
+        }
+        let event = json!({"payload": {"kind": "SystemEvent", "text": "x"}, "model": "m",
+            "message": "y", "channel": "telegram", "sessionKey": " main ", "enabled": "False"});
+        let event = add(hourly(event)).unwrap();
+        assert_eq!((event.enabled, event.session_key.as_deref()), (Some(false), Some("main")));
+        assert_eq!(event.payload, Payload::SystemEvent { text: "x".into() });
+        assert_eq!((event.session_target.as_str(), event.delivery), ("main", None));
+        for name in [json!(""), json!(" \n")] {
+            let named = hourly(json!({"name": name, "payload": {"message": "\n Feed it \nnow"}}));
+            assert_eq!(add(named).unwrap().name, "Feed it");
+        }
+        let patch = changed(&json!({"message": "y", "sessionKey": " main "}));
+        let turn = AgentTurn { message: "y".into(), ..AgentTurn::default() };
+        let turn = TurnPatch { turn, ..TurnPatch::default() };
+        assert_eq!(patch.payload, Some(PayloadPatch::AgentTurn(Box::new(turn))));
+        assert_eq!(patch.session_key, Setting::Set("main".into()));
+    }
+
+    #[test]
+    fn where_answers_go_is_read_where_older_releases_kept_it() {
+        let announced = Delivery {
+            mode: Some(DeliveryMode::Announce),
+            channel: Some("telegram".into()),
+            to: Some("7".into()),
+            best_effort: Some(true),
+            ..Delivery::default()
+        };
+        let silent = Delivery { mode: Some(DeliveryMode::None), ..Delivery::default() };
+        let words = json!({"deliver": true, "channel": " Telegram", "to": "7",
+            "bestEffortDeliver": true});
+        let mut within = words.clone();
+        within["message"] = "x".into();
+        let own =
+            json!({"mode": " Announce", "channel": "Telegram", "to": "7", "bestEffort": true});
+        for (written, meant) in [
+            (words, Some(&announced)),
+            (json!({"payload": within}), Some(&announced)),
+            (
+                json!({"delivery": own, "payload": {"message": "x", "deliver": false}}),
+                Some(&announced),
+            ),
+            (json!({"deliver": false}), Some(&silent)),
+            (json!({"deliver": true}), None),
+        ] {
+            let job = add(hourly(written.clone())).unwrap();
+            assert_eq!(job.delivery.as_ref(), meant, "{written}");
+        }
+        let patch = changed(&json!({"payload": {"deliver": false}}));
+        assert_eq!(patch.delivery.map(|delivery| delivery.said), Some(silent));
+        assert_eq!(patch.payload, Some(PayloadPatch::AgentTurn(Box::default())));
+    }
+
+    #[test]
+    fn what_nobody_can_read_is_told_with_its_place() {
+        for (written, told) in [
+            (json!({"job": hourly(json!({"enabled": "maybe"}))}), "at /enabled: must be boolean"),
+            (hourly(json!({"name": 5})), "at /name: must be string"),
+            (
+                hourly(json!({"timeoutSeconds": "soon"})),
+                "at /payload/timeoutSeconds: must be number",
+            ),
+            (hourly(json!({"deliver": true, "to": 7})), "at root: unexpected property 'to'"),
+            (hourly(json!({"wakeMode": "later"})), "at /wakeMode: must be equal to constant"),
+            (
+                hourly(json!({"delivery": {"to": "7"}})),
+                "at /delivery: must have required property 'mode'",
+            ),
+            (hourly(json!({"payload": "x", "message": "y"})), "at /payload: must be object"),
+            // Without the zone it would be another moment.
+            (
+                hourly(json!({"schedule": {"at": "2030-01-01T09:00", "tz": "Asia/Tokyo"}})),
+                "at /schedule: unexpected property 'tz'",
+            ),
+        ] {
+            let error = add(written.clone()).unwrap_err();
+            assert!(error.contains(told), "{written}: {error}");
+        }
     }
 
     #[test]

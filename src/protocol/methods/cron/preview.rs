@@ -1,7 +1,7 @@
 //! `cron.preview`.
 
 use super::Schedule;
-use super::lenient::{Lenient, schedule};
+use super::written::{schedule, within};
 use crate::protocol::decode::{Fields, Params, integer_from, non_empty, object};
 
 /// Most instants of one answer: enough to see a rhythm.
@@ -20,8 +20,9 @@ pub struct CronPreviewParams {
 
 impl Params for CronPreviewParams {
     fn read(f: &mut Fields) -> Self {
+        f.amend(|members| within(members, "schedule", schedule));
         Self {
-            schedule: f.required("schedule", Lenient(schedule, object::<Schedule>())),
+            schedule: f.required("schedule", object::<Schedule>()),
             id: f.optional("id", non_empty()),
             limit: f.optional("limit", integer_from(1).max(INSTANTS_MAX)),
         }
