@@ -36,11 +36,11 @@ pub fn of_answer(text: &str, is_whole: bool) -> Vec<String> {
 }
 
 /// The files that the result of a tool names: in its text, or as
-/// `media.mediaUrl` of its details where the gateway kept a picture.
+/// `media.mediaUrls` of its details where the gateway kept pictures.
 pub fn of_result(tool: &str, content: &[ContentBlock], details: Option<&Value>) -> Vec<String> {
     if tool == PICTURES {
-        let url = details.and_then(|details| details["media"]["mediaUrl"].as_str());
-        return url.map(str::to_owned).into_iter().collect();
+        let urls = details.and_then(|details| details["media"]["mediaUrls"].as_array());
+        return urls.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
     }
     if !TOOLS.contains(&tool) {
         return Vec::new();
@@ -65,8 +65,8 @@ mod tests {
     #[test]
     fn what_a_program_prints_names_files_and_what_the_web_says_does_not() {
         let content = [ContentBlock::text("done\n  MEDIA:out/plot.png\nMEDIA:`b c.png`")];
-        let media = json!({"media": {"mediaUrl": "/kept.png"}});
-        assert_eq!(of_result("nodes", &content, Some(&media)), ["/kept.png"]);
+        let media = json!({"media": {"mediaUrls": ["/kept.png", "/too.png"]}});
+        assert_eq!(of_result("nodes", &content, Some(&media)), ["/kept.png", "/too.png"]);
         assert_eq!(of_result("exec", &content, None), ["out/plot.png", "b c.png"]);
         assert_eq!(of_result("web_fetch", &content, Some(&media)), Vec::<String>::new());
         assert_eq!(of_result("mcp__x__y", &content, Some(&media)), Vec::<String>::new());

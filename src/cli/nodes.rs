@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use crate::nodes::MAX_LIMIT;
+use crate::nodes::{MAX_LIMIT, is_same_name};
 use crate::support::json;
 
 use super::args::Timeout;
@@ -221,7 +221,7 @@ async fn ask(client: &mut Client, asked: Asked) -> Result<(Value, String), CliEr
             (list, text)
         }
         Asked::Describe(name) => {
-            let node = find(client, &name).await?;
+            let node = find(client, &name, false).await?;
             let params = json!({"nodeId": node["nodeId"]});
             let node = client.request("node.describe", params).await?;
             // Who may not approve sees the node all the same.
@@ -230,7 +230,7 @@ async fn ask(client: &mut Client, asked: Asked) -> Result<(Value, String), CliEr
             (node, text)
         }
         Asked::Rename(name, new) => {
-            let node = find(client, &name).await?;
+            let node = find(client, &name, false).await?;
             let params = json!({"nodeId": node["nodeId"], "displayName": new});
             let answer = client.request("node.rename", params).await?;
             let text = format!("{} is called {new}\n", text(&answer["nodeId"]));
@@ -250,13 +250,13 @@ async fn ask(client: &mut Client, asked: Asked) -> Result<(Value, String), CliEr
             (answer, text)
         }
         Asked::Remove(name) => {
-            let node = find(client, &name).await?;
+            let node = find(client, &name, true).await?;
             let params = json!({"nodeId": node["nodeId"]});
             let answer = client.request("node.pair.remove", params).await?;
             (answer, format!("{} is no longer approved\n", label(&node)))
         }
         Asked::Invoke { node, command, params, more } => {
-            let node = find(client, &node).await?;
+            let node = find(client, &node, false).await?;
             let mut asked = more;
             asked["nodeId"] = node["nodeId"].clone();
             asked["command"] = json!(command);
@@ -271,40 +271,55 @@ async fn ask(client: &mut Client, asked: Asked) -> Result<(Value, String), CliEr
     })
 }
 
-/// The one of `all` that somebody names.
-fn pick<'a>(all: &'a [Value], id: &str, name: &str, what: &str) -> Result<&'a Value, CliError> {
+/// The one of `all` that somebody names. Of several the one that is connected is meant, as by
+/// agents, unless it `is_to_go`.
+fn pick<'a>(
+    all: &'a [Value],
+    id: &str,
+    name: &str,
+    what: &str,
+    is_to_go: bool,
+) -> Result<&'a Value, CliError> {
+    let is_there = |value: &Value| value["connected"] == true;
     let is = |member: &str, value: &Value| value[member].as_str().is_some_and(|it| it == name);
     if let Some(exact) = all.iter().find(|value| is(id, value)) {
         return Ok(exact);
     }
     let called = |value: &&Value| {
         let begins = value[id].as_str().is_some_and(|it| it.starts_with(name));
-        let same = text(&value["displayName"]).eq_ignore_ascii_case(name);
+        let same = is_same_name(text(&value["displayName"]), name);
         !name.is_empty() && (begins || (same && id == "nodeId"))
     };
-    let found: Vec<_> = all.iter().filter(called).collect();
+    let mut found: Vec<_> = all.iter().filter(called).collect();
+    if !is_to_go && found.iter().any(|value| is_there(value)) {
+        found.retain(|value| is_there(value));
+    }
     match found.as_slice() {
         [one] => Ok(one),
         [] => {
             Err(CliError::Missing(format!("there is no {what} {name}; see `clawgate nodes list`")))
         }
         many => {
-            let ids: Vec<_> = many.iter().map(|value| in_line(text(&value[id]))).collect();
+            let ids = many.iter().map(|value| {
+                let place = if is_there(value) { " (connected)" } else { "" };
+                in_line(text(&value[id])) + place
+            });
+            let ids: Vec<_> = ids.collect();
             Err(CliError::Missing(format!("{name} is not clear: {}", ids.join(", "))))
         }
     }
 }
 
-async fn find(client: &mut Client, name: &str) -> Result<Value, CliError> {
+async fn find(client: &mut Client, name: &str, is_to_go: bool) -> Result<Value, CliError> {
     let list = client.request("node.list", json!({})).await?;
     let all = list["nodes"].as_array().cloned().unwrap_or_default();
-    pick(&all, "nodeId", name, "node").cloned()
+    pick(&all, "nodeId", name, "node", is_to_go).cloned()
 }
 
 async fn request(client: &mut Client, begins: &str) -> Result<Value, CliError> {
     let list = client.request("node.pair.list", json!({})).await?;
     let all = list["pending"].as_array().cloned().unwrap_or_default();
-    pick(&all, "requestId", begins, "request").cloned()
+    pick(&all, "requestId", begins, "request", false).cloned()
 }
 
 fn text(value: &Value) -> &str {
@@ -432,10 +447,31 @@ mod tests {
             json!({"nodeId": "aa22", "displayName": "Box"}),
             json!({"nodeId": "bb33"}),
         ];
-        let found = |name: &str| pick(&all, "nodeId", name, "node").map(|it| text(&it["nodeId"]));
+        let found =
+            |name: &str| pick(&all, "nodeId", name, "node", false).map(|it| text(&it["nodeId"]));
         assert_eq!(found("aa11").ok(), Some("aa11"));
         assert_eq!(found("phone").ok(), Some("aa11"));
         assert_eq!(found("bb").ok(), Some("bb33"));
         assert!(found("aa").is_err() && found("").is_err() && found("x").is_err());
+    }
+
+    #[test]
+    fn of_nodes_of_one_name_the_connected_one_is_meant_but_not_to_be_removed() {
+        let name = "Ann\u{2019}s iPhone";
+        let node = |id: &str, is_there: bool| {
+            let connected = json!(is_there);
+            json!({"nodeId": id, "displayName": name, "connected": connected})
+        };
+        let mut all = vec![node("aa11", false), node("bb22", true)];
+        let found = |all: &[Value], is_to_go: bool| {
+            let found = pick(all, "nodeId", "ann's iphone", "node", is_to_go);
+            found.map(|it| text(&it["nodeId"]).to_owned()).map_err(|error| error.to_string())
+        };
+        assert_eq!(found(&all, false).as_deref(), Ok("bb22"));
+        let unclear = found(&all, true).unwrap_err();
+        assert!(unclear.ends_with("is not clear: aa11, bb22 (connected)"), "{unclear}");
+        all.push(node("cc33", true));
+        let unclear = found(&all, false).unwrap_err();
+        assert!(unclear.ends_with(": bb22 (connected), cc33 (connected)"), "{unclear}");
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::chat::{check_session, clean};
 use super::sessions::unavailable;
 use super::{attachments, reply};
-use crate::agent::{Family, RunTerms, SendRequest};
+use crate::agent::{Accepted, Family, RunTerms, SendRequest};
 use crate::channels::{Expected, Outgoing, Target, TargetError, Wanted};
 use crate::nodes::{AgentRequest, SpeechPrint};
 use crate::protocol::ErrorShape;
@@ -39,7 +39,15 @@ pub(super) async fn said(
     let print = match print {
         // The same key is the same message, also after a restart.
         SpeechPrint::Event(event) => {
-            return ask(cx, key, format!("voice-{node_id}-{event}"), request).await;
+            let mut run_id = format!("voice-{node_id}-{event}");
+            cx.enter_lane(&key).await;
+            // One that a stop has cut off is answered now: nobody can say it under another id.
+            while ask_in_lane(cx, key.clone(), run_id.clone(), request.clone()).await?
+                == Accepted::Interrupted
+            {
+                run_id.push_str("-again");
+            }
+            return Ok(());
         }
         SpeechPrint::Likely(print) => print,
     };
@@ -53,7 +61,7 @@ pub(super) async fn said(
     if asked.is_err() {
         nodes.hear_again(&key, &print);
     }
-    asked
+    asked.map(drop)
 }
 
 /// Starts a run with what a node asks; it answers to whoever follows the session,
@@ -62,8 +70,18 @@ pub(super) async fn ask(
     cx: &Ctx,
     key: SessionKey,
     run_id: String,
+    p: AgentRequest,
+) -> Reply<Accepted> {
+    cx.enter_lane(&key).await;
+    ask_in_lane(cx, key, run_id, p).await
+}
+
+async fn ask_in_lane(
+    cx: &Ctx,
+    key: SessionKey,
+    run_id: String,
     mut p: AgentRequest,
-) -> Reply<()> {
+) -> Reply<Accepted> {
     let text = clean(&p.message)?;
     let count = p.attachments.len();
     p.attachments.retain(attachments::has_content);
@@ -74,7 +92,6 @@ pub(super) async fn ask(
     if text.trim().is_empty() && p.attachments.is_empty() {
         return Err(ErrorShape::invalid("message or attachment required"));
     }
-    cx.enter_lane(&key).await;
     check_session(cx, &key).await?;
     let incoming =
         attachments::receive(cx, &key, &text, std::mem::take(&mut p.attachments)).await?;
@@ -102,14 +119,14 @@ pub(super) async fn ask(
     };
     let sent = cx.services.runs.send(request).await;
     reply::settle(reply, sent.is_ok()).await;
-    let (_, start) = sent.map_err(|error| ErrorShape::unavailable(error.to_string()))?;
+    let (accepted, start) = sent.map_err(|error| ErrorShape::unavailable(error.to_string()))?;
     if let (Some(place), Some(text)) = (&place, p.receipt) {
         give_receipt(cx, &run_id, place, text).await;
     }
     if let Some(start) = start {
         cx.after_answer(start);
     }
-    Ok(())
+    Ok(accepted)
 }
 
 /// Where the answer goes beside the session. What cannot be is in the log: the

@@ -26,7 +26,8 @@ pub async fn event(cx: Ctx, p: NodeEventParams) -> Reply<Value> {
         (None, payload) => payload.unwrap_or(Value::Null),
     };
     let done = json!({"ok": true});
-    match NodeReport::read(&p.event, &payload, &cx.caller.name) {
+    let given = nodes.given_name(&node_id).await;
+    match NodeReport::read(&p.event, &payload, given.as_deref().unwrap_or(&cx.caller.name)) {
         NodeReport::Alive(None) => {
             return Ok(json!({"ok": true, "event": p.event, "handled": false,
                 "reason": "invalid_payload"}));

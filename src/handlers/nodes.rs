@@ -8,7 +8,9 @@ use sha2::{Digest, Sha256};
 
 use crate::agent::approvals::NodeRunError;
 use crate::auth::Owner;
-use crate::nodes::{InvokeError, NodeAnswer, NodeCall, NodeReply, forwarded, policy};
+use crate::nodes::{
+    IN_BACKGROUND, InvokeError, NodeAnswer, NodeCall, NodeReply, forwarded, policy,
+};
 use crate::protocol::methods::NoParams;
 use crate::protocol::methods::nodes::{
     NodeIdParams, NodeInvokeParams, NodeInvokeResultParams, NodeRenameParams,
@@ -200,9 +202,7 @@ async fn invoke_once(cx: &Ctx, node_id: &str, call: NodeCall, is_ios: bool) -> R
             Ok(json!({"ok": true, "nodeId": node_id, "command": command, "payload": payload,
                 "payloadJSON": payload_json}))
         }
-        Err(InvokeError::Refused { code, message })
-            if code == "NODE_BACKGROUND_UNAVAILABLE" && may_wait =>
-        {
+        Err(InvokeError::Refused { code, message }) if code == IN_BACKGROUND && may_wait => {
             let id = keep(cx, node_id, asked).await?;
             let node_error = json!({"code": code, "message": message});
             Err(queued(node_id, &command, &id, &node_error))
@@ -281,8 +281,7 @@ fn run_params(cx: &Ctx, node_id: &str, params: &Value) -> Reply<Value> {
     }
     let approvals = &cx.services.runs.parts().approvals;
     if !cx.caller.principal.allows(Scope::Approvals) {
-        let text = format!("missing scope: {}", Scope::Approvals.as_str());
-        return Err(ErrorShape::denied(text));
+        return Err(ErrorShape::lacks(Scope::Approvals.as_str()));
     }
     approvals.redeem_for_node(node_id, params).map_err(|error| {
         let details = json!({"code": error.code(), "runId": params["runId"]});

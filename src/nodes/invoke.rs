@@ -21,6 +21,8 @@ const DEFAULT_LIMIT: Duration = Duration::from_secs(30);
 /// The longest that a node can be given: its timers may be those of JavaScript, which count to
 /// 2^31 - 1 milliseconds, and one for longer is over at once.
 pub const MAX_LIMIT: Duration = Duration::from_millis((1 << 31) - 1);
+/// The code of an app that can do a command only when it is in the foreground.
+pub const IN_BACKGROUND: &str = "NODE_BACKGROUND_UNAVAILABLE";
 /// Invocations of one node at a time: beyond it callers are told to wait.
 const MAX_WAITING: usize = 64;
 

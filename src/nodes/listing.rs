@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::{LiveNode, Nodes};
+use super::{LiveNode, Nodes, policy};
 use crate::store::{KnownNode, NodeFacts, NodePair, StoreError};
 use crate::support::json;
 
@@ -46,6 +46,16 @@ pub enum FindNodeError {
     Store(#[from] StoreError),
 }
 
+/// Whether two names mean the same node: neither case nor what stands between letters and
+/// digits counts, as in the original, since nobody types the apostrophe of a phone's name.
+pub fn is_same_name(one: &str, other: &str) -> bool {
+    fn words(name: &str) -> impl Iterator<Item = &str> {
+        name.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty())
+    }
+    let (one, other) = (one.to_lowercase(), other.to_lowercase());
+    one == other || (words(&one).next().is_some() && words(&one).eq(words(&other)))
+}
+
 fn in_brackets(names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!(" (known: {})", names.join(", ")) }
 }
@@ -66,6 +76,11 @@ impl NodeRow {
     /// Whether it is connected.
     pub const fn is_connected(&self) -> bool {
         self.live.is_some()
+    }
+
+    /// Whether a command that its app cannot do in the background may wait until it can.
+    pub fn may_keep(&self, command: &str) -> bool {
+        self.live.as_ref().is_some_and(|live| live.is_ios()) && policy::needs_foreground(command)
     }
 
     /// The commands that it may be asked for, or might when it was last there.
@@ -211,9 +226,9 @@ impl Nodes {
             return Ok(row.clone());
         }
         let is_called = |row: &&NodeRow| {
-            let same = |text: Option<&str>| text.is_some_and(|it| it.eq_ignore_ascii_case(wanted));
             let begins = wanted.len() >= MIN_BEGINNING && row.node_id.starts_with(wanted);
-            same(row.name()) || same(row.facts(|facts| facts.remote_ip.as_deref())) || begins
+            let is_named = row.name().is_some_and(|name| is_same_name(name, wanted));
+            is_named || row.facts(|facts| facts.remote_ip.as_deref()) == Some(wanted) || begins
         };
         let mut found: Vec<_> = rows.iter().filter(is_called).collect();
         // One that is there is meant, not one of the same name that was there.
@@ -231,6 +246,25 @@ impl Nodes {
                 let matches = many.iter().map(|row| row.node_id.clone()).collect();
                 Err(FindNodeError::Ambiguous { name: wanted.to_owned(), matches })
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_the_same_in_any_case_and_with_anything_between_its_words() {
+        for (one, other) in [
+            ("Ann\u{2019}s iPhone", "ann's iphone"),
+            ("Büro (links)", "BÜRO LINKS"),
+            ("\u{1f4f1}", "\u{1f4f1}"),
+        ] {
+            assert!(is_same_name(one, other), "{one} {other}");
+        }
+        for (one, other) in [("Phone 1", "Phone 11"), ("\u{1f4f1}", "\u{1f4bb}"), ("Phone", "")] {
+            assert!(!is_same_name(one, other), "{one} {other}");
         }
     }
 }

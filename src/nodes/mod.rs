@@ -18,8 +18,10 @@ mod reports;
 mod system_run;
 mod work;
 
-pub use invoke::{InvokeError, MAX_LIMIT, NodeAnswer, NodeCall, NodeInvocation, NodeReply};
-pub use listing::{FindNodeError, NodeRow};
+pub use invoke::{
+    IN_BACKGROUND, InvokeError, MAX_LIMIT, NodeAnswer, NodeCall, NodeInvocation, NodeReply,
+};
+pub use listing::{FindNodeError, NodeRow, is_same_name};
 pub use live::{Joining, LiveNode};
 pub use pairing::{ApproveError, required_scopes};
 pub use reports::{AgentRequest, ExecReport, NodeReport, SpeechPrint};

@@ -9,7 +9,7 @@ use super::{Nodes, policy};
 use crate::auth::Principal;
 use crate::auth::pairing::hash;
 use crate::bus::{Audience, EventKind};
-use crate::protocol::Scope;
+use crate::protocol::{Scope, missing_scope};
 use crate::store::{NodeApproval, NodeFacts, NodePairRequest, NodePairings, StoreError};
 use crate::support::{Secret, json};
 
@@ -92,7 +92,7 @@ impl Nodes {
         let check = Box::new(move |request: &NodePairRequest| {
             let needed = required_scopes(request.facts.commands());
             match needed.into_iter().find(|scope| !principal.allows(*scope)) {
-                Some(scope) => Err(format!("missing scope: {}", scope.as_str())),
+                Some(scope) => Err(missing_scope(scope.as_str())),
                 None => Ok(()),
             }
         });

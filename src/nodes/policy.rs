@@ -4,6 +4,7 @@
 //! runs no programs; what the config denies nobody has. Must not: know which
 //! commands a node declares.
 
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 use crate::config::NodesSettings;
@@ -108,16 +109,38 @@ pub fn runs_programs(command: &str) -> bool {
 }
 
 /// Whether this asks a node to change the profiles that its browser keeps. They outlast what
-/// they were made for, so that is done on its machine only, as in the original.
+/// they were made for, so that is done on its machine only, as in the original. Where its
+/// server may read a path in more than one way, this counts as asking for that.
 pub fn changes_browser_profiles(command: &str, params: Option<&Value>) -> bool {
     let Some(params) = params.filter(|_| command == "browser.proxy") else { return false };
-    let word = |name: &str| params[name].as_str().unwrap_or_default().trim();
-    let path = word("path").split(['?', '#']).next().unwrap_or_default().trim_matches('/');
-    match word("method").to_ascii_uppercase().as_str() {
-        "POST" => ["profiles/create", "reset-profile"].contains(&path),
-        "DELETE" => path.strip_prefix("profiles/").is_some_and(|name| !name.contains('/')),
-        _ => false,
+    // What JavaScript takes for blanks.
+    let is_blank = |letter: char| letter.is_whitespace() || letter == '\u{feff}';
+    let word = |name: &str| params[name].as_str().unwrap_or_default().trim_matches(is_blank);
+    let method = word("method").to_uppercase();
+    if !["POST", "DELETE"].contains(&method.as_str()) {
+        return false;
     }
+    let Some(parts) = parts(word("path")) else { return true };
+    let parts: Vec<_> = parts.iter().map(String::as_str).collect();
+    matches!(
+        (method.as_str(), parts.as_slice()),
+        // What begins with two slashes may name a host.
+        ("POST", [.., "profiles", "create"] | [.., "reset-profile"])
+            | ("DELETE", ["profiles", _, ..] | [.., "profiles", _])
+    )
+}
+
+/// The parts of a path, as a server reads it that makes the most of it: decoded once, whatever
+/// their case, without those that lead nowhere. `None` when that cannot be told, as with `..`:
+/// how far that leads depends on what is decoded before.
+fn parts(path: &str) -> Option<Vec<String>> {
+    let written = path.split(['?', '#']).next().unwrap_or_default();
+    let path = percent_decode_str(written).decode_utf8().ok()?;
+    if path.contains(|letter: char| "%?#".contains(letter) || letter.is_control()) {
+        return None;
+    }
+    let parts = path.split(['/', '\\']).filter(|part| !["", "."].contains(part));
+    parts.map(|part| (part != "..").then(|| part.to_ascii_lowercase())).collect()
 }
 
 /// Whether a node of this platform has iOS, or what an iPad calls it.
@@ -172,12 +195,33 @@ mod tests {
             (" post ", "profiles/create/"),
             ("POST", "/reset-profile?profile=poc"),
             ("DELETE", "/profiles/poc"),
+            ("POST", "//profiles//create"),
+            ("POST", "/./profiles/x/../create"),
+            ("POST", "/profiles%2f%63reate"),
+            ("POST", "/profiles/create%3Fa"),
+            ("POST", "\\Profiles\\Create"),
+            ("po\u{17f}t", "\u{feff}/%72eset-profile"),
+            ("DELETE", "/profiles/a%2Fb"),
+            ("POST", "//host/profiles/create"),
+            ("POST", "/a%2Fb/../profiles/create"),
+            ("DELETE", "/a%3F/%2e%2e/profiles/poc"),
+            // What it would be is not to be told.
+            ("POST", "/profiles/%2563reate"),
+            ("DELETE", "/tabs/%zz"),
+            ("POST", "/tabs/%ff"),
+            ("POST", "/profiles/cre\tate"),
         ] {
             assert!(changes(method, path), "{method} {path}");
         }
-        for (method, path) in
-            [("GET", "/profiles"), ("POST", "/tabs/open"), ("DELETE", "/tabs/1"), ("", "")]
-        {
+        for (method, path) in [
+            ("GET", "/profiles"),
+            ("GET", "/profiles/%zz"),
+            ("POST", "/tabs/open"),
+            ("POST", "/tabs//open?url=100%"),
+            ("DELETE", "/tabs/1"),
+            ("DELETE", "/profiles/"),
+            ("", ""),
+        ] {
             assert!(!changes(method, path), "{method} {path}");
         }
         let create = json!({"method": "POST", "path": "/profiles/create"});

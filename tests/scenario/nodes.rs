@@ -275,6 +275,45 @@ async fn a_notification_waits_in_a_session_that_there_is_and_in_no_other() {
 }
 
 #[tokio::test]
+async fn what_a_node_reports_is_told_under_the_name_that_a_person_gave_it() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let mut phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &["location.get"]).await;
+    let pairings = call(&mut client, "node.pair.list", json!({})).await;
+    let request = json!({"requestId": pairings["pending"][0]["requestId"]});
+    call(&mut client, "node.pair.approve", request).await;
+    let rename = json!({"nodeId": phone.id, "displayName": "Ann's phone"});
+    call(&mut client, "node.rename", rename).await;
+    let posted = json!({"change": "posted", "key": "1", "title": "Mail"});
+    phone.report("notifications.changed", &posted).await;
+    let waiting = call(&mut client, "status", json!({})).await["queuedSystemEvents"].clone();
+    assert!(waiting[0].as_str().unwrap().contains("(node=Ann's phone key=1)"), "{waiting}");
+}
+
+#[tokio::test]
+async fn what_an_agent_asks_of_an_app_in_the_background_waits_until_it_is_back() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let mut phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &["canvas.navigate"]).await;
+    let ask = json!({"action": "invoke", "invokeCommand": "canvas.navigate",
+        "invokeParamsJson": "{\"url\":\"/\"}"});
+    start(&mut client, "main", &format!("@mock tool name=nodes args={ask} then=\"so\""), "run-1")
+        .await;
+    let request = phone.asked("canvas.navigate", 1).await;
+    phone.refuse(&request, "NODE_BACKGROUND_UNAVAILABLE", "in the background").await;
+    end_of(&client, "run-1").await;
+    let lines = told(&mut client, "main").await;
+    assert!(lines[2].1.contains("queued until iOS returns to foreground"), "{lines:?}");
+    let pulled = call(&mut phone.client, "node.pending.pull", json!({})).await;
+    let action = &pulled["actions"][0];
+    assert_eq!(
+        (&action["command"], &action["paramsJSON"]),
+        (&json!("canvas.navigate"), &json!(r#"{"url":"/"}"#)),
+        "{pulled}"
+    );
+}
+
+#[tokio::test]
 async fn what_a_node_has_reported_of_a_command_survives_a_kill() {
     let (mut gateway, mock) = on_nodes(json!({"security": "full", "ask": "off"})).await;
     let mut client = admin(&gateway).await;

@@ -123,6 +123,30 @@ async fn what_was_said_once_is_one_message_also_after_a_restart() {
 }
 
 #[tokio::test]
+async fn what_was_said_and_cut_off_by_a_kill_is_answered_when_it_is_said_again() {
+    let (mut gateway, mock) = scripted(Api::OpenAi).await;
+    let text = "@mock stream n=400 delay=50";
+    let said = json!({"text": text, "sessionKey": SHARED, "eventId": "e1"});
+    for count in 1..=3 {
+        if count > 1 {
+            gateway.kill9();
+            gateway.restart().await;
+        }
+        let mut phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &[]).await;
+        // The second report is of what is being answered.
+        for _ in 0..2 {
+            let answer = phone.report("voice.transcript", &said).await;
+            assert_eq!(answer["payload"], json!({"ok": true}), "{answer}");
+        }
+        until("the model is asked", async || (mock.requests().len() >= count).then_some(())).await;
+        let mut client = admin(&gateway).await;
+        let told = told(&mut client, SHARED).await;
+        let users = told.iter().filter(|(role, it)| role == "user" && it == text);
+        assert_eq!((users.count(), mock.requests().len()), (count, count), "{told:?}");
+    }
+}
+
+#[tokio::test]
 async fn what_was_said_and_not_taken_may_be_said_again_at_once() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let mut phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &[]).await;

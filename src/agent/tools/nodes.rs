@@ -12,13 +12,21 @@ use serde_json::Value;
 use super::files::picture;
 use super::{Tool, ToolContext, ToolOutput};
 use crate::agent::web::wrap;
-use crate::nodes::{NodeCall, NodeRow, policy};
+use crate::nodes::{IN_BACKGROUND, InvokeError, NodeCall, NodeRow, policy};
 use crate::protocol::message::ContentBlock;
 use crate::providers::ToolSpec;
 use crate::support::{BoxFuture, json, without_nulls};
 
 /// Most characters of an answer that the model gets to see.
 const MAX_SHOWN: usize = 50_000;
+/// Most pictures of an answer that the model gets to see, as with the tools of servers.
+const MAX_PICTURES: usize = 8;
+/// Longest base64 of what is no picture that stays in an answer: a model reads none.
+const MAX_BASE64: usize = 1_000;
+/// The size and the quality of photos when the call does not say, as in the original.
+const PHOTO_WIDTH: u64 = 1_600;
+const SNAP_QUALITY: f64 = 0.95;
+const PHOTO_QUALITY: f64 = 0.85;
 /// How long a node may take when the call does not say, as in the original.
 const DEFAULT_TIMEOUT_MS: u64 = 30_000;
 /// The longest that a call may give it.
@@ -113,28 +121,54 @@ async fn run(cx: &ToolContext, arguments: &Value) -> Result<ToolOutput, String> 
         idempotency_key: Some(parts.ids.uuid()),
         session: None,
     };
-    let answer = parts.nodes.invoke(&row.node_id, call).await.map_err(|error| error.to_string())?;
+    let answer = match parts.nodes.invoke(&row.node_id, call.clone()).await {
+        Ok(answer) => answer,
+        Err(InvokeError::Refused { code, .. })
+            if code == IN_BACKGROUND && row.may_keep(&command) =>
+        {
+            return Err(keep_command(cx, &row, &call).await);
+        }
+        Err(error) => return Err(error.to_string()),
+    };
     let mut output = told(cx, &row, &command, answer.payload);
-    keep_picture(cx, &mut output).await;
+    keep_pictures(cx, &mut output).await;
     Ok(output)
 }
 
-/// Keeps a picture for the chat that the run answers, if there may be one.
-async fn keep_picture(cx: &ToolContext, output: &mut ToolOutput) {
-    let channels = &cx.parts().channels;
-    let picture = output.content.iter().find_map(|block| match block {
-        ContentBlock::Image(image) => Some(&image.data),
-        _ => None,
-    });
-    let bytes = picture.and_then(|data| STANDARD.decode(data).ok());
-    let Some(bytes) = bytes.filter(|_| cx.run.is_some() && !channels.is_empty()) else { return };
-    match channels.keep_file(&cx.parts().ids.uuid(), "picture", bytes).await {
-        Ok(item) => {
-            if let (Some(details), Some(path)) = (&mut output.details, channels.path_of(&item)) {
-                details["media"] = json!({"mediaUrl": path});
-            }
+/// Keeps a command until its app is in the foreground, as `node.invoke` does; answers what
+/// the model is told of that.
+async fn keep_command(cx: &ToolContext, row: &NodeRow, call: &NodeCall) -> String {
+    let key = call.idempotency_key.as_deref().unwrap_or_default();
+    let (nodes, params) = (&cx.parts().nodes, call.params.as_ref());
+    match nodes.keep_for_later(&row.node_id, &call.command, params, key).await {
+        Ok(Some(_)) => "node command queued until iOS returns to foreground; it is done if that \
+                        is within ten minutes, and its answer is not told: do not ask again"
+            .into(),
+        Ok(None) => {
+            "too many commands wait until this node returns to the foreground; this one does not"
+                .into()
         }
-        Err(error) => tracing::warn!(%error, "picture of a node not kept"),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Keeps pictures for the chat that the run answers, if there may be one.
+async fn keep_pictures(cx: &ToolContext, output: &mut ToolOutput) {
+    let channels = &cx.parts().channels;
+    if cx.run.is_none() || channels.is_empty() {
+        return;
+    }
+    let mut paths = Vec::new();
+    for block in &output.content {
+        let ContentBlock::Image(image) = block else { continue };
+        let Ok(bytes) = STANDARD.decode(&image.data) else { continue };
+        match channels.keep_file(&cx.parts().ids.uuid(), "picture", bytes).await {
+            Ok(item) => paths.extend(channels.path_of(&item)),
+            Err(error) => tracing::warn!(%error, "picture of a node not kept"),
+        }
+    }
+    if let Some(details) = output.details.as_mut().filter(|_| !paths.is_empty()) {
+        details["media"] = json!({"mediaUrls": paths});
     }
 }
 
@@ -150,6 +184,17 @@ fn asked(action: &str, arguments: &Value) -> Result<(String, Value), String> {
                 without_nulls(json!({"title": said("title"), "body": said("body"),
                     "priority": arguments["priority"]}))
             }
+            "camera_snap" => given(
+                arguments,
+                json!({"facing": "front", "maxWidth": PHOTO_WIDTH, "quality": SNAP_QUALITY,
+                    "format": "jpg"}),
+            ),
+            "photos_latest" => given(
+                arguments,
+                json!({"limit": 1, "maxWidth": PHOTO_WIDTH, "quality": PHOTO_QUALITY}),
+            ),
+            "canvas_snapshot" => given(arguments, json!({"maxWidth": null, "quality": null})),
+            "location_get" => given(arguments, json!({"desiredAccuracy": null})),
             _ => json!({}),
         };
         return Ok(((*command).to_owned(), params));
@@ -169,22 +214,59 @@ fn asked(action: &str, arguments: &Value) -> Result<(String, Value), String> {
     Ok((command.to_owned(), params))
 }
 
+/// These params, as far as the call says nothing else.
+fn given(arguments: &Value, mut params: Value) -> Value {
+    for (name, value) in params.as_object_mut().into_iter().flatten() {
+        if let Some(said) = arguments.get(name.as_str()).filter(|said| !said.is_null()) {
+            value.clone_from(said);
+        }
+    }
+    without_nulls(params)
+}
+
 /// What a node has answered: a picture as a picture, the rest as JSON.
 fn told(cx: &ToolContext, row: &NodeRow, command: &str, mut payload: Value) -> ToolOutput {
-    let format = payload["format"].as_str().unwrap_or_default().to_ascii_lowercase();
-    let is_picture = matches!(format.as_str(), "png" | "jpg" | "jpeg");
-    let mut shown_picture = None;
-    if let Some(data) = payload["base64"].as_str().filter(|_| is_picture) {
-        shown_picture = picture(data);
-        let left_out = if shown_picture.is_some() { "" } else { ", left out" };
-        payload["base64"] = json!(format!("<{} characters{left_out}>", data.len()));
-    }
+    let mut pictures = Vec::new();
+    take_files(&mut payload, &mut pictures);
     let (id, source) = (cx.parts().ids.uuid(), format!("node {} {command}", row.node_id));
     let shown = wrap(&format!("{payload:#}"), &source, &id, MAX_SHOWN);
     let mut output = ToolOutput::text(shown.text);
-    output.content.extend(shown_picture);
+    output.content.extend(pictures);
     let details = json!({"nodeId": row.node_id, "command": command, "truncated": shown.is_cut});
     ToolOutput { details: Some(details), ..output }
+}
+
+/// Takes files out of an answer: those that are pictures are shown.
+fn take_files(value: &mut Value, pictures: &mut Vec<ContentBlock>) {
+    let members = match value {
+        Value::Object(members) => members,
+        Value::Array(items) => {
+            for item in items {
+                take_files(item, pictures);
+            }
+            return;
+        }
+        _ => return,
+    };
+    let format = members.get("format").and_then(Value::as_str).unwrap_or_default();
+    let is_picture = ["png", "jpg", "jpeg"].iter().any(|it| it.eq_ignore_ascii_case(format));
+    for (name, member) in members {
+        let data = member.as_str().filter(|_| name == "base64");
+        let Some(data) = data.filter(|data| is_picture || data.len() > MAX_BASE64) else {
+            take_files(member, pictures);
+            continue;
+        };
+        let has_room = is_picture && pictures.len() < MAX_PICTURES;
+        let shown = has_room.then(|| picture(data)).flatten();
+        let end = match &shown {
+            Some(_) => "",
+            None if has_room => ", left out; ask again with a smaller maxWidth",
+            None => ", left out",
+        };
+        let note = format!("<{} characters{end}>", data.len());
+        *member = json!(note);
+        pictures.extend(shown);
+    }
 }
 
 fn parameters() -> Value {
@@ -197,12 +279,23 @@ fn parameters() -> Value {
     json!({
         "type": "object",
         "required": ["action"],
+        "additionalProperties": false,
         "properties": {
             "action": {"type": "string", "enum": actions},
             "node": text("Id or name of the node; needed when more than one is connected"),
             "title": text("Title for notify"),
             "body": text("Text for notify"),
             "priority": {"type": "string", "enum": ["passive", "active", "timeSensitive"]},
+            "facing": {"type": "string", "enum": ["front", "back"],
+                "description": "Camera for camera_snap (default front)"},
+            "maxWidth": {"type": "integer", "minimum": 1,
+                "description": "Most pixels of a picture's width (default of photos 1600)"},
+            "quality": {"type": "number", "minimum": 0, "maximum": 1,
+                "description": "Quality of a picture"},
+            "limit": {"type": "integer", "minimum": 1, "maximum": MAX_PICTURES,
+                "description": "How many photos photos_latest is to give (default 1)"},
+            "desiredAccuracy": {"type": "string", "enum": ["coarse", "balanced", "precise"],
+                "description": "For location_get"},
             "invokeCommand": text("Command for invoke, such as canvas.navigate"),
             "invokeParamsJson": text("Its params, as JSON"),
             "invokeTimeoutMs": {"type": "integer",
@@ -229,6 +322,50 @@ mod tests {
         for data in ["", "no base64!", "aGVsbG8=", &wide, &STANDARD.encode(heavy)] {
             assert_eq!(picture(data), None);
         }
+    }
+
+    #[test]
+    fn pictures_of_an_answer_are_shown_and_other_files_are_left_out() {
+        let small = STANDARD.encode(png(1, 1));
+        let photo = |data: &str| json!({"format": "jpeg", "base64": data, "width": 1});
+        let mut answer = json!({"photos": [photo(&small), photo("x")],
+            "clip": {"format": "mp4", "base64": "A".repeat(MAX_BASE64 + 1)},
+            "key": {"base64": "aGVsbG8="}});
+        let mut pictures = Vec::new();
+        take_files(&mut answer, &mut pictures);
+        assert_eq!(pictures, [ContentBlock::image(small.clone(), "image/png")]);
+        let shown = photo(&format!("<{} characters>", small.len()));
+        let wide = photo("<1 characters, left out; ask again with a smaller maxWidth>");
+        let expected = json!({"photos": [shown, wide],
+            "clip": {"format": "mp4", "base64": "<1001 characters, left out>"},
+            "key": {"base64": "aGVsbG8="}});
+        assert_eq!(answer, expected);
+
+        let many: Vec<_> = (0..=MAX_PICTURES).map(|_| photo(&small)).collect();
+        let (mut answer, mut pictures) = (json!(many), Vec::new());
+        take_files(&mut answer, &mut pictures);
+        assert_eq!(pictures.len(), MAX_PICTURES);
+        assert!(answer[MAX_PICTURES]["base64"].as_str().unwrap().ends_with(", left out>"));
+    }
+
+    #[test]
+    fn what_a_call_says_of_a_picture_or_a_place_goes_to_the_node() {
+        let params =
+            |arguments: Value| asked(arguments["action"].as_str().unwrap(), &arguments).unwrap().1;
+        assert_eq!(
+            params(json!({"action": "camera_snap", "facing": "back", "maxWidth": 800})),
+            json!({"facing": "back", "maxWidth": 800, "quality": 0.95, "format": "jpg"})
+        );
+        assert_eq!(
+            params(json!({"action": "photos_latest", "limit": 3, "quality": 0.5})),
+            json!({"limit": 3, "maxWidth": 1600, "quality": 0.5})
+        );
+        assert_eq!(params(json!({"action": "canvas_snapshot", "node": "x"})), json!({}));
+        assert_eq!(
+            params(json!({"action": "location_get", "desiredAccuracy": "precise"})),
+            json!({"desiredAccuracy": "precise"})
+        );
+        assert_eq!(parameters()["additionalProperties"], false);
     }
 
     #[test]
