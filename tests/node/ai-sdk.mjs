@@ -42,6 +42,11 @@ async function proves(model) {
     assert.notEqual(piece.error?.name, "AI_TypeValidationError");
   }
 
+  // A run that failed is not begun again when tools have done something in it.
+  const acting = "@mock tool name=session_status args={} status=400";
+  const acted = generateText({ model, maxRetries: 2, prompt: acting });
+  await assert.rejects(acted, (error) => error.statusCode === 400);
+
   const stream = streamText({ ...common, prompt: "@mock stream n=5 delay=5" });
   let text = "";
   for await (const piece of stream.textStream) text += piece;

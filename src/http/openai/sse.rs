@@ -25,6 +25,9 @@ pub trait Pieces: Send + 'static {
     /// More of the text.
     fn says(&mut self, text: &str) -> Vec<String>;
 
+    /// What stands between what two turns of the model say.
+    fn between(&mut self) -> Vec<String>;
+
     /// What comes after the last one.
     fn over(&mut self, end: Result<Answered, Failed>) -> Vec<String>;
 }
@@ -52,6 +55,7 @@ pub fn answer<P: Pieces>(waiting: Waiting, mut pieces: P) -> Response {
             }
             let lines = match state.waiting.next().await {
                 Step::Says(text) => state.pieces.says(&text),
+                Step::Turns => state.pieces.between(),
                 Step::Quiet => vec![ALIVE.to_owned()],
                 Step::Over(end) => {
                     state.is_over = true;

@@ -6,6 +6,7 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::read::Wrong;
 use crate::http::Manner;
+use crate::protocol::methods::chat::SESSION_KEY_MAX;
 use crate::registry::Ctx;
 use crate::sessions::{AgentId, SessionKey};
 
@@ -79,7 +80,7 @@ async fn session(
 ) -> Result<SessionKey, Response> {
     let of_model = agent_of(wanted.model).ok_or_else(|| Wrong(INVALID_MODEL.into()).answer())?;
     let named = named(headers, of_model);
-    let written = header(headers, "x-openclaw-session-key");
+    let written = session_key(headers).map_err(|wrong| wrong.answer())?;
     let rules = cx.services.keys.now();
     let usual = || match &wanted.session {
         Some(key) => key.agent(&rules),
@@ -102,6 +103,16 @@ async fn session(
         return Err(Wrong(text).answer());
     }
     Ok(key)
+}
+
+/// The session that a header names.
+fn session_key(headers: &HeaderMap) -> Result<Option<&str>, Wrong> {
+    let name = "x-openclaw-session-key";
+    let written = header(headers, name);
+    if written.is_some_and(|key| key.len() > SESSION_KEY_MAX) {
+        return Err(Wrong(format!("{name}: must have at most {SESSION_KEY_MAX} characters")));
+    }
+    Ok(written)
 }
 
 /// The agent that is named, by a header or else by the model.

@@ -67,7 +67,11 @@ fn tool(item: &At<'_>, form: Form) -> Result<ToolSpec, Wrong> {
     }
     let parameters = function.member("parameters");
     let none = || json!({"type": "object", "properties": {}});
-    let schema = parameters.object()?.map_or_else(none, |it| Value::Object(it.clone()));
+    let mut schema = parameters.object()?.map_or_else(none, |it| Value::Object(it.clone()));
+    // An object or nothing: providers take an object only, and who has nothing gives an empty one.
+    if schema["type"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "object")) {
+        schema["type"] = json!("object");
+    }
     if !matches!(schema.get("type"), None | Some(Value::String(_))) {
         return Err(parameters.member("type").wrong("must be a string"));
     }
@@ -140,6 +144,20 @@ mod tests {
         assert_eq!(of(one), Ok((vec!["b".to_owned()], true)));
         let other = json!({"type": "function", "function": {"name": "c"}});
         assert!(of(other).unwrap_err().starts_with("tool_choice.function.name: "));
+    }
+
+    #[test]
+    fn arguments_that_may_be_nothing_are_an_object() {
+        let parameters = |kind: Value| {
+            let tool = json!({"type": "function", "name": "a", "parameters": {"type": kind}});
+            let read = read(&At::root(&json!({"tools": [tool]})), Form::Flat);
+            read.map(|read| read.specs[0].parameters.clone()).map_err(|wrong| wrong.0)
+        };
+        assert_eq!(parameters(json!(["object", "null"])), Ok(json!({"type": "object"})));
+        for other in [json!(["string", "null"]), json!(5)] {
+            let told = parameters(other).unwrap_err();
+            assert_eq!(told, "tools.0.parameters.type: must be a string");
+        }
     }
 
     #[test]

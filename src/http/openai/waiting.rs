@@ -13,7 +13,7 @@ use axum::response::Response;
 use futures_util::FutureExt;
 use tokio::time::{Instant, sleep_until};
 
-use super::outcome::{Answered, Failed, of};
+use super::outcome::{Answered, Failed, Files, of};
 use crate::agent::feed::{Follower, Missed, RunNews, Told};
 use crate::agent::{AbortReason, Family, RunReport};
 use crate::auth::Principal;
@@ -32,6 +32,8 @@ const QUIET: Duration = Duration::from_secs(15);
 pub enum Step {
     /// More of the text.
     Says(String),
+    /// What comes next is said by another turn of the model than what came before.
+    Turns,
     /// Nothing for some time.
     Quiet,
     /// The run is over.
@@ -89,8 +91,11 @@ pub struct Waiting {
     key: SessionKey,
     run_id: String,
     follower: Follower,
+    files: Files,
     /// What was said so far.
     said: String,
+    /// Whether the model was asked again since.
+    is_asked_again: bool,
     /// Whether some of it was missed: then the rest comes with the end.
     is_behind: bool,
     left: VecDeque<Step>,
@@ -106,17 +111,23 @@ impl Waiting {
     pub async fn for_answer(
         (attending, cx): (Attending, Ctx),
         question: Question,
+        files: Files,
         manner: Manner,
     ) -> Result<Self, Response> {
         // Boxed: this is the longest part of a request.
-        match Box::pin(Self::ask(attending, cx, question)).await {
+        match Box::pin(Self::ask(attending, cx, question, files)).await {
             Ok(waiting) => Ok(waiting),
             Err(Refused::Cut) => Err(Attending::cut(manner)),
             Err(Refused::Because(error)) => Err(manner.of_error(&error)),
         }
     }
 
-    async fn ask(attending: Attending, cx: Ctx, question: Question) -> Result<Self, Refused> {
+    async fn ask(
+        attending: Attending,
+        cx: Ctx,
+        question: Question,
+        files: Files,
+    ) -> Result<Self, Refused> {
         let (key, run_id) = (question.key.clone(), question.run_id.clone());
         let follower = match ask(&cx, question).await {
             Ok(follower) => follower,
@@ -130,7 +141,9 @@ impl Waiting {
             key,
             run_id,
             follower,
+            files,
             said: String::new(),
+            is_asked_again: false,
             is_behind: false,
             left: VecDeque::new(),
             silence: Silence::begin(),
@@ -145,7 +158,7 @@ impl Waiting {
         let Some(report) = self.attending.unless_cut(ends).await else { return Err(CUT_OFF) };
         self.is_over = true;
         match report {
-            Ok(report) => of(&report, report.progress.paragraphs()),
+            Ok(report) => of(&report, report.progress.paragraphs(), self.files),
             Err(error) => Err(unreadable(&error)),
         }
     }
@@ -187,17 +200,16 @@ impl Waiting {
             self.take(news);
         }
         let end = match report {
-            // What was told of it already stands as it came.
-            Ok(report) => of(&report, report.progress.shown().to_string()),
+            Ok(report) => {
+                // What was told of it already stands as it came.
+                let shown = of(&report, report.progress.shown().to_string(), self.files);
+                let shown = shown.map_or_else(|failed| failed.said, |answered| answered.text);
+                let rest = shown.strip_prefix(&self.said).filter(|rest| !rest.is_empty());
+                self.left.extend(rest.map(|rest| Step::Says(rest.to_owned())));
+                of(&report, report.progress.paragraphs(), self.files)
+            }
             Err(error) => Err(unreadable(&error)),
         };
-        let whole = match &end {
-            Ok(answered) => &answered.text,
-            Err(failed) => &failed.said,
-        };
-        let rest = whole.strip_prefix(&self.said).unwrap_or_default();
-        let rest = Some(rest.to_owned()).filter(|rest| !rest.is_empty());
-        self.left.extend(rest.map(Step::Says));
         self.left.push_back(Step::Over(end));
     }
 
@@ -207,12 +219,19 @@ impl Waiting {
             return;
         };
         let is_ours = told.run.as_ref().is_some_and(|run| *run.id == *self.run_id);
-        if let RunNews::Says(text) = &told.news
-            && is_ours
-            && !self.is_behind
-        {
-            self.said.push_str(text);
-            self.left.push_back(Step::Says(text.clone()));
+        if !is_ours || self.is_behind {
+            return;
+        }
+        match &told.news {
+            RunNews::Asks { .. } => self.is_asked_again = !self.said.is_empty(),
+            RunNews::Says(text) => {
+                if std::mem::take(&mut self.is_asked_again) {
+                    self.left.push_back(Step::Turns);
+                }
+                self.said.push_str(text);
+                self.left.push_back(Step::Says(text.clone()));
+            }
+            _ => {}
         }
     }
 }

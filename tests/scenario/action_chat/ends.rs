@@ -50,18 +50,18 @@ async fn each_message_has_one_done_whatever_becomes_of_it() {
     for text in kinds {
         chat.send(text).await;
     }
-    let mut before = ["", ""];
+    let mut told = Vec::new();
     for text in kinds {
         let frames = chat.response().await;
         let dones = frames.iter().filter(|frame| frame["type"] == "done").count();
         assert_eq!(dones, 1, "{text} of {kinds:?}: {frames:?}");
-        // The model hears what failed once more, with the message that comes next.
-        let is_alone = !before.iter().any(|it| it.starts_with("@mock err"));
-        if text.starts_with("@mock tool") && is_alone {
-            assert_eq!(said(&frames), "x", "{kinds:?}");
+        if text.starts_with("@mock tool") {
+            told.push(said(&frames));
         }
-        before = [before[1], text];
     }
+    // A stop does not wait in line: it may have met one of them.
+    let answered = told.iter().filter(|text| *text == "x").count();
+    assert!(answered >= told.len() - 1, "{told:?} of {kinds:?}");
     chat.nothing_comes().await;
 }
 

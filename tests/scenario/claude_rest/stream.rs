@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::{ask as by_http, begin, good, path, post};
 use crate::control_ui::http;
-use crate::stage::{Api, admin, ask, call, scripted};
+use crate::stage::{Api, admin, ask, call, row, scripted};
 use crate::support::{Gateway, SECRET};
 
 const LIMIT: Duration = Duration::from_secs(60);
@@ -77,6 +77,7 @@ async fn the_stream_tells_of_each_operation_and_of_nothing_else() {
     ask(&mut client, key, "@mock text text=\"yes\"", "run-1").await;
     let operations = told.until(&id, "activated").await;
     assert_eq!(operations.last().unwrap(), "activated", "{operations:?}");
+    assert!(!operations.contains(&"created".to_owned()), "{operations:?}");
     assert_eq!(told.until(&id, "updated").await, ["updated"]);
     good(post(&gateway, &path(&id, "/archive"), Value::Null)).await;
     good(post(&gateway, &path(&id, "/deactivate"), Value::Null)).await;
@@ -88,4 +89,19 @@ async fn the_stream_tells_of_each_operation_and_of_nothing_else() {
     gateway.signal_term();
     while told.next().await.is_some() {}
     assert!(gateway.wait_exit(LIMIT).await.is_some());
+}
+
+#[tokio::test]
+async fn a_session_that_begins_with_a_message_is_created_too() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut told = Told::open(&gateway).await;
+    let mut client = admin(&gateway).await;
+    let key = "agent:main:talked";
+    ask(&mut client, key, "@mock text text=\"yes\"", "run-1").await;
+    let id = row(&mut client, key).await["sessionId"].as_str().unwrap().to_owned();
+    let operations = told.until(&id, "activated").await;
+    assert_eq!(operations[0], "created", "{operations:?}");
+    ask(&mut client, key, "@mock text text=\"again\"", "run-2").await;
+    let operations = told.until(&id, "activated").await;
+    assert!(!operations.contains(&"created".to_owned()), "{operations:?}");
 }

@@ -488,19 +488,95 @@ async fn an_agent_that_has_nothing_to_say_says_so() {
 }
 
 #[tokio::test]
+async fn a_file_that_an_answer_names_is_told_of_by_its_name() {
+    let (gateway, _mock) = offering().await;
+    let says_and = |said: &str| format!("@mock text text={}", json!(said));
+    let (any, json) = (Value::Null, json!({"type": "json_object"}));
+    for (form, said, told) in [
+        (&any, "MEDIA:out/plot.png", "File: plot.png"),
+        (&any, "Here it is.\nMEDIA:out/plot.png", "Here it is.\n\nFile: plot.png"),
+        // Which a program reads.
+        (&json, "{}\nMEDIA:out/plot.png", "{}"),
+    ] {
+        let mut body = json!({"model": "openclaw", "input": says_and(said),
+            "text": {"format": form}});
+        let (_, whole) = answer(post(&gateway, "/v1/responses", &body)).await;
+        assert_eq!(whole["output"][0]["content"][0]["text"], told, "{whole}");
+        body = says(&says_and(said));
+        body["response_format"] = form.clone();
+        let (status, whole) = answer(post(&gateway, PATH, &body)).await;
+        let text = whole["choices"][0]["message"]["content"].as_str().unwrap();
+        assert_eq!((status, text), (200, told), "{whole}");
+        body["stream"] = json!(true);
+        let (all, _) = pieces(post(&gateway, PATH, &body)).await;
+        let deltas = all.iter().filter_map(|it| it["choices"][0]["delta"]["content"].as_str());
+        assert_eq!(deltas.collect::<String>(), text, "{all:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_providers_filter_stops_is_no_failure_of_the_gateway() {
+    let (gateway, _mock) = offering().await;
+    let filtered = "@mock stream n=3 delay=5 finish=content_filter";
+    let mut body = says(filtered);
+    let (status, whole) = answer(post(&gateway, PATH, &body)).await;
+    let choice = &whole["choices"][0];
+    assert_eq!((status, &choice["finish_reason"]), (200, &json!("content_filter")), "{whole}");
+    let said = choice["message"]["content"].as_str().unwrap();
+    assert!(said.starts_with("w1"), "{whole}");
+    body["stream"] = json!(true);
+    let (all, is_done) = pieces(post(&gateway, PATH, &body)).await;
+    assert!(is_done, "{all:?}");
+    assert_eq!(all.last().unwrap()["choices"][0]["finish_reason"], "content_filter", "{all:?}");
+
+    let details = json!({"reason": "content_filter"});
+    let mut body = json!({"model": "openclaw", "input": filtered});
+    let (status, whole) = answer(post(&gateway, "/v1/responses", &body)).await;
+    assert_eq!((status, &whole["status"]), (200, &json!("incomplete")), "{whole}");
+    assert_eq!(whole["incomplete_details"], details, "{whole}");
+    body["stream"] = json!(true);
+    let (all, _) = pieces(post(&gateway, "/v1/responses", &body)).await;
+    let last = all.last().unwrap();
+    assert_eq!(last["type"], "response.incomplete", "{all:?}");
+    assert_eq!(last["response"]["incomplete_details"], details, "{all:?}");
+}
+
+#[tokio::test]
+async fn a_session_key_has_a_bound_in_a_header_too() {
+    let (gateway, mock) = offering().await;
+    let body = says("@mock text text=\"x\"");
+    let keyed = async |length: usize| {
+        let request = post(&gateway, PATH, &body);
+        answer(request.header("x-openclaw-session-key", "k".repeat(length))).await
+    };
+    assert_eq!(keyed(512).await.0, 200);
+    let asked = mock.requests().len();
+    let (status, whole) = keyed(513).await;
+    let text = whole["error"]["message"].as_str().unwrap();
+    assert!(status == 400 && text.starts_with("x-openclaw-session-key: "), "{text}");
+    assert_eq!(mock.requests().len(), asked);
+}
+
+#[tokio::test]
 async fn clients_are_told_not_to_ask_again_by_themselves_for_a_run_that_failed() {
     let (gateway, _mock) = offering().await;
     let (hasty, _its_mock) =
         offering_with(|config| config["agents"]["defaults"]["timeoutSeconds"] = json!(1)).await;
     let endless = "@mock stream n=400 delay=50";
-    for (asked, text, status) in
-        [(&gateway, "@mock err status=400", 500_u16), (&hasty, endless, 504)]
-    {
+    let acting = "@mock tool name=session_status args={} status=400";
+    for (asked, text, status) in [
+        (&gateway, "@mock err status=400", 500_u16),
+        (&hasty, endless, 504),
+        // Many clients do not look at the header, and would have the tool called again.
+        (&gateway, acting, 400),
+    ] {
         let response = json!({"model": "openclaw", "input": text});
         for (path, body) in [(PATH, says(text)), ("/v1/responses", response)] {
             let answer = post(asked, path, &body).send().await.unwrap();
             assert_eq!(answer.status(), status, "{path}: {text}");
             assert_eq!(answer.headers()["x-should-retry"], "false", "{path}: {text}");
+            let told = answer.text().await.unwrap();
+            assert!(told.contains("api_error"), "{path}: {text}: {told}");
         }
     }
     // Where no run has begun, nothing can happen twice.
@@ -525,13 +601,13 @@ async fn a_run_that_somebody_stops_is_no_answer_and_not_to_be_asked_for_again() 
     let (gateway, _mock) = offering().await;
     let mut client = admin(&gateway).await;
     let error = json!({"error": {"message": "the run was stopped",
-        "type": "invalid_request_error"}});
+        "type": "invalid_request_error", "code": "run_stopped"}});
     let mut body = says("@mock stream n=400 delay=50");
     let key = "agent:main:waited";
     let request = post(&gateway, PATH, &body).header("x-openclaw-session-key", key);
     let (told, ()) = tokio::join!(request.send(), stop_what_speaks(&mut client, key));
     let told = told.unwrap();
-    assert_eq!(told.status(), 410);
+    assert_eq!(told.status(), 400);
     assert_eq!(told.headers()["x-should-retry"], "false");
     let whole: Value = serde_json::from_str(&told.text().await.unwrap()).unwrap();
     assert_eq!(whole, error);

@@ -212,7 +212,7 @@ async fn each_event_of_a_stream_has_its_number() {
 }
 
 #[tokio::test]
-async fn what_is_said_around_a_tool_of_the_agent_is_two_paragraphs_and_a_stream_as_it_came() {
+async fn what_is_said_around_a_tool_of_the_agent_is_two_paragraphs_but_in_a_stream_of_chat() {
     let (gateway, _mock) = offering().await;
     let text = "@mock tool name=session_status args={} pre=\"I look.\" then=\"Done now.\"";
     let chat = "/v1/chat/completions";
@@ -227,8 +227,11 @@ async fn what_is_said_around_a_tool_of_the_agent_is_two_paragraphs_and_a_stream_
     asked["stream"] = json!(true);
     let (all, _) = pieces(post(&gateway, PATH, &asked)).await;
     let deltas = all.iter().filter_map(|piece| piece["delta"].as_str());
-    assert_eq!(deltas.collect::<String>(), "I look.Done now.", "{all:?}");
-    assert_eq!(*said(&all.last().unwrap()["response"]), "I look.Done now.", "{all:?}");
+    assert_eq!(json!(deltas.collect::<String>()), whole, "{all:?}");
+    let done = all.iter().find(|piece| piece["type"] == "response.output_text.done").unwrap();
+    assert_eq!(done["text"], whole, "{all:?}");
+    assert_eq!(*said(&all.last().unwrap()["response"]), whole, "{all:?}");
+    // As recorded.
     let (all, _) = pieces(post(&gateway, chat, &asked)).await;
     let deltas = all.iter().filter_map(|piece| piece["choices"][0]["delta"]["content"].as_str());
     assert_eq!(deltas.collect::<String>(), "I look.Done now.", "{all:?}");
@@ -361,7 +364,8 @@ async fn a_response_that_somebody_stops_has_failed_with_what_was_said_until_then
     let mut asked = json!({"model": "openclaw", "input": "@mock stream n=400 delay=50"});
     let is_stopped = |told: &Value| {
         assert_eq!(told["status"], "failed", "{told}");
-        assert_eq!(told["error"]["message"], "the run was stopped");
+        let error = json!({"code": "run_stopped", "message": "the run was stopped"});
+        assert_eq!(told["error"], error);
         let said = &told["output"][0];
         assert_eq!((&said["type"], &said["status"]), (&json!("message"), &json!("incomplete")));
         assert_ne!(said["content"][0]["text"], "");
@@ -369,7 +373,7 @@ async fn a_response_that_somebody_stops_has_failed_with_what_was_said_until_then
     let key = "agent:main:waited";
     let request = post(&gateway, PATH, &asked).header("x-openclaw-session-key", key);
     let ((status, told), ()) = tokio::join!(answer(request), stop_what_speaks(&mut client, key));
-    assert_eq!(status, 410, "{told}");
+    assert_eq!(status, 400, "{told}");
     is_stopped(&told);
     asked["stream"] = json!(true);
     let key = "agent:main:streamed";

@@ -115,7 +115,13 @@ async fn an_answer_is_what_the_method_answers_and_true_of_the_session() {
     let by_method = json!({"name": "sessions_list", "sessionKey": "agent:main:garden"});
     let by_method = call(&mut client, "tools.invoke", by_method).await;
     assert_eq!(said["result"], by_method["output"]);
-    assert_eq!(said["result"]["details"]["sessions"][0]["key"], "agent:main:garden", "{said}");
+    let row = &said["result"]["details"]["sessions"][0];
+    assert_eq!((&row["key"], &row["agentId"]), (&json!("agent:main:garden"), &json!("main")));
+    assert_eq!(row["deliveryContext"], json!({"channel": "webchat"}), "{row}");
+    assert_eq!((&row["origin"]["provider"], &row["systemSent"]), (&json!("webchat"), &json!(true)));
+    assert!(row["estimatedCostUsd"].is_number(), "{row}");
+    let path = row["transcriptPath"].as_str().unwrap();
+    assert!(std::fs::exists(path).unwrap(), "{path}");
     let (_, said) = told(invoking(
         &gateway,
         &json!({"tool": "session_status",

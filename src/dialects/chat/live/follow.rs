@@ -20,6 +20,7 @@ use crate::agent::feed::{Follower, RunNews, Told};
 use crate::agent::{ActiveRun, RunEnd, RunReport};
 use crate::dialects::chat::media;
 use crate::dialects::question::kind_of;
+use crate::providers::text_for_people;
 use crate::sessions::SessionKey;
 use crate::store::{StoreError, SubagentQuery};
 
@@ -322,7 +323,7 @@ fn over(report: Result<Arc<RunReport>, StoreError>) -> Over {
     };
     let end = match &report.end {
         RunEnd::Answered => End::Answered,
-        RunEnd::Failed(error) => End::Failed(error.clone()),
+        RunEnd::Failed(error) => End::Failed(text_for_people(error, "unknown")),
         RunEnd::Aborted(_) => End::Stopped,
     };
     let progress = &report.progress;

@@ -1,6 +1,7 @@
 //! `GET /api/notifications/stream`: what happens to sessions, as lines that do not
 //! end.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use axum::response::Response;
@@ -13,6 +14,10 @@ use crate::gateway::Gateway;
 use crate::http::Asked;
 use crate::support::json;
 
+/// Most sessions that a stream remembers to have told of as made. Who has made one speaks in it
+/// before so many others are made.
+const CREATED_MAX: usize = 1000;
+
 /// `sessions.changed`, as far as it matters here.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -20,6 +25,8 @@ struct Changed {
     session_id: Option<String>,
     phase: Option<String>,
     reason: Option<String>,
+    /// The number of a message, from 1.
+    message_seq: Option<u64>,
     #[serde(default)]
     ts: u64,
 }
@@ -30,10 +37,11 @@ pub(in crate::dialects::claude) async fn stream(asked: Asked<'_>) -> Response {
     subscriber.watch_sessions(true);
     subscriber.outbox.answer(json!({"type": "connected"}).to_string());
     let theirs = follow_theirs(asked.gateway, &subscriber);
+    let mut own = Own::default();
     let render = move |event: &Event| {
         // Lives as long as the stream.
         let _ = &theirs;
-        told(event)
+        own.told(event)
     };
     asked.stream(subscriber, render).await
 }
@@ -61,27 +69,48 @@ fn follow_theirs(gateway: &Arc<Gateway>, subscriber: &Arc<Subscriber>) -> Option
     Some(ends.drop_guard())
 }
 
-/// The line of an event, if it has one.
-fn told(event: &Event) -> Option<Value> {
-    if event.kind != EventKind::SessionsChanged {
-        return None;
-    }
-    let mut changed: Changed = serde_json::from_str(event.payload()).ok()?;
-    changed.session_id = changed.session_id.or_else(|| event.gone_session_id.clone());
-    line(&changed)
+/// The gateway's own sessions, as a stream tells of them.
+#[derive(Default)]
+struct Own {
+    /// Those that it has told of as made, the newest last.
+    created: VecDeque<String>,
 }
 
-fn line(changed: &Changed) -> Option<Value> {
-    let session_id = changed.session_id.as_deref().filter(|id| !id.is_empty())?;
-    let operation = match (changed.phase.as_deref(), changed.reason.as_deref()) {
-        (Some("start"), _) => "activated",
-        (_, Some("create")) => "created",
-        (_, Some("delete")) => "deleted",
-        (_, Some("deactivate")) => "deactivated",
-        (_, Some("read")) => "read",
-        _ => "updated",
-    };
-    Some(self::operation(session_id, operation, changed.ts))
+impl Own {
+    /// The line of an event, if it has one.
+    fn told(&mut self, event: &Event) -> Option<Value> {
+        if event.kind != EventKind::SessionsChanged {
+            return None;
+        }
+        let mut changed: Changed = serde_json::from_str(event.payload()).ok()?;
+        changed.session_id = changed.session_id.or_else(|| event.gone_session_id.clone());
+        self.line(&changed)
+    }
+
+    fn line(&mut self, changed: &Changed) -> Option<Value> {
+        let session_id = changed.session_id.as_deref().filter(|id| !id.is_empty())?;
+        let operation = match (changed.phase.as_deref(), changed.reason.as_deref()) {
+            (Some("start"), _) => "activated",
+            (_, Some("create" | "new" | "reset")) => "created",
+            // Somebody has made it by speaking in it.
+            _ if changed.message_seq == Some(1) && !self.has_created(session_id) => "created",
+            (_, Some("delete")) => "deleted",
+            (_, Some("deactivate")) => "deactivated",
+            (_, Some("read")) => "read",
+            _ => "updated",
+        };
+        if operation == "created" && !self.has_created(session_id) {
+            self.created.push_back(session_id.to_owned());
+            if self.created.len() > CREATED_MAX {
+                self.created.pop_front();
+            }
+        }
+        Some(self::operation(session_id, operation, changed.ts))
+    }
+
+    fn has_created(&self, session_id: &str) -> bool {
+        self.created.iter().any(|id| id == session_id)
+    }
 }
 
 fn operation(session_id: &str, operation: &str, timestamp: u64) -> Value {
@@ -99,11 +128,12 @@ mod tests {
     #[test]
     fn each_change_has_its_word() {
         let of = |payload: Value| {
-            let told = line(&serde_json::from_value(payload).unwrap());
+            let told = Own::default().line(&serde_json::from_value(payload).unwrap());
             told.map(|line| line["data"]["operation"].as_str().unwrap().to_owned())
         };
         for (member, value, operation) in [
             ("reason", "create", "created"),
+            ("reason", "reset", "created"),
             ("reason", "delete", "deleted"),
             ("reason", "deactivate", "deactivated"),
             ("reason", "read", "read"),
@@ -117,5 +147,30 @@ mod tests {
             assert_eq!(of(payload).as_deref(), Some(operation), "{value}");
         }
         assert_eq!(of(json!({"sessionKey": "k", "reason": "delete"})), None);
+    }
+
+    #[test]
+    fn a_session_is_made_once_by_whoever_makes_it_or_speaks_first() {
+        let mut own = Own::default();
+        let mut of = |id: &str, mut payload: Value| {
+            payload["sessionId"] = json!(id);
+            let line = own.line(&serde_json::from_value(payload).unwrap()).unwrap();
+            line["data"]["operation"].as_str().unwrap().to_owned()
+        };
+        let message = |seq: u64| json!({"phase": "message", "messageSeq": seq});
+        for (id, payload, operation) in [
+            ("talked", message(1), "created"),
+            ("talked", json!({"phase": "start"}), "activated"),
+            ("talked", message(2), "updated"),
+            ("made", json!({"reason": "create"}), "created"),
+            ("made", message(1), "updated"),
+            ("old", message(5), "updated"),
+        ] {
+            assert_eq!(of(id, payload.clone()), operation, "{id}: {payload}");
+        }
+        for index in 0..=CREATED_MAX {
+            of(&index.to_string(), message(1));
+        }
+        assert_eq!(own.created.len(), CREATED_MAX);
     }
 }

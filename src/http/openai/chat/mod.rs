@@ -55,7 +55,7 @@ async fn answered(mut asked: Asked<'_>) -> Result<Response, Response> {
         wishes: request.wishes,
         channel: target.channel,
     };
-    let waiting = Waiting::for_answer((attending, cx), question, manner).await?;
+    let waiting = Waiting::for_answer((attending, cx), question, request.files, manner).await?;
     if request.is_stream {
         return Ok(sse::answer(waiting, completion));
     }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use crate::http::openai::fetch::{Given, NO_FILES, Part, content, file_here, picture};
 use crate::http::openai::form;
+use crate::http::openai::outcome::Files;
 use crate::http::openai::read::{At, Wrong};
 use crate::http::openai::target::FAMILY;
 use crate::http::openai::tools::{self, ClientTools, Form};
@@ -31,6 +32,8 @@ pub struct Request<'v> {
     /// What the system and the developer say, whether a tool has to be called, and which form
     /// the answer has.
     pub instructions: Option<String>,
+    /// Whether its answer names files.
+    pub files: Files,
     /// The client's tools.
     pub tools: ClientTools,
     /// How its answer should be made.
@@ -63,7 +66,9 @@ impl<'v> Request<'v> {
         options.object()?;
         let mut instructions = said.instructions;
         instructions.extend(tools.told.clone());
-        instructions.extend(form::told(&body.member("response_format"), Form::Nested)?);
+        let form = form::told(&body.member("response_format"), Form::Nested)?;
+        let files = Files::beside(form.as_ref());
+        instructions.extend(form);
         let (entries, given) = said.entries.into_iter().unzip();
         Ok(Self {
             model: Cow::Borrowed(model),
@@ -73,6 +78,7 @@ impl<'v> Request<'v> {
             entries,
             given,
             instructions: Some(instructions.join("\n\n")).filter(|text| !text.is_empty()),
+            files,
             tools,
             wishes: AnswerWishes { max_tokens: newer.or(older), temperature },
         })

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::http::openai::outcome::{Answered, Failed, input_tokens};
+use crate::http::openai::outcome::{Answered, Cut, Failed, input_tokens};
 use crate::http::openai::sse::{DONE, Pieces, data};
 use crate::protocol::message::{ToolCall, Usage};
 use crate::support::{Clock, json};
@@ -60,6 +60,11 @@ impl Pieces for Completion {
         vec![self.piece(&json!({"content": text}), None)]
     }
 
+    fn between(&mut self) -> Vec<String> {
+        // The original puts nothing there.
+        Vec::new()
+    }
+
     fn over(&mut self, end: Result<Answered, Failed>) -> Vec<String> {
         let answered = match end {
             Ok(answered) => answered,
@@ -89,12 +94,11 @@ fn call(call: &ToolCall) -> Value {
 }
 
 const fn reason(answered: &Answered) -> &'static str {
-    if !answered.calls.is_empty() {
-        "tool_calls"
-    } else if answered.is_cut {
-        "length"
-    } else {
-        "stop"
+    match answered.cut {
+        _ if !answered.calls.is_empty() => "tool_calls",
+        Some(Cut::Length) => "length",
+        Some(Cut::Filter) => "content_filter",
+        None => "stop",
     }
 }
 

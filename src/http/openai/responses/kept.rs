@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::{ID, unreadable};
 use crate::agent::{Family, Speech};
-use crate::http::openai::outcome::NOTHING;
+use crate::http::openai::outcome::{NOTHING, with_files};
 use crate::http::openai::read::{At, Wrong};
 use crate::protocol::message::{AgentMessage, ToolCall};
 use crate::registry::Ctx;
@@ -72,8 +72,9 @@ impl Kept {
     /// One of its calls, or its message.
     fn item(&self, call: Option<&str>) -> Option<Value> {
         let Some(call) = call else {
-            let text = self.speech.text.as_str();
-            let text = if text.is_empty() && self.calls.is_empty() { NOTHING } else { text };
+            let text = with_files(self.speech.text.clone(), &self.speech.files);
+            let has_nothing = text.is_empty() && self.calls.is_empty();
+            let text = if has_nothing { NOTHING.to_owned() } else { text };
             return Some(json!({"type": "message", "role": "assistant", "content": text}));
         };
         let call = self.calls.iter().find(|made| made.id == call)?;

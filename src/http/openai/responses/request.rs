@@ -3,6 +3,7 @@
 use super::items::Said;
 use crate::http::openai::fetch::Given;
 use crate::http::openai::form;
+use crate::http::openai::outcome::Files;
 use crate::http::openai::read::{At, Wrong};
 use crate::http::openai::target::FAMILY;
 use crate::http::openai::tools::{self, ClientTools, Form};
@@ -28,6 +29,8 @@ pub struct Request<'v> {
     pub given: Vec<Vec<Given>>,
     /// What the system prompt says beside what everybody's does.
     pub instructions: Option<String>,
+    /// Whether its answer names files.
+    pub files: Files,
     /// The client's tools.
     pub tools: ClientTools,
     /// How its answer should be made.
@@ -58,6 +61,7 @@ impl<'v> Request<'v> {
         }
         let told = instructions.map(str::to_owned).into_iter().chain(said.instructions);
         let form = form::told(&body.member("text").member("format"), Form::Flat)?;
+        let files = Files::beside(form.as_ref());
         let told = told.chain(tools.told.clone()).chain(form);
         let told: Vec<_> = told.filter(|text| !text.is_empty()).collect();
         Ok(Self {
@@ -68,6 +72,7 @@ impl<'v> Request<'v> {
             entries,
             given,
             instructions: Some(told.join("\n\n")).filter(|text| !text.is_empty()),
+            files,
             tools,
             wishes,
         })

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::kept::{call_id, message_id};
-use crate::http::openai::outcome::{Answered, Failed, input_tokens};
+use crate::http::openai::outcome::{Answered, Cut, Failed, input_tokens};
 use crate::http::openai::sse::{DONE, Pieces, event};
 use crate::http::openai_word;
 use crate::protocol::message::{ToolCall, Usage};
@@ -40,7 +40,7 @@ impl Made {
         let said = Some(&failed.said).filter(|said| !said.is_empty());
         let said = said.map(|said| self.unfinished(said));
         let mut made = self.frame("failed", said.as_slice(), &Usage::default());
-        let code = openai_word(failed.status);
+        let code = failed.code.unwrap_or_else(|| openai_word(failed.status));
         made["error"] = json!({"code": code, "message": failed.message});
         made
     }
@@ -52,10 +52,14 @@ impl Made {
         }
         output.extend(calls);
         // Calls end it, too: clients of OpenAI take one that is not completed for cut.
-        let status = if answered.is_cut { "incomplete" } else { "completed" };
+        let status = if answered.cut.is_some() { "incomplete" } else { "completed" };
         let mut made = self.frame(status, &output, &answered.used);
-        if answered.is_cut {
-            made["incomplete_details"] = json!({"reason": "max_output_tokens"});
+        if let Some(cut) = answered.cut {
+            let reason = match cut {
+                Cut::Length => "max_output_tokens",
+                Cut::Filter => "content_filter",
+            };
+            made["incomplete_details"] = json!({"reason": reason});
         }
         made
     }
@@ -180,6 +184,10 @@ impl Pieces for Made {
         self.numbered(vec![delta])
     }
 
+    fn between(&mut self) -> Vec<String> {
+        self.says("\n\n")
+    }
+
     fn over(&mut self, end: Result<Answered, Failed>) -> Vec<String> {
         let answered = match end {
             Ok(answered) => answered,
@@ -205,7 +213,8 @@ impl Pieces for Made {
         {
             output.insert(0, message);
         }
-        let name = if answered.is_cut { "response.incomplete" } else { "response.completed" };
+        let is_cut = answered.cut.is_some();
+        let name = if is_cut { "response.incomplete" } else { "response.completed" };
         events.push(Self::of_response(name, &whole));
         self.last(events)
     }
