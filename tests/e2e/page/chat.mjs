@@ -142,6 +142,9 @@ export default steps({
     await failed.waitFor();
     await settled(page, 6);
     check((await failed.count()) === 1, "told once");
+    await page.reload();
+    const kept = await settled(page, 6);
+    check(kept.answers.at(-1).includes("no such thing"), "and nothing else is said", kept);
   },
 
   // A page that is loaded in the middle of a run, and a second one.
@@ -177,6 +180,8 @@ export default steps({
     await until("text comes", async () => (await liveText(page)).includes("w5"));
     await ask(args, "kill");
     await page.locator(".offline").waitFor();
+    await page.getByRole("button", { name: "Stop" }).click();
+    await page.locator(".toast.bad", { hasText: "not connected" }).waitFor();
     await say(page, scripted("after"));
     await page.getByText("Waits for the connection").waitFor();
     await field(page).fill("a draft");
@@ -296,6 +301,41 @@ export default steps({
     await page.getByRole("button", { name: "Stop" }).click();
     await until("it is stopped", () => page.evaluate(() => !document.querySelector(".live")));
     check((await card.getAttribute("data-state")) !== "running", "nothing runs any more");
+    await page.getByText("Stopped.", { exact: true }).waitFor();
+  },
+
+  // Killed while a command waits for a decision, which nobody hears then.
+  async loses_a_call({ page, args }) {
+    await login(page, args);
+    await say(page, `@mock tool name=exec args=${JSON.stringify({ command: "uname -s && echo once" })} then="Over."`);
+    const waits = page.locator("details.tool").getByText("waits for approval");
+    await waits.waitFor();
+    await ask(args, "kill");
+    await page.locator(".offline").waitFor();
+    const deny = page.getByRole("region", { name: "Approvals" }).getByRole("button", { name: "Deny" });
+    await deny.click();
+    await page.locator(".toast.bad", { hasText: "not connected" }).waitFor();
+    await ask(args, "start");
+    await page.getByRole("button", { name: "Ask again" }).click();
+    await waits.waitFor();
+    await deny.click();
+    const told = await settled(page, 3);
+    check(told.answers.at(-1) === "Over." && told.mine.length === 2, "it is asked again", told);
+    check((await page.getByRole("button", { name: "Ask again" }).count()) === 0, "and answered");
+  },
+
+  // What waits for its turn when the answer is stopped is not answered.
+  async drops({ page, args }) {
+    await login(page, args);
+    await say(page, LONG);
+    await until("text comes", async () => (await liveText(page)).includes("w3"));
+    await say(page, scripted("the second"));
+    await page.getByText("Waits for its turn").waitFor();
+    await page.getByRole("button", { name: "Stop" }).click();
+    await page.getByRole("button", { name: "Ask again" }).click();
+    const told = await settled(page, 2);
+    check(told.answers.at(-1) === "the second" && told.mine.length === 3, "it is asked again", told);
+    check((await page.getByRole("button", { name: "Ask again" }).count()) === 0, "and answered");
   },
 
   // Model and thinking level, then a picture that is pasted, and what is none.
@@ -377,6 +417,7 @@ export default steps({
     await page.getByRole("link", { name: /^Main/ }).press("Enter");
     await until("the draft", async () => (await field(page).inputValue()) === "first line\nsecond line");
     await page.getByRole("link", { name: /^Trip/ }).press("Enter");
+    await page.getByRole("heading", { name: "Trip" }).waitFor();
     await page.getByRole("button", { name: "Session menu" }).press("Enter");
     await page.getByRole("button", { name: "Delete" }).press("Enter");
     await page.getByRole("dialog", { name: "Delete session" }).getByRole("button", { name: "Delete" }).press("Enter");

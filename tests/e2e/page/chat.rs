@@ -115,6 +115,19 @@ async fn a_call_that_waits_says_so_also_after_a_reload_until_it_runs() {
 }
 
 #[tokio::test]
+async fn a_call_that_was_lost_with_the_gateway_can_be_asked_for_again() {
+    let mut place = asking().await;
+    let mut steps = place.begin("chat", "loses_a_call", json!({}));
+    place.killed_and_started(&mut steps).await;
+    steps.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_message_that_waited_when_the_answer_was_stopped_can_be_asked_again() {
+    run(&Place::new().await, "drops").await;
+}
+
+#[tokio::test]
 async fn commands_wait_for_a_decision_on_every_view_and_in_every_tab() {
     let told = run(&asking().await, "approves").await;
     assert!(told["once"].as_str().unwrap().starts_with("Linux"), "{told}");

@@ -85,7 +85,6 @@ export default steps({
     const told = {};
     await form.locator(".preview li").first().waitFor();
     await add.click();
-    told.name = await complaint(form, "Name");
     told.message = await complaint(form, "Message");
     await form.getByText("By the calendar").click();
     await form.getByLabel(EXPR).fill("61 * * * *");
@@ -95,7 +94,16 @@ export default steps({
     told.zone = await complaint(form, "Time zone");
     await form.getByLabel("Name").fill("Kept");
     await form.getByLabel("Message").fill("typed before the restart");
+    const limit = form.getByLabel("Stop after");
+    await limit.fill("-5");
     await form.getByLabel("Answer goes").selectOption("To a web address");
+    await add.click();
+    told.none = await complaint(form, "To");
+    told.limit = await complaint(form, "Stop after (seconds)");
+    told.wrong = await form.locator("[aria-invalid]").count();
+    const isSeen = () => limit.evaluate((one) => one === document.activeElement && one.getBoundingClientRect().bottom < one.form.lastElementChild.getBoundingClientRect().top);
+    await until("one sees where to begin", isSeen);
+    await limit.fill("");
     await form.getByLabel("To", { exact: true }).fill("nowhere");
     await add.click();
     told.zone = await complaint(form, "Time zone");

@@ -128,13 +128,15 @@ async fn what_is_wrong_is_told_beside_its_field_and_what_is_typed_outlasts_a_res
     place.gateway.restart_in_place().await;
     asked.done();
     let told = steps.await.unwrap();
-    assert_eq!(told["name"], "must not be empty", "{told}");
     assert_eq!(told["message"], "must not be empty", "{told}");
     assert!(told["expr"].as_str().unwrap().starts_with("CronPattern: "), "{told}");
     assert!(
         told["zone"].as_str().unwrap().starts_with("unknown time zone \"Mars/Base\""),
         "{told}"
     );
+    assert_eq!(told["none"], "must not be empty", "{told}");
+    assert_eq!(told["limit"], "must be >= 0", "{told}");
+    assert_eq!(told["wrong"], 2, "and nothing else: {told}");
     assert!(told["address"].as_str().unwrap().contains("valid http(s) URL"), "{told}");
     let kept = jobs(&place).await;
     assert_eq!(kept.len(), 1);

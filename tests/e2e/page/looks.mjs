@@ -35,6 +35,39 @@ export default steps({
     check(isScrolled, "it is scrolled, and the page is not");
   },
 
+  // In a low window, a form and the settings: what has the focus is above the bar that stays.
+  async in_sight({ page, args }) {
+    await page.setViewportSize({ width: 1000, height: 420 });
+    await login(page, args, "#/cron");
+    const walk = async (bar, steps) => {
+      for (let step = 0; step < steps; step++) {
+        await page.keyboard.press("Tab");
+        const told = await bar.evaluate((bar) => {
+          const one = document.activeElement;
+          return { isInBar: bar.contains(one), isSeen: one.getBoundingClientRect().bottom <= bar.getBoundingClientRect().top, what: one.outerHTML };
+        });
+        if (told.isInBar) return step;
+        check(told.isSeen, "it is seen", told);
+      }
+    };
+    await page.getByRole("button", { name: "New job" }).first().click();
+    const form = page.getByRole("dialog");
+    await form.getByLabel("Answer goes").selectOption("To a chat");
+    await form.getByLabel("Name").focus();
+    check((await walk(form.locator(".actions"), 50)) > 10, "all fields were gone through");
+    await page.goto(`${args.url}#/config`);
+    await page.getByLabel("Search settings").fill("cron.maxConcurrentRuns");
+    await page.locator('[data-path="cron.maxConcurrentRuns"] input').fill("3");
+    const sections = page.getByRole("navigation", { name: "Sections" });
+    await sections.getByRole("button", { name: "Gateway", exact: true }).click();
+    const last = sections.getByRole("button").last();
+    await last.focus();
+    const bar = page.getByRole("region", { name: "Changes" });
+    const [its, whose] = [await last.boundingBox(), await bar.boundingBox()];
+    check(its.y + its.height <= whose.y, "the last section is seen", its, whose);
+    await walk(bar, 20);
+  },
+
   async directions({ page, args }) {
     await login(page, args);
     await hear(page, "مرحبا `a.b()`\n\n- واحد\n\n> اثنان\n\n```\nمرحبا = 1\n```\n\nIn English.");

@@ -11,6 +11,11 @@ async fn a_table_that_is_wider_than_a_phone_is_scrolled_and_keeps_its_words_whol
 }
 
 #[tokio::test]
+async fn what_has_the_focus_is_not_behind_a_bar_that_stays() {
+    Place::new().await.run("looks", "in_sight", json!({})).await;
+}
+
+#[tokio::test]
 async fn each_part_of_a_text_has_the_direction_of_its_script_and_code_has_its_own() {
     Place::new().await.run("looks", "directions", json!({})).await;
 }

@@ -91,7 +91,7 @@ export default steps({
       const { Transcript } = await import("./js/chat/transcript.js");
       const said = (seq) => ({ role: "user", content: `message ${seq}`, timestamp: Date.now(), __openclaw: { id: `m${seq}`, seq } });
       const conversation = { messages: [said(1)], tools: new Map(), run: null, outbox: { items: [] }, isLoaded: true, hasOlder: false };
-      const transcript = new Transcript(conversation, { hasFailed: () => false });
+      const transcript = new Transcript(conversation, { row: () => ({}) });
       document.body.append(transcript.element);
       transcript.update();
       const days = () => [...transcript.element.querySelectorAll(".day")].map((one) => one.textContent);

@@ -87,17 +87,25 @@ export default steps({
 
   // Connections that nothing goes through any more, and that do not end.
   async is_cut_off({ page, args }) {
-    let [opened, dead] = [0, 0];
+    let [opened, dead, asked] = [0, 0, 0];
     await page.routeWebSocket(/.*/, (socket) => {
       const server = socket.connectToServer();
       const number = ++opened;
-      socket.onMessage((data) => number > dead && server.send(data));
+      socket.onMessage((data) => {
+        if (number > dead) return server.send(data);
+        // What the browser had received before it looked comes after the question.
+        if (JSON.parse(data).method === "health" && ++asked === 1) socket.send(JSON.stringify({ type: "event", event: "tick", payload: {} }));
+      });
       server.onMessage((data) => number > dead && socket.send(data));
     });
+    await page.clock.install();
     await login(page, args);
     await nav(page).getByText("Connected").waitFor();
     dead = opened;
     await page.evaluate(() => dispatchEvent(new Event("online")));
+    await until("it asks", () => asked > 0);
+    // Long before it would miss the ticks.
+    for (let seconds = 0; seconds < 12; seconds++) await page.clock.runFor(1000);
     await until("it connects anew", () => opened > dead);
     await nav(page).getByText("Connected").waitFor();
     // One that is alive stays.

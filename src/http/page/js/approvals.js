@@ -3,7 +3,7 @@
 
 import { button, h } from "./dom.js";
 import { duration } from "./format.js";
-import { failed } from "./toast.js";
+import { failed, toast } from "./toast.js";
 
 const KINDS = ["exec", "plugin"];
 const NAMES = { "allow-once": "Allow once", "allow-always": "Always allow", deny: "Deny" };
@@ -165,7 +165,7 @@ export class Approvals {
     } catch (error) {
       for (const one of buttons) one.disabled = false;
       if (error.details?.reason === "APPROVAL_ALREADY_RESOLVED" || error.details?.reason === "APPROVAL_NOT_FOUND") this.#remove(id);
-      else failed(error);
+      else toast(error.message, "bad");
     }
   }
 }

@@ -228,8 +228,11 @@ export class Link {
     try {
       await this.call("health", {}, { limitMs: PROBE_MS });
     } catch ({ code }) {
-      // What is large and still on its way is in front of the question.
-      if (code === "TIMEOUT" && this.#heard < asked && !this.#socket.bufferedAmount) this.#lose();
+      if (code !== "TIMEOUT") return;
+      // What came since may be from before it died, and what is large and still on its
+      // way is in front of the question: it is asked once more.
+      if (this.#heard >= asked || this.#socket.bufferedAmount) return this.#hurry();
+      this.#lose();
     }
   }
 

@@ -17,6 +17,8 @@ export function daySeparator(ms) {
   return h("div.day", { role: "separator" }, h("span", {}, name));
 }
 
+export const stopped = () => h("p.small.muted", {}, "Stopped.");
+
 const shortTime = (ms) => h("time", { datetime: new Date(ms).toISOString(), title: dateTime(ms) }, time(ms));
 
 function dataUrl({ data, mimeType, source }) {
@@ -24,8 +26,9 @@ function dataUrl({ data, mimeType, source }) {
   return /^image\/(?:png|jpeg|gif|webp)$/.test(type ?? "") && content ? `data:${type};base64,${content}` : null;
 }
 
-// What the gateway writes of pictures that came without a word.
+// What the gateway writes of pictures that came without a word, and of an answer.
 const NO_WORDS = "[User sent media without caption]";
+const NO_ANSWER = "[assistant turn failed before producing content]";
 
 // The gateway writes the paths of files before a message, and their text after it.
 export function split(whole) {
@@ -112,11 +115,11 @@ export class Messages {
     const isError = message.stopReason === "error";
     const why = isError ? (message.errorMessage ?? textOf(message)) : null;
     // What was said before it failed stays; why it did is said once.
-    const said = isError ? content.filter((block) => block.type !== "text" || (message.errorMessage && block.text !== why)) : content;
+    const said = isError ? content.filter((block) => block.type !== "text" || (message.errorMessage && block.text !== why && block.text !== NO_ANSWER)) : content;
     const parts = said.map((block) => this.#block(block));
     const text = textOf({ content: said });
     if (isError) parts.push(h("div.notice.bad", {}, why));
-    else if (message.stopReason === "aborted") parts.push(h("p.small.muted", {}, "Stopped."));
+    else if (message.stopReason === "aborted") parts.push(stopped());
     const isAnswer = text && message.stopReason !== "toolUse";
     const foot = isAnswer || isError ? h("div.foot", {}, shortTime(message.timestamp), usageLine(message), isAnswer ? this.#copy(message, (whole) => whole) : null) : null;
     return h("article.message.assistant", { "aria-label": "Assistant" }, parts, this.#imagesOf(message), this.#more(message), foot);

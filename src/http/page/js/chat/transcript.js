@@ -4,12 +4,14 @@ import { button, h, place, replace } from "../dom.js";
 import { duration } from "../format.js";
 import { Markdown } from "../markdown.js";
 import { textOf } from "./conversation.js";
-import { dayOf, daySeparator, Messages } from "./messages.js";
+import { dayOf, daySeparator, Messages, stopped } from "./messages.js";
 
 // As near to the end as this counts as being there.
 const NEAR_PX = 48;
 // Older messages are loaded this far before the beginning is reached.
 const AHEAD_PX = 400;
+
+const isOfUser = ({ role }) => role === "user";
 
 export class Transcript {
   element;
@@ -32,8 +34,8 @@ export class Transcript {
   #sizes;
   #told;
 
-  // told: {empty(), what is shown of a conversation without messages; hasFailed(),
-  // whether its last run failed; askAgain(message), resolves when that is done}.
+  // told: {empty(), what is shown of a conversation without messages; row(), the session
+  // in the list; askAgain(message), resolves when that is done}.
   constructor(conversation, told) {
     this.#conversation = conversation;
     this.#messages = new Messages(conversation);
@@ -109,8 +111,7 @@ export class Transcript {
     const before = read?.getBoundingClientRect().top;
     this.#messages.update();
     const wanted = [...this.#history(), ...this.#ofRun(), ...this.#ofOutbox()];
-    if (conversation.failure) wanted.push(this.#failure(conversation.failure));
-    else if (this.#isUnanswered()) wanted.push(this.#unanswered);
+    wanted.push(...(conversation.failure ? [this.#failure(conversation.failure)] : this.#ending()));
     if (wanted.length === 0 && conversation.isLoaded) wanted.push(this.#told.empty());
     if (conversation.hasOlder) wanted.unshift(this.#older);
     place(this.#list, wanted);
@@ -183,18 +184,25 @@ export class Transcript {
     return { element: h("article.message.user.pending", { "aria-label": "You" }, bubble, h("div.foot", {}, state)), state };
   }
 
-  // A gateway that was killed leaves a message without an answer.
-  #isUnanswered() {
+  // A run that was stopped, or whose gateway was killed, leaves a message without an answer.
+  *#ending() {
     const { messages, run, outbox, isLoaded } = this.#conversation;
-    return isLoaded && !run && outbox.items.length === 0 && messages.at(-1)?.role === "user" && this.#told.hasFailed();
+    const { hasActiveRun, status, endedAt } = this.#told.row();
+    const { role, stopReason, timestamp } = messages.at(-1) ?? {};
+    const isOpen = role === "user" || role === "toolResult" || stopReason === "toolUse";
+    // What was said after its end is about to be answered.
+    if (!isLoaded || run || hasActiveRun || outbox.items.length > 0 || status === "done" || !isOpen || !(timestamp <= endedAt)) return;
+    this.#again.hidden = !messages.some(isOfUser);
+    yield role === "user" || status === "failed" ? this.#unanswered : this.#stopped;
   }
 
   #again = button("Ask again", { onclick: () => this.#askAgain() });
-  #unanswered = h("div.notice.warn.row.wrap", {}, h("span.grow", {}, "This was not answered: the gateway stopped before."), this.#again);
+  #unanswered = h("div.notice.warn.row.wrap", {}, h("span.grow", {}, "This was not answered: the run ended before."), this.#again);
+  #stopped = stopped();
 
   async #askAgain() {
     this.#again.disabled = true;
-    await this.#told.askAgain(this.#conversation.messages.at(-1));
+    await this.#told.askAgain(this.#conversation.messages.findLast(isOfUser));
     this.#again.disabled = false;
   }
 

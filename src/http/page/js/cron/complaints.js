@@ -22,13 +22,14 @@ export const plain = (text) => PLAIN.find(([words]) => words.test(text))?.[1] ??
 // the whole form, nothing when all has a place.
 export function complain(error, fields) {
   for (const field of Object.values(fields)) field.fail();
-  const text = error.message.replace(/^Error: /, "").replace(/^invalid cron\.\w+ params: /, "");
+  const text = error.message.replace(/^Error: /, "").replace(/^invalid cron\.\w+ params: /, "")
+    // An address that is empty is taken for none.
+    .replace("/delivery: must have required property 'to'", "/delivery/to: must not be empty");
   const parts = text.split(/; (?=at \/)/).map((part) => /^at (?:\/patch)?(\/\S+): (.*)$/s.exec(part)).filter(Boolean);
-  // A value that fits none of several forms is told once for each of them; the
-  // deepest part is about what was entered.
+  // A value that fits none of several forms is told once for each of them; what is
+  // about a field of its own is about what was entered.
   const own = parts.filter(([, path]) => fields[path] && !fields[path].root.closest("[hidden]"));
   if (own.length > 0) {
-    own.sort(([, a], [, b]) => a.length - b.length);
     for (const [, path, what] of own) fields[path].fail(plain(what));
   } else {
     const path = WORDS.find(([words, path]) => words.test(text) && fields[path])?.[1];

@@ -123,7 +123,7 @@ class Form {
 
   #fields() {
     const { name, agent, session, text, timeout, channel, to, missed } = this;
-    return { "/name": name, ...this.when.paths, "/payload/message": text, "/payload/text": text, "/payload": text, "/payload/timeoutSeconds": timeout,
+    return { "/name": name, ...this.when.paths, "/payload/message": text, "/payload/text": text, "/payload/timeoutSeconds": timeout,
       "/agentId": agent, "/sessionTarget": session, "/delivery/channel": channel, "/delivery/to": to, "/missed": missed };
   }
 

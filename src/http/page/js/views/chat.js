@@ -40,7 +40,7 @@ class Room {
     this.#conversation = new Conversation(link, key, writing.outbox, { changed: () => this.#update(), failed, named });
     this.#transcript = new Transcript(this.#conversation, {
       empty: () => this.#empty(),
-      hasFailed: () => this.#row().status === "failed" && !this.#row().hasActiveRun,
+      row: () => this.#row(),
       askAgain: (message) => this.#askAgain(message).catch(failed),
     });
     this.#composer = new Composer(link, writing, { abort: () => this.#abort(), send: (text, files) => this.#send(text, files), written: (said) => this.#written(said) });
@@ -82,7 +82,7 @@ class Room {
   }
 
   #abort() {
-    this.#conversation.abort().catch(failed);
+    this.#conversation.abort().catch(({ message }) => toast(message, "bad"));
   }
 
   #row() {
