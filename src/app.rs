@@ -156,7 +156,8 @@ pub async fn run(
     let reloader = Reloader::new(Arc::clone(&gateway), env, &start.overrides, kept, start.seen);
     services.tasks.spawn("config", reloader.keep(asks));
     if let Some(tls) = &tls {
-        services.tasks.spawn("certificate", Arc::clone(tls).keep_fresh());
+        let lock = start.settings.paths.instance_lock();
+        services.tasks.spawn("certificate", listen::keep_certificate(Arc::clone(tls), lock));
     }
     let serving = gateway::serve(listeners, tls.clone(), gateway);
     let mut server = services.tasks.spawn("listener", serving);
@@ -174,10 +175,12 @@ pub async fn run(
         // It never ends by itself.
         _ = &mut server => Err(AppError::Serve(io::Error::other("the listener panicked"))),
     };
-    tracing::info!("stopping; another signal stops at once");
     if matches!(ended, Ok(Ended::Restarts)) {
+        tracing::info!("restarting; a signal to stop makes a stop of it");
         // Who comes now is let in by the next one.
         server.abort();
+    } else {
+        tracing::info!("stopping; another signal stops at once");
     }
     let ended = ending::leave(ended, &services, &door, &server.abort_handle(), stop).await;
     server.abort();
@@ -202,7 +205,7 @@ pub async fn check(settings: &Settings, env: &Env) -> Result<Vec<MissingModel>, 
     let mut auth = settings.gateway.auth.clone();
     auth.follow(&settings.secrets, env).await.map_err(AppError::lost)?;
     let failover = models(settings, env, &clock).await?;
-    listen::check_tls(settings).await?;
+    listen::check_tls(settings, None).await?;
     Ok(missing_models(failover, &settings.agents))
 }
 

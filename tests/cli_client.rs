@@ -125,7 +125,7 @@ impl Gateway {
 
     fn command(&self, args: &[&str]) -> Command {
         let mut command = clawgate(args);
-        command.args(["--url", &self.url]);
+        command.env("OPENCLAW_GATEWAY_URL", &self.url);
         command
     }
 }
@@ -758,7 +758,7 @@ async fn what_is_no_gateway_or_not_there_says_what_to_do() {
         "error: no gateway answers at {url}; start one with `clawgate gateway`, \
          or name another with --url\n"
     );
-    let ran = run(clawgate(&["health", "--url", &url])).await;
+    let ran = run(clawgate(&["health", "--url", &url, "--token", "t"])).await;
     assert_eq!((ran.code, ran.err.as_str()), (Some(1), refused.as_str()));
 
     let plain = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -768,7 +768,8 @@ async fn what_is_no_gateway_or_not_there_says_what_to_do() {
         tcp.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
     };
     let pin = "0".repeat(64);
-    let ran = play(clawgate(&["health", "--url", &url, "--tls-fingerprint", &pin]), answer).await;
+    let pinned = ["health", "--url", &url, "--token", "t", "--tls-fingerprint", &pin];
+    let ran = play(clawgate(&pinned), answer).await;
     assert_eq!(ran.code, Some(1));
     assert!(ran.err.contains(&format!("no TLS with {url}")), "{}", ran.err);
 

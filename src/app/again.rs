@@ -33,6 +33,7 @@ pub(super) async fn next(
     let restart = &services.restart;
     loop {
         hearing(restart, signal, restart.asked()).await;
+        note_wait(services);
         let latest = Instant::now() + DEFERRED_MAX;
         if has_idled(restart, signal, services.runs.idle(), latest).await.is_none() {
             continue;
@@ -81,7 +82,10 @@ async fn hearing<T>(restart: &Restart, signal: &mut Signal, work: impl Future<Ou
     loop {
         tokio::select! {
             biased;
-            _ = signal.recv() => restart.ask(Cause::Wish),
+            _ = signal.recv() => {
+                tracing::info!("a signal asks for a restart");
+                restart.ask(Cause::Wish);
+            }
             done = &mut work => return done,
         }
     }
@@ -123,11 +127,26 @@ async fn begins_with(next: &Settings, services: &Services, env: &Env) -> Result<
         return Err(wrong(text.to_owned()));
     }
     check(next, env).await.map_err(|error| error.issue())?;
+    listen::check_tls(next, Some(&*now)).await.map_err(|error| error.issue())?;
     listen::check(next, &now).map_err(|error| error.issue())
 }
 
 fn wrong(message: String) -> ConfigIssue {
     ConfigIssue { path: String::new(), message }
+}
+
+/// Says what a restart waits for, if it does.
+fn note_wait(services: &Services) {
+    let work = services.runs.work();
+    if work.total() > 0 {
+        tracing::info!(
+            runs = work.runs,
+            queued = work.queued,
+            commands = work.tasks,
+            "the restart waits until nothing runs, for {} minutes at most",
+            DEFERRED_MAX.as_secs() / 60
+        );
+    }
 }
 
 fn note(services: &Services, is_cut: bool) {

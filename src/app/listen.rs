@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -10,6 +11,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use super::AppError;
 use crate::config::Settings;
 use crate::gateway::tls::Tls;
+use crate::store::instance::renew_certificate;
 use crate::support::{Clock, blocking};
 
 /// Enough for every connection that the budgets in `docs/benchmarks.md` speak
@@ -171,9 +173,25 @@ pub(super) async fn tls(
     Ok(Some(Arc::new(loaded?)))
 }
 
-/// Whether there is a certificate, or one can be made.
-pub(super) async fn check_tls(settings: &Settings) -> Result<(), AppError> {
-    let tls = settings.gateway.tls.clone();
+/// Takes up new certificates as they come, and tells the commands of this machine, which
+/// read of them in the file `lock`.
+pub(super) async fn keep_certificate(tls: Arc<Tls>, lock: PathBuf) {
+    let tell = move |fingerprint| {
+        if let Err(error) = renew_certificate(&lock, fingerprint) {
+            tracing::warn!(%error, "commands of this machine do not know the new certificate");
+        }
+    };
+    tls.keep_fresh(tell).await;
+}
+
+/// Whether there is a certificate, or one can be made; but not in the place of one that
+/// somebody has put where a gateway `now` has it from: that was lost.
+pub(super) async fn check_tls(settings: &Settings, now: Option<&Settings>) -> Result<(), AppError> {
+    let mut tls = settings.gateway.tls.clone();
+    let used = now.map(|now| &now.gateway.tls).filter(|used| used.enabled && !used.is_own);
+    if used.is_some_and(|used| used.cert_path == tls.cert_path) {
+        tls.auto_generate = false;
+    }
     if tls.enabled {
         let checked = blocking(move || Tls::check(&tls)).await;
         checked.map_err(|error| AppError::Serve(io::Error::other(error)))??;

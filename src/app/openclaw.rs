@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::AppError;
 use crate::config::Settings;
+use crate::cron::unreadable_list;
 use crate::registry::Services;
 use crate::sessions::import::{Import, Indexes, changed_sources};
 use crate::sessions::{AgentId, KeyRules};
@@ -87,13 +88,16 @@ pub(super) async fn arrive(
 /// Tells of files that are others than those that were taken over, never were, or cannot be
 /// read.
 pub(super) async fn look(services: Arc<Services>) {
-    let indexes = indexes(&services.settings.now());
+    let settings = services.settings.now();
+    let indexes = indexes(&settings);
     let notes = match services.runs.parts().store.sources().await {
         Ok(notes) => notes,
         Err(error) => return tracing::warn!(%error, "files of OpenClaw not looked at"),
     };
     let told = blocking(move || {
-        not_taken_over(&indexes, &notes).or_else(|| indexes.unreadable().into_iter().next())
+        not_taken_over(&indexes, &notes)
+            .or_else(|| indexes.unreadable().into_iter().next())
+            .or_else(|| unreadable_list(&settings, &notes))
     });
     let told = told.await.ok().flatten();
     if let Some((what, help)) = &told {

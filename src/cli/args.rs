@@ -25,7 +25,7 @@ pub struct ConnectArgs {
     #[arg(
         long,
         value_name = "URL",
-        help = "Address of the gateway [env: OPENCLAW_GATEWAY_URL] [default: that of this machine]"
+        help = "Address of the gateway; needs --token or --password too [env: OPENCLAW_GATEWAY_URL] [default: that of this machine]"
     )]
     pub url: Option<String>,
     /// The gateway's token.

@@ -57,6 +57,13 @@ impl CliError {
         }
     }
 
+    /// Whether the gateway goes by another token or password than it was shown.
+    pub fn is_of_another_secret(&self) -> bool {
+        let codes = ["AUTH_TOKEN_MISMATCH", "AUTH_PASSWORD_MISMATCH"];
+        matches!(self, Self::Client(ClientError::Handshake(error))
+            if error.detail_code().is_some_and(|code| codes.contains(&code)))
+    }
+
     /// Tells the user; gives the exit code.
     pub fn report(&self, screen: &mut Screen) -> u8 {
         if self.is_broken_pipe() {

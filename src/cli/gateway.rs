@@ -259,7 +259,13 @@ impl Rounds<'_> {
 /// Tells people and the commands of this machine that a gateway listens.
 fn announce(start: &Start, ready: &Ready, lock: &mut InstanceLock) {
     let address = banner::reachable(ready.address).0;
-    if let Err(error) = lock.publish(Running { address, is_tls: ready.tls.is_some() }) {
+    let running = Running {
+        address,
+        is_tls: ready.tls.is_some(),
+        fingerprint: ready.tls,
+        mends: start.repair.is_some(),
+    };
+    if let Err(error) = lock.publish(running) {
         tracing::warn!(%error, "clients on this machine have to be told the address");
     }
     let text = match &start.repair {

@@ -1,8 +1,8 @@
 //! `clawgate logs`: the log of the gateway.
 //!
 //! Owns: how lines are shown. Promises: each line once while it follows, over a
-//! restart of the gateway as well; a gateway of this machine that does not run
-//! has its file read instead.
+//! restart of the gateway as well; a line is one, whatever it quotes; a gateway of
+//! this machine that does not run has its file read instead.
 
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use crate::support::{Clock, SystemClock, json};
 use crate::telemetry::{LogPlace, tail};
 
 use super::client::{Client, ClientError};
+use super::screen::in_line;
 use super::surroundings::settings;
 use super::{CliError, ConnectArgs, Screen, Surroundings, format};
 
@@ -302,7 +303,7 @@ fn text(line: &Value, level: &str) -> String {
         word("/0").and_then(|name| serde_json::from_str(name).ok()).unwrap_or_default();
     let subsystem = name["subsystem"].as_str().unwrap_or("-");
     let message = word("/1").or_else(|| word("/message")).unwrap_or_default();
-    format!("{time} {level:5} {subsystem}: {message}")
+    in_line(&format!("{time} {level:5} {subsystem}: {message}"))
 }
 
 #[cfg(test)]
@@ -315,6 +316,15 @@ mod tests {
             "_meta": {"logLevelName": "WARN"}, "time": "2026-01-01T00:00:00.000+00:00"});
         let shown = text(&line, "WARN");
         assert_eq!(shown, "2026-01-01T00:00:00.000+00:00 WARN  gateway/ws: hello a=1");
+    }
+
+    #[test]
+    fn what_a_line_quotes_begins_no_other_line() {
+        let line = json!({"1": "refused x\r\n2026-01-01 ERROR forged\u{1b}[2J",
+            "time": "2026-01-01T00:00:00.000+00:00"});
+        let shown = text(&line, "WARN");
+        let told = r"refused x\r\n2026-01-01 ERROR forged\u{1b}[2J";
+        assert_eq!(shown, format!("2026-01-01T00:00:00.000+00:00 WARN  -: {told}"));
     }
 
     #[test]

@@ -314,6 +314,11 @@ fn of_gateway(command: GatewayCommand, env: Env) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// What may be wrong where a secret is refused that was read by its reference just now.
+const MAYBE_CHANGED: &str = "gateway.auth refers to its secret, and the gateway may still have the \
+    one from before that changed: `clawgate gateway restart` has it read anew, or give the one \
+    before by --token (a password by --password)";
+
 /// Runs a command that is a client of a gateway.
 fn client(
     env: Env,
@@ -325,7 +330,15 @@ fn client(
     let outcome = runtime.block_on(command(&around, &mut screen));
     // A name that is still being looked up must not hold the command back.
     runtime.shutdown_background();
-    Ok(ExitCode::from(outcome.unwrap_or_else(|error| error.report(&mut screen))))
+    let code = outcome.unwrap_or_else(|error| {
+        let code = error.report(&mut screen);
+        if around.refers_to_secret && error.is_of_another_secret() {
+            // The exit code is the same where nobody reads it.
+            let _ = screen.note(MAYBE_CHANGED);
+        }
+        code
+    });
+    Ok(ExitCode::from(code))
 }
 
 /// Follows the references to the gateway's token and password, if there are any.

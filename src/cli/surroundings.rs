@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::config::{self, ConfigError, Env, GatewayMode, Origin, Overrides, Paths, Settings};
 use crate::gateway::tls::fingerprint_of_file;
@@ -15,9 +15,12 @@ use super::{CliError, LocalGateway, Screen};
 /// Sections whose variables the command itself may need.
 const OWN_SECTIONS: [&str; 4] = ["gateway", "secrets", "env", "logging"];
 /// Stands for a variable that nobody here looks at.
-const STAND_IN: &str = "not-in-this-environment";
+pub(super) const STAND_IN: &str = "not-in-this-environment";
 /// More variables than this no file names in vain.
 const MISSING_MAX: usize = 32;
+
+/// Settings, and the variables that they lack.
+type Partial = (Settings, BTreeSet<String>);
 
 /// The machine a client command runs on.
 pub struct Surroundings {
@@ -35,6 +38,8 @@ pub struct Surroundings {
     pub is_on_every_address: bool,
     /// Whether its gateway lets users of a tailnet in.
     pub allows_tailscale: bool,
+    /// Whether its secret is one that the configuration only refers to, read just now.
+    pub refers_to_secret: bool,
 }
 
 impl Surroundings {
@@ -47,7 +52,8 @@ impl Surroundings {
             // Nothing can be done about a terminal that is gone.
             let _ = screen.note(&format!("the config of this machine cannot be used: {error}"));
         });
-        match loaded.ok().or_else(|| config::salvage(&env, &looking)) {
+        let used = loaded.ok().map(|settings| mending(&settings, &env).unwrap_or(settings));
+        match used.or_else(|| config::salvage(&env, &looking)) {
             Some(settings) => Self::of(settings, env, screen),
             None => Self::of_place(env),
         }
@@ -67,18 +73,22 @@ impl Surroundings {
 
     /// What the settings say, which may be those of a gateway that only waits.
     fn of(mut settings: Settings, env: Env, screen: &mut Screen) -> Self {
+        let refers = !settings.gateway.auth.referred.is_empty();
         if let Err(error) = super::follow_secrets(&mut settings, &env) {
             let _ = screen.note(&format!("the gateway's secret is not known: {error:#}"));
         }
         let running = running_at(&settings.paths.instance_lock());
-        let Running { address, is_tls } = reached(&settings, &env, running);
-        let tls = &settings.gateway.tls;
+        let Running { address, is_tls, fingerprint, .. } = reached(&settings, &env, running);
+        let of_file = || fingerprint_of_file(&settings.gateway.tls.cert_path).ok();
+        let remote = remote(&settings, &env, screen);
         Self {
+            refers_to_secret: refers && remote.is_none(),
             local: LocalGateway {
                 address,
                 is_tls,
-                tls_fingerprint: fingerprint_of_file(&tls.cert_path).ok(),
-                remote: remote(&settings, &env, screen),
+                // While it is renewed the files are not what the gateway goes by.
+                tls_fingerprint: fingerprint.or_else(of_file),
+                remote,
                 token: settings.gateway.auth.token.clone(),
                 password: settings.gateway.auth.password.clone(),
             },
@@ -96,8 +106,9 @@ impl Surroundings {
         let paths = Paths::resolve(&env).ok();
         let running = paths.as_ref().and_then(|paths| running_at(&paths.instance_lock()));
         let mut local = LocalGateway::default();
-        if let Some(Running { address, is_tls }) = near(running) {
+        if let Some(Running { address, is_tls, fingerprint, .. }) = near(running) {
             (local.address, local.is_tls) = (address, is_tls);
+            local.tls_fingerprint = fingerprint;
         }
         Self {
             local,
@@ -105,10 +116,20 @@ impl Surroundings {
             running,
             is_on_every_address: false,
             allows_tailscale: false,
+            refers_to_secret: false,
             control: paths.as_ref().map(control),
             env,
         }
     }
+}
+
+/// What the gateway of this machine goes by instead of these settings, where it only waits for
+/// its config file to be mended: the fault may be one that only a gateway finds.
+pub(super) fn mending(settings: &Settings, env: &Env) -> Option<Settings> {
+    let running = running_at(&settings.paths.instance_lock());
+    let is_own = settings.gateway.mode != GatewayMode::Remote;
+    running.filter(|running| running.mends && is_own)?;
+    config::salvage(env, &Overrides { read_only: true, ..Overrides::default() })
 }
 
 /// What the configuration says; of variables that are for others than this command, such as
@@ -117,22 +138,35 @@ impl Surroundings {
 /// # Errors
 /// When it cannot be used; of several missing variables the one that the command needs.
 pub(super) fn settings(env: &Env, looking: &Overrides) -> Result<Settings, ConfigError> {
-    config::load(env, looking).or_else(|error| without_missing(env, looking, error))
+    with_missing(env, looking).map(|(settings, _)| settings)
+}
+
+/// The same, with the names of the variables that are missing.
+pub(super) fn with_missing(env: &Env, looking: &Overrides) -> Result<Partial, ConfigError> {
+    config::load(env, looking)
+        .map(|settings| (settings, BTreeSet::new()))
+        .or_else(|error| without_missing(env, looking, error))
 }
 
 fn without_missing(
     env: &Env,
     looking: &Overrides,
     first: ConfigError,
-) -> Result<Settings, ConfigError> {
+) -> Result<Partial, ConfigError> {
     let Some(name) = missing_elsewhere(&first) else { return Err(first) };
     let mut names = BTreeSet::from([name]);
     let error = loop {
-        match config::load(&standing_in(env, names.clone()), looking) {
+        let missing = names.clone();
+        let standing_in = env.overlaid(move |name, own| {
+            let own = own.filter(|value| !value.trim().is_empty());
+            own.or_else(|| missing.contains(name).then(|| STAND_IN.to_owned()))
+        });
+        match config::load(&standing_in, looking) {
             Ok(settings) => {
                 let own = OWN_SECTIONS.map(|section| settings.raw[section].to_string());
                 let is_used = |name: &String| own.iter().any(|text| text.contains(name));
-                return if names.iter().any(is_used) { Err(first) } else { Ok(settings) };
+                let is_known = !names.iter().any(is_used);
+                return if is_known { Ok((settings, names)) } else { Err(first) };
             }
             Err(error) => {
                 let Some(name) = missing_elsewhere(&error) else { break error };
@@ -153,16 +187,6 @@ fn missing_elsewhere(error: &ConfigError) -> Option<String> {
     let ConfigError::MissingVariable { key, variable, .. } = error else { return None };
     let section = key.split(['.', '[']).next().unwrap_or_default();
     (!OWN_SECTIONS.contains(&section)).then(|| variable.clone())
-}
-
-/// The same variables, and something for these, which nobody here looks at.
-fn standing_in(env: &Env, names: BTreeSet<String>) -> Env {
-    let own = env.clone();
-    let lookup = move |name: &str| {
-        own.get(name).or_else(|| names.contains(name).then(|| STAND_IN.to_owned()))
-    };
-    let (home, cwd) = (env.home().map(Path::to_owned), env.cwd().map(Path::to_owned));
-    Env::new(lookup, home).in_directory(cwd)
 }
 
 fn history(paths: &Paths) -> PathBuf {
@@ -186,11 +210,11 @@ fn near(running: Option<Running>) -> Option<Running> {
 fn reached(settings: &Settings, process: &Env, running: Option<Running>) -> Running {
     let gateway = &settings.gateway;
     let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), gateway.port);
-    let configured = Running { address, is_tls: gateway.tls.enabled };
-    match settings.origin_of("gateway.port") {
-        Some(Origin::Env(name)) if process.get(name).is_some() => configured,
-        _ => near(running).unwrap_or(configured),
-    }
+    let configured = Running { is_tls: gateway.tls.enabled, ..Running::at(address) };
+    let origin = settings.origin_of("gateway.port");
+    let is_said = matches!(origin, Some(Origin::Env(name)) if process.get(name).is_some());
+    let is_meant = |running: &Running| !is_said || running.address.port() == gateway.port;
+    near(running).filter(is_meant).unwrap_or(configured)
 }
 
 /// The gateway elsewhere, if the configuration is that of its client.
@@ -207,9 +231,12 @@ fn remote(settings: &Settings, env: &Env, screen: &mut Screen) -> Option<RemoteG
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
 
     use super::*;
     use crate::store::instance::InstanceLock;
+    use crate::support::{Fingerprint, json};
 
     /// A gateway of this home is there, at this address.
     fn runs_in(home: &Path, running: Running) -> InstanceLock {
@@ -223,7 +250,9 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let state = home.path().join(".openclaw");
         let address: SocketAddr = "127.0.0.1:19007".parse().unwrap();
-        let lock = runs_in(home.path(), Running { address, is_tls: true });
+        let pin = Fingerprint::of(b"in use");
+        let tls = Running { is_tls: true, fingerprint: Some(pin), ..Running::at(address) };
+        let lock = runs_in(home.path(), tls);
         let found = |text: &str| {
             fs::write(state.join("openclaw.json"), text).unwrap();
             Surroundings::find(Env::fixed([], home.path()), &mut Screen::silent())
@@ -238,6 +267,7 @@ mod tests {
         let unknown = found("{oops");
         assert_eq!((unknown.local.address, unknown.local.is_tls), (address, true));
         assert!(unknown.local.token.is_none() && unknown.control == Some(socket));
+        assert_eq!(unknown.local.tls_fingerprint, Some(pin));
         drop(lock);
     }
 
@@ -281,12 +311,59 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let state = home.path().join(".openclaw");
         let address: SocketAddr = "127.0.0.1:19008".parse().unwrap();
-        let lock = runs_in(home.path(), Running { address, is_tls: false });
+        let lock = runs_in(home.path(), Running::at(address));
         fs::write(state.join(".env"), "OPENCLAW_GATEWAY_PORT=7\n").unwrap();
         let found = |env| Surroundings::find(env, &mut Screen::silent()).local.address;
         assert_eq!(found(Env::fixed([], home.path())), address);
         let said = Env::fixed([("OPENCLAW_GATEWAY_PORT", "8")], home.path());
         assert_eq!(found(said).port(), 8);
         drop(lock);
+    }
+
+    #[test]
+    fn the_certificate_that_a_gateway_has_in_use_goes_before_that_of_the_file() {
+        let home = tempfile::tempdir().unwrap();
+        let state = home.path().join(".openclaw");
+        let (address, pin) = ("127.0.0.1:19009".parse().unwrap(), Fingerprint::of(b"in use"));
+        let tls = Running { is_tls: true, ..Running::at(address) };
+        let mut lock = runs_in(home.path(), Running { fingerprint: Some(pin), ..tls });
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        fs::create_dir_all(state.join("gateway/tls")).unwrap();
+        fs::write(state.join("gateway/tls/gateway-cert.pem"), made.cert.pem()).unwrap();
+        fs::write(state.join("openclaw.json"), "{gateway: {tls: {enabled: true}}}").unwrap();
+        let found = |env| Surroundings::find(env, &mut Screen::silent()).local.tls_fingerprint;
+        let at = |port| Env::fixed([("OPENCLAW_GATEWAY_PORT", port)], home.path());
+        let of_file = Some(Fingerprint::of(made.cert.der()));
+        assert_eq!(found(Env::fixed([], home.path())), Some(pin));
+        assert_eq!(found(at("19009")), Some(pin));
+        assert_eq!(found(at("8")), of_file, "of another gateway");
+        lock.publish(tls).unwrap();
+        assert_eq!(found(Env::fixed([], home.path())), of_file, "of an earlier version");
+    }
+
+    #[test]
+    fn a_gateway_that_waits_to_be_mended_is_asked_with_the_secret_that_it_goes_by() {
+        let home = tempfile::tempdir().unwrap();
+        let state = home.path().join(".openclaw");
+        let running = Running::at("127.0.0.1:19010".parse().unwrap());
+        let mut lock = runs_in(home.path(), running);
+        fs::write(state.join("gateway-token"), "generated-secret").unwrap();
+        let kept = state.join("token.txt");
+        fs::write(&kept, "secret-elsewhere").unwrap();
+        fs::set_permissions(&kept, fs::Permissions::from_mode(0o600)).unwrap();
+        let config = json!({
+            "secrets": {"providers": {"f": {"source": "file", "path": kept, "mode": "singleValue"}}},
+            "gateway": {"auth": {"token": {"source": "file", "provider": "f", "id": "value"}}},
+        });
+        fs::write(state.join("openclaw.json"), config.to_string()).unwrap();
+        let is_asked_with = |secret: &str, refers: bool| {
+            let env = Env::fixed([], home.path());
+            let around = Surroundings::find(env, &mut Screen::silent());
+            assert!(around.local.token.unwrap().matches(secret), "{secret}");
+            assert_eq!(around.refers_to_secret, refers, "{secret}");
+        };
+        is_asked_with("secret-elsewhere", true);
+        lock.publish(Running { mends: true, ..running }).unwrap();
+        is_asked_with("generated-secret", false);
     }
 }

@@ -6,6 +6,7 @@ use anyhow::bail;
 use clap::Args;
 
 use super::output::{note, say};
+use super::surroundings::mending;
 use crate::config::{self, AuthMode, ConfigError, Env, GatewayMode, Overrides, Settings};
 
 /// Arguments of `clawgate token`; it takes none.
@@ -23,6 +24,10 @@ pub fn run(_args: &TokenArgs, env: &Env) -> anyhow::Result<ExitCode> {
     }
     let loaded = config::load(env, &Overrides::default());
     let mut settings = loaded.or_else(|error| salvaged(env, error))?;
+    if let Some(used) = mending(&settings, env) {
+        note("this is what the gateway goes by that waits for its config file to be mended");
+        settings = used;
+    }
     super::follow_secrets(&mut settings, env)?;
     let auth = &settings.gateway.auth;
     match &auth.token {

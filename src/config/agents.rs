@@ -93,16 +93,17 @@ impl AgentsSettings {
         names.map(String::as_str).collect()
     }
 
-    /// How much of tool calls channels show in sessions of this agent that say nothing else.
-    pub fn verbose_default(&self, id: &str) -> Option<&str> {
-        let own = self.agent(id).and_then(|agent| agent.verbose_default.as_deref());
-        own.or(self.defaults.verbose_default.as_deref())
+    /// How much of tool calls channels show in a session of this agent: what the session says,
+    /// else what is usual.
+    pub fn verbose_level<'a>(&'a self, id: &str, said: Option<&'a str>) -> Option<&'a str> {
+        let usual = || self.agent(id).and_then(|agent| agent.verbose_default.as_deref());
+        said.or_else(usual).or(self.defaults.verbose_default.as_deref())
     }
 
     /// The same of thoughts.
-    pub fn reasoning_default(&self, id: &str) -> Option<&str> {
-        let own = self.agent(id).and_then(|agent| agent.reasoning_default.as_deref());
-        own.or(self.defaults.reasoning_default.as_deref())
+    pub fn reasoning_level<'a>(&'a self, id: &str, said: Option<&'a str>) -> Option<&'a str> {
+        let usual = || self.agent(id).and_then(|agent| agent.reasoning_default.as_deref());
+        said.or_else(usual).or(self.defaults.reasoning_default.as_deref())
     }
 
     /// Who makes vectors of texts for this agent.

@@ -10,6 +10,14 @@ use std::sync::Arc;
 
 use crate::support::Secret;
 
+/// Says, with `1`, that nobody else listens in the private networks on the way to a gateway.
+pub const ALLOW_PLAIN: &str = "OPENCLAW_ALLOW_INSECURE_PRIVATE_WS";
+
+/// Whether a credential may pass in plain text through private networks.
+pub fn allows_plain(env: impl Fn(&str) -> Option<String>) -> bool {
+    env(ALLOW_PLAIN).is_some_and(|value| value.trim() == "1")
+}
+
 type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 /// Variables, home and working directory.
@@ -44,6 +52,17 @@ impl Env {
     pub fn in_directory(mut self, cwd: Option<PathBuf>) -> Self {
         self.cwd = cwd;
         self
+    }
+
+    /// The same, where `over` has the word about each variable of the process: it gets the
+    /// name and the value, if there is one.
+    #[must_use]
+    pub fn overlaid(
+        &self,
+        over: impl Fn(&str, Option<String>) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        let own = Arc::clone(&self.lookup);
+        Self { lookup: Arc::new(move |name: &str| over(name, own(name))), ..self.clone() }
     }
 
     /// The variable, without surrounding space; an empty one counts as not set.

@@ -89,7 +89,7 @@ pub use cron::{
 };
 pub use dialects::DialectsSettings;
 pub use dotenv::fault as dotenv_fault;
-pub use env::Env;
+pub use env::{ALLOW_PLAIN, Env, allows_plain};
 pub use error::ConfigError;
 pub use exec::ExecSettings;
 pub use exec_policy::{APPROVAL_TIMEOUT_MAX, ExecAsk, ExecPolicySettings, ExecRules, ExecSecurity};

@@ -8,7 +8,7 @@
 //! moment between: the oldest version may be gone then. No more than that one goes by writes
 //! that fail, however many there are.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -37,6 +37,9 @@ pub enum SaveError {
         #[source]
         source: io::Error,
     },
+    /// It is none: `/dev/null` stands for no settings, and must never be replaced.
+    #[error("{} is no file that can be written; point OPENCLAW_CONFIG_PATH to one", .0.display())]
+    NoFile(PathBuf),
     /// It is no text.
     #[error(transparent)]
     Text(ConfigError),
@@ -109,33 +112,26 @@ pub(super) fn write_with<E: From<SaveError>>(
 
 /// What is in it, if there is a file.
 pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, SaveError> {
-    match open_file(path).and_then(bytes_of) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(SaveError::Read { path: path.to_owned(), source }),
-    }
-}
-
-/// `/dev/null` can be read as well, and must never be replaced.
-fn bytes_of(mut file: File) -> io::Result<Vec<u8>> {
-    if !file.metadata()?.is_file() {
-        return Err(no_file());
+    let unreadable = |source| SaveError::Read { path: path.to_owned(), source };
+    let mut file = match open_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened.map_err(unreadable)?,
+    };
+    // `/dev/null` can be read as well.
+    if !file.metadata().map_err(unreadable)?.is_file() {
+        return Err(SaveError::NoFile(path.to_owned()));
     }
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    Ok(bytes)
+    file.read_to_end(&mut bytes).map_err(unreadable)?;
+    Ok(Some(bytes))
 }
 
 /// Refuses what is there and is no file.
 fn refuse_other(path: &Path) -> Result<(), SaveError> {
     if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        return Err(SaveError::Read { path: path.to_owned(), source: no_file() });
+        return Err(SaveError::NoFile(path.to_owned()));
     }
     Ok(())
-}
-
-fn no_file() -> io::Error {
-    io::Error::other("it is no file that can be written")
 }
 
 /// Makes this the newest earlier version.
@@ -206,12 +202,9 @@ mod tests {
 
     #[test]
     fn what_is_no_file_is_not_taken_for_one_that_can_be_replaced() {
-        let refused = read(Path::new("/dev/null")).unwrap_err();
-        let is_said = |text: &str| text == "it is no file that can be written";
-        assert!(
-            matches!(&refused, SaveError::Read { source, .. } if is_said(&source.to_string())),
-            "{refused:?}"
-        );
+        let refused = read(Path::new("/dev/null")).unwrap_err().to_string();
+        let told = "/dev/null is no file that can be written; point OPENCLAW_CONFIG_PATH to one";
+        assert_eq!(refused, told);
     }
 
     #[test]
@@ -231,7 +224,7 @@ mod tests {
         let pipe = home.path().join("c");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
         let refused = change(&pipe, 1).unwrap_err();
-        assert!(matches!(refused, SaveError::Read { .. }), "{refused:?}");
+        assert!(matches!(refused, SaveError::NoFile(_)), "{refused:?}");
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
     }
 

@@ -17,12 +17,14 @@ use crate::support::{Fingerprint, Secret};
 pub struct TlsSettings {
     /// Whether the port speaks TLS, and nothing else.
     pub enabled: bool,
-    /// Make a certificate when there is none, and its key unless that is there.
+    /// Make a certificate and its key when neither is there.
     pub auto_generate: bool,
     /// The certificate, PEM; more of them are its chain.
     pub cert_path: PathBuf,
     /// Its private key, PEM.
     pub key_path: PathBuf,
+    /// Whether both are where the gateway keeps what it has made.
+    pub is_own: bool,
     /// Certificates of the authorities between ours and the root, PEM.
     pub ca_path: Option<PathBuf>,
 }
@@ -82,13 +84,15 @@ pub(super) fn read(
         ledger.note(&format!("gateway.tls.{name}"), shown, origin);
         Ok(path)
     };
-    let cert_path = place("certPath", Some(own.join("gateway-cert.pem")))?;
-    let key_path = place("keyPath", Some(own.join("gateway-key.pem")))?;
+    let [own_cert, own_key] = ["gateway-cert.pem", "gateway-key.pem"].map(|name| own.join(name));
+    let cert_path = place("certPath", Some(own_cert.clone()))?.unwrap_or_default();
+    let key_path = place("keyPath", Some(own_key.clone()))?.unwrap_or_default();
     Ok(TlsSettings {
         enabled,
         auto_generate,
-        cert_path: cert_path.unwrap_or_default(),
-        key_path: key_path.unwrap_or_default(),
+        is_own: cert_path == own_cert && key_path == own_key,
+        cert_path,
+        key_path,
         ca_path: place("caPath", None)?,
     })
 }

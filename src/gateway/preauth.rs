@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use rustix::process::{Resource, getrlimit};
 use tokio::time::Instant;
 
 use super::meter::Meter;
@@ -19,6 +20,9 @@ use super::meter::Meter;
 /// Most connections of all clients together that may wait. Each holds a file
 /// descriptor and some KiB.
 const MAX_TOTAL: usize = 1024;
+/// What part of all file descriptors they have at most: where the system gives few, whoever is
+/// in and the gateway's own files need the others.
+const PART_OF_FILES: u64 = 4;
 /// A client logs in within milliseconds. One that has waited for so long gives
 /// its place to another of the same address.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -31,8 +35,10 @@ pub struct PreauthBudget {
 }
 
 /// By their numbers. That is the order of their arrival, except of those that wait again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Waiting {
+    /// More than so many there are not.
+    most: usize,
     next: u64,
     all: Vec<Waiter>,
 }
@@ -95,10 +101,10 @@ impl Waiting {
 
     /// Takes one out if there is no room for another; whether there was none.
     fn make_room(&mut self) -> bool {
-        let is_full = self.all.len() >= MAX_TOTAL;
+        let is_full = self.all.len() >= self.most;
         if is_full {
             let are_silent = self.all.iter().filter(|it| it.is_silent()).count();
-            let is_one_of_many = are_silent > MAX_TOTAL / 2;
+            let is_one_of_many = are_silent > self.most / 2;
             self.expel(Duration::ZERO, |it| it.is_silent() || !is_one_of_many);
         }
         is_full
@@ -106,9 +112,15 @@ impl Waiting {
 }
 
 impl PreauthBudget {
-    /// A budget of `per_place` connections for each place.
+    /// A budget of `per_place` connections for each place, and of as many for all as the
+    /// limit of open files leaves room for.
     pub fn new(per_place: usize) -> Self {
-        Self { per_place: Arc::new(per_place.into()), waiting: Arc::default() }
+        Self::of(per_place, most_of(getrlimit(Resource::Nofile).current))
+    }
+
+    fn of(per_place: usize, most: usize) -> Self {
+        let waiting = Waiting { most, next: 0, all: Vec::new() };
+        Self { per_place: Arc::new(per_place.into()), waiting: Arc::new(Mutex::new(waiting)) }
     }
 
     /// Another number of them, for those who come from now on.
@@ -136,6 +148,12 @@ impl PreauthBudget {
             waiting: Arc::clone(&self.waiting),
         }
     }
+}
+
+/// How many may wait where the system allows so many open files; none says any number.
+fn most_of(files: Option<u64>) -> usize {
+    let part = files.and_then(|files| usize::try_from(files / PART_OF_FILES).ok());
+    part.map_or(MAX_TOTAL, |part| part.clamp(1, MAX_TOTAL))
 }
 
 impl PreauthPermit {
@@ -262,7 +280,7 @@ mod tests {
         assert!(new.upgrade(ip(1)));
         assert!(old_meter.is_cut() && !again_meter.is_cut());
 
-        let budget = PreauthBudget::new(MAX_TOTAL);
+        let budget = PreauthBudget::of(MAX_TOTAL, MAX_TOTAL);
         let (again, _) = enter(&budget, ip(1));
         again.leave();
         let others: Vec<_> = (0..MAX_TOTAL).map(|_| enter(&budget, ip(2))).collect();
@@ -273,7 +291,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn beyond_the_bound_the_oldest_of_all_goes() {
-        let budget = PreauthBudget::new(4);
+        let budget = PreauthBudget::of(4, MAX_TOTAL);
         let mut waiting = Vec::new();
         for number in 0..MAX_TOTAL {
             let place = IpAddr::from([10, 1, u8::try_from(number / 4).unwrap(), 1]);
@@ -287,8 +305,26 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn where_few_files_may_be_open_fewer_may_wait() {
+        for (files, most) in [
+            (Some(64), 16),
+            (Some(2), 1),
+            (Some(1 << 20), MAX_TOTAL),
+            (Some(u64::MAX), MAX_TOTAL),
+            (None, MAX_TOTAL),
+        ] {
+            assert_eq!(most_of(files), most, "{files:?}");
+        }
+        let budget = PreauthBudget::of(32, most_of(Some(64)));
+        let silent: Vec<_> = (0..80).map(|_| enter(&budget, ip(1))).collect();
+        assert_eq!(silent.iter().filter(|(_, meter)| !meter.is_cut()).count(), 16);
+        let (late, _) = enter(&budget, ip(1));
+        assert!(late.upgrade(ip(1)));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn who_has_asked_for_something_stays_while_most_are_silent() {
-        let budget = PreauthBudget::new(MAX_TOTAL);
+        let budget = PreauthBudget::of(MAX_TOTAL, MAX_TOTAL);
         let come = |place: u8, asks: bool| {
             let (permit, meter) = enter(&budget, ip(place));
             assert!(!asks || permit.upgrade(ip(place)));

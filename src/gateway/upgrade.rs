@@ -122,6 +122,10 @@ async fn answer(
 
 async fn answer_of(gateway: Arc<Gateway>, wire: Wire, request: Request) -> Response {
     let (parts, body) = request.into_parts();
+    // Of two names one would be judged, and the other be what somebody before us went by.
+    if parts.headers.get_all(header::HOST).iter().nth(1).is_some() {
+        return refusal(StatusCode::BAD_REQUEST, "More than one Host header");
+    }
     let auth = gateway.auth.now();
     let wanted = auth.vouchers().wanted_headers();
     let peer = peer_of(wire.remote.ip(), &parts.uri, &parts.headers, wanted);
@@ -139,16 +143,18 @@ async fn answer_of(gateway: Arc<Gateway>, wire: Wire, request: Request) -> Respo
         Err(refusal) => return refusal,
     };
     if !wire.permit.upgrade(auth.place_of(&peer)) {
-        let refusal = (
-            StatusCode::SERVICE_UNAVAILABLE,
-            [(header::CONNECTION, "close"), (header::CONTENT_TYPE, "text/plain; charset=utf-8")],
-            "Too many unauthenticated sockets",
-        );
-        return refusal.into_response();
+        return refusal(StatusCode::SERVICE_UNAVAILABLE, "Too many unauthenticated sockets");
     }
     wire.meter.limit(PREAUTH_MESSAGE + FRAME_HEADER);
     let tasks = gateway.services.tasks.clone();
     opening.accept(&tasks, move |socket| connection::run(gateway, socket, peer))
+}
+
+/// The last answer on a connection.
+fn refusal(status: StatusCode, why: &'static str) -> Response {
+    let headers =
+        [(header::CONNECTION, "close"), (header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+    (status, headers, why).into_response()
 }
 
 /// Upgrades a connection that has proved itself already.

@@ -3,8 +3,8 @@
 //! Owns: the advisory lock on `clawgate.lock`. Promises: while a lock is held
 //! no second one is given out, and the kernel takes it back from a process that
 //! dies, however it dies. Must not: rely on what the file says to decide who may
-//! run, or who does; pid, address and why there is no restart are for people and for
-//! clients on this machine.
+//! run, or who does; pid, address, certificate and why there is no restart are for people and
+//! for clients on this machine.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -18,10 +18,12 @@ use rustix::io::Errno;
 use tokio::time::Instant;
 
 use super::atomic::{FileError, OnPath, create_private_dir, open_private};
+use crate::support::Fingerprint;
 
-/// More than a pid, an address and a reason take.
-const TEXT_LIMIT: u64 = 4096;
-/// Lines of a gateway that runs: pid, address, scheme.
+/// More than a pid, an address, a certificate and a reason take.
+const TEXT_LIMIT: u64 = 8192;
+/// Lines of a gateway that runs: pid, address, how it is spoken to. That is the scheme, and
+/// beside it, unless it is of an earlier version, the fingerprint, or that it mends.
 const LINES: usize = 3;
 /// Characters of a reason that are told; the log has all of it.
 const REASON_MAX: usize = 1000;
@@ -35,6 +37,8 @@ const LOOK: Duration = Duration::from_millis(10);
 /// What the lock file calls a gateway without TLS, and one with it.
 const PLAIN: &str = "ws";
 const TLS: &str = "wss";
+/// What it says there of one that only waits for its config file to be mended.
+const MENDS: &str = "mends";
 
 /// How a running gateway is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +47,38 @@ pub struct Running {
     pub address: SocketAddr,
     /// Whether it speaks TLS.
     pub is_tls: bool,
+    /// Of the certificate that it has in use, which need not be that of the file.
+    pub fingerprint: Option<Fingerprint>,
+    /// Whether it only waits for its config file to be mended, and goes by little of that.
+    pub mends: bool,
+}
+
+impl Running {
+    /// At this address, without TLS.
+    pub const fn at(address: SocketAddr) -> Self {
+        Self { address, is_tls: false, fingerprint: None, mends: false }
+    }
+
+    /// What the lines of a lock file say.
+    fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines().skip(1);
+        let address = lines.next()?.trim().parse().ok()?;
+        let words: Vec<_> = lines.next().unwrap_or_default().split_whitespace().collect();
+        Some(Self {
+            address,
+            is_tls: words.contains(&TLS),
+            fingerprint: words.iter().find_map(|word| word.parse().ok()),
+            mends: words.contains(&MENDS),
+        })
+    }
+
+    /// The last of those lines.
+    fn manner(self) -> String {
+        let scheme = if self.is_tls { TLS } else { PLAIN };
+        let pin = self.fingerprint.map_or_else(String::new, |pin| format!(" {pin}"));
+        let mends = if self.mends { format!(" {MENDS}") } else { String::new() };
+        format!("{scheme}{pin}{mends}")
+    }
 }
 
 /// The right to be the gateway of a state directory; dropping it gives it up.
@@ -98,9 +134,9 @@ impl InstanceLock {
 
     /// Tells clients on this machine how they reach the gateway.
     pub fn publish(&mut self, running: Running) -> io::Result<()> {
-        let scheme = if running.is_tls { TLS } else { PLAIN };
+        let (pid, address, manner) = (std::process::id(), running.address, running.manner());
         // A gateway that begins again says it again, and nobody reads half of it.
-        let text = format!("{}\n{}\n{scheme}\n", std::process::id(), running.address);
+        let text = format!("{pid}\n{address}\n{manner}\n");
         write_anew(&mut self.file, &text)
     }
 
@@ -131,11 +167,25 @@ pub fn running_at(path: &Path) -> Option<Running> {
     if flock(&file, FlockOperation::NonBlockingLockShared) != Err(Errno::WOULDBLOCK) {
         return None;
     }
-    let text = read_start(&file)?;
-    let mut lines = text.lines().skip(1);
-    let address = lines.next()?.trim().parse().ok()?;
-    let is_tls = lines.next().is_some_and(|scheme| scheme.trim() == TLS);
-    Some(Running { address, is_tls })
+    Running::parse(&read_start(&file)?)
+}
+
+/// Tells clients on this machine of another certificate that the gateway of a state directory
+/// has in use. The time of the file stays: by that a gateway is known that has begun again.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn renew_certificate(path: &Path, fingerprint: Fingerprint) -> io::Result<()> {
+    let (mut file, text) = open_again(path)?;
+    let Some(running) = Running::parse(&text) else { return Ok(()) };
+    let began = file.metadata()?.modified()?;
+    let manner = Running { fingerprint: Some(fingerprint), ..running }.manner();
+    let mut lines: Vec<_> = text.lines().collect();
+    if let Some(line) = lines.get_mut(LINES - 1) {
+        *line = &manner;
+    }
+    write_over(&mut file, &format!("{}\n", lines.join("\n")))?;
+    file.set_modified(began)
 }
 
 /// Tells whoever waits for the gateway of a state directory to begin again that it does not,
@@ -144,23 +194,33 @@ pub fn running_at(path: &Path) -> Option<Running> {
 /// # Errors
 /// When it cannot be written.
 pub fn refuse_restart(path: &Path, why: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().read(true).write(true).open(path)?;
-    let text = read_start(&file).ok_or_else(|| io::Error::other("it cannot be read"))?;
+    let (mut file, text) = open_again(path)?;
     let running: String = text.split_inclusive('\n').take(LINES).collect();
     let line = |sign: char| if sign.is_control() { ' ' } else { sign };
     let why: String = why.chars().take(REASON_MAX).map(line).collect();
-    // Over what is there, which is cut afterwards: nobody finds no address meanwhile, or a
-    // file that has changed without a reason in it.
-    file.rewind()?;
-    file.write_all(format!("{running}{why}\n").as_bytes())?;
-    let end = file.stream_position()?;
-    file.set_len(end)
+    write_over(&mut file, &format!("{running}{why}\n"))
 }
 
 /// Why the gateway of a state directory has not begun again, if it was last told to in vain.
 pub fn refusal_at(path: &Path) -> Option<String> {
     let text = read_start(&File::open(path).ok()?)?;
     text.lines().nth(LINES).map(str::to_owned)
+}
+
+/// The file of a lock that is held, and what it says.
+fn open_again(path: &Path) -> io::Result<(File, String)> {
+    let file = OpenOptions::new().read(true).write(true).open(path)?;
+    let text = read_start(&file).ok_or_else(|| io::Error::other("it cannot be read"))?;
+    Ok((file, text))
+}
+
+/// Writes over what is there, which is cut afterwards: nobody finds no address meanwhile, or
+/// a file that has changed without a reason in it.
+fn write_over(file: &mut File, text: &str) -> io::Result<()> {
+    file.rewind()?;
+    file.write_all(text.as_bytes())?;
+    let end = file.stream_position()?;
+    file.set_len(end)
 }
 
 fn write_anew(file: &mut File, text: &str) -> io::Result<()> {
@@ -189,7 +249,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("clawgate.lock");
         let address = "[::1]:18790".parse().unwrap();
-        let [plain, tls] = [false, true].map(|is_tls| Running { address, is_tls });
+        let plain = Running::at(address);
+        let tls = Running { is_tls: true, ..plain };
         assert_eq!(running_at(&path), None);
         let mut lock = InstanceLock::acquire(&path).unwrap();
         assert_eq!(running_at(&path), None, "it does not listen yet");
@@ -197,8 +258,13 @@ mod tests {
         assert_eq!(running_at(&path), Some(plain));
         std::fs::write(&path, format!("{}\n[::1]:18790\n", std::process::id())).unwrap();
         assert_eq!(running_at(&path), Some(plain), "of an earlier version");
-        lock.publish(tls).unwrap();
-        assert_eq!(running_at(&path), Some(tls));
+        std::fs::write(&path, format!("{}\n[::1]:18790\nwss\n", std::process::id())).unwrap();
+        assert_eq!(running_at(&path), Some(tls), "of an earlier version");
+        let pinned = Running { fingerprint: Some(Fingerprint::of(b"x")), ..tls };
+        for running in [tls, pinned, Running { mends: true, ..plain }] {
+            lock.publish(running).unwrap();
+            assert_eq!(running_at(&path), Some(running));
+        }
         drop(lock);
         assert_eq!(running_at(&path), None);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "");
@@ -210,11 +276,13 @@ mod tests {
         let path = home.path().join("clawgate.lock");
         assert!(refuse_restart(&path, "nobody runs").is_err() && !path.exists());
         let mut lock = InstanceLock::acquire(&path).unwrap();
-        let running = Running { address: "127.0.0.1:7".parse().unwrap(), is_tls: true };
+        let address = "127.0.0.1:7".parse().unwrap();
+        let fingerprint = Some(Fingerprint::of(b"x"));
+        let running = Running { is_tls: true, fingerprint, ..Running::at(address) };
         lock.publish(running).unwrap();
         assert_eq!(refusal_at(&path), None);
         for (why, told) in [
-            ("ö".repeat(REASON_MAX + 1), "ö".repeat(REASON_MAX)),
+            ("𝄞".repeat(REASON_MAX + 1), "𝄞".repeat(REASON_MAX)),
             ("a: no\nb".to_owned(), "a: no b".to_owned()),
         ] {
             refuse_restart(&path, &why).unwrap();
@@ -225,12 +293,33 @@ mod tests {
     }
 
     #[test]
+    fn another_certificate_is_told_and_is_no_new_beginning() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("clawgate.lock");
+        let mut lock = InstanceLock::acquire(&path).unwrap();
+        let [first, second] = [b"first", b"other"].map(|of| Some(Fingerprint::of(of)));
+        let tls = Running { is_tls: true, ..Running::at("127.0.0.1:7".parse().unwrap()) };
+        lock.publish(Running { fingerprint: first, ..tls }).unwrap();
+        refuse_restart(&path, "no key").unwrap();
+        let began = std::time::SystemTime::UNIX_EPOCH + LAST_WRITE;
+        lock.file.set_modified(began).unwrap();
+        renew_certificate(&path, second.unwrap()).unwrap();
+        assert_eq!(running_at(&path), Some(Running { fingerprint: second, ..tls }));
+        assert_eq!(refusal_at(&path).as_deref(), Some("no key"));
+        assert_eq!(std::fs::metadata(&path).unwrap().modified().unwrap(), began);
+        // One that names no gateway any more goes on not to.
+        lock.name_nobody();
+        renew_certificate(&path, second.unwrap()).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "");
+    }
+
+    #[test]
     fn a_gateway_that_ends_is_named_no_more_and_keeps_the_lock_while_its_process_lives() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("clawgate.lock");
         let mut lock = InstanceLock::acquire(&path).unwrap();
         let address = "127.0.0.1:18790".parse().unwrap();
-        lock.publish(Running { address, is_tls: false }).unwrap();
+        lock.publish(Running::at(address)).unwrap();
         lock.end_with_process();
         assert_eq!(running_at(&path), None);
         let refused = InstanceLock::acquire(&path).unwrap_err();

@@ -6,11 +6,23 @@ use super::without_secrets;
 /// neither is helped by what a stranger fills it with.
 const MAX_QUOTED: usize = 256;
 
-/// The begin of a text that somebody else has written, without credentials. Half of
-/// one would no longer be known for what it is, so they are taken out first.
+/// The begin of a text that somebody else has written, on one line and without
+/// credentials. Half of one would no longer be known for what it is, so they are taken
+/// out first.
 pub fn quoted(text: &str) -> String {
-    let text = without_secrets(text);
-    text.get(..text.floor_char_boundary(MAX_QUOTED)).unwrap_or_default().to_owned()
+    let mut line = String::new();
+    for letter in begin(&without_secrets(text)).chars() {
+        if letter.is_control() {
+            line.extend(letter.escape_default());
+        } else {
+            line.push(letter);
+        }
+    }
+    begin(&line).to_owned()
+}
+
+fn begin(text: &str) -> &str {
+    text.get(..text.floor_char_boundary(MAX_QUOTED)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -22,6 +34,12 @@ mod tests {
         assert_eq!(quoted("short"), "short");
         assert_eq!(quoted(&"x".repeat(15_000)).len(), MAX_QUOTED);
         assert_eq!(quoted(&"é€".repeat(100)).len(), 255);
+    }
+
+    #[test]
+    fn what_is_quoted_is_one_line_and_still_short() {
+        assert_eq!(quoted("x\n\u{1b}[31m é"), r"x\n\u{1b}[31m é");
+        assert_eq!(quoted(&"\n".repeat(MAX_QUOTED)), r"\n".repeat(MAX_QUOTED / 2));
     }
 
     #[test]

@@ -4,15 +4,12 @@ use std::net::IpAddr;
 
 use serde_json::Value;
 
-use crate::config::Env;
+use crate::config::{ALLOW_PLAIN, Env, allows_plain};
 use crate::support::{is_own_address, json};
 
 use super::asker::Stopped;
 use super::draft::Draft;
 use super::talk::{Line, Talk, check_literal};
-
-/// Says, with `1`, that nobody else listens in the networks on the way.
-const ALLOW_PLAIN: &str = "OPENCLAW_ALLOW_INSECURE_PRIVATE_WS";
 
 /// Asks where the gateway is and what lets us in.
 ///
@@ -47,8 +44,7 @@ fn check_url(text: &str, env: &Env) -> Result<(), String> {
             "give a ws or wss address without a user in it, such as wss://host:18789".into()
         );
     };
-    let is_allowed = || env.get(ALLOW_PLAIN).is_some_and(|value| value.trim() == "1");
-    if url.scheme() == "wss" || is_here(&url) || is_allowed() {
+    if url.scheme() == "wss" || is_here(&url) || allows_plain(|name| env.get(name)) {
         return Ok(());
     }
     Err(format!(

@@ -173,6 +173,12 @@ async fn what_the_config_names_elsewhere_is_said_to_be_missing() {
         named.sort_unstable();
         named
     };
+    assert_eq!(missing().await, [&config, &more, &work].map(PathBuf::clone));
+    // A key that only the gateway has hides nothing of it.
+    let provider = json!({"baseUrl": "http://127.0.0.1:9/v1", "apiKey": "${NOBODY_HAS_THIS}",
+        "api": "openai-completions", "models": [{"id": "m"}]});
+    let whole = json!({"agents": {"list": agents}, "models": {"providers": {"p": provider}}});
+    fs::write(&more, whole.to_string()).unwrap();
     assert_eq!(missing().await, [config.clone(), more, work]);
     // A backup can be made before the config is mended.
     fs::write(&config, "{oops").unwrap();

@@ -58,6 +58,24 @@ async fn a_restart_waits_for_what_runs_and_is_asked_for_once() {
 }
 
 #[tokio::test]
+async fn the_log_says_that_a_signal_came_and_what_the_restart_waits_for() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "main", "@mock stream n=50 delay=60", "run-1").await;
+    deltas(&client, "run-1", 1).await;
+    signal_restart(&gateway);
+    let said = async |text: &str| {
+        until(text, async || gateway.stderr().contains(text).then_some(())).await;
+    };
+    said("a signal asks for a restart").await;
+    said("the restart waits until nothing runs, for 5 minutes at most").await;
+    end_of(&client, "run-1").await;
+    begins_again(&gateway, &client).await;
+    said("restarting; a signal to stop makes a stop of it").await;
+    assert!(!gateway.stderr().contains("stopping; another signal"), "{}", gateway.stderr());
+}
+
+#[tokio::test]
 async fn a_command_restarts_it_after_its_answer_if_its_sender_may() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;

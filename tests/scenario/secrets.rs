@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::reload::put;
 use crate::stage::{Api, admin, ask, call, config, refusal, text_of, until};
-use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
+use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient, default_config, program};
 
 /// So long something has to be done too early; what waits as it should is not done by then.
 const TOO_EARLY: Duration = Duration::from_secs(2);
@@ -321,4 +321,39 @@ async fn an_admin_is_told_the_secrets_of_the_places_that_are_named() {
         assert_eq!(refusal(&mut client, "secrets.resolve", params).await, text);
     }
     assert!(!gateway.stderr().contains("first-key"));
+}
+
+#[tokio::test]
+async fn a_command_with_a_token_that_the_gateway_has_not_taken_up_hears_what_helps() {
+    let root = TempDir::with_prefix("clawgate-test-").unwrap();
+    let token = root.path().join("token");
+    let becomes = |secret: &str| {
+        fs::write(&token, secret).unwrap();
+        fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    becomes("token-of-before");
+    let mut config = default_config("127.0.0.1:9");
+    let provider = json!({"source": "file", "path": token, "mode": "singleValue"});
+    config["secrets"] = json!({"providers": {"t": provider}});
+    config["gateway"]["auth"]["token"] = json!({"source": "file", "provider": "t", "id": "value"});
+    let gateway = Gateway::start_in(root, GatewayOptions::with_config(config)).await.unwrap();
+    let reload = async |more: &[&str]| {
+        let ran = tokio::process::Command::new(program())
+            .args(["call", "secrets.reload"])
+            .args(more)
+            .env_clear()
+            .env("HOME", gateway.home())
+            .env("OPENCLAW_STATE_DIR", gateway.state_dir())
+            .output()
+            .await
+            .unwrap();
+        (ran.status.success(), String::from_utf8(ran.stderr).unwrap())
+    };
+    becomes("token-of-now");
+    let (ok, told) = reload(&[]).await;
+    assert!(!ok && told.contains("AUTH_TOKEN_MISMATCH"), "{told}");
+    assert!(told.contains("clawgate gateway restart") && told.contains("by --token"), "{told}");
+    let (ok, told) = reload(&["--token", "token-of-before"]).await;
+    assert!(ok, "{told}");
+    until("the new token", async || reload(&[]).await.0.then_some(())).await;
 }

@@ -267,6 +267,34 @@ async fn a_service_that_would_not_start_is_not_installed() {
 }
 
 #[tokio::test]
+async fn a_variable_that_nobody_has_is_told_when_the_service_is_installed() {
+    let machine = Machine::new();
+    let state = machine.home().join(".openclaw");
+    fs::create_dir_all(&state).unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let provider = json!({"baseUrl": "http://127.0.0.1:9/v1", "apiKey": "${NOBODY_HAS_THIS}",
+        "api": "openai-completions", "models": [{"id": "m"}]});
+    let config = json!({"gateway": {"port": taken.local_addr().unwrap().port()},
+        "models": {"providers": {"p": provider}},
+        "agents": {"list": [{"id": "main", "workspace": "/${NOR_THIS}/main"}]}});
+    fs::write(state.join("openclaw.json"), config.to_string()).unwrap();
+    // The rest of the config is looked at all the same.
+    let refused = err(&machine.gateway(&["install"], &[]).await);
+    assert!(refused.contains("another program listens at"), "{refused}");
+    drop(taken);
+    let told = out(&machine.gateway(&["install"], &[]).await);
+    let file = machine.home().join(".config/clawgate.env");
+    let advice = "does not get NOBODY_HAS_THIS, NOR_THIS, which this terminal has or the config";
+    assert!(told.contains(advice) && told.contains(file.to_str().unwrap()), "{told}");
+    let unit = fs::read_to_string(machine.unit()).unwrap();
+    assert!(!unit.contains("not-in-this-environment"), "no folder is made up: {unit}");
+    fs::write(&file, "NOBODY_HAS_THIS=canary\n").unwrap();
+    let again = json_of(&machine.gateway(&["install", "--json"], &[]).await);
+    assert_eq!(again["service"]["missingVariables"], json!(["NOR_THIS"]), "{again}");
+    assert_eq!(again["service"]["missingFolders"], json!([]), "{again}");
+}
+
+#[tokio::test]
 async fn where_nobody_runs_services_it_is_said_what_to_do_and_nothing_is_written() {
     let machine = Machine::new();
     let program = machine.bin.join("systemctl");

@@ -199,9 +199,50 @@ async fn no_restart_is_begun_without_a_certificate_that_can_be_used() {
     fs::write(&served.key, key).unwrap();
     until("its end", async || has_fault(&mut client, None).await).await;
     assert!(client.closed().is_none());
+    // Nor is one made in the place of another that was lost.
+    let lost = Pair::write(folder.path(), "lost");
+    served.replace(&lost);
+    for file in [&served.cert, &served.key] {
+        fs::remove_file(file).unwrap();
+    }
+    signal(&gateway, Signal::USR1);
+    until("the loss", async || has_fault(&mut client, Some("gateway.tls")).await).await;
+    assert!(!served.cert.exists() && client.closed().is_none());
+    lost.replace(&served);
+    until("its end", async || has_fault(&mut client, None).await).await;
     signal(&gateway, Signal::USR1);
     assert_eq!(client.wait_closed(SOON).await.unwrap().code, 1012);
     admin(&gateway, &served.cert).await;
+}
+
+#[tokio::test]
+async fn commands_on_this_machine_know_the_certificate_in_use_while_it_is_renewed() {
+    let folder = TempDir::new().unwrap();
+    let served = Pair::write(folder.path(), "served");
+    let gateway = gateway(json!({
+        "enabled": true, "certPath": served.cert, "keyPath": served.key,
+    }))
+    .await;
+    let asked = async || clawgate(&gateway, &gateway.state_dir(), &["call", "health"]).await;
+    let next = Pair::write(folder.path(), "next");
+    // The certificate is there, and its key is not yet; then it is none, or gone.
+    fs::copy(&next.cert, &served.cert).unwrap();
+    let (ok, text) = asked().await;
+    assert!(ok, "{text}");
+    fs::write(&served.cert, "nothing").unwrap();
+    let (ok, text) = asked().await;
+    assert!(ok, "{text}");
+    fs::remove_file(&served.cert).unwrap();
+    let (ok, text) = asked().await;
+    assert!(ok, "{text}");
+    next.replace(&served);
+    let connect = || async { tls::connect(gateway.port(), &next.cert).await.ok() };
+    until("the new certificate", connect).await;
+    // What is in use is told after it is.
+    until("the new pin", async || asked().await.0.then_some(())).await;
+    fs::remove_file(&served.cert).unwrap();
+    let (ok, text) = asked().await;
+    assert!(ok, "{text}");
 }
 
 #[tokio::test]
@@ -240,6 +281,10 @@ async fn a_gateway_without_a_usable_certificate_does_not_start() {
             json!({"certPath": one.cert, "keyPath": "/nowhere/key.pem"}),
             "/nowhere/key.pem is missing",
         ),
+        (
+            json!({"certPath": "/nowhere/cert.pem", "keyPath": one.key}),
+            "/nowhere/cert.pem is missing",
+        ),
         (json!({"certPath": one.key, "keyPath": one.key}), "there is no certificate in"),
         (json!({"certPath": one.cert, "keyPath": one.cert}), "there is no private key in"),
         (json!({"autoGenerate": false}), "gateway-cert.pem is missing"),
@@ -273,15 +318,17 @@ async fn commands_on_this_machine_know_the_certificate_and_others_pin_it() {
     let (ok, text) = clawgate(&gateway, &gateway.state_dir(), &["health"]).await;
     assert!(ok, "{text}");
     let localhost = format!("wss://localhost:{}", gateway.port());
-    let (ok, text) =
-        clawgate(&gateway, &gateway.state_dir(), &["call", "health", "--url", &localhost]).await;
+    let call = ["call", "health", "--url", &localhost, "--token", SECRET];
+    let (ok, text) = clawgate(&gateway, &gateway.state_dir(), &call).await;
     assert!(ok, "{text}");
+    // What the state directory has of a token is not for whoever listens there.
+    let (ok, text) = clawgate(&gateway, &gateway.state_dir(), &call[..4]).await;
+    assert!(!ok && text.contains("pass --token or --password"), "{text}");
 
     // From a machine that knows nothing of this gateway.
     let elsewhere = gateway.root().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     let pin = fingerprint(&own_certificate(&gateway)).to_string();
-    let call = ["call", "health", "--url", &localhost, "--token", SECRET];
     let pinned = [&call[..], &["--tls-fingerprint", &pin]].concat();
     let (ok, text) = clawgate(&gateway, &elsewhere, &pinned).await;
     assert!(ok, "{text}");

@@ -99,7 +99,8 @@ impl News {
         settings.hooks.follow(&settings.secrets, env, &settings.gateway.auth).await;
         let begins_anew = restarts || services.repair.is_some();
         if begins_anew || changes::need_restart(&before, &settings) {
-            listen::check_tls(&settings).await.map_err(|error| error.issue())?;
+            let checked = listen::check_tls(&settings, Some(&*before)).await;
+            checked.map_err(|error| error.issue())?;
         }
         listen::check(&settings, &before).map_err(|error| error.issue())?;
         let differs = |name: &&str| before.raw.get(name) != settings.raw.get(name);

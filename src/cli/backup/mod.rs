@@ -16,7 +16,8 @@ use tempfile::NamedTempFile;
 
 use super::format::size;
 use super::output::say_of_others;
-use crate::config::{self, Env, Overrides, Paths};
+use super::surroundings;
+use crate::config::{Env, Overrides, Paths};
 use crate::sessions::iso_time;
 use crate::support::{Clock, SystemClock, json};
 
@@ -149,7 +150,7 @@ fn create(args: &CreateArgs, env: &Env) -> anyhow::Result<()> {
 /// One that cannot be used names nothing.
 fn named_by_config(env: &Env) -> Vec<PathBuf> {
     let looking = Overrides { read_only: true, ..Overrides::default() };
-    let Ok(settings) = config::load(env, &looking) else { return Vec::new() };
+    let Ok(settings) = surroundings::settings(env, &looking) else { return Vec::new() };
     let workspaces = settings.agents.list.into_iter().map(|agent| agent.workspace);
     workspaces.chain(settings.included).collect()
 }

@@ -1,12 +1,13 @@
 //! Which gateway to talk to, and with which credentials.
 //!
 //! Owns: the order of flag, environment and local settings. Promises: a
-//! credential stored on this machine is sent to this machine only. Must not:
-//! read files or the environment itself.
+//! credential stored on this machine is sent to this machine only, and where `--url`
+//! leads to no other than the flags give. Must not: read files or the environment itself.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
 use crate::cli::ConnectArgs;
+use crate::config::allows_plain;
 use crate::store::instance::Running;
 use crate::support::{Fingerprint, Secret};
 
@@ -18,8 +19,6 @@ const DEFAULT_PORT: u16 = 18789;
 const URL: &str = "OPENCLAW_GATEWAY_URL";
 /// Says at which port of this machine it is.
 const PORT: &str = "OPENCLAW_GATEWAY_PORT";
-/// Says, with `1`, that nobody else listens in the private networks on the way.
-const ALLOW_PLAIN: &str = "OPENCLAW_ALLOW_INSECURE_PRIVATE_WS";
 
 /// What this machine knows of its gateway, from `openclaw.json` and the token
 /// file.
@@ -91,19 +90,27 @@ pub enum TargetError {
     /// A certificate is expected where there is none.
     #[error("--tls-fingerprint is about a certificate, and {0} has none; give a wss:// address")]
     PinWithoutTls(String),
+    /// Whatever listens at an address that was given could ask for what is kept here.
+    #[error(
+        "gateway url override requires explicit credentials: with --url, pass --token or \
+         --password too (any, where the gateway asks for none); or set OPENCLAW_GATEWAY_URL in its \
+         place, and OPENCLAW_GATEWAY_TOKEN or OPENCLAW_GATEWAY_PASSWORD"
+    )]
+    NoCredential,
     /// Everybody on the way could read the credential.
     #[error(
         "SECURITY ERROR: Gateway URL \"{0}\" uses plaintext ws:// to a non-loopback address, and \
          everybody on the way could read the credential; use wss:// (gateway.tls), or a tunnel: \
-         ssh -N -L 18789:127.0.0.1:18789 <host>, and --url ws://127.0.0.1:18789. In a private \
-         network that you trust, set OPENCLAW_ALLOW_INSECURE_PRIVATE_WS=1"
+         ssh -N -L 18789:127.0.0.1:18789 <host>, and --url ws://127.0.0.1:18789 with --token. In a \
+         private network that you trust, set OPENCLAW_ALLOW_INSECURE_PRIVATE_WS=1"
     )]
     PlainText(String),
 }
 
 impl Target {
     /// Flags come first, then the environment (an empty variable counts as
-    /// absent), then what this machine knows of its own gateway.
+    /// absent), then what this machine knows of its own gateway. With `--url` a credential
+    /// has to be a flag as well: whoever names an address may have been talked into it.
     pub fn resolve(
         args: &ConnectArgs,
         env: impl Fn(&str) -> Option<String>,
@@ -130,21 +137,21 @@ impl Target {
             }
             (None, _) => (GatewayUrl::at(local_address(port, local)?, local.is_tls)?, own, true),
         };
+        let is_given = args.url.is_some();
         let credential = |flag: &Option<Secret>, name: &str, stored: Option<&Secret>| {
-            flag.clone()
-                .or_else(|| env(name).map(Secret::new))
-                .or_else(|| stored.cloned())
-                .filter(|secret| !secret.is_empty())
+            let kept = || env(name).map(Secret::new).or_else(|| stored.cloned());
+            let found = flag.clone().or_else(|| if is_given { None } else { kept() });
+            found.filter(|secret| !secret.is_empty())
         };
         if args.tls_fingerprint.is_some() && !url.is_tls() {
             return Err(TargetError::PinWithoutTls(url.to_string()));
         }
         let token = credential(&args.token, "OPENCLAW_GATEWAY_TOKEN", known.token);
         let password = credential(&args.password, "OPENCLAW_GATEWAY_PASSWORD", known.password);
-        let is_trusted = is_here || url.is_tls() || {
-            let is_allowed = env(ALLOW_PLAIN).is_some_and(|value| value.trim() == "1");
-            is_allowed && url.may_be_private()
-        };
+        if is_given && token.is_none() && password.is_none() {
+            return Err(TargetError::NoCredential);
+        }
+        let is_trusted = is_here || url.is_tls() || (allows_plain(env) && url.may_be_private());
         if (token.is_some() || password.is_some()) && !is_trusted {
             return Err(TargetError::PlainText(url.to_string()));
         }
@@ -158,7 +165,7 @@ impl Target {
             url: GatewayUrl::at(running.address, running.is_tls)?,
             token: local.token.clone(),
             password: local.password.clone(),
-            tls_fingerprint: local.tls_fingerprint,
+            tls_fingerprint: running.fingerprint.or(local.tls_fingerprint),
         })
     }
 
@@ -289,16 +296,18 @@ mod tests {
     fn a_stored_credential_is_never_sent_to_another_host() {
         let remote = "wss://gw.example:18789";
         for (given, env, expected) in [
-            (args(Some(remote), None, None), &[] as Env, (None, None)),
             (
                 args(None, None, None),
-                &[("OPENCLAW_GATEWAY_URL", "wss://gw.example:18789")],
+                &[("OPENCLAW_GATEWAY_URL", "wss://gw.example:18789")] as Env,
                 (None, None),
             ),
             (args(Some(remote), Some("t"), None), &[], (Some("t"), None)),
             (
-                args(Some(remote), None, None),
-                &[("OPENCLAW_GATEWAY_TOKEN", "env-token")],
+                args(None, None, None),
+                &[
+                    ("OPENCLAW_GATEWAY_URL", "wss://gw.example:18789"),
+                    ("OPENCLAW_GATEWAY_TOKEN", "env-token"),
+                ],
                 (Some("env-token"), None),
             ),
             (args(Some(remote), None, Some("p")), &[], (None, Some("p"))),
@@ -306,6 +315,25 @@ mod tests {
             let target = resolve(&given, env).unwrap();
             let (token, password) = expected;
             assert_eq!(shown(&target), (remote.to_owned(), token, password));
+        }
+    }
+
+    #[test]
+    fn with_an_address_as_a_flag_only_credentials_that_are_flags_are_sent() {
+        let kept: Env =
+            &[("OPENCLAW_GATEWAY_TOKEN", "env-token"), ("OPENCLAW_GATEWAY_PASSWORD", "env-word")];
+        for url in ["ws://127.0.0.1:5", "ws://localhost:5", "wss://gw.example"] {
+            for (token, password) in [(None, None), (Some(""), None)] {
+                for env in [&[] as Env, kept] {
+                    let error = resolve(&args(Some(url), token, password), env).unwrap_err();
+                    assert_eq!(error, TargetError::NoCredential, "{url} {token:?}");
+                    assert!(error.to_string().contains("pass --token or --password"), "{error}");
+                }
+            }
+            let target = resolve(&args(Some(url), Some("t"), None), kept).unwrap();
+            assert_eq!(shown(&target), (url.to_owned(), Some("t"), None));
+            let target = resolve(&args(Some(url), None, Some("p")), kept).unwrap();
+            assert_eq!(shown(&target), (url.to_owned(), None, Some("p")));
         }
     }
 
@@ -326,7 +354,7 @@ mod tests {
             (with("wss://gw.example"), &[], None),
             (with("ws://localhost:5"), &[], None),
             (with("ws://0.0.0.0:5"), &[], None),
-            (args(Some("ws://gw.example"), None, None), &[], None),
+            (args(None, None, None), &[("OPENCLAW_GATEWAY_URL", "ws://gw.example")], None),
         ] {
             let error = resolve(&given, env).err();
             let refused = refused.map(|url| TargetError::PlainText(url.to_owned()));
@@ -377,8 +405,8 @@ mod tests {
         let there = target(&ConnectArgs::default(), None);
         assert_eq!(shown(&there), ("wss://gw.example".into(), Some("remote-token"), None));
         assert_eq!(there.tls_fingerprint, Some(pin));
-        let elsewhere = target(&args(Some("wss://other.example"), None, None), None);
-        assert_eq!(shown(&elsewhere), ("wss://other.example".into(), None, None));
+        let elsewhere = target(&args(Some("wss://other.example"), None, Some("p")), None);
+        assert_eq!(shown(&elsewhere), ("wss://other.example".into(), None, Some("p")));
         assert_eq!(elsewhere.tls_fingerprint, None);
         let here = target(&ConnectArgs::default(), Some("5"));
         assert_eq!(shown(&here), ("wss://127.0.0.1:5".into(), Some("stored-token"), None));
@@ -387,7 +415,7 @@ mod tests {
 
     #[test]
     fn a_url_another_port_or_a_remote_gateway_is_not_the_one_that_runs_here() {
-        let running = Running { address: "127.0.0.1:19001".parse().unwrap(), is_tls: false };
+        let running = Running::at("127.0.0.1:19001".parse().unwrap());
         let remote = RemoteGateway { url: "wss://gw.example".into(), ..RemoteGateway::default() };
         let remote = LocalGateway { remote: Some(remote), ..LocalGateway::default() };
         let here = LocalGateway::default();

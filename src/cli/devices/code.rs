@@ -113,11 +113,14 @@ mod tests {
     use super::*;
     use crate::config::Env;
     use crate::store::instance::Running;
+    use crate::support::Secret;
 
     fn shown(url: Option<&str>, is_on_every_address: bool) -> Result<String, CliError> {
-        let connect = ConnectArgs { url: url.map(str::to_owned), ..ConnectArgs::default() };
+        let token = url.map(|_| Secret::new("t"));
+        let connect = ConnectArgs { url: url.map(str::to_owned), token, ..ConnectArgs::default() };
         let args = QrArgs { public_url: None, setup_code_only: false, no_ascii: false, connect };
-        let running = Running { address: "127.0.0.1:19001".parse().unwrap(), is_tls: true };
+        let here = "127.0.0.1:19001".parse().unwrap();
+        let running = Running { is_tls: true, ..Running::at(here) };
         let mut around = Surroundings::find(Env::fixed([], "/nowhere"), &mut Screen::silent());
         around.running = Some(running);
         (around.local.address, around.local.is_tls) = (running.address, running.is_tls);

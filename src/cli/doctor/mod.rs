@@ -6,11 +6,11 @@
 
 mod files;
 mod finding;
+mod jobs;
 mod kept;
 mod setup;
 mod state;
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -69,16 +69,22 @@ pub fn run(args: &DoctorArgs, env: &Env) -> anyhow::Result<ExitCode> {
     findings.extend(state::directory(&paths));
     findings.extend(check_files(&paths));
     findings.extend(state::running(&paths, loaded.as_ref().ok()));
-    findings.extend(loaded.as_ref().ok().and_then(setup::certificate));
+    let now = SystemClock.now_ms();
+    findings.extend(loaded.as_ref().ok().and_then(|it| setup::certificate(it, now)));
     let database = state::database(&paths);
     // One that cannot be read tells nothing, and each look at it would wait for that.
     if database.as_ref().is_some_and(|it| it.severity == Severity::Ok) {
-        findings.extend(loaded.as_ref().ok().and_then(|it| state::unheard(&paths, it)));
+        findings.extend(loaded.as_ref().ok().and_then(|it| jobs::unheard(&paths, it)));
+        findings.extend(jobs::put_off(&paths, now));
         let openclaw = state::openclaw(&paths, loaded.as_ref().ok());
         // What OpenClaw has begun here since is in no list either, and comes with the rest.
         let settings = loaded.as_ref().ok().filter(|_| openclaw.is_none());
         findings.extend(settings.and_then(|it| state::unlisted(&paths, it)));
+        findings.extend(loaded.as_ref().ok().and_then(|it| state::gone(&paths, it)));
         findings.extend(openclaw);
+    }
+    if database.as_ref().is_none_or(|it| it.severity == Severity::Ok) {
+        findings.extend(loaded.as_ref().ok().and_then(|it| jobs::unreadable(&paths, it)));
     }
     findings.extend(database);
     findings.extend(state::unreadable_indexes(&paths, loaded.as_ref().ok()));
@@ -91,16 +97,13 @@ pub fn run(args: &DoctorArgs, env: &Env) -> anyhow::Result<ExitCode> {
     }
     findings.extend(setup::programs(env, is_of_service));
     findings.push(setup::sandbox(loaded.as_ref().ok()));
-    findings.push(state::clock(&paths, SystemClock.now_ms()));
+    findings.push(state::clock(&paths, now));
     tell(Report::new(findings), args.fix, args.json)
 }
 
 /// The same, where programs are looked for along this path.
 fn along(env: &Env, path: String) -> Env {
-    let own = env.clone();
-    let lookup = move |name: &str| if name == "PATH" { Some(path.clone()) } else { own.get(name) };
-    let (home, cwd) = (env.home().map(Path::to_owned), env.cwd().map(Path::to_owned));
-    Env::new(lookup, home).in_directory(cwd)
+    env.overlaid(move |name, own| if name == "PATH" { Some(path.clone()) } else { own })
 }
 
 /// Fixes what is to be fixed, and prints the report.

@@ -17,7 +17,7 @@ use crate::config::document::{self, ConfigIssue};
 use crate::config::foreign::{self, Foreign};
 use crate::config::secrets::{self, targets};
 use crate::config::{self, ConfigError, Env, Overrides, Paths, Settings, keys};
-use crate::gateway::tls::Tls;
+use crate::gateway::tls::{Tls, expiry_of_file};
 use crate::providers::{Failover, MissingModel};
 use crate::support::{Clock, SystemClock, find_program};
 
@@ -95,10 +95,18 @@ pub fn dotenv(env: &Env, paths: &Paths) -> Option<Finding> {
 }
 
 /// Whether there is a certificate, or one can be made.
-pub fn certificate(settings: &Settings) -> Option<Finding> {
+pub fn certificate(settings: &Settings, now_ms: u64) -> Option<Finding> {
     let tls = &settings.gateway.tls;
-    tls.enabled.then(|| match Tls::check(tls) {
-        Ok(()) => Finding::ok("gateway.tls", "the gateway has a certificate, or can make one"),
+    let expired = || expiry_of_file(&tls.cert_path, now_ms);
+    tls.enabled.then(|| match Tls::check(tls).map(|()| expired()) {
+        Ok(Some(expired)) => Finding::new(
+            "gateway.tls",
+            Severity::Warn,
+            format!("the certificate {} has expired: {expired}", tls.cert_path.display()),
+            "only clients that pin it connect",
+            "renew it; docs/deploy.md, TLS in the gateway",
+        ),
+        Ok(None) => Finding::ok("gateway.tls", "the gateway has a certificate, or can make one"),
         Err(error) => Finding::new(
             "gateway.tls",
             Severity::Critical,

@@ -9,9 +9,8 @@ use super::finding::{Finding, Severity};
 use crate::app;
 use crate::cli::client::GatewayUrl;
 use crate::config::{GatewayMode, Paths, Settings};
-use crate::cron::unheard_beside;
 use crate::sessions::import::Indexes;
-use crate::sessions::{SessionError, lost_with_database};
+use crate::sessions::{SessionError, Source, StoredSession, lost_with_database, stored_sessions};
 use crate::store;
 use crate::store::instance::running_at;
 use crate::support::in_shell;
@@ -25,7 +24,7 @@ const READ_MAX: u64 = 256 * 1024 * 1024;
 /// Longer lines are not ours.
 const LINE_MAX: u64 = 64 * 1024 * 1024;
 /// More names tell nothing new.
-const NAMES_MAX: usize = 5;
+pub const NAMES_MAX: usize = 5;
 /// A clock that differs by more is wrong.
 const CLOCK_SLACK_SECONDS: i64 = 60;
 
@@ -232,6 +231,35 @@ pub fn unlisted(paths: &Paths, settings: &Settings) -> Option<Finding> {
     })
 }
 
+/// Whether there are conversations whose transcripts are gone.
+pub fn gone(paths: &Paths, settings: &Settings) -> Option<Finding> {
+    let source = Source {
+        state_dir: paths.state_dir.clone(),
+        database: paths.database(),
+        rules: app::key_rules(settings),
+    };
+    // That sessions cannot be read is told elsewhere.
+    let sessions = stored_sessions(&source).ok()?;
+    let is_gone = |session: &&StoredSession| {
+        let about = fs::symlink_metadata(&session.file);
+        session.entry.transcript.message_count > 0
+            && about.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    };
+    let gone = sessions.iter().filter(is_gone);
+    let names: Vec<_> = gone.map(|it| format!("{} ({})", it.key, it.file.display())).collect();
+    (!names.is_empty()).then(|| {
+        Finding::new(
+            "sessions.gone",
+            Severity::Warn,
+            format!("{} conversations have no transcript any more: {}", names.len(), few(&names)),
+            "they are listed, and what was said in them is not here: somebody has removed or \
+             moved the files",
+            "stop the gateway and put the files back, from a backup; a session that is not wanted \
+             any more goes with `clawgate call sessions.delete '{\"key\":\"<key>\"}'`",
+        )
+    })
+}
+
 /// It cannot be told which transcripts are listed.
 fn unknown(error: &SessionError) -> Finding {
     let (id, help) = match error {
@@ -254,25 +282,6 @@ pub fn unreadable_indexes(paths: &Paths, settings: Option<&Settings>) -> Vec<Fin
         Finding::new("sessions.index", Severity::Warn, what, why, help)
     });
     found.collect()
-}
-
-/// Whether there are jobs that nobody hears.
-pub fn unheard(paths: &Paths, settings: &Settings) -> Option<Finding> {
-    let rules = app::key_rules(settings);
-    // That jobs cannot be read is told elsewhere.
-    let jobs = unheard_beside(&paths.database(), settings, &rules).ok()?;
-    let told = jobs.iter().map(|job| format!("{} ({}): {}", job.name, job.id, job.why));
-    let told: Vec<_> = told.take(NAMES_MAX).collect();
-    (!jobs.is_empty()).then(|| {
-        Finding::new(
-            "cron.unheard",
-            Severity::Warn,
-            format!("{} jobs speak where nobody hears them: {}", jobs.len(), told.join("; ")),
-            "they run, and what they say is in their sessions alone",
-            "configure the channel, docs/channels.md, or give the job another one: \
-             clawgate cron edit <job> --announce --channel <channel> --to <chat>",
-        )
-    })
 }
 
 fn indexes(paths: &Paths, settings: Option<&Settings>) -> Indexes {

@@ -24,6 +24,7 @@ use crate::app;
 use crate::config::document::{self, ConfigWrite};
 use crate::config::{self, Env, Overrides, Settings};
 use crate::providers::Failover;
+use crate::sessions::AgentId;
 use crate::support::{Clock, SystemClock, json};
 
 /// Arguments of `clawgate models`.
@@ -140,9 +141,9 @@ fn change(
 fn agent(settings: &Settings, named: Option<&str>) -> anyhow::Result<String> {
     let agents = &settings.agents;
     let Some(named) = named else { return Ok(agents.default_id.clone()) };
-    let named = named.trim().to_lowercase();
-    if agents.has(&named) {
-        return Ok(named);
+    let id = AgentId::normalize(named);
+    if agents.has(id.as_str()) {
+        return Ok(id.to_string());
     }
     let known: Vec<_> = agents.list.iter().map(|agent| agent.id.as_str()).collect();
     anyhow::bail!("there is no agent {named:?}; there are {}", known.join(", "))

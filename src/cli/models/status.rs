@@ -8,7 +8,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::super::format::table;
-use super::super::output::say;
+use super::super::output::{note, say};
 use super::list::has_profile;
 use super::{Facts, agent, probe};
 use crate::config::Env;
@@ -30,7 +30,7 @@ pub struct StatusArgs {
     /// Whose model and credentials [default: the default agent]
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
-    /// Print the name of the default model only
+    /// Print the name of the default model only; what a probe finds wrong goes to stderr
     #[arg(long, conflicts_with = "json")]
     plain: bool,
     /// Print JSON
@@ -64,9 +64,7 @@ pub fn run(args: &StatusArgs, env: &Env) -> anyhow::Result<ExitCode> {
         .into_iter()
         .map(|id| provider_row(&id, &in_use, &stored, &profiles, &around))
         .collect();
-    // Where one name is printed there is no place for what they say.
-    let is_probed = args.probe && !args.plain;
-    let probes = if is_probed { probes(&facts, &agent, &in_use, args) } else { Vec::new() };
+    let probes = if args.probe { probes(&facts, &agent, &in_use, args) } else { Vec::new() };
     let choice = catalog.default_choice();
     let reason = if choice.model.is(&primary.reference()) {
         choice.reason.as_str()
@@ -110,6 +108,11 @@ pub fn run(args: &StatusArgs, env: &Env) -> anyhow::Result<ExitCode> {
         (_, true) => format!("{whole:#}\n"),
         _ => text(&whole),
     })?;
+    if args.plain {
+        for [what, how] in probe_rows(&whole).filter(|row| row["status"] != "ok").map(told) {
+            note(&format!("{what}: {how}"));
+        }
+    }
     Ok(if args.check { ExitCode::from(check(&whole)) } else { ExitCode::SUCCESS })
 }
 
@@ -180,8 +183,7 @@ fn check(whole: &Value) -> u8 {
     let statuses: Vec<_> = statuses.collect();
     let is = |wanted: &str| statuses.iter().any(|status| **status == wanted);
     let lacks = auth["missingProvidersInUse"].as_array().is_some_and(|missing| !missing.is_empty());
-    let asked = auth["probes"].as_array().into_iter().flatten();
-    let has_failed = asked.map(|row| &row["status"]).any(|status| *status != "ok");
+    let has_failed = probe_rows(whole).any(|row| row["status"] != "ok");
     if lacks || has_failed || is("expired") || is("missing") {
         BROKEN
     } else if is("expiring") {
@@ -189,6 +191,21 @@ fn check(whole: &Value) -> u8 {
     } else {
         0
     }
+}
+
+fn probe_rows(whole: &Value) -> impl Iterator<Item = &Value> {
+    whole["auth"]["probes"].as_array().into_iter().flatten()
+}
+
+/// Which question it was, and what came of it.
+fn told(probe: &Value) -> [String; 2] {
+    let string = |name: &str| probe[name].as_str().unwrap_or_default();
+    let error = probe["error"].as_str().map(|error| format!(": {error}")).unwrap_or_default();
+    let (profile, status) = (string("profileId"), string("status"));
+    [
+        format!("Probe {}/{}", string("provider"), string("model")),
+        format!("{profile} {status} in {} ms{error}", probe["latencyMs"]),
+    ]
 }
 
 fn text(whole: &Value) -> String {
@@ -216,17 +233,6 @@ fn text(whole: &Value) -> String {
             format!("{}: {}", string(&effective["kind"]), string(&effective["detail"])),
         ]);
     }
-    for row in whole["auth"]["probes"].as_array().into_iter().flatten() {
-        let error = row["error"].as_str().map(|error| format!(": {error}")).unwrap_or_default();
-        rows.push([
-            format!("Probe {}/{}", string(&row["provider"]), string(&row["model"])),
-            format!(
-                "{} {} in {} ms{error}",
-                string(&row["profileId"]),
-                string(&row["status"]),
-                row["latencyMs"]
-            ),
-        ]);
-    }
+    rows.extend(probe_rows(whole).map(told));
     table(&rows)
 }

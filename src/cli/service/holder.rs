@@ -95,13 +95,19 @@ mod tests {
         let mut lock = InstanceLock::acquire(&path).unwrap();
         let own = Pid::from_raw(i32::try_from(std::process::id()).unwrap()).unwrap();
         assert_eq!(Holder::of(&path), Some(Holder { pid: own, running: None }));
-        let running = Running { address: "127.0.0.1:7".parse().unwrap(), is_tls: false };
+        let running = Running::at("127.0.0.1:7".parse().unwrap());
         lock.publish(running).unwrap();
         assert_eq!(Holder::of(&path), Some(Holder { pid: own, running: Some(running) }));
         refuse_restart(&path, &"ö".repeat(40)).unwrap();
         assert_eq!(Holder::of(&path), Some(Holder { pid: own, running: Some(running) }));
         drop(lock);
         std::fs::write(&path, "1\n127.0.0.1:7\nws\n").unwrap();
+        // A program that another test starts at this moment has the lock until it is itself.
+        let is_free = (0..1000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            !is_held(&path)
+        });
+        assert!(is_free);
         assert_eq!(Holder::of(&path), None, "what a killed gateway left");
     }
 

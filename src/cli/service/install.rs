@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::Value;
 
-use super::definition::{SEARCH_PATH, Wanted, variable};
+use super::definition::{SEARCH_PATH, Wanted};
 use super::holder::Holder;
 use super::place::{Installed, Place};
 use super::{Done, ServiceError};
-use crate::config::{self, Env, GatewayMode, Overrides, Settings};
+use crate::cli::surroundings::{STAND_IN, with_missing};
+use crate::config::{ConfigError, Env, GatewayMode, Overrides, Settings};
 use crate::providers::{key_in_environment, known_providers};
 use crate::store::atomic::{create_private_dir, write_private};
 use crate::store::instance::Running;
@@ -78,7 +79,11 @@ pub fn install(env: &Env, args: &InstallArgs) -> Result<Report, ServiceError> {
     place.manager.check()?;
     let looking = Overrides { read_only: true, ..Overrides::default() };
     // A config that is no good is told by the gateway, which then waits for it to be mended.
-    let settings = config::load(env, &looking).ok();
+    let (settings, lacking) = match with_missing(env, &looking) {
+        Ok((settings, lacking)) => (Some(settings), lacking),
+        Err(ConfigError::MissingVariable { variable, .. }) => (None, BTreeSet::from([variable])),
+        Err(_) => (None, BTreeSet::new()),
+    };
     let before = match place.installed()? {
         Installed::No => None,
         Installed::Yes(before) => Some(before),
@@ -115,7 +120,8 @@ pub fn install(env: &Env, args: &InstallArgs) -> Result<Report, ServiceError> {
         write_private(&place.file, text.as_bytes())?;
     }
     place.manager.enable(&place.file, before.is_some() && !was_there)?;
-    let missing = missing_variables(env, settings.as_ref(), &wanted);
+    let mut missing = missing_variables(env, settings.as_ref(), &wanted);
+    missing.extend(lacking.into_iter().filter(|name| !is_written(&place.variables_file(), name)));
     Ok(report(&place, &missing, &unmade, was_there))
 }
 
@@ -170,7 +176,7 @@ pub fn uninstall(env: &Env) -> Result<Done, ServiceError> {
 /// other service of it, or where this one does. Its working directory is another one.
 fn search_path(place: &Place, env: &Env, before: Option<&str>) -> Option<String> {
     if let Some(before) = before {
-        return variable(before, place.manager, &place.home, SEARCH_PATH);
+        return place.search_path(before);
     }
     let path = env.get(SEARCH_PATH)?;
     let can_be_said = |folder: &&str| folder.starts_with('/') && !folder.contains(char::is_control);
@@ -221,11 +227,13 @@ fn wanted(
     Ok(wanted)
 }
 
-/// Those that a config names and that are written to.
+/// Those that a config names and that are written to; where a variable is missing in the
+/// name, nobody knows which one that is.
 fn folders(settings: &Settings) -> Vec<PathBuf> {
     let workspaces = settings.agents.list.iter().map(|agent| agent.workspace.clone());
     let of_log = settings.logging.file.as_deref().and_then(Path::parent).map(Path::to_owned);
-    workspaces.chain(of_log).collect()
+    let is_known = |dir: &PathBuf| !dir.to_string_lossy().contains(STAND_IN);
+    workspaces.chain(of_log).filter(is_known).collect()
 }
 
 /// Those that are in no other one, each once.
@@ -274,16 +282,11 @@ fn report(place: &Place, missing: &[String], unmade: &[PathBuf], was_there: bool
         text.push_str(&advice);
     }
     if !missing.is_empty() {
-        let file = if cfg!(target_os = "macos") {
-            place.paths.dotenv_file()
-        } else {
-            place.home.join(".config/clawgate.env")
-        };
         let advice = format!(
-            "The service does not get {}, which this terminal has: write NAME=value into {} \
-             (chmod 600), then clawgate gateway restart\n",
+            "The service does not get {}, which this terminal has or the config needs: write \
+             NAME=value into {} (chmod 600), then clawgate gateway restart\n",
             missing.join(", "),
-            file.display()
+            place.variables_file().display()
         );
         text.push_str(&advice);
     }
@@ -306,6 +309,13 @@ fn missing_variables(env: &Env, settings: Option<&Settings>, told: &Wanted) -> V
     let is_told = |name: &str| told.variables.iter().any(|(known, _)| *known == name);
     let has = |name: &str| OF_SERVICE.contains(&name) || is_told(name);
     names.into_iter().filter(|name| env.get(name).is_some() && !has(name)).collect()
+}
+
+/// Whether the file gives the variable a value; it may be there before this terminal is.
+fn is_written(file: &Path, name: &str) -> bool {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let mut lines = text.lines().filter_map(|line| line.trim_start().split_once('='));
+    lines.any(|(written, value)| written == name && !value.trim().is_empty())
 }
 
 /// Variables that a config refers to: `${NAME}` in a text, and secrets that are in one.
@@ -335,6 +345,7 @@ fn refer(value: &Value, names: &mut BTreeSet<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config;
 
     fn wanted_with<const N: usize>(variables: [(&str, &str); N], home: &Path) -> Wanted {
         let env = Env::fixed(variables, home);

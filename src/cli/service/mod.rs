@@ -21,7 +21,7 @@ use crate::config::Env;
 use crate::support::json;
 
 use self::error::ServiceError;
-use self::place::Place;
+use self::place::{Installed, Place};
 use super::{CliError, Screen, Surroundings, format};
 
 pub use install::{InstallArgs, install};
@@ -70,7 +70,11 @@ impl Done {
 
 /// Where the service of this state directory looks for programs, if there is one that says so.
 pub fn search_path(env: &Env) -> Option<String> {
-    Place::of(env).ok()?.search_path()
+    let place = Place::of(env).ok()?;
+    match place.installed() {
+        Ok(Installed::Yes(definition)) => place.search_path(&definition),
+        _ => None,
+    }
 }
 
 /// Runs one of them.

@@ -54,10 +54,18 @@ impl Place {
         Ok(if of == self.paths.state_dir { Installed::Yes(text) } else { Installed::Another(of) })
     }
 
-    /// Where the service looks for programs, where its definition says so.
-    pub fn search_path(&self) -> Option<String> {
-        let Ok(Installed::Yes(text)) = self.installed() else { return None };
-        variable(&text, self.manager, &self.home, SEARCH_PATH)
+    /// Where the service of this definition looks for programs, where that says so.
+    pub fn search_path(&self, definition: &str) -> Option<String> {
+        variable(definition, self.manager, &self.home, SEARCH_PATH)
+    }
+
+    /// Where variables are written that the service gets.
+    pub fn variables_file(&self) -> PathBuf {
+        if cfg!(target_os = "macos") {
+            self.paths.dotenv_file()
+        } else {
+            self.home.join(".config/clawgate.env")
+        }
     }
 
     /// That the service belongs to another state directory.

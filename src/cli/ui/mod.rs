@@ -21,7 +21,8 @@ use serde_json::Value;
 use super::banner::reachable;
 use super::format::{count, size};
 use super::output::say;
-use crate::config::{self, Env, Overrides, Settings};
+use super::surroundings;
+use crate::config::{Env, Overrides, Settings};
 use crate::handlers::SERVER_VERSION;
 use crate::support::json;
 
@@ -77,7 +78,8 @@ struct Mark {
 
 /// Runs the command.
 pub fn run(args: &UiArgs, env: &Env) -> anyhow::Result<ExitCode> {
-    let settings = config::load(env, &Overrides { read_only: true, ..Overrides::default() })?;
+    let looking = Overrides { read_only: true, ..Overrides::default() };
+    let settings = surroundings::settings(env, &looking)?;
     match &args.command {
         UiCommand::Install { version, from, json } => {
             let version = version.as_deref().unwrap_or_else(|| fitting());
@@ -196,6 +198,7 @@ fn report(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config;
 
     #[test]
     fn the_page_is_where_the_gateway_listens() {

@@ -281,7 +281,7 @@ const TLS: &[Key] = &[
     key(
         "autoGenerate",
         Boolean,
-        "Make a self-signed certificate when there is none, and its key unless that is there.",
+        "Make a self-signed certificate and its key when neither is there.",
     )
     .or("true"),
     key("certPath", Text, "File of the certificate and its chain, PEM."),

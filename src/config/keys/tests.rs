@@ -87,11 +87,6 @@ fn surroundings() -> Vec<Surrounding> {
             json!({"gateway": {"trustedProxies": ["10.0.0.1"],
             "auth": {"password": "p", "trustedProxy": {"userHeader": "x-user"}}}}),
         ),
-        (
-            "cron.failureDestination.mode",
-            "",
-            json!({"cron": {"failureDestination": {"to": "http://127.0.0.1:1/"}}}),
-        ),
         ("gateway.bind", "", json!({"gateway": {"customBindHost": "127.0.0.1"}})),
         (
             "tools.guardrails.rules.*",

@@ -54,15 +54,20 @@ pub fn targets(config: &Value) -> Vec<SecretTarget> {
         .collect()
 }
 
-/// Whether there can be a target with this id. Clients also name places of
-/// features that are not here: those end in the name of a secret.
+/// Whether there can be a target with this id, in which `*` stands where any name may. Clients
+/// also name places of features that are not here: those end in the name of a secret.
 pub fn is_target(id: &str) -> bool {
-    let is_slot = |id: &str| {
-        SLOTS
-            .iter()
-            .any(|slot| slot.path == id && matches!(slot.kind, SlotKind::Input | SlotKind::Public))
+    let id = id.replace("[]", ".*");
+    let is_there = |pattern: &str| {
+        let mut parts = pattern.split('.').zip(id.split('.'));
+        parts.all(|(part, meant)| part == "*" || part == meant)
+            && pattern.split('.').count() == id.split('.').count()
     };
-    is_slot(id) || id.rsplit_once('.').is_some_and(|(_, name)| is_secret(name))
+    match SLOTS.iter().find(|slot| is_there(slot.path)) {
+        Some(slot) if slot.path != id => false,
+        Some(slot) if matches!(slot.kind, SlotKind::Input | SlotKind::Public) => true,
+        _ => id.rsplit_once('.').is_some_and(|(_, name)| is_secret(name)),
+    }
 }
 
 #[cfg(test)]
@@ -100,6 +105,11 @@ mod tests {
             ("models.providers.*.apiKey", true),
             ("mcp.servers.*.url", true),
             ("channels.telegram.botToken", true),
+            ("agents.list[].memorySearch.remote.apiKey", true),
+            ("channels.discord.accounts.*.token", true),
+            ("cron.webhookToken", true),
+            ("models.providers.mock.apiKey", false),
+            ("models.providers.*.headers.Authorization", false),
             ("nope", false),
             ("gateway.port", false),
             ("", false),

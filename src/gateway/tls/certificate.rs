@@ -4,12 +4,16 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use rustls::ServerConfig;
+use jiff::Timestamp;
+use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{CertificateError, RootCertStore, ServerConfig};
 
 use crate::config::TlsSettings;
 use crate::store::atomic::FileError;
@@ -23,7 +27,7 @@ const MAX_FILE: u64 = 1024 * 1024;
 pub enum TlsError {
     /// One of the files is there, the other one is not.
     #[error(
-        "gateway.tls: {} is missing; put the certificate (certPath) and its key (keyPath) there, or remove both and leave autoGenerate on",
+        "gateway.tls: {} is missing; put the certificate (certPath) and its key (keyPath) there, or remove both and start the gateway with autoGenerate on, which makes them",
         .0.display()
     )]
     Missing(PathBuf),
@@ -109,6 +113,23 @@ pub fn fingerprint_of_file(path: &Path) -> Result<Fingerprint, TlsError> {
     certificates(path)?.first().map(|certificate| Fingerprint::of(certificate)).ok_or_else(missing)
 }
 
+/// When the certificate in a file has expired, if it has by now.
+pub fn expiry_of_file(path: &Path, now_ms: u64) -> Option<Timestamp> {
+    let found = certificates(path).ok()?;
+    let parsed = ParsedCertificate::try_from(found.first()?).ok()?;
+    let now = UnixTime::since_unix_epoch(Duration::from_millis(now_ms));
+    // Nobody is trusted here, which is found out only after the dates.
+    let nobody = RootCertStore::empty();
+    let checked = verify_server_cert_signed_by_trust_anchor(&parsed, &nobody, &[], now, &[]);
+    let Err(rustls::Error::InvalidCertificate(CertificateError::ExpiredContext {
+        not_after, ..
+    })) = checked
+    else {
+        return None;
+    };
+    Timestamp::from_second(i64::try_from(not_after.as_secs()).ok()?).ok()
+}
+
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let bytes = bytes(path)?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
@@ -147,6 +168,23 @@ impl Mark {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_certificate_that_has_expired_is_known_and_since_when() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cert.pem");
+        let pair = rcgen::KeyPair::generate().unwrap();
+        let mut params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+        params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2021, 1, 1);
+        fs::write(&path, params.self_signed(&pair).unwrap().pem()).unwrap();
+        let end: Timestamp = "2021-01-01T00:00:00Z".parse().unwrap();
+        let now = |after: i64| u64::try_from(end.as_millisecond() + after).unwrap();
+        assert_eq!(expiry_of_file(&path, now(0)), None);
+        assert_eq!(expiry_of_file(&path, now(1000)), Some(end));
+        fs::write(&path, "no certificate").unwrap();
+        assert_eq!(expiry_of_file(&path, now(1000)), None);
+    }
 
     #[test]
     fn a_pipe_is_no_certificate_and_nobody_waits_for_it() {

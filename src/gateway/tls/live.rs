@@ -10,7 +10,7 @@ use tokio_rustls::{Accept, TlsAcceptor};
 use crate::config::TlsSettings;
 use crate::support::{Fingerprint, blocking, trouble};
 
-use super::certificate::{Mark, Served, read};
+use super::certificate::{Mark, Served, expiry_of_file, read};
 use super::{TlsError, self_signed};
 
 /// How often the files are looked at. Looking costs three system calls.
@@ -35,6 +35,10 @@ impl Tls {
         self_signed::make_if_missing(&settings, now_ms)?;
         let seen = Mark::of(&settings);
         let served = ArcSwap::from_pointee(read(&settings)?);
+        if let Some(expired) = expiry_of_file(&settings.cert_path, now_ms) {
+            let path = settings.cert_path.display();
+            tracing::warn!(%path, %expired, "the certificate has expired; only who pins it connects");
+        }
         Ok(Self { settings, served, seen })
     }
 
@@ -57,15 +61,28 @@ impl Tls {
         TlsAcceptor::from(Arc::clone(&self.served.load().config)).accept(tcp)
     }
 
-    /// Takes up new files as they come, for ever. What is wrong with files that cannot be
-    /// used is told once, and they are read again at each look; what is in use stays.
-    pub async fn keep_fresh(self: Arc<Self>) {
+    /// Takes up new files as they come, for ever, and has each certificate told. What is wrong
+    /// with files that cannot be used is told once, and they are read again at each look; what
+    /// is in use stays.
+    pub async fn keep_fresh(
+        self: Arc<Self>,
+        on_new: impl Fn(Fingerprint) + Clone + Send + 'static,
+    ) {
         trouble::tell(PART, None);
         let mut seen = Seen { mark: self.seen.clone(), wrong: None };
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            let (tls, before) = (Arc::clone(&self), seen.clone());
-            let looked = blocking(move || tls.look(before)).await;
+            let (tls, before, on_new) = (Arc::clone(&self), seen.clone(), on_new.clone());
+            let looked = blocking(move || {
+                let known = tls.fingerprint();
+                let seen = tls.look(before);
+                let now = tls.fingerprint();
+                if now != known {
+                    on_new(now);
+                }
+                seen
+            });
+            let looked = looked.await;
             seen = looked.unwrap_or(seen);
         }
     }
@@ -116,6 +133,7 @@ mod tests {
             auto_generate: false,
             cert_path: folder.join("cert.pem"),
             key_path: folder.join("key.pem"),
+            is_own: false,
             ca_path: None,
         };
         fs::write(&settings.cert_path, made.cert.pem()).unwrap();

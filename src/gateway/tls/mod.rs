@@ -9,5 +9,5 @@ mod certificate;
 mod live;
 mod self_signed;
 
-pub use certificate::{TlsError, fingerprint_of_file};
+pub use certificate::{TlsError, expiry_of_file, fingerprint_of_file};
 pub use live::Tls;

@@ -21,15 +21,16 @@ const CERTIFICATE_MODE: u32 = 0o644;
 const NAME: &str = "openclaw-gateway";
 
 /// Whether the certificate has to be made, and may be. Its key is made before it, and is
-/// there alone when a start was cut short in between; then it must be of use.
+/// there alone when a start was cut short in between; then it must be of use. A key that
+/// somebody else has put somewhere waits for its certificate.
 pub(super) fn is_missing(settings: &TlsSettings) -> Result<bool, TlsError> {
     let (cert, key) = (&settings.cert_path, &settings.key_path);
     match (cert.exists(), key.exists()) {
         (true, true) => Ok(false),
         (true, false) => Err(TlsError::Missing(key.clone())),
-        (false, _) if !settings.auto_generate => Err(TlsError::Missing(cert.clone())),
-        (false, true) => own_key(key).map(|_| true),
-        (false, false) => Ok(true),
+        (false, false) if settings.auto_generate => Ok(true),
+        (false, true) if settings.auto_generate && settings.is_own => own_key(key).map(|_| true),
+        (false, _) => Err(TlsError::Missing(cert.clone())),
     }
 }
 
@@ -50,7 +51,12 @@ pub(super) fn make_if_missing(settings: &TlsSettings, now_ms: u64) -> Result<(),
     let certificate = params(now_ms)?.self_signed(&pair)?;
     atomic::create_private(cert, certificate.pem().as_bytes())?;
     show(cert);
-    tracing::info!(path = %cert.display(), "made a self-signed certificate");
+    let path = cert.display();
+    if settings.is_own {
+        tracing::info!(%path, "made a self-signed certificate");
+    } else {
+        tracing::warn!(%path, "there was no certificate; made a self-signed one, which no client knows");
+    }
     Ok(())
 }
 
@@ -100,12 +106,16 @@ mod tests {
             auto_generate,
             cert_path: cert.clone(),
             key_path: key.clone(),
+            is_own: true,
             ca_path: None,
         };
         make_if_missing(&settings(true), 0).unwrap();
         let made = fs::read(&key).unwrap();
         fs::remove_file(&cert).unwrap();
         let refused = make_if_missing(&settings(false), 0);
+        assert!(matches!(refused, Err(TlsError::Missing(path)) if path == cert));
+        let elsewhere = TlsSettings { is_own: false, ..settings(true) };
+        let refused = make_if_missing(&elsewhere, 0);
         assert!(matches!(refused, Err(TlsError::Missing(path)) if path == cert));
         make_if_missing(&settings(true), 0).unwrap();
         assert_eq!(fs::read(&key).unwrap(), made, "the key stays");
@@ -116,5 +126,9 @@ mod tests {
         let refused = is_missing(&settings(true));
         assert!(matches!(refused, Err(TlsError::NotPem { path, .. }) if path == key));
         assert!(!cert.exists());
+
+        fs::remove_file(&key).unwrap();
+        make_if_missing(&elsewhere, 0).unwrap();
+        read(&elsewhere).unwrap_or_else(|error| panic!("{error}"));
     }
 }

@@ -4,7 +4,8 @@
 //! wait; of those that the disk does not take, or that were too many at once, their number is
 //! written when it takes some again; a file is put away when it would become too large, or
 //! what came after it is in another one, and a new one begun with each day; what is too old
-//! or too much is removed. A file that somebody moved or removed is begun anew.
+//! or too much is removed. A file that somebody moved, removed or emptied is begun anew, after
+//! all that was logged.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -157,7 +158,8 @@ impl Writer {
         if open.len == 0 {
             self.tidy(path, now_ms);
             let files = self.place.files(now_ms)?;
-            open.base = files.iter().map(Opened::end).max().unwrap_or(0);
+            // What somebody took away was logged as well.
+            open.base = files.iter().chain(&self.open).map(Opened::end).max().unwrap_or(0);
             let first = line::opening(open.base, now_ms);
             open.file.write_all(first.as_bytes())?;
             open.len = first.len() as u64;
@@ -180,11 +182,13 @@ impl Writer {
     }
 }
 
-/// Whether the open file is still the one of its name.
+/// Whether the open file is still the one of its name, with all that was written to it.
 fn is_same(open: &Opened) -> bool {
     let here = fs::metadata(&open.path);
     let ours = open.file.metadata();
-    here.ok().zip(ours.ok()).is_some_and(|(a, b)| (a.dev(), a.ino()) == (b.dev(), b.ino()))
+    here.ok()
+        .zip(ours.ok())
+        .is_some_and(|(a, b)| (a.dev(), a.ino()) == (b.dev(), b.ino()) && b.len() >= open.len)
 }
 
 #[cfg(test)]

@@ -132,6 +132,22 @@ async fn what_is_installed_beside_a_configured_folder_is_told_not_to_be_served()
 }
 
 #[tokio::test]
+async fn a_key_that_only_the_gateway_has_is_not_needed_to_install_one() {
+    let gateway = without_ui(json!({})).await;
+    let provider = json!({"baseUrl": "http://127.0.0.1:9/v1", "apiKey": "${NOBODY_HAS_THIS}",
+        "api": "openai-completions", "models": [{"id": "m"}]});
+    let config = gateway.root().join("keys.json");
+    fs::write(&config, json!({"models": {"providers": {"p": provider}}}).to_string()).unwrap();
+    let place = package("2026.1.1");
+    let package = place.path().join("package").display().to_string();
+    for args in [&["install", "--from", package.as_str()][..], &["status"], &["remove"]] {
+        let env = [("OPENCLAW_CONFIG_PATH", config.to_str().unwrap())];
+        let output = ui(&gateway, args, &env).await;
+        assert!(output.status.success(), "{args:?}: {output:?}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_ui_leaves_the_one_that_is_there() {
     let gateway = without_ui(json!({})).await;
     let place = package(VERSION);

@@ -3,6 +3,8 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -223,6 +225,32 @@ async fn the_commands_of_its_machine_reach_it_and_hear_what_is_wrong() {
     let running = format!("a gateway runs on this state directory, at {}", gateway.address());
     assert!(report.contains("serves nothing else, until it is mended"), "{report}");
     assert!(report.contains(&running), "{report}");
+}
+
+#[tokio::test]
+async fn where_only_its_token_can_be_had_its_commands_and_it_go_by_the_same() {
+    let mock = MockProvider::start().await;
+    let folder = TempDir::new().unwrap();
+    let (token, key) = (folder.path().join("token"), folder.path().join("key"));
+    fs::write(&token, "token-of-a-file").unwrap();
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
+    let mut config = good(&mock);
+    let provider = |path: &Path| json!({"source": "file", "path": path, "mode": "singleValue"});
+    config["secrets"] = json!({"providers": {"t": provider(&token), "k": provider(&key)}});
+    let reference = |name: &str| json!({"source": "file", "provider": name, "id": "value"});
+    config["gateway"]["auth"]["token"] = reference("t");
+    config["models"]["providers"]["mock"]["apiKey"] = reference("k");
+    let gateway = broken(&config.to_string(), &[]).await.unwrap();
+    until("where it waits", async || gateway.stdout().contains("waits on ws://").then_some(()))
+        .await;
+    let (_, [health, error]) = clawgate(&gateway, &["health", "--json"]).await;
+    assert!(health.contains("configIssue"), "{health} {error}");
+    let (is_read, [_, error]) = clawgate(&gateway, &["logs"]).await;
+    assert!(is_read, "{error}");
+    let (is_known, [told, error]) = clawgate(&gateway, &["token"]).await;
+    assert!(is_known && error.contains("waits for its config file to be mended"), "{error}");
+    let generated = fs::read_to_string(gateway.state_dir().join("gateway-token")).unwrap();
+    assert_eq!(told, generated);
 }
 
 #[tokio::test]

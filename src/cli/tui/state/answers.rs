@@ -8,15 +8,15 @@ use super::place::{no_agent, short};
 use super::{Ask, Effect, Overlay, Picker, Row, State};
 use crate::cli::format::{count, span};
 use crate::cli::tui::text::one_line;
-use crate::cli::tui::transcript::{Level, Page};
+use crate::cli::tui::transcript::{Body, Entry, Level, Page};
 use crate::support::json;
 
 /// Rows of one page of sessions.
 const SESSIONS: u64 = 200;
 /// More models than these are told in the list only.
 const NAMED: usize = 8;
-/// Who has more models than any list.
-const OPEN_PROVIDER: &str = "openrouter/";
+/// Who has more models than any list, and is in none without a key.
+const OPEN_PROVIDER: &str = "openrouter";
 
 impl State {
     pub(super) fn answer(&mut self, ask: Ask, result: Result<Value, String>) {
@@ -94,14 +94,18 @@ impl State {
                 let page = Page::read(&payload);
                 self.reading.is_cut =
                     u64::try_from(page.count).is_ok_and(|count| count >= self.history_limit);
-                if page.active.is_none() && !is_old {
-                    self.open_runs.retain(|run| !covers.contains(run));
-                }
+                let is_waiting =
+                    |it: &Entry| matches!(it.body, Body::User { is_waiting: true, .. });
+                let waits = page.entries.iter().any(is_waiting);
                 for text in &page.typed {
                     self.editor.remember(text);
                 }
                 self.transcript.load(page, covers);
                 self.taken.retain(|key| !covers.contains(key));
+                // The page may still call a run active that has told its end.
+                if self.transcript.live().is_none() && !waits && !is_old {
+                    self.open_runs.retain(|run| !covers.contains(run));
+                }
                 self.tell_ending();
             }
             Err(why) => self.fail(&format!("the history cannot be read: {why}")),
@@ -140,9 +144,12 @@ impl State {
             self.note(&format!("runs stopped: {stopped}"));
             return;
         }
-        match payload["status"].as_str() {
-            Some("ok") => self.read_history(),
-            _ => self.open_runs.push(payload["runId"].as_str().unwrap_or(key).to_owned()),
+        let run = payload["runId"].as_str().unwrap_or(key);
+        // Its end may be told before this.
+        if payload["status"] == "ok" || self.transcript.has_ended(run) {
+            self.read_history();
+        } else {
+            self.open_runs.push(run.to_owned());
         }
     }
 
@@ -257,7 +264,12 @@ impl State {
     /// Sets the model that is called so. The gateway would keep any name.
     fn model_answer(&mut self, name: &str, payload: &Value) {
         let models = payload["models"].as_array().map_or(&[][..], Vec::as_slice);
-        if let Some(full) = model_named(models, name).or_else(|| unlisted(name)) {
+        if let Some(full) = model_named(models, name) {
+            self.set_model(&full);
+            return;
+        }
+        if let Some(full) = unlisted(models, name) {
+            self.note(&format!("{full} is in no list; its provider is asked for it"));
             self.set_model(&full);
             return;
         }
@@ -314,10 +326,14 @@ fn full_name(model: &Value) -> Option<String> {
     Some(format!("{}/{}", model["provider"].as_str()?, model["id"].as_str()?))
 }
 
-/// The name of a model that may be there although no list has it.
-fn unlisted(name: &str) -> Option<String> {
-    let model = name.strip_prefix(OPEN_PROVIDER)?;
-    model.contains('/').then(|| name.to_owned())
+/// The full name of a model that may be there although no list has it: a provider has newer
+/// ones than anybody here knows.
+fn unlisted(models: &[Value], name: &str) -> Option<String> {
+    let (provider, model) = name.split_once('/').filter(|(_, model)| !model.is_empty())?;
+    let is_open = provider == OPEN_PROVIDER && model.contains('/');
+    let mut listed = models.iter().filter_map(|row| row["provider"].as_str());
+    let known = listed.find(|listed| listed.eq_ignore_ascii_case(provider));
+    known.or(is_open.then_some(provider)).map(|provider| format!("{provider}/{model}"))
 }
 
 /// The full name of the model that is called so: by it, by its alias, or by its own name.

@@ -249,11 +249,8 @@ impl State {
         self.reading.begin();
         let params = json!({"sessionKey": self.place.session, "limit": self.history_limit,
             "maxChars": HISTORY_CHARS});
-        self.ask(
-            Ask::History(self.place.session.clone(), self.taken.clone()),
-            "chat.history",
-            params,
-        );
+        let covers = self.taken.iter().chain(&self.open_runs).cloned().collect();
+        self.ask(Ask::History(self.place.session.clone(), covers), "chat.history", params);
     }
 
     fn read_row(&mut self) {

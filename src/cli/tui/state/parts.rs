@@ -63,7 +63,8 @@ pub enum Event {
 pub enum Ask {
     /// To follow all sessions.
     Follow,
-    /// The messages of this session; the outgoing ones that they have to have.
+    /// The messages of this session; the outgoing ones that they have to have, and the runs
+    /// that had not ended.
     History(String, Vec<String>),
     /// The rows of sessions, to find this one.
     Row(String),

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::sessions::AgentId;
+
 /// Agents, sessions and the names of both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
@@ -30,7 +32,7 @@ impl Place {
         let defaults = &hello["snapshot"]["sessionDefaults"];
         let text = |name: &str, usual: &str| defaults[name].as_str().unwrap_or(usual).to_owned();
         let mut place = Self {
-            agent: agent.map_or_else(|| text("defaultAgentId", "main"), str::to_lowercase),
+            agent: agent.map_or_else(|| text("defaultAgentId", "main"), id_of),
             session: String::new(),
             main_key: text("mainKey", "main"),
             is_global: defaults["scope"] == "global",
@@ -59,7 +61,7 @@ impl Place {
 
     /// Goes to the main session of an agent.
     pub fn go_to_agent(&mut self, agent: &str) {
-        self.agent = agent.to_lowercase();
+        self.agent = id_of(agent);
         self.go("main");
     }
 
@@ -67,6 +69,11 @@ impl Place {
     pub fn name(&self) -> &str {
         short(&self.session, &self.agent)
     }
+}
+
+/// The id of the agent that people call so.
+fn id_of(agent: &str) -> String {
+    AgentId::normalize(agent).to_string()
 }
 
 /// A key without its agent, if that is this one.
@@ -79,7 +86,7 @@ pub fn short<'a>(key: &'a str, agent: &str) -> &'a str {
 pub fn no_agent(list: &Value, wanted: &str) -> Option<String> {
     let agents = list["agents"].as_array().map_or(&[][..], Vec::as_slice);
     let ids: Vec<_> = agents.iter().filter_map(|agent| agent["id"].as_str()).collect();
-    let is_there = ids.iter().any(|id| id.eq_ignore_ascii_case(wanted));
+    let is_there = ids.iter().any(|id| id_of(id) == id_of(wanted));
     (!is_there).then(|| format!("there is no agent \"{wanted}\"; there are {}", ids.join(", ")))
 }
 
@@ -105,6 +112,20 @@ mod tests {
         assert_eq!(place.agent, "ops");
         place.go_to_agent("Main");
         assert_eq!(place, Place::default());
+    }
+
+    #[test]
+    fn an_agent_is_found_by_every_way_to_write_its_id() {
+        let list = json!({"agents": [{"id": "main"}, {"id": "the-ops"}]});
+        for written in ["the-ops", " The Ops ", "THE-OPS"] {
+            assert_eq!(no_agent(&list, written), None, "{written}");
+            let mut place = Place::first(&json!({}), None, Some(written));
+            assert_eq!(place.session, "agent:the-ops:main", "{written}");
+            place.go("agent:main:main");
+            place.go_to_agent(written);
+            assert_eq!(place.session, "agent:the-ops:main", "{written}");
+        }
+        assert!(no_agent(&list, "the-op").is_some());
     }
 
     #[test]

@@ -67,6 +67,24 @@ fn answer(state: &mut State, ask: Ask, payload: Value) -> Vec<Effect> {
     state.update(Event::Answer { ask, result: Ok(payload) }, NOW)
 }
 
+fn started(state: &mut State, key: &str) -> Vec<Effect> {
+    answer(state, Ask::Send(key.into()), json!({"runId": key, "status": "started"}))
+}
+
+fn ended(state: &mut State, run: &str) -> Vec<Effect> {
+    let end = json!({"runId": run, "sessionKey": "agent:main:main", "state": "final"});
+    event(state, "chat", end)
+}
+
+/// The history that is asked for.
+fn reading(effects: &[Effect]) -> Ask {
+    let asked = effects.iter().find_map(|effect| match effect {
+        Effect::Request(ask @ Ask::History(..), ..) => Some(ask.clone()),
+        _ => None,
+    });
+    asked.expect("no history is asked for")
+}
+
 fn methods(effects: &[Effect]) -> Vec<(&str, &Value)> {
     let requests = effects.iter().filter_map(|effect| match effect {
         Effect::Request(_, method, params) => Some((*method, params)),
@@ -170,6 +188,67 @@ fn a_history_that_may_be_old_is_read_again() {
     );
     assert_eq!(methods(&history(&mut state, &json!([]), &[])).len(), 1);
     assert!(methods(&history(&mut state, &json!([]), &[])).is_empty());
+}
+
+#[test]
+fn a_run_that_a_crash_has_ended_is_not_waited_for_after_the_next_one() {
+    for active_at_last in [json!(null), json!({"runId": "k1"})] {
+        let mut state = online();
+        say(&mut state, "one");
+        started(&mut state, "k0");
+        state.update(Event::Down { why: "gone".into(), retry_ms: 500 }, NOW);
+        say(&mut state, "two");
+        let ask = reading(&state.update(Event::Up(json!({})), NOW));
+        started(&mut state, "k1");
+        // What runs already hides that nothing else does.
+        answer(&mut state, ask, json!({"messages": [], "activeRun": {"runId": "k1"}}));
+        assert!(state.is_busy());
+        // The gateway may forget a run only after it has told its end.
+        let ask = reading(&ended(&mut state, "k1"));
+        answer(&mut state, ask, json!({"messages": [], "activeRun": active_at_last}));
+        assert!(!state.is_busy(), "{active_at_last}");
+    }
+}
+
+#[test]
+fn a_run_that_ended_while_there_was_no_connection_is_not_waited_for() {
+    let mut state = online();
+    say(&mut state, "one");
+    started(&mut state, "k0");
+    let ask = reading(&state.update(Event::Gap, NOW));
+    answer(&mut state, ask, json!({"messages": [], "activeRun": {"runId": "k0"}}));
+    state.update(Event::Down { why: "gone".into(), retry_ms: 500 }, NOW);
+    let ask = reading(&state.update(Event::Up(json!({})), NOW));
+    answer(&mut state, ask, json!({"messages": []}));
+    assert!(!state.is_busy());
+}
+
+#[test]
+fn a_run_that_ends_before_its_message_is_known_to_be_taken_is_not_waited_for() {
+    let mut state = online();
+    say(&mut state, "one");
+    let ask = reading(&ended(&mut state, "k0"));
+    answer(&mut state, ask, json!({"messages": []}));
+    let ask = reading(&started(&mut state, "k0"));
+    assert_eq!(ask, Ask::History("agent:main:main".into(), vec!["k0".into()]));
+    assert!(!state.is_busy());
+}
+
+#[test]
+fn a_message_whose_turn_comes_next_is_waited_for() {
+    let mut state = online();
+    for (text, key) in [("one", "k0"), ("two", "k1")] {
+        say(&mut state, text);
+        started(&mut state, key);
+    }
+    let ask = reading(&ended(&mut state, "k0"));
+    let next =
+        json!({"role": "user", "content": "two", "__openclaw": {"id": "b", "pending": true}});
+    answer(&mut state, ask, json!({"messages": [next], "activeRun": {"runId": "k0"}}));
+    assert!(state.is_busy());
+    let ask = reading(&ended(&mut state, "k1"));
+    answer(&mut state, ask, json!({"messages": []}));
+    assert!(!state.is_busy());
 }
 
 #[test]
@@ -277,18 +356,25 @@ fn a_model_or_an_agent_that_is_not_there_is_refused_with_those_that_are() {
     let models = json!({"models": [{"provider": "a", "id": "One", "alias": "first"},
         {"provider": "b", "id": "two"}]});
     let open = "openrouter/some/new";
-    for (name, full) in [("A/one", "a/One"), ("First", "a/One"), ("two", "b/two"), (open, open)] {
+    let named = [("A/one", "a/One"), ("First", "a/One"), ("two", "b/two")];
+    for (name, full) in named.into_iter().chain([("B/new", "b/new"), (open, open)]) {
         let effects = answer(&mut state, model(name), models.clone());
         let expected = json!({"key": "agent:main:main", "model": full});
         assert_eq!(methods(&effects), [("sessions.patch", &expected)], "{name}");
     }
-    assert!(methods(&answer(&mut state, model("nonsense/x"), models)).is_empty());
+    for name in ["nonsense/x", "b/", "openrouter/x"] {
+        assert!(methods(&answer(&mut state, model(name), models.clone())).is_empty(), "{name}");
+    }
     let agents = || json!({"agents": [{"id": "main"}, {"id": "ops"}]});
     assert!(methods(&answer(&mut state, Ask::Agent("nobody".into()), agents())).is_empty());
     assert_eq!(
         notices(&state),
         [
+            "b/new is in no list; its provider is asked for it",
+            "openrouter/some/new is in no list; its provider is asked for it",
             "there is no model \"nonsense/x\"; there are a/One, b/two (/models shows all)",
+            "there is no model \"b/\"; there are a/One, b/two (/models shows all)",
+            "there is no model \"openrouter/x\"; there are a/One, b/two (/models shows all)",
             "there is no agent \"nobody\"; there are main, ops"
         ]
     );

@@ -85,11 +85,6 @@ impl Entry {
         self.id.starts_with("m:") || self.id.starts_with("t:")
     }
 
-    /// Whether it is an answer that no history has yet.
-    pub fn is_said_live(&self) -> bool {
-        self.id.starts_with("l:") && matches!(self.body, Body::Answer(_))
-    }
-
     /// Whether only this screen has it and keeps it.
     pub fn is_only_here(&self) -> bool {
         self.id.starts_with("n:") || self.id.starts_with("c:")

@@ -62,7 +62,7 @@ impl Transcript {
     /// Takes an `agent` event of this session. Gives whether a history that is being read may
     /// not know of it.
     pub fn agent(&mut self, run_id: &str, stream: &str, data: &Value) -> bool {
-        if self.ended.iter().any(|ended| ended == run_id) {
+        if self.has_ended(run_id) {
             return false;
         }
         if self.live.as_ref().is_none_or(|live| live.run_id != run_id) {
@@ -208,7 +208,7 @@ impl Transcript {
     /// A run is over; gives what to say of its end, if it was none that people expect.
     pub fn ended(&mut self, payload: &Value) -> Option<(Level, String)> {
         let run_id = payload["runId"].as_str()?;
-        if !self.ended.iter().any(|ended| ended == run_id) {
+        if !self.has_ended(run_id) {
             self.ended.push_back(run_id.to_owned());
         }
         let surplus = self.ended.len().saturating_sub(MAX_ENDED);

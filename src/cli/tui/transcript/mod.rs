@@ -17,11 +17,8 @@ pub use message::{Page, Usage, text_of};
 use message::Active;
 
 use super::text::clean;
+use crate::sessions::{OVERSIZED, TRUNCATED};
 
-/// What follows a text that the gateway has cut.
-const CUT: &str = "\n...(truncated)...";
-/// What stands for a message that is too large for it.
-const OMITTED: &str = "[chat.history omitted: message too large]";
 /// Notices beyond this are old.
 const MAX_NOTICES: usize = 100;
 /// Runs whose end is remembered: an answer that was under way may still call them active.
@@ -48,6 +45,11 @@ impl Transcript {
     /// The run that is under way.
     pub const fn live(&self) -> Option<&Live> {
         self.live.as_ref()
+    }
+
+    /// Whether this run has told its end.
+    pub fn has_ended(&self, run_id: &str) -> bool {
+        self.ended.iter().any(|ended| ended == run_id)
     }
 
     /// Tokens and cost of the last run.
@@ -158,8 +160,8 @@ impl Transcript {
     /// Puts the history in the place of what is shown. What `covers` names, and is no
     /// command, is a part of it by now.
     pub fn load(&mut self, mut page: Page, covers: &[String]) {
-        self.keep_whole(&mut page.entries);
-        let active = page.active.filter(|active| !self.ended.contains(&active.run_id));
+        let active = page.active.filter(|active| !self.has_ended(&active.run_id));
+        self.keep_whole(&mut page.entries, active.is_some());
         let (said, is_same) = self.said_now(active.as_ref());
         let kept = self.kept(covers);
         self.usage = page.usage;
@@ -206,21 +208,60 @@ impl Transcript {
         }
     }
 
-    /// An answer that the history cuts or leaves out stays as it was seen.
-    fn keep_whole(&self, entries: &mut [Entry]) {
-        for entry in entries {
+    /// An answer that the history cuts or leaves out stays as it was seen: from the end on,
+    /// it is the last one that was said here before what follows it there.
+    fn keep_whole(&self, entries: &mut [Entry], is_active: bool) {
+        let is_cut = |it: &Entry| match &it.body {
+            Body::Answer(text) => begin_of(text).is_some(),
+            _ => false,
+        };
+        if !entries.iter().any(is_cut) {
+            return;
+        }
+        // What is being said is not in the history yet.
+        let saying = self.live.as_ref().and_then(|live| live.text_at).filter(|_| is_active);
+        let mut end = saying.unwrap_or(self.entries.len());
+        for entry in entries.iter_mut().rev() {
+            let Some(at) = self.seen(entry, end) else { continue };
+            end = end.min(at);
             let Body::Answer(text) = &entry.body else { continue };
-            let begin = text.strip_suffix(CUT);
-            if begin.is_none() && text != OMITTED {
-                continue;
+            let Some(begin) = begin_of(text) else { continue };
+            if let Some(seen) = self.entries.get(at).and_then(|it| whole(&it.body, begin)) {
+                entry.body = Body::Answer(seen.to_owned());
             }
-            let before = self.entries.iter().find(|known| known.id == entry.id);
-            let here = || self.entries.iter().rev().find(|known| known.is_said_live());
-            let seen = before.or_else(here).map(|known| &known.body);
-            let Some(Body::Answer(seen)) = seen else { continue };
-            if begin.is_none_or(|begin| seen.starts_with(begin)) {
-                entry.body = Body::Answer(seen.clone());
+        }
+    }
+
+    /// Where an entry of the history was seen here, before what follows it there.
+    fn seen(&self, entry: &Entry, end: usize) -> Option<usize> {
+        let known = self.entries.iter().position(|it| it.id == entry.id);
+        let last = |is_it: &dyn Fn(&Body) -> bool| {
+            let is_new = |it: &Entry| !it.is_of_history() && is_it(&it.body);
+            (known.unwrap_or(0)..end).rev().find(|at| self.entries.get(*at).is_some_and(is_new))
+        };
+        match &entry.body {
+            // Its turn comes later, wherever it was typed.
+            Body::User { is_waiting: true, .. } => None,
+            Body::User { text, .. } => {
+                let is_it = |body: &Body| match body {
+                    Body::User { text: typed, .. } => typed.trim() == text.trim(),
+                    _ => false,
+                };
+                // What was answered before a question that nobody saw was not seen either.
+                known.or_else(|| last(&is_it)).or(Some(0))
             }
+            Body::Answer(text) => {
+                let begin = begin_of(text);
+                let is_it = |body: &Body| match begin {
+                    Some(begin) => whole(body, begin).is_some(),
+                    None => *body == entry.body,
+                };
+                let is_kept = |at: &usize| {
+                    begin.is_none() || self.entries.get(*at).is_some_and(|it| is_it(&it.body))
+                };
+                known.filter(is_kept).or_else(|| last(&is_it)).or(known)
+            }
+            _ => known,
         }
     }
 
@@ -265,6 +306,19 @@ impl Transcript {
             }
         }
         kept
+    }
+}
+
+/// The begin of an answer, if the gateway gave no more of it than that, or nothing.
+fn begin_of(text: &str) -> Option<&str> {
+    if text == OVERSIZED { Some("") } else { text.strip_suffix(TRUNCATED) }
+}
+
+/// The whole answer that begins like this.
+fn whole<'a>(body: &'a Body, begin: &str) -> Option<&'a str> {
+    match body {
+        Body::Answer(text) if begin_of(text).is_none() && text.starts_with(begin) => Some(text),
+        _ => None,
     }
 }
 

@@ -76,6 +76,45 @@ fn an_answer_that_was_seen_in_full_stays_so_where_the_history_cuts_it() {
 }
 
 #[test]
+fn an_answer_that_is_left_out_is_shown_as_it_was_seen_and_never_as_another_one() {
+    let omitted = "[chat.history omitted: message too large]";
+    let left_out = format!("< {omitted}");
+    let active = |text: &str| json!({"runId": "r", "startedAt": 2, "text": text});
+    let asked = said("user", "q", "hi", 2);
+    let mut transcript = Transcript::default();
+    // An old one, which comes while another is being said.
+    let old = said("assistant", "a", omitted, 1);
+    spoke(&mut transcript, "r", "Hello", "Hello");
+    load(&mut transcript, &json!([old, asked]), &active("Hello"), &[]);
+    assert_eq!(shown(&transcript), [left_out.as_str(), "> hi", "< Hello"]);
+    transcript.ended(&json!({"runId": "r", "state": "final"}));
+    let messages = json!([old, asked, said("assistant", "b", "Hello", 3)]);
+    load(&mut transcript, &messages, &Value::Null, &[]);
+    assert_eq!(shown(&transcript), [left_out.as_str(), "> hi", "< Hello"]);
+
+    // The one before a tool, while what comes behind it is being said.
+    let mut transcript = Transcript::default();
+    spoke(&mut transcript, "r", "A long one", "A long one");
+    let call = json!({"phase": "start", "toolCallId": "c", "name": "read", "args": {}});
+    transcript.agent("r", "tool", &call);
+    spoke(&mut transcript, "r", "short", "short");
+    let result =
+        json!({"role": "toolResult", "toolCallId": "c", "toolName": "read", "content": "x"});
+    let messages = json!([asked, said("assistant", "b", omitted, 3), result]);
+    load(&mut transcript, &messages, &active("A long oneshort"), &[]);
+    assert_eq!(shown(&transcript), ["> hi", "< A long one", "Done read  x", "< short"]);
+
+    // One that the history has before its run has ended.
+    let mut transcript = Transcript::default();
+    spoke(&mut transcript, "r", "Hello", "Hello");
+    let messages = json!([said("assistant", "b", omitted, 3)]);
+    load(&mut transcript, &messages, &active("Hello"), &[]);
+    transcript.ended(&json!({"runId": "r", "state": "final"}));
+    load(&mut transcript, &messages, &Value::Null, &[]);
+    assert_eq!(shown(&transcript), ["< Hello"]);
+}
+
+#[test]
 fn a_history_that_is_older_than_what_was_typed_does_not_take_it_away() {
     let mut transcript = Transcript::default();
     transcript.echo("r", "hi");

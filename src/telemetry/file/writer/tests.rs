@@ -165,6 +165,33 @@ fn a_file_that_somebody_removed_is_begun_anew() {
 }
 
 #[test]
+fn a_file_that_somebody_emptied_goes_on_after_all_that_was_logged() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = place(dir.path(), 700);
+    let mut writer = Writer::new(place.clone());
+    let mut written = 0;
+    while fs::read_dir(dir.path()).unwrap().count() < 3 {
+        writer.write(&line(written), SystemClock.now_ms()).unwrap();
+        written += 1;
+    }
+    let current = place.current(1000);
+    let followed = tail(&place, None, 10, 10_000, 1000).unwrap();
+    // As logrotate does it with copytruncate.
+    fs::OpenOptions::new().write(true).truncate(true).open(&current).unwrap();
+    let between = tail(&place, None, 1, 10_000, 1000).unwrap();
+    assert!(between.cursor <= followed.cursor, "{between:?}");
+    for number in [written, written + 1] {
+        writer.write(&line(number), SystemClock.now_ms()).unwrap();
+    }
+    let new = [written, written + 1];
+    let next = tail(&place, Some(followed.cursor), 10, 10_000, 1000).unwrap();
+    assert_eq!((numbers(&next), next.reset), (new.to_vec(), false));
+    assert_eq!(numbers(&tail(&place, None, 2, 10_000, 1000).unwrap()), new);
+    let first = fs::read_to_string(&current).unwrap();
+    assert!(first.lines().next().unwrap().contains("\"offset\""), "{first}");
+}
+
+#[test]
 fn only_so_many_files_are_kept() {
     let dir = tempfile::tempdir().unwrap();
     let place = place(dir.path(), 700);
