@@ -4,7 +4,6 @@
 //! gets a new one. A compaction only added a line, so what was there before it
 //! is the part of the file before that line.
 
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -239,7 +238,7 @@ fn write_fork(
         Err(error) => return Err(error).at("copy", from),
     }
     let look = || {
-        let file = File::open(target)?;
+        let file = paths::open(target)?;
         let end = position(&file, file.metadata()?.len(), &Position::default())?;
         Ok((rebuild::facts(&file)?, end))
     };

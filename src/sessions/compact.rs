@@ -4,7 +4,6 @@
 //! cut is kept beside the new one, and not one message that was acknowledged
 //! meanwhile is missing in both.
 
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -150,7 +149,7 @@ impl Sessions {
         let counted = path.to_owned();
         let end = blocking(move || {
             let count = || {
-                let file = File::open(&counted)?;
+                let file = paths::open(&counted)?;
                 position(&file, file.metadata()?.len(), &Position::default())
             };
             count().at("read", &counted)

@@ -21,10 +21,10 @@ pub const DEFAULT_MAX_CHARS: usize = 8_000;
 const MESSAGE_MAX: usize = 128 * 1024;
 
 /// What stands for a message that is larger.
-const OVERSIZED: &str = "[chat.history omitted: message too large]";
+pub const OVERSIZED: &str = "[chat.history omitted: message too large]";
 
 /// What follows a text that was cut.
-const TRUNCATED: &str = "\n...(truncated)...";
+pub const TRUNCATED: &str = "\n...(truncated)...";
 
 /// What a system tells the model about where a message comes from
 /// (`systemProvenanceReceipt` of `chat.send`); people do not see it.

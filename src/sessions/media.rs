@@ -5,7 +5,6 @@
 //! start; one that was uploaded before its message (`uploads.rs`) stays where it
 //! was until then. Must not: read anything outside of its folder.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::media_type::is_picture;
+use super::paths;
 use super::steps::blocking;
 use super::uploads::Uploads;
 use crate::store::{FileError, create_private, move_private};
@@ -242,10 +242,10 @@ impl Media {
 
     fn read(&self, name: &str, limit: u64) -> io::Result<Vec<u8>> {
         // A run may begin while its files are on their way.
-        let file = File::open(self.inbound.join(name))
-            .or_else(|_| File::open(self.staging.join(name)))
-            .or_else(|_| File::open(self.uploads.file(name)))
-            .or_else(|_| File::open(self.inbound.join(name)))?;
+        let file = paths::open(&self.inbound.join(name))
+            .or_else(|_| paths::open(&self.staging.join(name)))
+            .or_else(|_| paths::open(&self.uploads.file(name)))
+            .or_else(|_| paths::open(&self.inbound.join(name)))?;
         let mut bytes = Vec::new();
         file.take(limit).read_to_end(&mut bytes)?;
         Ok(bytes)
@@ -366,5 +366,13 @@ mod tests {
         media.stage(file, vec![]).await.unwrap().keep().await.unwrap();
         let path = media.path("a.png").to_string_lossy().into_owned();
         assert_eq!(media.base64(&stored(&path)).await.as_deref(), Some("TWFu"));
+        // A command may have put something else there.
+        let (link, pipe) = (media.path("link.png"), media.path("pipe.png"));
+        std::os::unix::fs::symlink(&secret, &link).unwrap();
+        let (here, all) = (rustix::fs::CWD, rustix::fs::Mode::RWXU);
+        rustix::fs::mkfifoat(here, &pipe, all).unwrap();
+        for other in [link, pipe] {
+            assert_eq!(media.base64(&stored(other.to_str().unwrap())).await, None, "{other:?}");
+        }
     }
 }

@@ -51,8 +51,8 @@ pub use artifacts::{Artifact, ArtifactData, Download};
 pub use context::ContextEntry;
 pub use directives::{INTERNAL_BEGIN, INTERNAL_END};
 pub use display::{
-    HEARTBEAT_KIND, JOB_KIND, RECEIPT_MEMBER, message_display, shown_text, waiting_message,
-    whole_message,
+    HEARTBEAT_KIND, JOB_KIND, OVERSIZED, RECEIPT_MEMBER, TRUNCATED, message_display, shown_text,
+    waiting_message, whole_message,
 };
 pub use entries::{Entries, EntryBody, EntryPlace, StoredTranscript, TranscriptEntry};
 pub use error::{SessionError, TranscriptError};

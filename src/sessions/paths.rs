@@ -1,15 +1,22 @@
 //! Where transcripts are: the same places and names as in the original.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
+
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
 use super::{AgentId, SessionError, SessionId, SessionKey, time};
 use crate::store::SessionEntry;
 
-/// Why a transcript is not opened.
-const OUTSIDE: &str = "it is a link that leads out of the state directory";
+/// How a transcript is opened: what a link in its place leads to is not.
+pub(super) const FLAGS: OFlags = OFlags::NOFOLLOW;
+/// Why it is not opened.
+const LINK: &str = "it is a link, and links are not followed here";
+const NO_FILE: &str = "it is no file";
 
 /// The folder of an agent's transcripts.
 pub(super) fn folder(state_dir: &Path, agent: &AgentId) -> PathBuf {
@@ -40,28 +47,35 @@ pub(super) fn file(folder: &Path, id: &SessionId) -> PathBuf {
     folder.join(format!("{id}.jsonl"))
 }
 
-/// Opens a transcript for reading, as [`check_place`] allows it.
-pub(super) fn open(path: &Path) -> io::Result<File> {
-    check_place(path)?;
-    File::open(path)
-}
-
-/// Whether what has the name of a transcript is in the state folder as well: commands of an
-/// agent can put links there, and who may read sessions may not read all files.
+/// Opens a transcript, or a file that came with a message, for reading; see [`open_by`]. Nobody
+/// waits at a pipe.
 ///
 /// # Errors
-/// When it is a link that leads out of there, or to nothing.
-pub(super) fn check_place(path: &Path) -> io::Result<()> {
-    if !fs::symlink_metadata(path)?.is_symlink() {
-        return Ok(());
-    }
-    // `<state>/agents/<agent>/sessions/<id>.jsonl`; the folder may be a link of the user's.
-    let places = path.parent().into_iter().chain(path.ancestors().nth(4));
-    let mut places = places.filter_map(|place| fs::canonicalize(place).ok());
-    if fs::canonicalize(path).is_ok_and(|real| places.any(|place| real.starts_with(place))) {
-        return Ok(());
-    }
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, OUTSIDE))
+/// When it does not open, is a link, or no file.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    let file = open_as(OpenOptions::new().read(true), FLAGS | OFlags::NONBLOCK, path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other(NO_FILE)) }
+}
+
+/// Opens a transcript as `options` say. Its folders may be links, to another disk of the user's;
+/// itself it may not: commands of an agent can put a link in its place, and who may read sessions
+/// may read neither every file nor the sessions of every agent.
+///
+/// # Errors
+/// When it does not open, or is a link.
+pub(super) fn open_by(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    open_as(options, FLAGS, path)
+}
+
+fn open_as(options: &mut OpenOptions, flags: OFlags, path: &Path) -> io::Result<File> {
+    options.custom_flags(flags.bits().cast_signed()).open(path).map_err(|error| {
+        let is_link = error.raw_os_error() == Some(Errno::LOOP.raw_os_error());
+        if is_link { link() } else { error }
+    })
+}
+
+fn link() -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, LINK)
 }
 
 /// The id in the name of a transcript; `None` for other files.
@@ -116,10 +130,13 @@ pub(super) struct Seen {
 
 /// Looks at a file of a folder of sessions; `None` when there is none (any more).
 pub(super) fn look(path: PathBuf) -> io::Result<Option<Seen>> {
-    let about = match check_place(&path).and_then(|()| fs::metadata(&path)) {
+    let about = match fs::symlink_metadata(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         about => about?,
     };
+    if about.is_symlink() {
+        return Err(link());
+    }
     if !about.is_file() {
         return Ok(None);
     }
@@ -207,31 +224,45 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_leads_out_of_the_state_folder_is_no_transcript() {
+    fn a_link_in_the_place_of_a_transcript_is_none_wherever_it_leads() {
         use std::os::unix::fs::symlink;
 
         let home = tempfile::tempdir().unwrap();
-        let folder = home.path().join("state/agents/main/sessions");
-        fs::create_dir_all(&folder).unwrap();
-        fs::create_dir_all(home.path().join("state/agents/other")).unwrap();
-        for file in ["secret", "state/agents/main/sessions/a.jsonl", "state/agents/other/b.jsonl"] {
-            fs::write(home.path().join(file), "x").unwrap();
+        let place = |name: &str| home.path().join(name);
+        // The folders of all agents, and that of this one, are on other disks.
+        for folder in ["state", "disk/other/sessions", "main"] {
+            fs::create_dir_all(place(folder)).unwrap();
         }
-        symlink(home.path().join("secret"), folder.join("leak.jsonl")).unwrap();
-        symlink(home.path().join("none"), folder.join("lost.jsonl")).unwrap();
-        symlink("../../other/b.jsonl", folder.join("b.jsonl")).unwrap();
+        symlink(place("disk"), place("state/agents")).unwrap();
+        fs::create_dir(place("disk/main")).unwrap();
+        symlink(place("main"), place("disk/main/sessions")).unwrap();
+        let folder = folder(&place("state"), &AgentId::normalize("main"));
+        let others = place("state/agents/other/sessions/b.jsonl");
+        for file in [folder.join("a.jsonl"), place("state/openclaw.json"), others.clone()] {
+            fs::write(file, "x").unwrap();
+        }
+        symlink("a.jsonl", folder.join("own.jsonl")).unwrap();
+        symlink(others, folder.join("b.jsonl")).unwrap();
+        symlink(place("state/openclaw.json"), folder.join("leak.jsonl")).unwrap();
+        symlink(place("none"), folder.join("lost.jsonl")).unwrap();
+        fs::create_dir(folder.join("folder.jsonl")).unwrap();
+        let (here, all) = (rustix::fs::CWD, rustix::fs::Mode::RWXU);
+        rustix::fs::mkfifoat(here, folder.join("pipe.jsonl"), all).unwrap();
+        let refused = Err(io::ErrorKind::PermissionDenied);
         for (name, expected) in [
             ("a.jsonl", Ok(())),
-            ("b.jsonl", Ok(())),
-            ("leak.jsonl", Err(io::ErrorKind::PermissionDenied)),
-            ("lost.jsonl", Err(io::ErrorKind::PermissionDenied)),
+            ("own.jsonl", refused),
+            ("b.jsonl", refused),
+            ("leak.jsonl", refused),
+            ("lost.jsonl", refused),
+            ("folder.jsonl", Err(io::ErrorKind::Other)),
+            ("pipe.jsonl", Err(io::ErrorKind::Other)),
             ("none.jsonl", Err(io::ErrorKind::NotFound)),
         ] {
             let opened = open(&folder.join(name)).map(drop).map_err(|error| error.kind());
             assert_eq!(opened, expected, "{name}");
         }
-        let mut seen: Vec<_> = files(&folder).unwrap().into_iter().map(|seen| seen.path).collect();
-        seen.sort();
-        assert_eq!(seen, ["a.jsonl", "b.jsonl"].map(|name| folder.join(name)));
+        let seen: Vec<_> = files(&folder).unwrap().into_iter().map(|seen| seen.path).collect();
+        assert_eq!(seen, [folder.join("a.jsonl")]);
     }
 }

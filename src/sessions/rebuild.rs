@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use super::transcript::{Backward, Body, Forward, Line, head};
 use super::{AgentId, KeyRules, SessionId, SessionKey, digest, paths, reading};
 use crate::store::{NewSession, SessionEntry, TranscriptFacts};
-use crate::support::{in_shell, json_file_of_javascript};
+use crate::support::{in_shell, json_file_of_javascript, open_file};
 
 /// How far from either end of a transcript its title and preview are looked for.
 const LINES_MAX: usize = 20;
@@ -67,9 +67,8 @@ pub fn lost_with_database(state_dir: &Path) -> Option<&'static str> {
 
 /// Whether a transcript has the key in its header that only we write there.
 fn is_begun_here(path: &Path) -> bool {
-    // To open a pipe would never end.
-    let is_transcript = path.to_str().and_then(paths::stem).is_some() && path.is_file();
-    let key = || head(&File::open(path).ok()?).ok()??.1?.session_key;
+    let is_transcript = path.to_str().and_then(paths::stem).is_some();
+    let key = || head(&paths::open(path).ok()?).ok()??.1?.session_key;
     is_transcript && key().is_some()
 }
 
@@ -103,7 +102,7 @@ pub(super) fn of_agent(
         if files == Files::Stay && is_others && !is_here {
             continue;
         }
-        if is_here && let Ok(file) = File::open(&path) {
+        if is_here && let Ok(file) = open(&path, files) {
             entry.transcript = facts(&file).unwrap_or_default();
         }
         taken.insert(path);
@@ -115,7 +114,9 @@ pub(super) fn of_agent(
             continue;
         }
         let Some(id) = path.to_str().and_then(paths::stem) else { continue };
-        match orphan(&path, &id, (agent, rules), has_index) {
+        let found = open(&path, files)
+            .and_then(|file| orphan((&path, &file), &id, (agent, rules), has_index));
+        match found {
             Ok(Some((key, entry))) => {
                 let key = at_home(key, &entry, (agent, rules), files, problems);
                 keep_newer(&mut sessions, key, entry, agent);
@@ -132,10 +133,17 @@ pub(super) fn of_agent(
     Ok(sessions.into_iter().map(named).collect())
 }
 
-/// Whether it is a file that may be opened: to open a pipe would never end, and where files stay
-/// none may lead elsewhere.
+/// Whether it is a file that may be opened: where files stay, no link is one.
 fn is_there(path: &Path, files: Files) -> bool {
-    path.is_file() && (files == Files::Move || paths::check_place(path).is_ok())
+    path.is_file() && (files == Files::Move || !path.is_symlink())
+}
+
+/// Opens such a file, if it is still one.
+fn open(path: &Path, files: Files) -> io::Result<File> {
+    match files {
+        Files::Stay => paths::open(path),
+        Files::Move => open_file(path),
+    }
 }
 
 /// A transcript is looked for in the folder of the agent that the key names; one that
@@ -279,13 +287,12 @@ fn tell(problems: &mut Problems, path: &Path, why: &dyn std::fmt::Display) {
 /// A transcript that no index lists. Beside an index of OpenClaw only our own
 /// transcripts count: its old ones were dropped from there on purpose.
 fn orphan(
-    path: &Path,
+    (path, file): (&Path, &File),
     id: &SessionId,
     (agent, rules): (&AgentId, &KeyRules),
     has_index: bool,
 ) -> io::Result<Option<(SessionKey, SessionEntry)>> {
-    let file = File::open(path)?;
-    let Some((_, header)) = head(&file)? else { return Ok(None) };
+    let Some((_, header)) = head(file)? else { return Ok(None) };
     let written = header.and_then(|header| header.session_key);
     if written.is_none() && has_index {
         return Ok(None);
@@ -297,7 +304,7 @@ fn orphan(
         session_id: id.as_str().to_owned(),
         session_file: Some(path.to_string_lossy().into_owned()),
         updated_at: paths::modified_ms(&file.metadata()?)?,
-        transcript: facts(&file)?,
+        transcript: facts(file)?,
         ..SessionEntry::default()
     };
     Ok(Some((key, entry)))

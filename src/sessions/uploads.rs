@@ -18,6 +18,7 @@ use tempfile::TempPath;
 
 use super::media::MediaError;
 use super::media_type::MediaType;
+use super::paths;
 use crate::store::{create_private, create_private_dir, move_private};
 use crate::support::{hex, millis};
 
@@ -120,7 +121,7 @@ impl Uploads {
     /// When it cannot be read.
     pub fn beginning(&self, id: &str, most: u64) -> io::Result<Vec<u8>> {
         // A message that names it may just be taking it.
-        let file = File::open(self.file(id)).or_else(|_| File::open(self.inbound.join(id)))?;
+        let file = paths::open(&self.file(id)).or_else(|_| paths::open(&self.inbound.join(id)))?;
         let mut bytes = Vec::new();
         file.take(most).read_to_end(&mut bytes)?;
         Ok(bytes)

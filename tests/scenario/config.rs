@@ -2,6 +2,7 @@
 //! nothing else gets in.
 
 use std::fs;
+use std::os::unix::fs::FileTypeExt;
 
 use serde_json::{Value, json};
 
@@ -46,6 +47,25 @@ async fn a_client_writes_back_what_it_was_shown_and_no_secret_is_lost() {
     let hello = gateway.open().await.request("connect", standard_connect(&[])).await;
     let defaults = &hello["payload"]["snapshot"]["sessionDefaults"];
     assert_eq!(defaults["mainSessionKey"], "agent:main:chief");
+}
+
+#[tokio::test]
+async fn without_a_file_a_gateway_runs_and_says_that_there_is_none_to_be_written() {
+    let options = GatewayOptions::default()
+        .env("OPENCLAW_CONFIG_PATH", "/dev/null")
+        .env("OPENCLAW_GATEWAY_TOKEN", SECRET);
+    let gateway = Gateway::start(options).await;
+    let mut client = admin(&gateway).await;
+    let health = call(&mut client, "health", json!({})).await;
+    assert_eq!(health["configIssue"], Value::Null, "{health}");
+    let shown = call(&mut client, "config.get", json!({})).await;
+    assert_eq!((&shown["valid"], &shown["config"]), (&json!(true), &json!({})), "{shown}");
+    let told = "/dev/null is no file that can be written; point OPENCLAW_CONFIG_PATH to one";
+    for method in ["config.set", "config.patch"] {
+        let params = json!({"raw": "{gateway: {port: 19001}}", "baseHash": shown["hash"]});
+        assert_eq!(refusal(&mut client, method, params).await, told, "{method}");
+    }
+    assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
 }
 
 #[tokio::test]

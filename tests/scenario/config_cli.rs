@@ -211,6 +211,10 @@ fn nothing_is_a_config_as_well() {
         user.command(&["validate"]).env("OPENCLAW_CONFIG_PATH", "/dev/null").output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "/dev/null is valid\n");
+    let mut set = user.command(&["set", "gateway.port", "19001"]);
+    let output = set.env("OPENCLAW_CONFIG_PATH", "/dev/null").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("/dev/null is no file that"), "{said}");
 }
 
 #[test]

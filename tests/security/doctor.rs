@@ -150,6 +150,18 @@ fn a_certificate_with_which_no_gateway_starts_is_found() {
     home.write("openclaw.json", 0o600, &config(json!({"enabled": true})));
     let (_, report) = home.run("doctor");
     assert_eq!(finding(&report, "gateway.tls")["severity"], "ok");
+    let pair = rcgen::KeyPair::generate().unwrap();
+    let mut params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+    params.not_after = rcgen::date_time_ymd(2021, 1, 1);
+    let cert = home.write("old.pem", 0o600, &params.self_signed(&pair).unwrap().pem());
+    let key = home.write("key.pem", 0o600, &pair.serialize_pem());
+    let tls = json!({"enabled": true, "certPath": cert, "keyPath": key});
+    home.write("openclaw.json", 0o600, &config(tls));
+    let (_, report) = home.run("doctor");
+    let found = finding(&report, "gateway.tls");
+    assert_eq!(found["severity"], "warn", "{report:#}");
+    let title = found["title"].as_str().unwrap();
+    assert!(title.contains("old.pem has expired: 2021-01-01T00:00:00Z"), "{title}");
     home.write("openclaw.json", 0o600, "{}");
     assert!(findings(&home.run("doctor").1, "gateway.tls").is_empty());
 }
@@ -411,6 +423,30 @@ async fn a_gateway_that_runs_is_recognised_and_its_port_is_no_trouble() {
     assert_eq!(finding(&report, "sessions.transcripts")["title"], "1 transcripts can be read");
     // It goes on as before.
     ask(&mut client, "main", "hello again", "run-2").await;
+}
+
+#[tokio::test]
+async fn conversations_whose_transcripts_are_gone_are_found_and_named() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let look = || run("doctor", &gateway.home(), &gateway.state_dir()).1;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "gone", "hello", "run-1").await;
+    let folder = gateway.state_dir().join("agents/main/sessions");
+    let files = fs::read_dir(folder).unwrap().map(|it| it.unwrap().path());
+    let files: Vec<_> =
+        files.filter(|it| it.extension().is_some_and(|end| end == "jsonl")).collect();
+    ask(&mut client, "kept", "hello", "run-2").await;
+    call(&mut client, "sessions.create", json!({"key": "agent:main:new"})).await;
+    assert!(findings(&look(), "sessions.gone").is_empty());
+    assert_eq!(files.len(), 1, "{files:?}");
+    fs::remove_file(&files[0]).unwrap();
+    let report = look();
+    let title = finding(&report, "sessions.gone")["title"].as_str().unwrap();
+    let named = format!(
+        "1 conversations have no transcript any more: agent:main:gone ({}",
+        files[0].display()
+    );
+    assert!(title.starts_with(&named), "{title}");
 }
 
 #[tokio::test]

@@ -231,6 +231,27 @@ async fn of_the_subprotocols_that_a_client_names_the_first_is_chosen() {
     }
 }
 
+/// RFC 9112, §3.2.
+#[tokio::test]
+async fn a_request_with_two_host_headers_is_refused_whichever_of_them_is_known() {
+    let gateway = gateway().await;
+    let upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+    for lines in ["", upgrade] {
+        for (one, other) in
+            [("localhost", "evil.example"), ("evil.example", "localhost"), ("localhost", "")]
+        {
+            let head =
+                format!("GET /health HTTP/1.1\r\nHost: {one}\r\nhost: {other}\r\n{lines}\r\n");
+            let answer = ask(&gateway, &head).await;
+            assert!(answer.starts_with("http/1.1 400"), "{head}\n{answer}");
+            assert!(answer.contains("\r\nconnection: close\r\n"), "{head}\n{answer}");
+        }
+    }
+    let answer = ask(&gateway, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    assert!(answer.starts_with("http/1.1 200"), "{answer}");
+}
+
 /// By which it would be done without the name in the `Host` header, and its pings would put
 /// every deadline off.
 #[tokio::test]

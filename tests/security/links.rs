@@ -88,6 +88,9 @@ async fn a_transcript_that_is_a_link_to_a_file_elsewhere_is_not_read() {
     fs::write(&secret, &text).unwrap();
     let folder = root.path().join("state/agents/main/sessions");
     fs::create_dir_all(&folder).unwrap();
+    // In the state directory, as what other agents have.
+    let inside = root.path().join("state/inside");
+    fs::write(&inside, &text).unwrap();
     let link = folder.join("leak.jsonl");
     symlink(&secret, &link).unwrap();
     let index = json!({"agent:main:leak": {"sessionId": "leak",
@@ -104,7 +107,7 @@ async fn a_transcript_that_is_a_link_to_a_file_elsewhere_is_not_read() {
     // One that becomes a link while the gateway runs.
     for path in transcripts(&folder).into_iter().filter(|path| *path != link) {
         fs::remove_file(&path).unwrap();
-        symlink(&secret, &path).unwrap();
+        symlink(&inside, &path).unwrap();
     }
     for key in ["leak", "later"] {
         let params = json!({"sessionKey": key});

@@ -2,13 +2,18 @@
 //! CVE-2026-42437, CVE-2026-41343): they are bounded, and keep nobody out. That a
 //! client is let in within 100 ms meanwhile is measured by `benches/load`.
 
+use std::fs::{self, Permissions};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
+use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::timeout;
 
 use crate::stage::{admin, call, until};
 use crate::support::client::WsClient;
@@ -24,6 +29,9 @@ const MANY: usize = 8 * MAX_WAITING;
 const LOGINS: usize = 8;
 /// As many as one address may have.
 const OF_ONE_ADDRESS: usize = 32;
+
+/// Sooner than the first who is silent has to go, after 15 s.
+const BEFORE_THE_END: Duration = Duration::from_secs(10);
 
 /// This process holds the other ends.
 fn allow_files() {
@@ -81,6 +89,25 @@ async fn whoever_logs_in_while_thousands_come_that_say_nothing_is_let_in() {
     };
     join_all((0..LOGINS).map(|_| log_in())).await;
     drop(flood.join().unwrap());
+}
+
+#[tokio::test]
+async fn more_silent_connections_than_the_gateway_has_files_keep_no_client_out() {
+    let root = TempDir::with_prefix("clawgate-test-").unwrap();
+    let through = root.path().join("through");
+    fs::write(&through, "#!/bin/sh\nulimit -n 64\nexec \"$@\"\n").unwrap();
+    fs::set_permissions(&through, Permissions::from_mode(0o700)).unwrap();
+    let options = GatewayOptions {
+        through: Some(through),
+        ..GatewayOptions::with_config(default_config("127.0.0.1:9"))
+    };
+    let gateway = Gateway::start_in(root, options).await.unwrap();
+    let mut silent = Vec::new();
+    for _ in 0..80 {
+        silent.push(TcpStream::connect(gateway.address()).await.unwrap());
+    }
+    let client = timeout(BEFORE_THE_END, admin(&gateway)).await;
+    call(&mut client.expect("it is let in"), "health", json!({})).await;
 }
 
 #[tokio::test]

@@ -61,7 +61,10 @@ const INTERPRETERS: &str = "python pythonw pypy ipython bpython perl raku ruby i
     uvicorn hypercorn daphne flask django-admin celery streamlit jupyter claude codex gemini \
     opencode aider goose mcporter xsubpp cfn-lint autoconf autoreconf automake autom4te aclocal \
     pylint flake8 mypy rspec rubocop rails jekyll mkdocs scrapy alembic playwright cypress phpstan \
-    drush mlr goawk";
+    drush mlr goawk cloc gfortran f77 f95 flang gnat gnatmake gnatlink gprbuild gdc hub glab jj sl nx \
+    turbo lerna babel stylelint ava tap parcel next nuxt astro cdk serverless karma nose2 behave \
+    robot doit b2 xmake redo pants dagger mage build dart kotlinc scalac groovyc crystal janet hy \
+    detekt jbang bb nbb";
 
 const WRAPPERS: &str = "env sudo sudoedit doas su runuser pkexec gosu su-exec setpriv capsh sg newgrp \
     nohup timeout nice ionice chrt taskset numactl setsid stdbuf unbuffer time xargs parallel \
@@ -87,11 +90,15 @@ const WRAPPERS: &str = "env sudo sudoedit doas su runuser pkexec gosu su-exec se
     runsv runsvdir sv svc setlock rcp slsh with-contenv msgexec logsave help2man srun sbatch \
     salloc mpirun mpiexec orterun apptainer singularity distrobox toolbox sops debconf aws \
     gcloud gsutil az heroku eksctl terragrunt terramate helmfile skaffold tilt nomad consul etcdctl \
-    rclone chezmoi yadm borg duplicity quilt debuild sbuild pbuilder coverage clawgate openclaw";
+    rclone chezmoi yadm borg duplicity quilt debuild sbuild pbuilder coverage clawgate openclaw \
+    savelog gpg-agent gpg-connect-agent ccache sccache distcc icecc bear mispipe niceload sem \
+    trace-cmd turbostat pasta rootlesskit nsjail supervisord cross-env cross-env-shell nyc c8 \
+    run-s run-p sshd caffeinate xcrun arch sandbox-exec";
 
-/// Wrappers that are ordinary words: what only begins like one may be anybody's
-/// own script (`start-report`), or a tool for a machine (`x86_64-linux-gnu-objdump`).
-const ORDINARY: &str = "at aws batch coverage daemon open parallel screen script service start time watch \
+/// Names that are ordinary words: what only has one in its own may be anybody's script
+/// (`start-report`), or a tool for a machine (`x86_64-linux-gnu-objdump`).
+const ORDINARY: &str = "arch at aws batch bear behave build coverage crystal daemon hub mage next \
+    open parallel parcel pasta robot screen script service start tap time turbo watch \
     i386 i486 i586 i686 x86_64";
 
 /// Parts of a wrapper that are fine but for their options.
@@ -129,14 +136,18 @@ const OPTIONS: &[(&str, &str)] = &[
     ("tcpdump", "-z -Z"),
     ("dumpcap", "-z"),
     ("pandoc", "-F -L -d --filter --lua-filter --pdf-engine --defaults --data-dir --template"),
-    ("openssl", "-engine -provider -provider-path -config engine"),
+    ("openssl", "-engine -provider -provider-path -module -config engine fipsinstall"),
     ("ssh-keygen", "-D -w -P11"),
     (
         "gpg",
         "--photo-viewer --exec-path --pinentry-mode --agent-program --dirmngr-program \
         --keyserver-options --options --homedir --use-embedded-filename",
     ),
-    ("gh", "alias extension extensions ext codespace cs browse config"),
+    ("gpgsm", "--agent-program --dirmngr-program --protect-tool-program --options --homedir"),
+    // It has the options of the compiler.
+    ("lto-dump", "-fplugin --plugin -iplugindir @"),
+    // Behind the dashes are options of git.
+    ("gh", "alias extension extensions ext codespace cs browse config --"),
     ("ip", "exec netns vrf -b -batch --batch -force"),
     ("journalctl", "--vacuum-files --pager"),
     ("mpost", "-t --tex"),
@@ -246,7 +257,8 @@ fn of_name(name: &str, args: &[String]) -> Option<Risk> {
     // `vim.basic`, `bash-static`, `python3-dbg`, `x86_64-linux-gnu-gcc-12`
     let pieces = name
         .split(['.', '-'])
-        .flat_map(|piece| [piece, piece.trim_end_matches(|letter: char| letter.is_ascii_digit())]);
+        .flat_map(|piece| [piece, piece.trim_end_matches(|letter: char| letter.is_ascii_digit())])
+        .filter(|piece| !has(ORDINARY, piece));
     for name in [name].into_iter().chain(pieces) {
         if has(SHELLS, name) {
             return Some(Risk::Shell);
@@ -366,6 +378,8 @@ mod tests {
             "ls",
             "aws-vault list",
             "coverage-report",
+            "build-report",
+            "docs-next",
         ] {
             assert_eq!(of(own), None, "{own}");
         }
@@ -373,6 +387,8 @@ mod tests {
         assert_eq!(of("git status"), Some(Risk::Interpreter));
         assert_eq!(of("pydoc3.11 -w x"), Some(Risk::Interpreter));
         assert_eq!(of("mpirun.openmpi id"), Some(Risk::Wrapper));
+        assert_eq!(of("build"), Some(Risk::Interpreter));
+        assert_eq!(of("x86_64-linux-gnu-gfortran-12 x.f"), Some(Risk::Interpreter));
     }
 
     #[test]
@@ -404,6 +420,11 @@ mod tests {
             "openssl list --provider-path . --provider x",
             "openssl req --engine=x",
             "openssl req --config x",
+            "openssl fipsinstall -in x",
+            "openssl fipsinstall -module=x",
+            "gpgsm --agent-prog x",
+            "gh repo clone x -- -c y=z",
+            "x86_64-linux-gnu-lto-dump-12 --plugin=x y",
             "xmllint -shell x",
             "nm @x",
             "objdump -d @x",
@@ -437,6 +458,9 @@ mod tests {
             "iptables -nvL",
             "aws-vault list",
             "openssl x509 -in x -noout",
+            "openssl rsa -in x -modulus",
+            "lto-dump-12 -list x",
+            "gh pr list --limit 5",
             "objdump -d x",
             "ip route show dev eth0",
             "tc qdisc show",

@@ -9,7 +9,7 @@ use super::pending::{AskError, Decision, Draft, FindError, Pending, Question, Qu
 use crate::auth::Principal;
 use crate::bus::{Audience, Bus, EventKind};
 use crate::config::{Paths, Settings};
-use crate::protocol::Scope;
+use crate::protocol::{Scope, missing_scope};
 use crate::sessions::{AgentId, SessionKey, Sessions};
 use crate::support::{Clock, Ids, Live, RandomIds, json};
 
@@ -38,7 +38,7 @@ pub struct Approvals {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecideError {
     /// Whoever answers has no right to.
-    #[error("missing scope: {}", Scope::Approvals.as_str())]
+    #[error("{}", missing_scope(Scope::Approvals.as_str()))]
     NotAllowed,
     /// No question has this id.
     #[error("unknown or expired approval id")]

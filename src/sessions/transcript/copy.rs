@@ -7,7 +7,7 @@
 //! one `.bak` each count what it has.
 
 use std::collections::HashSet;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub(crate) fn fork(
     target: &Path,
     birth: &Birth,
 ) -> io::Result<bool> {
-    let mut file = paths::open(source)?;
+    let mut file = paths::open_by(OpenOptions::new().read(true), source)?;
     let length = file.metadata()?.len();
     let end = match until {
         Some(id) => begin_of(&file, length, id)?,

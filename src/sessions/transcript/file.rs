@@ -7,12 +7,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::super::paths::check_place;
+use super::super::paths;
 use super::writer::{Birth, NewEntry, NewKind, Place, Placed};
 use super::{Backward, Body, Line, Position, TranscriptFormat, head, position};
 use crate::store::atomic::{create_private_dir, open_private, sync_dir};
@@ -149,7 +149,8 @@ impl OpenTranscript {
     /// Somebody else may have appended, or put another file in this place.
     fn catch_up(&mut self, place: &Place) -> io::Result<()> {
         let ours = self.file.metadata()?;
-        let there = match fs::metadata(&self.path) {
+        // What a link leads to is not there, be it this file.
+        let there = match fs::symlink_metadata(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             found => Some(found?),
         };
@@ -283,15 +284,16 @@ pub(crate) fn bare_id(seq: u64) -> String {
 }
 
 fn open_existing(path: &Path) -> io::Result<File> {
-    check_place(path)?;
-    OpenOptions::new().read(true).append(true).open(path)
+    paths::open_by(OpenOptions::new().read(true).append(true), path)
 }
 
 /// Creates the file and its folders; those are there after a power cut.
 fn create(path: &Path) -> io::Result<File> {
     let folder = folder_of(path);
     create_private_dir(folder).map_err(io::Error::other)?;
-    open_private(OpenOptions::new().read(true).append(true), path, folder)
+    // Somebody may have put a link there by now.
+    let flags = paths::FLAGS.bits().cast_signed();
+    open_private(OpenOptions::new().read(true).append(true).custom_flags(flags), path, folder)
 }
 
 fn is_same(one: &fs::Metadata, other: &fs::Metadata) -> bool {

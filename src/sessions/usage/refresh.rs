@@ -148,3 +148,47 @@ impl Refresher {
         Ok(Extent::Whole)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::super::AgentId;
+    use super::*;
+    use crate::store::SqliteStore;
+
+    #[tokio::test]
+    async fn what_cannot_be_read_is_told_and_nobody_need_ask_again_for_it() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Arc::new(SqliteStore::open(&home.path().join("x.sqlite")).unwrap());
+        let agent = AgentId::normalize("main");
+        let [one, other] = ["one.jsonl", "other.jsonl"].map(|name| home.path().join(name));
+        let files = [&one, &other].map(|path| {
+            fs::write(path, "{\"role\":\"user\",\"content\":\"x\",\"timestamp\":1}\n").unwrap();
+            TranscriptFile::look(&agent, path).unwrap().unwrap()
+        });
+        let refresher = Refresher::new(store);
+        // A folder is in its place since it was looked at: nobody can read that, root included.
+        fs::remove_file(&other).unwrap();
+        fs::create_dir(&other).unwrap();
+        let fresh = CacheStatus {
+            status: "fresh",
+            cached_files: 2,
+            pending_files: 0,
+            stale_files: 0,
+            failed_files: Some(1),
+            refreshed_at: 7,
+        };
+        // What was read is known then; the other one is tried again.
+        for _ in 0..2 {
+            assert_eq!(refresher.refresh(&files, 7).await.unwrap(), fresh);
+        }
+        assert_eq!(refresher.known().await.unwrap().len(), 1);
+        let told = serde_json::to_value(&fresh).unwrap();
+        assert_eq!(told["failedFiles"], 1);
+        fs::remove_dir(&other).unwrap();
+        fs::write(&other, "").unwrap();
+        let mended = refresher.refresh(&files, 7).await.unwrap();
+        assert_eq!(mended, CacheStatus { failed_files: None, ..fresh });
+    }
+}
