@@ -57,7 +57,7 @@ use clawgate::protocol::message::UserMessage;
 use clawgate::sessions::{
     HistoryOptions, KeyRules, SessionKey, Sessions, SessionsOptions, TranscriptFormat,
 };
-use clawgate::store::{RunState, SqliteStore, Store};
+use clawgate::store::{NewRun, RunOutcome, RunState, SqliteStore, Store};
 use clawgate::support::{Clock, Live, RandomIds, SystemClock, Tasks};
 use parking_lot::Mutex;
 use rusqlite::Connection;
@@ -467,6 +467,36 @@ async fn who_waits_for_an_unknown_run_is_woken_by_it_and_by_nothing_else() {
     assert!(place.send(1, "later", "@mock text", Family::Chat).await);
     let report = timeout(LIMIT, waiting).await.unwrap().unwrap();
     assert_eq!((&*report.run_id, &report.end), ("later", &RunEnd::Answered));
+}
+
+#[tokio::test]
+async fn the_end_of_a_run_that_was_stopped_is_told_though_another_method_has_used_its_id() {
+    let place = place().await;
+    // As an earlier process has left them.
+    for (scope, outcome) in [("agent", RunOutcome::Aborted("rpc")), ("chat", RunOutcome::Done)] {
+        let run = NewRun {
+            scope: scope.into(),
+            key: "same".into(),
+            run_id: "same".into(),
+            session_key: key(0).to_string(),
+            text_hash: None,
+            message: None,
+            now_ms: if scope == "chat" { 2 } else { 1 },
+        };
+        place.store.claim_run(run).await.unwrap();
+        assert!(place.store.finish_run(scope, "same", outcome, true, 3).await.unwrap());
+    }
+    for (family, end) in [
+        (Family::Agent, Some(RunEnd::Aborted(AbortReason::Rpc))),
+        (Family::Chat, Some(RunEnd::Answered)),
+        (Family::Hold, None),
+    ] {
+        let report = place.runs.ended(Some(family), "same").await.unwrap();
+        assert_eq!(report.map(|report| report.end.clone()), end, "{family:?}");
+    }
+    // What was stopped may be tried again.
+    assert!(!place.runs.is_taken(Family::Agent, "same").await.unwrap());
+    assert!(place.runs.is_taken(Family::Chat, "same").await.unwrap());
 }
 
 #[tokio::test]

@@ -133,11 +133,13 @@ pub struct LaneTable {
 }
 
 impl LaneTable {
-    /// Takes nothing any more; answers what is there. Nothing else will have to be
-    /// waited for.
+    /// Takes nothing any more; answers what is there, and what leaves: its message may not be
+    /// kept yet. Nothing else will have to be waited for.
     pub fn close(&mut self) -> Vec<Arc<ActiveRun>> {
         self.is_closed = true;
-        self.all()
+        let mut all = self.all();
+        all.extend(self.leaving.values().flatten().map(|one| Arc::clone(&one.run)));
+        all
     }
 
     /// Whether nothing is taken any more.

@@ -160,9 +160,15 @@ impl Lanes {
         if let Some(id) = hold.stands_for() {
             let report = RunReport::of(hold, end.clone(), self.clock.now_ms());
             let (family, run_id) = (Family::Agent, Arc::clone(id));
-            self.reports.add(RunReport { family, run_id, ..report });
-            self.calls.call(id);
+            self.tell_report(RunReport { family, run_id, ..report });
         }
+    }
+
+    /// Tells how something ended that was no run, under the id of one.
+    pub fn tell_report(&self, report: RunReport) {
+        let run_id = Arc::clone(&report.run_id);
+        self.reports.add(report);
+        self.calls.call(&run_id);
     }
 
     /// Keeps how a run in no lane ends that is done. Who asks for its end hears of it once

@@ -203,9 +203,15 @@ impl<'a> Untold<'a> {
         self.waiting.texts()
     }
 
-    /// Whose they are, as long as nobody has heard them.
-    pub fn teller(&self) -> Teller {
-        self.waiting.teller()
+    /// Whether who hears them keeps the owner's tools. What somebody else says takes these
+    /// away, as his messages do; what a machine has reported does in a heartbeat, where nobody
+    /// has asked anything.
+    pub fn is_owners(&self, is_heartbeat: bool) -> bool {
+        match self.waiting.teller() {
+            Teller::Owner => true,
+            Teller::Node => !is_heartbeat,
+            Teller::Other => false,
+        }
     }
 
     /// Takes what has come since; answers that alone.

@@ -146,7 +146,10 @@ fn word(
 ) -> Result<(), String> {
     let setting = match setting {
         Setting::Set(text) => {
-            let said = text.trim().to_lowercase();
+            let mut said = text.trim().to_lowercase();
+            if allowed.contains(&"on") {
+                said = switch(said);
+            }
             if !allowed.contains(&said.as_str()) {
                 let quoted: Vec<_> = allowed.iter().map(|word| format!("\"{word}\"")).collect();
                 return Err(format!("invalid {name} (use {})", quoted.join("|")));
@@ -157,6 +160,15 @@ fn word(
     };
     put(setting, slot);
     Ok(())
+}
+
+/// What the original takes for `on` and `off` as well.
+fn switch(said: String) -> String {
+    match said.as_str() {
+        "true" | "yes" | "1" => "on".into(),
+        "false" | "no" | "0" => "off".into(),
+        _ => said,
+    }
 }
 
 /// A mode stands for settings of commands, so these go with it. No session is less
@@ -187,10 +199,14 @@ pub fn only_plans(entry: &SessionEntry) -> bool {
     entry.permission_mode.as_deref() == Some(PLAN)
 }
 
+/// A model without the highest level thinks as hard as it can with it. To adapt is to think
+/// like `medium`, as in the configuration.
 fn thinking(setting: Setting<String>, slot: &mut Option<String>) -> Result<(), String> {
     let setting = match setting {
         Setting::Set(text) => {
-            let level = ThinkingLevel::meant_by(&text);
+            let adapts = ["adaptive", "auto"].iter().any(|it| it.eq_ignore_ascii_case(text.trim()));
+            let level =
+                if adapts { Some(ThinkingLevel::Medium) } else { ThinkingLevel::meant_by(&text) };
             let level = level.ok_or("invalid thinkingLevel (use off|minimal|low|medium|high)")?;
             Setting::Set(level.as_str().to_owned())
         }

@@ -58,6 +58,8 @@ pub struct Progress {
     pub turns: Vec<usize>,
     /// Files that it named for its reader: paths and addresses.
     pub files: Vec<String>,
+    /// How many calls of tools it has begun.
+    pub calls: usize,
     /// What models have used that reviewed its tool calls, or that tools had asked when
     /// they were stopped.
     pub reviews: Usage,
@@ -69,6 +71,8 @@ pub struct Progress {
     pub handed: Vec<ToolCall>,
     /// Whether it was the provider that failed.
     pub provider_failed: bool,
+    /// Whether it did because it does not let such a thing be said.
+    pub is_refused: bool,
     /// Why, when the same request may do better later.
     pub passing: Option<ProviderErrorKind>,
     /// The run that took its message in, and answered it.

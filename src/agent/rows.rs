@@ -79,9 +79,9 @@ pub struct SessionRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     send_policy: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) input_tokens: Option<u64>,
+    input_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) output_tokens: Option<u64>,
+    output_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     total_tokens: Option<u64>,
     total_tokens_fresh: bool,
@@ -134,7 +134,7 @@ pub struct SessionRow {
     pub has_active_run: Option<bool>,
 }
 
-/// The levels that a model offers; the last one only where it is the default.
+/// The levels that a model offers; the last one only where it is the default, or set.
 static LEVELS: [&str; 6] = [
     ThinkingLevel::Off.as_str(),
     ThinkingLevel::Minimal.as_str(),
@@ -154,10 +154,10 @@ static OPTIONS: [ThinkingOption; 6] = [
     ThinkingOption::of(ThinkingLevel::XHigh),
 ];
 
-/// What is offered of all, with this default.
-fn offered<T>(all: &'static [T], default: ThinkingLevel) -> &'static [T] {
+/// What is offered of all where a session thinks this hard, or would.
+fn offered<T>(all: &'static [T], level: ThinkingLevel) -> &'static [T] {
     match all {
-        [usual @ .., _] if default != ThinkingLevel::XHigh => usual,
+        [usual @ .., _] if level != ThinkingLevel::XHigh => usual,
         all => all,
     }
 }
@@ -187,6 +187,8 @@ impl SessionRow {
     pub fn new(key: &SessionKey, entry: &SessionEntry, models: &Models) -> Self {
         let model = models.shown(key, entry);
         let thinking_default = models.thinking_default();
+        let is_most = entry.thinking_level.as_deref() == Some(ThinkingLevel::XHigh.as_str());
+        let most = if is_most { ThinkingLevel::XHigh } else { thinking_default };
         // Nothing is known of a context that holds nothing yet.
         let total_tokens = entry.total_tokens.filter(|total| *total > 0);
         Self {
@@ -209,8 +211,8 @@ impl SessionRow {
             system_sent: entry.system_sent,
             aborted_last_run: entry.aborted_last_run,
             thinking_level: entry.thinking_level.clone(),
-            thinking_levels: offered(&OPTIONS, thinking_default),
-            thinking_options: offered(&LEVELS, thinking_default),
+            thinking_levels: offered(&OPTIONS, most),
+            thinking_options: offered(&LEVELS, most),
             thinking_default: Some(thinking_default.as_str()),
             fast_mode: entry.fast_mode,
             verbose_level: entry.verbose_level.clone(),

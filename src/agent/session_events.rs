@@ -12,7 +12,7 @@ use super::models::Models;
 use super::rows::SessionRow;
 
 /// Members of a row that events repeat beside `session`.
-const SPREAD: [&str; 39] = [
+const SPREAD: [&str; 41] = [
     "updatedAt",
     "sessionId",
     "kind",
@@ -41,6 +41,8 @@ const SPREAD: [&str; 39] = [
     "lastTo",
     "lastAccountId",
     "lastThreadId",
+    "inputTokens",
+    "outputTokens",
     "totalTokens",
     "totalTokensFresh",
     "contextTokens",
@@ -191,20 +193,10 @@ impl SessionEvents {
         });
     }
 
-    /// The members of a session's row in tool events, which have the tokens of
-    /// the last answer as well.
+    /// The members of a session's row in tool events.
     pub fn tool_row(&self, key: &SessionKey, entry: &SessionEntry) -> Map<String, Value> {
         let mut members = Map::new();
         self.add_row(&mut members, key, entry);
-        for (name, tokens) in
-            [("inputTokens", entry.input_tokens), ("outputTokens", entry.output_tokens)]
-        {
-            let Some(tokens) = tokens else { continue };
-            if let Some(Value::Object(row)) = members.get_mut("session") {
-                row.insert(name.into(), json!(tokens));
-            }
-            members.insert(name.into(), json!(tokens));
-        }
         members
     }
 
@@ -230,8 +222,7 @@ impl SessionEvents {
     }
 
     fn add_row(&self, payload: &mut Map<String, Value>, key: &SessionKey, entry: &SessionEntry) {
-        let mut row = SessionRow::new(key, entry, &self.models);
-        (row.input_tokens, row.output_tokens) = (None, None);
+        let row = SessionRow::new(key, entry, &self.models);
         let Ok(Value::Object(row)) = serde_json::to_value(row) else { return };
         let spread: Vec<_> = SPREAD
             .into_iter()

@@ -3,8 +3,10 @@
 
 use std::fmt::Write as _;
 
-use crate::sessions::{SessionEntry, SessionKey};
+use crate::config::AgentSettings;
+use crate::sessions::{AgentId, SessionEntry, SessionKey};
 
+use super::models::SessionModel;
 use super::queue::QueueRules;
 use super::runs::Runs;
 
@@ -19,17 +21,11 @@ pub fn text(
     let model = parts.models.of_session(key, entry.as_ref());
     let rules = QueueRules::of(&parts.settings.now().messages.queue, entry.as_ref(), came_by);
     let entry = entry.unwrap_or_default();
-    let (now, choice) = (parts.clock.now_ms(), parts.models.default_choice());
+    let now = parts.clock.now_ms();
     let used = entry.total_tokens.unwrap_or_default();
     let window = model.context_window().unwrap_or_default();
     let (running, waiting) = runs.counts();
-    let why = if model.info.is_none() {
-        "there is no such model"
-    } else if choice.model.is(&model.name) {
-        choice.reason.as_str()
-    } else {
-        "chosen for this session"
-    };
+    let why = why(runs, key, &model);
     let up = now.saturating_sub(runs.started_at()) / 1000;
     let mut text = format!("🦞 clawgate {}\n", env!("CARGO_PKG_VERSION"));
     // Writing to a String cannot fail.
@@ -57,6 +53,26 @@ pub fn text(
     text
 }
 
+/// Why this model answers in the session.
+fn why(runs: &Runs, key: &SessionKey, model: &SessionModel) -> String {
+    let (parts, settings) = (runs.parts(), runs.parts().settings.now());
+    let agent = key.agent(&parts.keys.now());
+    if model.info.is_none() {
+        return "there is no such model".to_owned();
+    }
+    if !parts.models.of_agent(&agent).is(&model.name) {
+        return "chosen for this session".to_owned();
+    }
+    let has_own = |it: &AgentSettings| it.model.is_some() && AgentId::normalize(&it.id) == agent;
+    match settings.agents.list.iter().rposition(has_own) {
+        Some(index) => match parts.models.missing_of(&agent) {
+            Some(missing) => missing.message,
+            None => format!("agents.list[{index}].model names it"),
+        },
+        None => parts.models.default_choice().reason,
+    }
+}
+
 fn updated(entry: &SessionEntry, now_ms: u64) -> String {
     match entry.updated_at {
         0 => "not begun".to_owned(),
@@ -76,12 +92,12 @@ fn options(runs: &Runs, key: &SessionKey, entry: &SessionEntry) -> String {
     let level = level.unwrap_or("off");
     let mut options = vec![format!("Think: {level}")];
     let agent = key.agent(&runs.parts().keys.now());
-    let usual_verbose = agents.verbose_default(agent.as_str());
-    let usual_reasoning = agents.reasoning_default(agent.as_str());
+    let verbose = agents.verbose_level(agent.as_str(), entry.verbose_level.as_deref());
+    let reasoning = agents.reasoning_level(agent.as_str(), entry.reasoning_level.as_deref());
     let levels = [
-        ("verbose", entry.verbose_level.as_deref().or(usual_verbose)),
+        ("verbose", verbose),
         ("trace", entry.trace_level.as_deref()),
-        ("reasoning", entry.reasoning_level.as_deref().or(usual_reasoning)),
+        ("reasoning", reasoning),
         ("elevated", entry.elevated_level.as_deref()),
     ];
     options.extend(levels.into_iter().filter_map(|(name, level)| match level {

@@ -15,10 +15,11 @@ pub use ending::close_broken;
 use std::sync::Arc;
 
 use crate::protocol::message::{AgentMessage, AssistantMessage, StopReason, Usage};
-use crate::providers::{ModelInfo, ModelRequest, ProviderError, Route, StreamEvent, ThinkingLevel};
+use crate::providers::{
+    ModelInfo, ModelRequest, ProviderError, ProviderErrorKind, Route, StreamEvent, ThinkingLevel,
+};
 use crate::sessions::visible::part_thoughts;
 use crate::sessions::{SessionEntry, SessionError, StoredMessage};
-use crate::store::Teller;
 
 use super::emitter::Emitter;
 use super::models::SessionModel;
@@ -141,18 +142,11 @@ struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Takes the events that have come since. What somebody else says takes the owner's tools
-    /// away, as his messages do; what a machine has reported does where nobody has asked
-    /// anything.
+    /// Takes the events that have come since, which may take the owner's tools away.
     fn hear_events(&mut self) {
         self.notices.extend(self.untold.take_more());
         let terms = &self.run.terms;
-        let is_owners = match self.untold.teller() {
-            Teller::Owner => true,
-            Teller::Node => !terms.is_heartbeat,
-            Teller::Other => false,
-        };
-        if !is_owners && !terms.is_bare() {
+        if !self.untold.is_owners(terms.is_heartbeat) && !terms.is_bare() {
             self.run.owned.give_up();
         }
     }
@@ -339,8 +333,10 @@ impl Turn<'_> {
         tracing::warn!(run = %self.run.id, model = %model.id, %error, "model call failed");
         let (message, kind) = (error.message.clone(), error.wire_kind());
         let passing = Some(error.kind).filter(|_| error.may_pass());
+        let is_refused = error.kind == ProviderErrorKind::Refusal;
         self.run.note(|progress| {
             (progress.provider_failed, progress.passing) = (true, passing);
+            progress.is_refused = is_refused;
         });
         let mut partial =
             error.partial.map_or_else(|| self.partial(model, Usage::default()), |partial| *partial);

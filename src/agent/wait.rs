@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::store::StoreError;
 
 use super::report::{Family, Progress, RunReport};
+use super::run::RunEnd;
 use super::runs::Runs;
 
 impl Runs {
@@ -21,6 +22,33 @@ impl Runs {
             return Ok(Some(report));
         }
         tokio::time::timeout(limit, self.ends(None, run_id)).await.ok().transpose()
+    }
+
+    /// Tells those who wait for a run, and those who ask later, why it will never begin. Where
+    /// there is one with this id already, nothing is told.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
+    pub async fn never_begins(
+        &self,
+        family: Family,
+        run_id: &str,
+        why: &str,
+    ) -> Result<(), StoreError> {
+        let has_ended = self.ended(Some(family), run_id).await?.is_some();
+        if has_ended || self.is_taken(family, run_id).await? {
+            return Ok(());
+        }
+        let now = self.parts.clock.now_ms();
+        self.lanes.tell_report(RunReport {
+            family,
+            run_id: run_id.into(),
+            end: RunEnd::Failed(why.to_owned()),
+            accepted_at: now,
+            ended_at: now,
+            progress: Progress::default(),
+        });
+        Ok(())
     }
 
     /// When a run was accepted that is active or waits.
@@ -64,14 +92,10 @@ impl Runs {
         run_id: &str,
     ) -> Result<Option<RunReport>, StoreError> {
         let store = &self.parts.store;
-        let of_family = match family {
+        let record = match family {
+            // The key of a run is its id.
             Some(family) => store.run_of(family.as_str(), run_id).await?,
-            None => None,
-        };
-        let record = match of_family {
-            // Also of one that was stopped, and has given its key back.
             None => store.run(run_id).await?,
-            found => found,
         };
         Ok(record.and_then(RunReport::of_record))
     }

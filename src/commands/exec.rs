@@ -8,9 +8,7 @@ use crate::registry::Ctx;
 use crate::sessions::SessionKey;
 use crate::support::json;
 
-/// What `sessions.patch` answers who may not.
-const NEEDS_ADMIN: &str = "missing scope: operator.admin";
-/// What the original says then.
+/// What the original says to who may not.
 const REFUSED: &str =
     "⚙️ Exec defaults require operator.admin for internal gateway callers; skipped persistence.";
 
@@ -54,7 +52,7 @@ pub async fn run(words: &str, cx: &Ctx, key: &SessionKey) -> String {
     }
     match cx.call("sessions.patch", &Value::Object(params)).await {
         Ok(_) => format!("⚙️ Exec defaults set ({}).", said.join(", ")),
-        Err(error) if error.message == NEEDS_ADMIN => REFUSED.to_owned(),
+        Err(error) if error.is_lack() => REFUSED.to_owned(),
         Err(error) => refusal(cx, "/exec", &error),
     }
 }

@@ -45,9 +45,6 @@ use crate::support::BoxFuture;
 use directives::Directive;
 use table::{Action, Setting};
 
-/// How the answer begins to who may not.
-const LACKS: &str = "missing scope: ";
-
 /// Whether a message to a session is for the gateway itself: a command, or the name of a
 /// skill. It may still be text for the model, as a command with words that it does not take.
 pub async fn is_command(message: &str, parts: &RunsParts, key: &SessionKey) -> bool {
@@ -254,10 +251,11 @@ fn soon(said: impl Future<Output = String> + Send + 'static) -> Work {
     Work::AtOnce(Box::pin(async move { CommandAnswer::Note(said.await) }))
 }
 
-/// What the model reads of a message, with who speaks where the message does not say that.
+/// What the model reads of a message, with what is to be read before its words.
 fn spoken(cx: &Ctx, text: String) -> String {
-    match cx.caller.person.as_deref().and_then(|person| person.speaker.as_deref()) {
-        Some(speaker) => format!("{speaker}\n{text}"),
+    match cx.caller.before() {
+        Some(before) if text.is_empty() => before.to_owned(),
+        Some(before) => format!("{before}\n{text}"),
         None => text,
     }
 }
@@ -271,7 +269,7 @@ fn refusal(cx: &Ctx, command: &str, error: &ErrorShape) -> String {
 fn reason(cx: &Ctx, error: &ErrorShape) -> String {
     let message = &error.message;
     match cx.caller.person.as_deref() {
-        Some(Person { channel, id, .. }) if message.starts_with(LACKS) => format!(
+        Some(Person { channel, id, .. }) if error.is_lack() => format!(
             "{message}. Whoever runs the gateway gives you that right with \"{channel}:{id}\" in \
              commands.ownerAllowFrom of its config."
         ),

@@ -115,15 +115,13 @@ fn current(setting: Setting, cx: &Ctx, key: &SessionKey, entry: &SessionEntry) -
             ("thinking level", or_off(&level), "off, minimal, low, medium, high")
         }
         Setting::Verbose => {
-            let level = entry.verbose_level.as_deref();
-            let level = level.or(agents.verbose_default(agent.as_str())).unwrap_or("off");
-            ("verbose level", level.to_owned(), "on, full, off")
+            let level = agents.verbose_level(agent.as_str(), entry.verbose_level.as_deref());
+            ("verbose level", level.unwrap_or("off").to_owned(), "on, full, off")
         }
         Setting::Trace => ("trace level", or_off(&entry.trace_level), "on, off, raw"),
         Setting::Reasoning => {
-            let level = entry.reasoning_level.as_deref();
-            let level = level.or(agents.reasoning_default(agent.as_str())).unwrap_or("off");
-            ("reasoning level", level.to_owned(), "on, off, stream")
+            let level = agents.reasoning_level(agent.as_str(), entry.reasoning_level.as_deref());
+            ("reasoning level", level.unwrap_or("off").to_owned(), "on, off, stream")
         }
         Setting::Fast => {
             let mode = match entry.fast_mode {

@@ -1,12 +1,9 @@
 //! `/tools`: what the agent can do for who asks.
 
-use crate::agent::tools::{Tool, ToolScope};
+use crate::agent::tools::{Tool, ToolScope, ToolSource};
 use crate::protocol::Scope;
 use crate::registry::Ctx;
 use crate::sessions::{SessionError, SessionKey};
-
-/// Where tools come from, and what those are called.
-const SOURCES: [(&str, &str); 2] = [("core", "Built-in tools"), ("plugin", "Connected tools")];
 
 /// `/tools [compact | verbose]`.
 pub async fn run(mode: &str, cx: &Ctx, key: &SessionKey) -> String {
@@ -29,7 +26,7 @@ pub async fn run(mode: &str, cx: &Ctx, key: &SessionKey) -> String {
         Err(error) => return format!("⚠️ /tools: {error}"),
     };
     let mut parts = vec!["Available tools".to_owned(), format!("Profile: {}", profile.as_str())];
-    for (source, title) in SOURCES {
+    for (source, title) in ToolSource::LISTED {
         let of_it = toolbox.iter().filter(|tool| tool.source().as_str() == source);
         let lines: Vec<_> = of_it.map(|tool| line(tool, is_verbose)).collect();
         if !lines.is_empty() {

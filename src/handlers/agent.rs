@@ -35,9 +35,7 @@ pub async fn run(cx: Ctx, mut p: AgentParams) -> Reply<Value> {
     agent_target::check(&cx, &p)?;
     let text = chat::clean(&p.message)?;
     let Some(key) = agent_target::enter_session(&cx, &p).await? else {
-        cx.answer_first(&accepted(&p.idempotency_key, cx.now_ms()));
-        let message = "Error: Pass --to <E.164>, --session-id, or --agent to choose a session";
-        return Err(failed(&p.idempotency_key, message));
+        return Err(nowhere(&cx, &p.idempotency_key).await);
     };
     chat::check_session(&cx, &key).await?;
     let runs = &cx.services.runs;
@@ -87,6 +85,17 @@ pub async fn run(cx: Ctx, mut p: AgentParams) -> Reply<Value> {
             ended(&cx, &key, &report, delivered).await
         }
         None => Ok(json!({"runId": run_id, "status": "ok", "summary": "completed"})),
+    }
+}
+
+/// Refuses a message for which there is no session, after it was accepted as by the original.
+/// Who waits for its run hears of that, too.
+async fn nowhere(cx: &Ctx, run_id: &str) -> ErrorShape {
+    const WHY: &str = "Pass --to <E.164>, --session-id, or --agent to choose a session";
+    cx.answer_first(&accepted(run_id, cx.now_ms()));
+    match cx.services.runs.never_begins(Family::Agent, run_id, WHY).await {
+        Ok(()) => failed(run_id, &format!("Error: {WHY}")),
+        Err(error) => failed(run_id, &error.to_string()),
     }
 }
 

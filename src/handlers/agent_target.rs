@@ -20,6 +20,12 @@ use crate::providers::{NameError, ThinkingLevel};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{AgentId, SessionEntry, SessionError, SessionId, SessionKey};
 
+/// The channels of OpenClaw with their other names, and what stands for none.
+const CHANNELS: &str = "last webchat heartbeat cron webhook telegram whatsapp discord slack \
+    signal imessage imsg bluebubbles bb irc internet-relay-chat matrix mattermost googlechat gchat \
+    google-chat msteams teams line feishu lark nextcloud-talk nc-talk nc nostr qqbot \
+    synology-chat tlon twitch twitch-chat wecom qywx wework enterprise-wechat yuanbao yb \
+    tencent-yuanbao zalo zl zalouser zlu";
 /// Longest name of a provider or model, in characters.
 const NAME_MAX: usize = 256;
 
@@ -37,6 +43,7 @@ pub(super) fn leave_out_blanks(p: &mut AgentParams) {
 /// What must be refused whatever session is meant.
 pub(super) fn check(cx: &Ctx, p: &AgentParams) -> Reply<()> {
     check_rights(cx, p)?;
+    check_channels(p)?;
     let agent = p.agent_id.as_deref().map(AgentId::normalize);
     if let Some(agent) = &agent
         && !cx.services.settings.now().agents.has(agent.as_str())
@@ -70,6 +77,17 @@ fn check_rights(cx: &Ctx, p: &AgentParams) -> Reply<()> {
     // What is said to come from another session is not shown whole to people.
     if p.provenance.is_some() {
         return Err(ErrorShape::denied("system provenance fields require admin scope"));
+    }
+    Ok(())
+}
+
+/// Whether the channels that are named are some, be they here or not.
+fn check_channels(p: &AgentParams) -> Reply<()> {
+    for name in [&p.place.channel, &p.reply.channel].into_iter().flatten() {
+        let name = name.trim().to_lowercase();
+        if !CHANNELS.split(' ').any(|known| known == name) {
+            return Err(invalid(format_args!("unknown channel: {name}")));
+        }
     }
     Ok(())
 }

@@ -1,10 +1,11 @@
 //! `chat.*`.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join;
 use serde_json::Value;
+use tokio::time::timeout;
 use unicode_normalization::UnicodeNormalization;
 
 use super::session_settings::refuse_malformed;
@@ -31,6 +32,9 @@ const TIMEOUT_MIN: Duration = Duration::from_mins(2);
 const TIMEOUT_MAX: Duration = Duration::from_hours(24);
 /// When to ask again whether a disk answers, in milliseconds.
 const DISK_RETRY_MS: u64 = 2_000;
+/// How long a stop waits for the requests that came before it: what one of them waits for may
+/// never come.
+const LINE_LIMIT: Duration = Duration::from_secs(5);
 
 /// What somebody hears whose message was accepted before the last stop.
 pub(super) const INTERRUPTED: &str = "the gateway stopped while this message was being answered; it \
@@ -84,7 +88,8 @@ pub(super) async fn check(
 ) -> Reply<Checked> {
     check_privileged(cx, &p)?;
     let text = clean(&p.message)?;
-    if text.trim().is_empty() && !p.attachments.iter().any(attachments::has_content) {
+    let is_empty = text.trim().is_empty() && cx.caller.before().is_none();
+    if is_empty && !p.attachments.iter().any(attachments::has_content) {
         return Err(ErrorShape::invalid("message or attachment required"));
     }
     check_session(cx, &key).await?;
@@ -374,7 +379,8 @@ pub async fn abort(cx: Ctx, p: ChatAbortParams) -> Reply<Value> {
 }
 
 /// Stops at once what goes on, and what requests to the session that came before this one are
-/// about to begin.
+/// about to begin, if they begin it soon. Where one run is meant and there already, none of those
+/// is waited for.
 pub(super) async fn stop(
     cx: &Ctx,
     key: &SessionKey,
@@ -382,9 +388,16 @@ pub(super) async fn stop(
     reason: AbortReason,
 ) -> Reply<Vec<String>> {
     let look = || cx.services.runs.abort(key, run_id, &cx.caller.principal, reason);
+    let mut line = pin!(timeout(LINE_LIMIT, cx.enter_lane(key)));
     // In line before it looks: what comes after this request is not stopped by it.
-    let ((), first) = join(cx.enter_lane(key), look()).await;
-    let mut stopped = first.unwrap_or_default();
+    let has_lane = futures_util::poll!(&mut line).is_ready();
+    let mut stopped = look().await.unwrap_or_default();
+    if run_id.is_some() && !stopped.is_empty() {
+        return Ok(stopped);
+    }
+    if !has_lane && line.await.is_err() {
+        tracing::warn!(session = %key, "a stop is answered before a request that came first");
+    }
     match look().await {
         Ok(mut more) => {
             // One that winds down slowly is found both times.

@@ -116,7 +116,7 @@ fn refused(error: ManageError, denied: &str) -> ErrorShape {
         ManageError::Denied => ErrorShape::denied(denied),
         ManageError::UnknownRequest => ErrorShape::not_found("unknown requestId"),
         ManageError::UnknownDevice => ErrorShape::not_found("unknown deviceId"),
-        ManageError::MissingScope(scope) => ErrorShape::denied(format!("missing scope: {scope}")),
+        ManageError::MissingScope(scope) => ErrorShape::lacks(&scope),
         ManageError::InvalidScope(scope) => {
             ErrorShape::invalid(format!("invalid scope for requested roles: {scope}"))
         }

@@ -38,7 +38,7 @@ pub async fn history(cx: Ctx, p: ChatHistoryParams) -> Reply<Value> {
     let entry = page.entry.unwrap_or_default();
     let level = cx.services.models.thinking(&entry).as_str();
     let agent = key.agent(&cx.services.keys.now());
-    let verbose = settings.agents.verbose_default(agent.as_str());
+    let verbose = settings.agents.verbose_level(agent.as_str(), entry.verbose_level.as_deref());
     let mut messages = page.messages;
     let level = if cx.is_simple() {
         messages.iter_mut().for_each(simple::message_out);
@@ -57,7 +57,7 @@ pub async fn history(cx: Ctx, p: ChatHistoryParams) -> Reply<Value> {
         "entries": entries,
         "thinkingLevel": level,
         "fastMode": entry.fast_mode,
-        "verboseLevel": entry.verbose_level.as_deref().or(verbose),
+        "verboseLevel": verbose,
         "activeRun": active.map(|run| {
             let waiting = cx.services.runs.parts().approvals.waiting_calls(&key);
             active_run(&run, &waiting)

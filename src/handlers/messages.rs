@@ -5,6 +5,7 @@ use std::sync::Arc;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
+use super::chat::clean;
 use super::session_settings::refuse_malformed;
 use crate::agent::RunsParts;
 use crate::channels::{
@@ -317,7 +318,9 @@ fn outgoing(params: &Value, action: &str, is_admin: bool) -> Reply<Outgoing> {
 /// Whether nobody gives a command by saying this: an owner who presses a button would give it
 /// for whoever has sent the button.
 fn is_no_command(said: &str) -> bool {
-    !said.trim_start().starts_with('/') && !is_stop_word(said)
+    // As it is read once it is said; what is not taken then is no command.
+    let read = clean(said).unwrap_or_default();
+    !read.trim_start().starts_with('/') && !is_stop_word(&read)
 }
 
 /// A file that the service fetches by itself. We fetch nothing for callers, and

@@ -10,7 +10,7 @@ use crate::protocol::ErrorShape;
 use crate::protocol::methods::agent::AgentParams;
 use crate::protocol::methods::chat::Route;
 use crate::registry::{Ctx, Reply};
-use crate::sessions::SessionKey;
+use crate::sessions::{SessionKey, WEBCHAT};
 
 /// Names the channel that a session was written to from last.
 const LAST: &str = "last";
@@ -19,11 +19,24 @@ const DELIVERY_WAIT: Duration = Duration::from_secs(5);
 
 /// What must be refused before anything is accepted.
 pub(super) fn check_agent(cx: &Ctx, p: &AgentParams) -> Reply<()> {
-    let is_possible = !cx.services.runs.parts().channels.is_empty();
-    if p.deliver && !p.best_effort && !is_possible {
-        return Err(ErrorShape::invalid(TargetError::NoChannel.to_string()));
+    let channels = &cx.services.runs.parts().channels;
+    let named = p.reply.channel.as_deref().filter(|name| ![LAST, WEBCHAT].contains(name));
+    if p.deliver
+        && !p.best_effort
+        && channels.is_empty()
+        && let Err(error) = channels.kind(named)
+    {
+        return Err(refused(&error));
     }
     Ok(())
+}
+
+/// A channel that is not there is told in the words with which the original's run fails then.
+fn refused(error: &TargetError) -> ErrorShape {
+    ErrorShape::invalid(match error {
+        TargetError::Unsupported(name) => format!("Outbound not configured for channel: {name}"),
+        error => error.to_string(),
+    })
 }
 
 /// Writes down where the answer of `agent` goes, if it is to go anywhere.
@@ -46,7 +59,7 @@ pub(super) async fn of_agent(
     match channels.target(&completed(named, place.as_ref())) {
         Ok(target) => expect(cx, Family::Agent, key, &p.idempotency_key, target).await.map(Some),
         Err(_) if p.best_effort => Ok(None),
-        Err(error) => Err(ErrorShape::invalid(error.to_string())),
+        Err(error) => Err(refused(&error)),
     }
 }
 

@@ -27,8 +27,7 @@ const SPEED: (f64, f64) = (0.5, 2.0);
 pub async fn config(cx: Ctx, p: TalkConfigParams) -> Reply<Value> {
     let principal = &cx.caller.principal;
     if p.include_secrets && !principal.allows(Scope::TalkSecrets) {
-        let scope = Scope::TalkSecrets.as_str();
-        return Err(ErrorShape::denied(format!("missing scope: {scope}")));
+        return Err(ErrorShape::lacks(Scope::TalkSecrets.as_str()));
     }
     let settings = cx.services.settings.now();
     let mut config = Map::new();

@@ -6,7 +6,9 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::agent::guardrails;
-use crate::agent::tools::{CallError, Tool, ToolContext, ToolKind, ToolScope, Toolbox, catalog};
+use crate::agent::tools::{
+    CallError, Tool, ToolContext, ToolKind, ToolScope, ToolSource, Toolbox, catalog,
+};
 use crate::config::ToolProfile;
 use crate::protocol::message::{ToolCall, ToolCallTag};
 use crate::protocol::methods::tools::{
@@ -66,8 +68,7 @@ pub async fn effective(cx: Ctx, p: ToolsEffectiveParams) -> Reply<Value> {
     let toolbox = parts.tools.toolbox(&services.settings.now(), agent.as_str(), &scope).await;
     let mut tools: Vec<_> = toolbox.iter().collect();
     tools.sort_by(|a, b| a.name().cmp(b.name()));
-    let groups = [("core", "Built-in tools"), ("plugin", "Connected tools")];
-    let groups = groups.into_iter().filter_map(|(id, label)| {
+    let groups = ToolSource::LISTED.into_iter().filter_map(|(id, label)| {
         let of_group = tools.iter().filter(|tool| tool.source().as_str() == id);
         let rows: Vec<_> = of_group.map(|tool| effective_row(*tool)).collect();
         let row = json!({"id": id, "label": label, "source": id, "tools": rows});

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::Value;
 
 use crate::auth::HttpRefusal;
-use crate::protocol::{ErrorCode, ErrorKind, ErrorShape, Scope};
+use crate::protocol::{ErrorCode, ErrorKind, ErrorShape, Scope, missing_scope};
 use crate::support::json;
 
 /// In which words.
@@ -64,7 +64,7 @@ impl Manner {
 
     /// For somebody whose rights lack this one.
     pub fn lacks(self, scope: Scope) -> Response {
-        self.forbidden(&format!("missing scope: {}", scope.as_str()))
+        self.forbidden(&missing_scope(scope.as_str()))
     }
 
     /// For a page that may not ask, or one under a name that may be anybody's.

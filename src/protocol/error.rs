@@ -69,6 +69,14 @@ impl ErrorKind {
     }
 }
 
+/// How it begins what whoever lacks a scope is told.
+const MISSING_SCOPE: &str = "missing scope: ";
+
+/// What whoever lacks this scope is told.
+pub fn missing_scope(scope: &str) -> String {
+    format!("{MISSING_SCOPE}{scope}")
+}
+
 /// An error on its way to a client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ErrorShape {
@@ -114,6 +122,16 @@ impl ErrorShape {
     /// A request that its sender may not make.
     pub fn denied(message: impl Into<String>) -> Self {
         Self::new(ErrorCode::InvalidRequest, ErrorKind::PermissionDenied, message)
+    }
+
+    /// A request whose sender lacks this scope.
+    pub fn lacks(scope: &str) -> Self {
+        Self::denied(missing_scope(scope))
+    }
+
+    /// Whether its sender lacks a scope.
+    pub fn is_lack(&self) -> bool {
+        self.message.starts_with(MISSING_SCOPE)
     }
 
     /// A client that must identify itself first.

@@ -21,7 +21,7 @@ mod response;
 mod scope;
 pub mod simple;
 
-pub use error::{ErrorCode, ErrorKind, ErrorShape};
+pub use error::{ErrorCode, ErrorKind, ErrorShape, missing_scope};
 pub use frame::{FrameError, Request, parse_binary, parse_request};
 pub use profile::{Profile, Version, is_dashboard};
 pub use response::{MAX_SPARE, Response, ResponseHead, ResponseRest, response_err, response_of};

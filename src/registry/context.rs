@@ -150,8 +150,8 @@ pub struct Person {
     pub account: String,
     /// The channel's id of the person.
     pub id: String,
-    /// Who speaks, as the model is to read it before what it gets of a command.
-    pub speaker: Option<String>,
+    /// What the model is to read before what the person says.
+    pub before: Option<String>,
 }
 
 /// Who makes a request.
@@ -192,6 +192,11 @@ impl Caller {
             (Owner::Connection(_), Some(place)) => format!("place:{place}"),
             (owner, _) => owner.to_text(),
         }
+    }
+
+    /// What the model is to read before what the caller says.
+    pub fn before(&self) -> Option<&str> {
+        self.person.as_deref()?.before.as_deref()
     }
 }
 

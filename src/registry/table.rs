@@ -388,8 +388,7 @@ fn authorize(principal: &Principal, need: Option<Need>, method: &str) -> Result<
         return Err(Denial { error, wrong_role: true });
     }
     if let Some(scope) = scope.filter(|scope| !principal.allows(*scope)) {
-        let error = ErrorShape::denied(format!("missing scope: {}", scope.as_str()));
-        return Err(Denial { error, wrong_role: false });
+        return Err(Denial { error: ErrorShape::lacks(scope.as_str()), wrong_role: false });
     }
     Ok(())
 }

@@ -82,6 +82,9 @@ pub struct RunRecord {
 impl RunRecord {
     /// Whether its key is still taken then.
     pub fn holds_key(&self, now_ms: u64) -> bool {
+        if self.state == RunState::Aborted {
+            return false;
+        }
         let ended = self.ended_at.filter(|_| self.state == RunState::Failed);
         self.scope != MESSAGES || ended.is_none_or(|ended| now_ms < ended.saturating_add(FAILED_MS))
     }
@@ -154,7 +157,7 @@ pub(super) fn claim(
     let existing = by_key(connection, &run.scope, &run.key)?;
     let failed = match existing {
         Some(existing) if existing.holds_key(run.now_ms) => return Ok(Claim::Existing(existing)),
-        failed => failed,
+        ended => ended.filter(|ended| ended.state == RunState::Failed),
     };
     if let Some(existing) = by_text(connection, run)? {
         return Ok(Claim::Existing(existing));
@@ -180,9 +183,7 @@ pub(super) fn by_key(
     key: &str,
 ) -> rusqlite::Result<Option<RunRecord>> {
     connection
-        .prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM runs WHERE scope = ?1 AND key = ?2 AND state <> 'aborted'"
-        ))?
+        .prepare_cached(&format!("SELECT {COLUMNS} FROM runs WHERE scope = ?1 AND key = ?2"))?
         .query_row([scope, key], record)
         .optional()
 }

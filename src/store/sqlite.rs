@@ -367,7 +367,7 @@ impl Store for SqliteStore {
     }
 
     fn end_cron_run(&self, run: CronRunRow) -> StoreFuture<'_, bool> {
-        Box::pin(self.database.write("end a run of a job", move |c| cron::end_run(c, &run)))
+        Box::pin(self.database.write("end a run of a job", move |c| cron::change_run(c, &run)))
     }
 
     fn has_cron_import<'a>(&'a self, path: &'a str) -> StoreFuture<'a, bool> {

@@ -127,8 +127,7 @@ pub trait Store:
     /// The run with this id, the newest if several scopes used it.
     fn run<'a>(&'a self, run_id: &'a str) -> StoreFuture<'a, Option<RunRecord>>;
 
-    /// The run that has this key among those of `scope`; of one that was stopped the key is
-    /// free.
+    /// The last run that had this key among those of `scope`; its key may be free again.
     fn run_of<'a>(&'a self, scope: &'a str, key: &'a str) -> StoreFuture<'a, Option<RunRecord>>;
 
     /// The runs that are active, and those whose messages are still to be put

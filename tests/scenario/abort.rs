@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use rusqlite::Connection;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -146,6 +147,44 @@ async fn an_abort_that_comes_with_the_message_stops_its_run() {
         assert!(runs.contains(&&json!(run_id)), "{abort}: {answer}");
         assert_eq!(end_of(&client, &run_id).await["state"], "aborted", "{abort}");
     }
+}
+
+#[tokio::test]
+async fn an_abort_is_answered_though_a_message_before_it_is_not() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "one", "@mock stream n=2000 delay=50", "run-1").await;
+    deltas(&client, "run-1", 1).await;
+    // As long as somebody else holds the database no message is taken and no run can end.
+    let database = Connection::open(gateway.state_dir().join("clawgate.sqlite")).unwrap();
+    database.busy_timeout(Duration::from_secs(5)).unwrap();
+    database.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let message = |session: &str, run_id: &str| {
+        ("chat.send", json!({"sessionKey": session, "message": run_id, "idempotencyKey": run_id}))
+    };
+    let asked = [
+        ("a", message("one", "a")),
+        ("b", message("one", "b")),
+        ("run", ("chat.abort", json!({"sessionKey": "one", "runId": "run-1"}))),
+        ("c", message("two", "c")),
+        ("d", message("two", "d")),
+        ("all", ("chat.abort", json!({"sessionKey": "two"}))),
+    ];
+    let frames = asked.map(|(id, (method, params))| {
+        json!({"type": "req", "id": id, "method": method, "params": params}).to_string()
+    });
+    client.send_together(frames).await;
+    let stopped = client.answer("run").await.unwrap();
+    let expected = json!({"ok": true, "aborted": true, "runIds": ["run-1"]});
+    assert_eq!(stopped["payload"], expected, "{stopped}");
+    let stopped = client.answer("all").await.unwrap();
+    let expected = json!({"ok": true, "aborted": false, "runIds": []});
+    assert_eq!(stopped["payload"], expected, "{stopped}");
+    let is_later =
+        |frame: &Value| frame["type"] == "res" && ["b", "d"].iter().any(|id| frame["id"] == *id);
+    assert!(!client.frames().iter().any(is_later), "it has waited for them");
+    database.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(end_of(&client, "run-1").await["state"], "aborted");
 }
 
 #[tokio::test]

@@ -250,6 +250,18 @@ async fn what_is_wrong_is_refused_in_the_recorded_words() {
             json!({"sessionKey": "main", "deliver": true, "bestEffortDeliver": false}),
             "Error: Channel is required (no configured channels detected).",
         ),
+        (
+            json!({"channel": "telegram", "deliver": true, "to": "5"}),
+            "Outbound not configured for channel: telegram",
+        ),
+        (
+            json!({"sessionKey": "main", "channel": " Foo"}),
+            "invalid agent params: unknown channel: foo",
+        ),
+        (
+            json!({"sessionKey": "main", "channel": "discord", "replyChannel": "bar"}),
+            "invalid agent params: unknown channel: bar",
+        ),
     ] {
         let mut params = json!({"message": "x", "idempotencyKey": "k"});
         params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -261,6 +273,18 @@ async fn what_is_wrong_is_refused_in_the_recorded_words() {
     assert_eq!(both[0]["payload"]["status"], "accepted");
     let text = "Error: Pass --to <E.164>, --session-id, or --agent to choose a session";
     assert_eq!(both[1]["error"], json!({"code": "UNAVAILABLE", "message": text}));
+    let waited = call(&mut client, "agent.wait", json!({"runId": "k", "timeoutMs": 0})).await;
+    assert_eq!((&waited["status"], &waited["error"]), (&json!("error"), &json!(text)), "{waited}");
+    assert!(waited["endedAt"].is_u64() && waited.get("startedAt").is_none(), "{waited}");
+    // The same key is still that of no run.
+    let params = json!({"message": "x", "sessionKey": "main", "idempotencyKey": "k"});
+    ask_agent(&mut client, "again", params).await;
+    assert_eq!(answers(&client, "again", 2).await[1]["payload"]["status"], "ok");
+    // What one with a run is sent for again without a session tells nothing of that run.
+    ask_agent(&mut client, "late", json!({"message": "x", "idempotencyKey": "k"})).await;
+    assert_eq!(answers(&client, "late", 2).await[1]["error"]["message"], text);
+    let waited = call(&mut client, "agent.wait", json!({"runId": "k", "timeoutMs": 0})).await;
+    assert_eq!(waited["status"], "ok", "{waited}");
 }
 
 /// Sends a message with a file, which takes a while, and at once another

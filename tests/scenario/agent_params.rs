@@ -44,6 +44,7 @@ async fn a_named_model_answers_one_run_and_no_other_stands_in_for_it() {
         ("b", json!({}), "mock-1"),
         ("c", json!({"provider": "mock", "model": "mock-2"}), "mock-2"),
         ("d", json!({"model": "mock/mock-2", "provider": ""}), "mock-2"),
+        ("e", json!({"model": "mock-2", "provider": "MOCK"}), "mock-2"),
     ] {
         done(&mut client, id, &more).await;
         assert_eq!(asked(&mock)["model"], model, "{more}");

@@ -327,6 +327,24 @@ async fn a_model_is_chosen_by_what_people_call_it() {
 }
 
 #[tokio::test]
+async fn the_status_says_who_names_the_model() {
+    let (gateway, _mock) = with_config(|config| {
+        config["agents"]["list"] = json!([{"id": "main", "model": "mock/mock-2"}]);
+    })
+    .await;
+    let mut client = admin(&gateway).await;
+    for (command, told) in [
+        ("/new", "🧠 Model: mock/mock-2 (agents.list[0].model names it)\n"),
+        ("/model mock/mock-1", "🧠 Model: mock/mock-1 (chosen for this session)\n"),
+        ("/model default", "🧠 Model: mock/mock-2 (agents.list[0].model names it)\n"),
+    ] {
+        order(&mut client, command).await;
+        let status = order(&mut client, "/status").await;
+        assert!(status.contains(told), "{command}: {status}");
+    }
+}
+
+#[tokio::test]
 async fn the_gateway_tells_of_itself_its_commands_and_the_session() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;

@@ -143,3 +143,23 @@ async fn who_comes_in_the_middle_hears_that_nothing_runs_any_more() {
     let begun = late.wait_for(RUN_LIMIT, told("start", "run-2")).await.unwrap();
     assert_eq!(is_active(&begun["payload"]["session"]), true, "{begun}");
 }
+
+#[tokio::test]
+async fn rows_in_events_have_the_tokens_of_the_last_answer_once_there_was_one() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    call(&mut client, "sessions.subscribe", json!({})).await;
+    for (run, is_known) in [("run-1", false), ("run-2", true)] {
+        start(&mut client, "main", "@mock text text=fine", run).await;
+        for phase in ["start", "end"] {
+            let told = client.wait_for(RUN_LIMIT, |frame| {
+                frame["payload"]["phase"] == phase && frame["payload"]["runId"] == run
+            });
+            let payload = &told.await.unwrap()["payload"];
+            for name in ["inputTokens", "outputTokens"] {
+                let known = (payload[name].is_u64(), payload["session"][name].is_u64());
+                assert_eq!(known, (is_known, is_known), "{name} of {payload}");
+            }
+        }
+    }
+}

@@ -86,6 +86,19 @@ async fn every_setting_is_stored_shown_kept_over_a_crash_and_taken_back() {
     assert_eq!(on["entry"]["responseUsage"], "tokens");
     let off = patch(&mut client, "life", json!({"responseUsage": "off"})).await;
     assert_eq!(off["entry"].get("responseUsage"), None);
+    for (name, word, meant) in [
+        ("verboseLevel", "true", "on"),
+        ("reasoningLevel", " True", "on"),
+        ("traceLevel", "no", "off"),
+        ("elevatedLevel", "1", "on"),
+        ("thinkingLevel", "Adaptive", "medium"),
+        ("thinkingLevel", "max", "xhigh"),
+    ] {
+        let answer = patch(&mut client, "life", json!({name: word})).await;
+        assert_eq!(answer["entry"][name], meant, "{name}: {word}");
+    }
+    let options = row(&mut client, "agent:main:life").await["thinkingOptions"].clone();
+    assert_eq!(options.as_array().unwrap().last(), Some(&json!("xhigh")), "it is offered");
 }
 
 #[tokio::test]
@@ -117,7 +130,7 @@ async fn a_patch_is_applied_whole_or_refused() {
             "invalid execSecurity (use \"deny\"|\"allowlist\"|\"full\")".into(),
         ),
         (
-            json!({"execAsk": "sometimes"}),
+            json!({"execAsk": "false"}),
             "invalid execAsk (use \"off\"|\"on-miss\"|\"always\")".into(),
         ),
         (json!({"execNode": " "}), "invalid execNode: empty".into()),

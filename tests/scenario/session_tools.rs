@@ -341,6 +341,7 @@ async fn a_list_shows_kinds_and_last_messages_and_a_history_leaves_tools_out() {
     assert_eq!((&row["key"], &row["kind"]), (&json!("agent:main:work"), &json!("other")));
     assert_eq!(text_of(&row["messages"][0]), "looked");
     assert!(!list.to_string().contains("usage"), "{list}");
+    assert_eq!(row.get("transcriptPath").or(row.get("origin")), None, "only clients are told");
     for (tools, roles) in [
         (false, vec!["user", "assistant"]),
         (true, vec!["user", "assistant", "toolResult", "assistant"]),

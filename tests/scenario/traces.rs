@@ -201,13 +201,11 @@ async fn a_message_is_a_trace_down_to_the_call_of_the_model() {
     let failing = told_provider(&mock).unwrap();
     let of_failing = failing.split('-').nth(1).unwrap();
     assert_ne!(of_failing, trace);
-    let log = gateway.stderr();
-    let line = log.lines().find(|line| line.contains("model call failed")).unwrap();
+    let failed =
+        |log: String| log.lines().find(|it| it.contains("model call failed")).map(str::to_owned);
+    let line = until("the line", || async { failed(gateway.stderr()) }).await;
     assert!(line.contains(of_failing), "{line}");
-    let file = until("the log file", || async {
-        let text = log_file(&gateway);
-        text.lines().find(|line| line.contains("model call failed")).map(str::to_owned)
-    });
+    let file = until("the log file", || async { failed(log_file(&gateway)) });
     let line: Value = serde_json::from_str(&file.await).unwrap();
     assert_eq!(line["traceId"], of_failing);
 }

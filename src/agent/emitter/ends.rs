@@ -49,7 +49,7 @@ impl Emitter {
         self.chat_end("error", self.run.key.as_str(), more);
         self.tell(|| {
             let (message, kind) = (message.to_owned(), kind.to_owned());
-            RunNews::Ends(Ending::Failed { message, told: told.to_owned(), kind })
+            RunNews::Ends(Ending::Failed { message, told, kind })
         });
     }
 

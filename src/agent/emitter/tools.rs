@@ -72,6 +72,7 @@ impl Emitter {
     pub fn tool_start(&mut self, card: &Card, row: &Map<String, Value>) {
         self.settle(false);
         self.flush();
+        self.run.note(|progress| progress.calls += 1);
         self.tell(|| RunNews::ToolBegins(card.clone()));
         let call = &card.call;
         let data = json!({"phase": "start", "name": call.name, "toolCallId": call.id,

@@ -55,6 +55,7 @@ fn a_waiter_that_is_stopped_does_not_disturb_the_lane() {
     assert!(table.finish(&first).next.is_none());
     assert_eq!(table.counts(), (0, 0));
     assert_eq!(table.leaving(&second.key).len(), 1, "also of a session where nothing runs");
+    assert_eq!(ids(&table.close()), ["2"], "a stop waits until its message is kept");
     table.has_left(&first);
     table.has_left(&second);
     assert!(table.leaving.is_empty());

@@ -63,6 +63,10 @@ pub enum ToolSource {
 }
 
 impl ToolSource {
+    /// The sources that lists of tools tell apart, and what the tools of each are called.
+    pub const LISTED: [(&'static str, &'static str); 2] =
+        [("core", "Built-in tools"), ("plugin", "Connected tools")];
+
     /// `core` or `plugin`, as lists of tools have it.
     pub const fn as_str(&self) -> &'static str {
         match self {

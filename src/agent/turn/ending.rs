@@ -30,6 +30,9 @@ impl Turn<'_> {
         let (provider, model) = (message.provider.clone(), message.model.clone());
         let is_bare = self.run.terms.is_bare();
         self.is_quiet = is_quiet;
+        // As in the original, events tell the tokens of the last answer from the next run on.
+        let (input_tokens, output_tokens) =
+            (stored.session.input_tokens, stored.session.output_tokens);
         let row = self
             .close(&RunEnd::Answered, "done", move |entry| {
                 // Who answered, which may be a fallback.
@@ -37,7 +40,8 @@ impl Turn<'_> {
                 take_call(entry, &usage, is_bare);
                 take_last(entry, &usage);
             })
-            .await;
+            .await
+            .map(|row| SessionEntry { input_tokens, output_tokens, ..row });
         self.emitter.finish(&self.spent(), message.stop_reason);
         self.tell(row.as_ref(), "end");
         if let Some(row) = row {

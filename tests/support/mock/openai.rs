@@ -64,8 +64,10 @@ impl Call<'_> {
         self.plan.tools.iter().enumerate().map(call).collect()
     }
 
-    fn finish(&self) -> &'static str {
-        if self.is_cut {
+    fn finish(&self) -> &str {
+        if let Some(finish) = &self.plan.finish {
+            finish
+        } else if self.is_cut {
             "length"
         } else if self.plan.tools.is_empty() {
             "stop"

@@ -15,6 +15,8 @@ pub struct Plan {
     /// Whether the calls end at the limit of the output.
     pub is_cut: bool,
     pub delay: Duration,
+    /// Why it ends, in the words of OpenAI, when it is another reason than usual.
+    pub finish: Option<String>,
     pub failure: Option<Failure>,
 }
 
@@ -53,14 +55,16 @@ pub fn plan(messages: &Value) -> Plan {
     let turn = turn_of(messages);
     let script = Directive::parse(&turn.user_text);
     let chunks = |default| usize::try_from(script.number("n", default)).unwrap();
-    let mut plan =
-        Plan { delay: Duration::from_millis(script.number("delay", 20)), ..Plan::default() };
+    let delay = Duration::from_millis(script.number("delay", 20));
+    let mut plan = Plan { delay, finish: script.text("finish"), ..Plan::default() };
     match script.verb.as_str() {
         "text" => plan.text = cut(&script.text("text").unwrap_or("ok".to_owned()), chunks(3)),
         "stream" => plan.text = words(chunks(20)),
         "think" => {
             plan.think = words(chunks(5));
-            plan.text = vec!["After ".to_owned(), "thinking.".to_owned()];
+            // What it is to say comes letter by letter.
+            let said = script.text("text").map(|text| cut(&text, text.chars().count()));
+            plan.text = said.unwrap_or(vec!["After ".to_owned(), "thinking.".to_owned()]);
         }
         "silent" => plan.text = vec!["NO_REPLY".to_owned()],
         "long" => {
@@ -98,7 +102,9 @@ fn call_tools(script: &Directive, turn: &Turn, plan: &mut Plan) {
     let per_round = if script.options.contains_key("parallel") { all.len().max(1) } else { 1 };
     plan.tools = all.into_iter().skip(turn.rounds * per_round).take(per_round).collect();
     plan.is_cut = !plan.tools.is_empty() && script.options.contains_key("cut");
-    if plan.tools.is_empty() {
+    if plan.tools.is_empty() && script.options.contains_key("status") {
+        fail(script, plan);
+    } else if plan.tools.is_empty() {
         let first: String =
             turn.last_tool.lines().next().unwrap_or_default().chars().take(60).collect();
         let text = script.text("then").unwrap_or(format!("Tool said: {first}"));

@@ -46,6 +46,23 @@ const MEMBERS: [&str; 17] = [
     "subagentRunState",
 ];
 
+/// What a client is told as well, as by the original; of no use to a model.
+const CLIENT_MEMBERS: [&str; 13] = [
+    "spawnedBy",
+    "origin",
+    "deliveryContext",
+    "estimatedCostUsd",
+    "fastMode",
+    "verboseLevel",
+    "reasoningLevel",
+    "elevatedLevel",
+    "responseUsage",
+    "systemSent",
+    "sendPolicy",
+    "lastTo",
+    "lastAccountId",
+];
+
 /// The tool.
 pub struct SessionsList;
 
@@ -164,10 +181,17 @@ fn row(cx: &ToolContext, key: &SessionKey, kind: &str, listed: &Listed) -> Map<S
     row.insert("key".into(), json!(key.as_str()));
     row.insert("kind".into(), json!(kind));
     row.insert("channel".into(), json!(channel.map_or("unknown", String::as_str)));
-    for name in MEMBERS {
-        if let Some(value) = full.get(name) {
-            row.insert(name.into(), value.clone());
+    let is_client = cx.model.is_none();
+    let of_client = CLIENT_MEMBERS.iter().filter(|_| is_client);
+    for name in MEMBERS.iter().chain(of_client) {
+        if let Some(value) = full.get(*name) {
+            row.insert((*name).into(), value.clone());
         }
+    }
+    if is_client {
+        let agent = key.agent(&cx.parts().keys.now());
+        row.insert("agentId".into(), json!(agent.as_str()));
+        row.extend(listed.entry.session_file.iter().map(|it| ("transcriptPath".into(), json!(it))));
     }
     row
 }
