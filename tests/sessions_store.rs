@@ -334,6 +334,35 @@ async fn the_model_reads_a_summary_and_clients_see_its_mark() {
 }
 
 #[tokio::test]
+async fn a_cut_leaves_the_model_what_a_summary_has_kept_of_what_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    for format in [TranscriptFormat::OpenClaw, TranscriptFormat::Messages] {
+        let sessions = open_as(dir.path(), format).await;
+        for (lines, expected) in [
+            (5, &["three", "four", "five"][..]),
+            (4, &["three", "four", "five"]),
+            (3, &["four", "five"]),
+            (2, &["five"]),
+        ] {
+            let key = key(&format!("{format:?}-{lines}"));
+            sessions.ensure(&key, Path::new("/w")).await.unwrap();
+            for text in ["one", "two", "three", "four"] {
+                say(&sessions, &key, text).await;
+            }
+            let kept = sessions.context_entries(&key).await.unwrap().remove(2).id;
+            let compaction = Compaction { first_kept_entry_id: Some(kept), ..summary() };
+            compact(&sessions, &key, compaction).await;
+            say(&sessions, &key, "five").await;
+            sessions.cut(&key, lines).await.unwrap();
+            let texts: Vec<_> =
+                sessions.context(&key).await.unwrap().iter().map(AgentMessage::text).collect();
+            assert!(texts[0].contains("<summary>\nso far\n</summary>"), "{texts:?}");
+            assert_eq!(texts[1..], *expected, "{format:?} {lines}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_conversation_that_is_begun_anew_gets_no_summary_of_the_one_before() {
     let dir = tempfile::tempdir().unwrap();
     let (main, sessions) = (key("main"), open(dir.path()).await);

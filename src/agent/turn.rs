@@ -276,7 +276,7 @@ impl Turn<'_> {
             Ok(Err(error)) => Err(self.provider_failed(error, model).await?),
             Err(stop) => {
                 self.pay(&begun).await;
-                self.keep_partial(model, begun).await?;
+                self.keep_partial(model, begun).await;
                 Err(stop)
             }
         }
@@ -349,15 +349,19 @@ impl Turn<'_> {
     }
 
     /// Stores what had been said when somebody stopped the run; it is told
-    /// after the end of the run.
-    async fn keep_partial(&mut self, model: &ModelInfo, usage: Usage) -> Result<(), Stop> {
+    /// after the end of the run. That is no other one where the disk does not take it.
+    async fn keep_partial(&mut self, model: &ModelInfo, usage: Usage) {
         let partial = self.partial(model, usage);
-        if !partial.content.is_empty() {
-            let partial = AgentMessage::Assistant(partial);
-            let id = self.answer_id.clone();
-            self.kept = Some(self.parts.append_step(self.run, partial, id).await?);
+        if partial.content.is_empty() {
+            return;
         }
-        Ok(())
+        let (partial, id) = (AgentMessage::Assistant(partial), self.answer_id.clone());
+        match self.parts.append_step(self.run, partial, id).await {
+            Ok(stored) => self.kept = Some(stored),
+            Err(error) => {
+                tracing::error!(run = %self.run.id, %error, "what a stopped run has said is lost");
+            }
+        }
     }
 
     /// What the current model turn has said, as a message that was cut.

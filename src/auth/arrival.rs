@@ -211,13 +211,21 @@ impl Auth {
         }
         let mode = self.secret_mode(peer);
         let is_a_try = shared_secret::is_a_try(mode, given);
-        let secret = if is_a_try { self.limited_place("shared-secret", peer) } else { None };
-        let secret = pay(secret).await.map_err(refuse)?;
-        let Err(failure) = shared_secret::check(&self.settings, mode, given) else {
+        let token = given.device_token.as_ref().or(given.token.as_ref());
+        let place = if is_a_try { self.limited_place("shared-secret", peer) } else { None };
+        // A good token gives its place the try back, and must not buy guesses of the secret.
+        let guessed = if mode == AuthMode::Password { &given.password } else { &given.token };
+        let own = place.as_ref().filter(|_| token.is_some() && guessed.as_ref() != token);
+        let own = own.map(|(limiter, _)| (*limiter, format!("shared-secret {}", ask.device_id)));
+        let secret = pay(place).await.map_err(refuse)?;
+        let compared = pay(own).await.and_then(|own| {
+            shared_secret::check(&self.settings, mode, given).map(|()| own.succeeded())
+        });
+        let Err(failure) = compared else {
             secret.succeeded();
             return Ok(Shown::Secret);
         };
-        let Some(token) = given.device_token.as_ref().or(given.token.as_ref()) else {
+        let Some(token) = token else {
             let of_code = bad_code.filter(|_| !is_a_try);
             return Err(refuse(of_code.or(peer.refused(is_a_try)).unwrap_or(failure)));
         };

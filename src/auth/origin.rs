@@ -157,8 +157,12 @@ fn normal(origin: &str) -> Option<String> {
 fn is_known_host(host: &str, settings: &ControlUiSettings) -> bool {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     let own = rustix::system::uname().nodename().to_string_lossy().to_ascii_lowercase();
+    // However it is written there: as for the origin itself.
     let of_allowed = |allowed: &String| {
-        allowed == "*" || authority(allowed).is_some_and(|it| host_of(it) == host)
+        let allowed = allowed.trim_end_matches('/');
+        let origin = normal(allowed);
+        let authority = authority(origin.as_deref().unwrap_or(allowed));
+        allowed == "*" || authority.is_some_and(|it| host_of(it).eq_ignore_ascii_case(&host))
     };
     host.parse::<IpAddr>().is_ok()
         || host == "localhost"
@@ -353,6 +357,23 @@ mod tests {
         for host in ["evil.example:18789", "127.0.0.1.evil.example", "localhost.evil.example", ""] {
             assert_eq!(of(host, false), Err(OriginRefusal::ForeignHost), "{host}");
             assert_eq!(of(host, true), Ok(()), "its proxy answers for {host}");
+        }
+    }
+
+    #[test]
+    fn the_host_of_a_listed_origin_is_known_however_that_is_written() {
+        let of = |written: &str| {
+            let host = Some("ui.example:8443".to_owned());
+            let peer = Peer { host, ..Peer::direct([127, 0, 0, 1].into()) };
+            check_request(&peer, &listed(written), false)
+        };
+        for written in
+            ["https://ui.example/", "HTTPS://UI.Example:8443", "https://ui.example/chat", "*/"]
+        {
+            assert_eq!(of(written), Ok(()), "{written}");
+        }
+        for written in ["https://example/", "https://ui.example.evil/", "ui.example/", ""] {
+            assert_eq!(of(written), Err(OriginRefusal::ForeignHost), "{written}");
         }
     }
 

@@ -193,6 +193,39 @@ fn a_good_device_token_gives_back_its_own_try_and_no_other() {
 }
 
 #[test]
+fn a_good_device_token_buys_no_guesses_of_the_secret() {
+    let settings = AuthSettings {
+        rate_limit: Some(RateLimitSettings {
+            max_attempts: 3,
+            exempt_loopback: false,
+            ..RateLimitSettings::default()
+        }),
+        ..auth(AuthMode::Token).settings
+    };
+    let proxies = ProxySettings::default();
+    let auth = Auth::new(settings, ControlUiSettings::default(), proxies, pairing());
+    let guest = with_proof(connect("cli", "cli", Some("right"), &[]), NONCE, "");
+    let admitted = wait(auth.admit_standard(&guest, &local(), "conn", NONCE, NOW)).unwrap();
+    let token = admitted.granted.unwrap().token.unwrap();
+    // Whether the token alone lets it in that shows this as the secret.
+    let by_token = |shown: &str| {
+        let mut beside = with_proof(connect("cli", "cli", Some(shown), &[]), NONCE, "");
+        beside.auth.device_token = Some(token.expose().to_owned());
+        decide(&auth, &beside, &local()).unwrap().principal.token_device().is_some()
+    };
+    for _ in 0..5 {
+        assert!(by_token(token.expose()), "apps show it in both places");
+    }
+    assert!(!by_token("right"));
+    for _ in 0..3 {
+        assert!(by_token("wrong"));
+    }
+    assert!(by_token("right"), "nobody compares it now");
+    let alone = decide(&auth, &guest, &local()).unwrap().principal;
+    assert!(alone.token_device().is_none(), "its place has not failed");
+}
+
+#[test]
 fn a_page_without_a_device_stays_while_it_needs_none() {
     let settings = auth(AuthMode::Token).settings;
     let rules = |everywhere: bool, here: bool| {

@@ -131,7 +131,12 @@ fn show(env: &config::Env, path: &str) -> Result<String, String> {
         return Ok(format!("⚙️ Config (raw):\n```json\n{:#}\n```", seen.source));
     }
     let path = read_path(path)?;
-    Ok(match path.find(&seen.source) {
+    let found = path.find(&seen.source);
+    // It may stand in what cannot be read.
+    if let Some(issue) = seen.issues.first().filter(|_| found.is_none() && !seen.is_whole) {
+        return Err(unreadable(&issue.message));
+    }
+    Ok(match found {
         None => format!("⚙️ No config value found for {path}."),
         Some(value) => format!("⚙️ Config {path}:\n```json\n{value:#}\n```"),
     })

@@ -64,6 +64,8 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
 /// The same of this text in the place of the file's.
 pub fn load_text(text: &str, env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
     let paths = Paths::resolve(env)?;
+    // Once it stood there nobody could read it again.
+    check_length(text.len(), &paths.config_path)?;
     let (env, _) = dotenv::beside(env, &paths);
     settings(Some(text), paths, &env, overrides)
 }
@@ -332,8 +334,14 @@ pub(super) fn read(path: &Path) -> Result<Option<Found>, ConfigError> {
     let is_file = file.metadata().map_err(unreadable)?.is_file();
     let mut bytes = Vec::new();
     file.take(FILE_LIMIT + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if u64::try_from(bytes.len()).is_ok_and(|length| length <= FILE_LIMIT) {
-        Ok(Some(Found { bytes, is_file }))
+    check_length(bytes.len(), path)?;
+    Ok(Some(Found { bytes, is_file }))
+}
+
+/// Refuses what is too long for a config file.
+fn check_length(length: usize, path: &Path) -> Result<(), ConfigError> {
+    if u64::try_from(length).is_ok_and(|length| length <= FILE_LIMIT) {
+        Ok(())
     } else {
         Err(ConfigError::TooLarge { path: path.to_owned(), limit: FILE_LIMIT })
     }
@@ -404,6 +412,19 @@ mod tests {
         fs::write(&path, "{}").unwrap();
         assert!(load_from(&path).unwrap().file.exists);
         assert!(load_from(Path::new("/dev/null")).unwrap().file.is_blank);
+    }
+
+    #[test]
+    fn a_text_that_could_not_be_read_again_is_refused_before_it_is_in_the_file() {
+        let home = tempfile::tempdir().unwrap();
+        let env = Env::fixed([], home.path());
+        let text = format!("{{}}{}", " ".repeat(8 * 1024 * 1024));
+        let refused = check(&text, &env).unwrap_err().to_string();
+        let path = Paths::resolve(&env).unwrap().config_path;
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        fs::write(&path, &text).unwrap();
+        assert_eq!(refused, read_text(&path).unwrap_err().to_string());
+        assert!(refused.contains("is larger than 8388608 bytes"), "{refused}");
     }
 
     #[test]

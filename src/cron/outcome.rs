@@ -315,6 +315,17 @@ mod tests {
         assert_eq!(outcome.summary.as_deref(), Some("I look.\n\nDone now."));
     }
 
+    fn ticket(job: &Job) -> Ticket {
+        Ticket {
+            job: job.clone(),
+            origin: None,
+            row_id: row_id("once", NOON),
+            run_id: None,
+            instant: NOON,
+            started_at: NOON,
+        }
+    }
+
     #[test]
     fn a_single_instant_that_nobody_has_heard_stays_turned_off() {
         let job = Job {
@@ -324,14 +335,7 @@ mod tests {
             enabled: true,
             ..Job::nameless("once")
         };
-        let ticket = Ticket {
-            job: job.clone(),
-            origin: None,
-            row_id: row_id("once", NOON),
-            run_id: None,
-            instant: NOON,
-            started_at: NOON,
-        };
+        let ticket = ticket(&job);
         let retry = CronRetrySettings { max_attempts: 0, backoff_ms: vec![], retry_on: vec![] };
         let ended = |delivery_status| {
             let outcome = Outcome { delivery_status, ..Outcome::ok("x") };
@@ -352,14 +356,7 @@ mod tests {
             payload: Payload::SystemEvent { text: "x".into() },
             ..Job::nameless("once")
         };
-        let of_instant = Ticket {
-            job: job.clone(),
-            origin: None,
-            row_id: row_id("once", NOON),
-            run_id: None,
-            instant: NOON,
-            started_at: NOON,
-        };
+        let of_instant = ticket(&job);
         let off = Outcome::skipped("turned off");
         let told = turned_on(&of_instant, &job.to_row(None, None), &off);
         assert!(told.is_some_and(|told| told.contains("at /enabled")));

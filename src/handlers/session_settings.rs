@@ -93,7 +93,11 @@ pub async fn spawn(cx: Ctx, p: SessionsSpawnParams) -> Reply<Value> {
     let also = move |entry: &mut SessionEntry| {
         let Some(prompt) = prompt else { return Ok(()) };
         let prompt = Some(prompt).filter(|prompt| !prompt.is_empty());
-        let is_new = entry.transcript.message_count == 0;
+        // Messages that came before the index are not counted before somebody reads them.
+        let facts = &entry.transcript;
+        let is_new = facts.message_count == 0
+            && facts.derived_title.is_none()
+            && facts.last_message.is_none();
         if entry.extra_system_prompt != prompt && !is_new && !is_admin {
             return Err("systemPrompt of a session under way requires admin scope".to_owned());
         }

@@ -12,6 +12,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
+use crate::auth::{HttpCaller, HttpProof};
 use crate::registry::Services;
 use crate::support::{json, trouble};
 
@@ -43,8 +44,11 @@ pub(super) async fn ready(asked: Asked<'_>) -> Response {
     look_again(&gateway.services).await;
     let failing = failing(&gateway.services);
     let mut told = json!({"ready": failing.is_empty()});
-    let is_near = peer.is_local() && foreign(gateway, peer, manner).is_none();
-    if is_near || reader(gateway, wire, peer, &parts.headers).await.is_ok() {
+    // To be here, or to come through a proxy, is no proof for a page that may not ask.
+    let is_meant = foreign(gateway, peer, manner).is_none();
+    let is_near = peer.is_local() && is_meant;
+    let proves = |caller: HttpCaller| is_meant || caller.proof != HttpProof::Place;
+    if is_near || reader(gateway, wire, peer, &parts.headers).await.is_ok_and(proves) {
         told["failing"] = json!(failing);
         told["uptimeMs"] = json!(gateway.services.uptime_ms());
     }

@@ -2,6 +2,7 @@
 //!
 //! Promises: nothing is written. Must not: know what readers make of it.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 
 use super::error::{At, SessionError};
-use super::transcript::{Birth, Body, Forward, Line, bare_id, head, header};
+use super::transcript::{Birth, Body, Forward, Kept, Line, bare_id, head, header};
 use super::{KeyRules, SessionKey, StoredTranscript, TranscriptFormat, paths, rebuild, time};
 use crate::store::{SessionEntry, sessions_beside};
 use crate::support::json;
@@ -91,6 +92,9 @@ impl StoredTranscript<'_> {
             write(header(&birth).as_bytes())?;
         }
         let (mut seq, mut parent) = (0_u64, Value::Null);
+        // Where no message has an id it is called by its number; what is left out, by that of
+        // the next one.
+        let mut numbers = HashMap::new();
         while let Some(line) = lines.next()? {
             let Some(parsed) = Line::parse(line) else { continue };
             if is_same {
@@ -98,10 +102,29 @@ impl StoredTranscript<'_> {
                 continue;
             }
             let Line::Entry(entry) = parsed else { continue };
-            seq = seq.saturating_add(u64::from(entry.body.is_counted()));
+            let next = seq.saturating_add(1);
+            if entry.body.is_counted() {
+                seq = next;
+            }
+            if format == TranscriptFormat::Messages {
+                numbers.insert(entry.id.unwrap_or_else(|| bare_id(next)), next);
+            }
             match (format, entry.body) {
                 (TranscriptFormat::Messages, Body::Message(text)) => write(text.as_bytes())?,
-                (_, Body::Compaction { .. }) => {
+                (TranscriptFormat::Messages, Body::Compaction { first_kept, .. }) => {
+                    let Some(mut whole) = Line::json(line) else { continue };
+                    whole["id"] = bare_id(seq).into();
+                    if let Some(Kept::Id(first)) = first_kept {
+                        // One that is not there keeps nothing, as one that is itself.
+                        let number = numbers.get(&first).copied().unwrap_or(seq);
+                        whole["firstKeptEntryId"] = bare_id(number).into();
+                    }
+                    if let Value::Object(members) = &mut whole {
+                        members.shift_remove("parentId");
+                    }
+                    write(whole.to_string().as_bytes())?;
+                }
+                (TranscriptFormat::OpenClaw, Body::Compaction { .. }) => {
                     let Some(mut whole) = Line::json(line) else { continue };
                     whole["parentId"] = parent;
                     parent = whole["id"].clone();
@@ -140,7 +163,67 @@ impl StoredTranscript<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::context;
+    use super::super::transcript::{Position, position};
     use super::*;
+
+    fn file(text: &str) -> (File, u64) {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        (file, u64::try_from(text.len()).unwrap())
+    }
+
+    /// The same transcript in this format.
+    fn written(text: &str, format: TranscriptFormat) -> String {
+        let (file, length) = file(text);
+        let session = StoredSession {
+            key: SessionKey::from_canonical("agent:main:x"),
+            entry: SessionEntry { session_id: "x".into(), ..SessionEntry::default() },
+            file: PathBuf::from("x.jsonl"),
+        };
+        let mut out = Vec::new();
+        StoredTranscript::new(&file, length, None).write_as(format, &session, &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    /// What the model reads of a transcript.
+    fn read(text: &str) -> Vec<String> {
+        let (file, length) = file(text);
+        let end = position(&file, length, &Position::default()).unwrap();
+        let entries = context::read(&file, &end).unwrap();
+        entries.iter().map(|entry| entry.message.text()).collect()
+    }
+
+    #[test]
+    fn a_summary_keeps_the_same_messages_where_they_have_numbers() {
+        for (first, expected) in [
+            ("b", &["b", "c", "d", "e"][..]),
+            ("note", &["c", "d", "e"]),
+            ("d", &["d", "e"]),
+            ("s", &["e"]),
+            ("gone", &["e"]),
+        ] {
+            let mut parent = Value::Null;
+            let mut tree = vec![json!({"type": "session", "version": 3, "id": "x"}).to_string()];
+            for id in ["a", "s0", "b", "note", "c", "d", "s", "e"] {
+                let mut line = json!({"type": "message", "id": id, "parentId": parent,
+                    "message": {"role": "user", "content": id}});
+                if id == "note" {
+                    line["type"] = "model_change".into();
+                } else if id.starts_with('s') {
+                    line["type"] = "compaction".into();
+                    line["summary"] = "S".into();
+                    line["firstKeptEntryId"] = if id == "s" { first } else { "a" }.into();
+                }
+                tree.push(line.to_string());
+                parent = id.into();
+            }
+            let tree = tree.join("\n") + "\n";
+            assert_eq!(read(&tree)[1..], *expected, "{first}");
+            let bare = written(&tree, TranscriptFormat::Messages);
+            assert_eq!(read(&bare), read(&tree), "{first}: {bare}");
+        }
+    }
 
     #[test]
     fn a_summary_with_half_a_character_is_written_too() {
@@ -149,18 +232,7 @@ mod tests {
             r#"{"type":"compaction","id":"00000002","summary":"so \ud83e far"}"#,
             "",
         ];
-        let text = lines.join("\n");
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(text.as_bytes()).unwrap();
-        let session = StoredSession {
-            key: SessionKey::from_canonical("agent:main:x"),
-            entry: SessionEntry { session_id: "x".into(), ..SessionEntry::default() },
-            file: PathBuf::from("x.jsonl"),
-        };
-        let transcript = StoredTranscript::new(&file, u64::try_from(text.len()).unwrap(), None);
-        let mut out = Vec::new();
-        transcript.write_as(TranscriptFormat::OpenClaw, &session, &mut out).unwrap();
-        let out = String::from_utf8(out).unwrap();
+        let out = written(&lines.join("\n"), TranscriptFormat::OpenClaw);
         let last = Line::json(out.lines().last().unwrap().as_bytes()).unwrap();
         let expected = json!({"type": "compaction", "id": "00000002",
             "summary": "so \u{fffd} far", "parentId": "00000001"});

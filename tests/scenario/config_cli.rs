@@ -138,6 +138,11 @@ fn a_write_leaves_every_include_in_its_place_also_below_another_one() {
     assert_eq!(agents, expected);
     let refused = user.refused(&["set", "agents.defaults.skills", "['c']"]);
     assert!(refused.contains("comes from ./defaults.json5"), "{refused}");
+    // Whether that is set, only the file could say.
+    fs::remove_file(user.file().with_file_name("agents.json5")).unwrap();
+    let refused = user.refused(&["get", "agents.defaults.workspace"]);
+    assert!(refused.contains("includes is read: cannot read \"./agents.json5\""), "{refused}");
+    assert_eq!(user.said(&["get", "gateway.port"]), "19001\n");
 }
 
 #[test]

@@ -53,6 +53,18 @@ async fn a_gateway_is_live_and_ready_and_tells_strangers_no_more() {
 }
 
 #[tokio::test]
+async fn a_gateway_that_asks_for_no_credential_tells_pages_that_may_not_ask_no_more() {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["gateway"]["auth"] = json!({"mode": "none"});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    for header in [("Origin", "https://evil.example"), ("Host", "evil.example")] {
+        assert_eq!(asked(&gateway, "/ready", &[header]).await.1, json!({"ready": true}));
+    }
+    assert_eq!(asked(&gateway, "/ready", &[]).await.1["failing"], json!([]));
+}
+
+#[tokio::test]
 async fn a_gateway_that_stops_is_live_and_not_ready() {
     let (mut gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;
@@ -117,6 +129,21 @@ async fn a_full_disk_is_told_and_that_it_has_room_again_is_found_out() {
     assert_eq!((status, &told["failing"]), (StatusCode::OK, &json!([])), "{told}");
     call(&mut client, "chat.send", ask(3)).await;
     end_of(&client, "run-3").await;
+}
+
+#[tokio::test]
+async fn a_run_that_is_stopped_on_a_full_disk_is_told_as_stopped() {
+    let mock = MockProvider::start().await;
+    let (gateway, _folder) = on_a_small_disk(&mock).await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "main", "@mock stream n=200 delay=100", "run-1").await;
+    deltas(&client, "run-1", 1).await;
+    limit_files(&gateway, Some(1));
+    let answer =
+        call(&mut client, "chat.abort", json!({"sessionKey": "main", "runId": "run-1"})).await;
+    assert_eq!(answer, json!({"ok": true, "aborted": true, "runIds": ["run-1"]}));
+    let end = end_of(&client, "run-1").await;
+    assert_eq!((&end["state"], &end["stopReason"]), (&json!("aborted"), &json!("rpc")));
 }
 
 #[tokio::test]

@@ -225,7 +225,7 @@ async fn spawning_and_creating_need_write_and_patching_needs_admin() {
 
 #[tokio::test]
 async fn the_system_prompt_of_a_session_under_way_is_for_admins() {
-    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let (mut gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;
     let mut writer =
         connect(&gateway, &standard_connect(&["operator.read", "operator.write"])).await;
@@ -235,8 +235,21 @@ async fn the_system_prompt_of_a_session_under_way_is_for_admins() {
     ask(&mut writer, "s", "@mock text", "run-1").await;
     call(&mut writer, "sessions.spawn", spawn("Be brief.")).await;
     let text = refusal(&mut writer, "sessions.spawn", spawn("Obey me.")).await;
-    assert_eq!(text, "systemPrompt of a session under way requires admin scope");
+    let refused = "systemPrompt of a session under way requires admin scope";
+    assert_eq!(text, refused);
     call(&mut client, "sessions.spawn", spawn("Be long.")).await;
+
+    // It is under way, too, where the index has only found its transcript.
+    gateway.terminate().await;
+    for end in ["-wal", "-shm"] {
+        // It is gone when nobody uses the database.
+        let _ = std::fs::remove_file(gateway.state_dir().join(format!("clawgate.sqlite{end}")));
+    }
+    std::fs::write(gateway.state_dir().join("clawgate.sqlite"), "").unwrap();
+    gateway.restart().await;
+    let mut writer =
+        connect(&gateway, &standard_connect(&["operator.read", "operator.write"])).await;
+    assert_eq!(refusal(&mut writer, "sessions.spawn", spawn("Obey me.")).await, refused);
 }
 
 #[tokio::test]

@@ -64,7 +64,8 @@ const INTERPRETERS: &str = "python pythonw pypy ipython bpython perl raku ruby i
     drush mlr goawk cloc gfortran f77 f95 flang gnat gnatmake gnatlink gprbuild gdc hub glab jj sl nx \
     turbo lerna babel stylelint ava tap parcel next nuxt astro cdk serverless karma nose2 behave \
     robot doit b2 xmake redo pants dagger mage build dart kotlinc scalac groovyc crystal janet hy \
-    detekt jbang bb nbb";
+    detekt jbang bb nbb im6 im7 conjure identify montage composite animate compare display import \
+    stream gm sox soxi play rec lilypond";
 
 const WRAPPERS: &str = "env sudo sudoedit doas su runuser pkexec gosu su-exec setpriv capsh sg newgrp \
     nohup timeout nice ionice chrt taskset numactl setsid stdbuf unbuffer time xargs parallel \
@@ -93,13 +94,14 @@ const WRAPPERS: &str = "env sudo sudoedit doas su runuser pkexec gosu su-exec se
     rclone chezmoi yadm borg duplicity quilt debuild sbuild pbuilder coverage clawgate openclaw \
     savelog gpg-agent gpg-connect-agent ccache sccache distcc icecc bear mispipe niceload sem \
     trace-cmd turbostat pasta rootlesskit nsjail supervisord cross-env cross-env-shell nyc c8 \
-    run-s run-p sshd caffeinate xcrun arch sandbox-exec";
+    run-s run-p sshd caffeinate xcrun arch sandbox-exec ps2pdf ps2pdfwr ps2ps ps2ascii ps2epsi \
+    pdf2ps pdf2dsc eps2eps dvipdf gsnd dbus-send gdbus qdbus schroot aa-exec";
 
 /// Names that are ordinary words: what only has one in its own may be anybody's script
 /// (`start-report`), or a tool for a machine (`x86_64-linux-gnu-objdump`).
-const ORDINARY: &str = "arch at aws batch bear behave build coverage crystal daemon hub mage next \
-    open parallel parcel pasta robot screen script service start tap time turbo watch \
-    i386 i486 i586 i686 x86_64";
+const ORDINARY: &str = "arch at aws batch bear behave build compare coverage crystal daemon display \
+    hub import mage next open parallel parcel pasta play rec robot screen script service start \
+    stream tap time turbo watch i386 i486 i586 i686 x86_64";
 
 /// Parts of a wrapper that are fine but for their options.
 const TAME_PARTS: &str = "ssh-keygen ssh-keyscan";
@@ -271,6 +273,7 @@ fn of_name(name: &str, args: &[String]) -> Option<Risk> {
         "sed" => !is_tame_sed(args),
         // Without a dash the first word of tar is letters all the same.
         "tar" | "bsdtar" if args.first().is_some_and(|it| it.contains(['I', 'F'])) => true,
+        "tar" | "star" | "mt" if args.iter().any(|arg| may_be_far(arg)) => true,
         _ if name.ends_with("tex") => args.iter().any(|arg| frees_tex(arg)),
         // `iptables`, `ip6tables-restore`, `ebtables-nft`
         _ if name.split('-').next().is_some_and(|head| head.ends_with("tables")) => {
@@ -301,6 +304,12 @@ fn frees_tex(arg: &str) -> bool {
     let given = given.trim_start_matches('-').split('=').next().unwrap_or_default();
     given.starts_with("lua")
         || !given.is_empty() && FREEING.iter().any(|option| option.starts_with(given))
+}
+
+/// Whether an argument may name an archive of another machine, which a remote shell reaches: it
+/// takes what stands before the colon for a host, or for an option of its own.
+fn may_be_far(arg: &str) -> bool {
+    arg.split('/').next().is_some_and(|head| head.contains(':'))
 }
 
 /// Whether it is this program, also for another machine (`x86_64-linux-gnu-objdump`).
@@ -380,6 +389,7 @@ mod tests {
             "coverage-report",
             "build-report",
             "docs-next",
+            "docs-compare",
         ] {
             assert_eq!(of(own), None, "{own}");
         }
@@ -388,6 +398,8 @@ mod tests {
         assert_eq!(of("pydoc3.11 -w x"), Some(Risk::Interpreter));
         assert_eq!(of("mpirun.openmpi id"), Some(Risk::Wrapper));
         assert_eq!(of("build"), Some(Risk::Interpreter));
+        assert_eq!(of("identify-im6.q16 msl:x"), Some(Risk::Interpreter));
+        assert_eq!(of("ps2pdf14 -dNOSAFER x"), Some(Risk::Wrapper));
         assert_eq!(of("x86_64-linux-gnu-gfortran-12 x.f"), Some(Risk::Interpreter));
     }
 
@@ -402,6 +414,9 @@ mod tests {
             "tar -xIid -f x",
             "tar xIf id x",
             "tar -x --to-comm=id",
+            "tar -tf -oProxyCommand=id:x",
+            "gtar xf h:x",
+            "tar --file=u@h:/x -x",
             "fd -Hx id",
             "rsync -ae id a b",
             "sed s/x/y/e",
@@ -448,6 +463,7 @@ mod tests {
             "find . -name x",
             "sort -n x",
             "tar -tf x",
+            "tar -xf ./a:b -C c/d:e",
             "sed -n 1,5p x",
             "rg -n x",
             "fd x",

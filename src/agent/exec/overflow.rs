@@ -42,6 +42,14 @@ impl Overflow {
         made.await.unwrap_or_else(|error| Err(io::Error::other(error)))
     }
 
+    /// One whose disk takes nothing.
+    #[cfg(all(test, target_os = "linux"))]
+    pub(super) fn on_a_full_disk() -> Self {
+        let path = PathBuf::from("/dev/full");
+        let file = OpenOptions::new().write(true).open(&path).unwrap();
+        Self { path, file: Some(file), written: 0 }
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path

@@ -71,11 +71,11 @@ struct Course {
     deadline: Option<Instant>,
 }
 
-impl Supervisor {
-    /// Looks after the command until nothing of it is left.
-    pub async fn run(mut self, socket: UnixStream) {
+impl Course {
+    /// At the beginning.
+    fn new(socket: UnixStream, time_limit: Option<Duration>) -> Self {
         let (reports, orders) = socket.into_split();
-        let mut course = Course {
+        Self {
             reports: BufReader::new(reports).lines(),
             orders,
             decoder: Decoder::default(),
@@ -89,8 +89,15 @@ impl Supervisor {
             last_words: None,
             last_resort: None,
             resorts: 0,
-            deadline: self.time_limit.map(|limit| Instant::now() + limit),
-        };
+            deadline: time_limit.map(|limit| Instant::now() + limit),
+        }
+    }
+}
+
+impl Supervisor {
+    /// Looks after the command until nothing of it is left.
+    pub async fn run(mut self, socket: UnixStream) {
+        let mut course = Course::new(socket, self.time_limit);
         let mut piece = vec![0; PIECE];
         while course.has_keeper || !course.is_settled {
             self.step(&mut course, &mut piece).await;
@@ -233,10 +240,12 @@ impl Supervisor {
                 Err(error) => tracing::warn!(command = %process.id, %error, "output not kept"),
             }
         }
-        if let Some(overflow) = &mut course.overflow
-            && let Err(error) = overflow.push(text).await
-        {
+        let Some(overflow) = &mut course.overflow else { return };
+        if let Err(error) = overflow.push(text).await {
             tracing::warn!(command = %process.id, %error, "rest of the output not kept");
+            course.overflow = None;
+            // Nobody is told any more that all of it is there.
+            process.change(|state| state.full_output = None);
         }
     }
 
@@ -409,5 +418,17 @@ mod tests {
             };
             tokio::join!(supervisor.run(ours), course);
         }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_file_that_does_not_take_all_of_the_output_is_not_said_to_have_it() {
+        let Scene { process, supervisor, ours, .. } = Scene::new();
+        let overflow = Some(Overflow::on_a_full_disk());
+        let mut course = Course { overflow, ..Course::new(ours, None) };
+        process.change(|state| state.full_output = Some("/dev/full".into()));
+        supervisor.spill(&mut course, "more").await;
+        assert_eq!(process.look(|state| state.full_output.clone()), None);
+        assert!(course.overflow.is_none());
     }
 }

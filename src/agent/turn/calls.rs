@@ -133,7 +133,12 @@ impl Turn<'_> {
                 timestamp: self.parts.clock.now_ms(),
                 extra: Map::new(),
             });
-            self.append(result, None).await?;
+            if let Err(error) = self.append(result, None).await {
+                let Some(reason) = stopped else { return Err(error.into()) };
+                // Who has stopped it is told that it has stopped, whatever the disk takes.
+                tracing::error!(run = %self.run.id, %error, "result of a stopped call is lost");
+                return Err(Stop::Aborted(reason));
+            }
         }
         stopped.map_or(Ok(()), |reason| Err(Stop::Aborted(reason)))
     }

@@ -91,6 +91,13 @@ pub fn get(args: &GetArgs, env: &Env) -> anyhow::Result<ExitCode> {
     };
     let Some(value) = found else {
         let path = args.path.as_ref().map(ToString::to_string).unwrap_or_default();
+        if let Some(issue) = seen.issues.first().filter(|_| !seen.is_whole) {
+            let file = seen.path.display();
+            bail!(
+                "{path} is not in {file}, and not all that it includes is read: {}",
+                issue.message
+            );
+        }
         let known = args.path.as_ref().and_then(|path| keys::find(path.steps()));
         let default = known.as_ref().and_then(|found| found.key).map_or("", |key| key.default);
         match known {

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::config::edit::{self, EditError, Step, ValuePath};
 
-/// With more changes than this a text is not edited place by place: each edit
-/// reads the whole text.
+/// With more changes than this below one place it is written anew as a whole, and so are more
+/// places with more in all: each edit reads the whole text.
 const CHANGES_MAX: usize = 200;
 
 /// What is different at one place.
@@ -52,17 +52,39 @@ fn have_ids(items: &[Value]) -> bool {
     !items.is_empty() && items.iter().all(|item| item.get("id").is_some_and(Value::is_string))
 }
 
-/// What leads from one to the other, in an order in which it can be done.
-pub fn changes(before: &Value, after: &Value) -> Vec<Change> {
+/// What leads from one to the other, in an order in which it can be done; with more than `most`
+/// changes below a place, all that is there is one.
+fn changes(before: &Value, after: &Value, most: usize) -> Vec<Change> {
     let mut found = Vec::new();
-    compare(&mut Vec::new(), before, after, &mut found);
+    compare(&mut Vec::new(), before, after, most, &mut found);
     found
 }
 
-fn compare(path: &mut Vec<Step>, before: &Value, after: &Value, found: &mut Vec<Change>) {
+fn compare(
+    path: &mut Vec<Step>,
+    before: &Value,
+    after: &Value,
+    most: usize,
+    found: &mut Vec<Change>,
+) {
     if before == after {
         return;
     }
+    let known = found.len();
+    look_into(path, before, after, most, found);
+    if found.len() - known > most && !path.is_empty() {
+        found.truncate(known);
+        found.push(Change::Set(path.clone().into(), after.clone()));
+    }
+}
+
+fn look_into(
+    path: &mut Vec<Step>,
+    before: &Value,
+    after: &Value,
+    most: usize,
+    found: &mut Vec<Change>,
+) {
     let at = |step: Step, path: &mut Vec<Step>, change: &mut dyn FnMut(&mut Vec<Step>)| {
         path.push(step);
         change(path);
@@ -77,7 +99,7 @@ fn compare(path: &mut Vec<Step>, before: &Value, after: &Value, found: &mut Vec<
             }
             for (name, member) in new {
                 at(Step::Key(name.clone()), path, &mut |path| match old.get(name) {
-                    Some(known) => compare(path, known, member, found),
+                    Some(known) => compare(path, known, member, most, found),
                     None => found.push(Change::Set(path.clone().into(), member.clone())),
                 });
             }
@@ -93,7 +115,7 @@ fn compare(path: &mut Vec<Step>, before: &Value, after: &Value, found: &mut Vec<
             for (index, item) in new.iter().enumerate() {
                 let known = kept.get(index).and_then(|known| old.get(*known));
                 at(Step::Index(index), path, &mut |path| match known {
-                    Some(known) => compare(path, known, item, found),
+                    Some(known) => compare(path, known, item, most, found),
                     None => found.push(Change::Set(path.clone().into(), item.clone())),
                 });
             }
@@ -130,12 +152,17 @@ fn is_same(known: &Value, item: &Value) -> bool {
 /// # Errors
 /// When the text is no JSON5 object.
 pub fn rewritten(text: &str, before: &Value, after: &Value) -> Result<String, EditError> {
-    let changes = changes(before, after);
-    if changes.len() > CHANGES_MAX || text.trim().is_empty() {
+    let mut most = CHANGES_MAX;
+    let mut found = changes(before, after, most);
+    while found.len() > CHANGES_MAX && most > 0 {
+        most /= 2;
+        found = changes(before, after, most);
+    }
+    if found.len() > CHANGES_MAX || text.trim().is_empty() {
         return Ok(format!("{after:#}\n"));
     }
     let mut edited = text.to_owned();
-    for change in &changes {
+    for change in &found {
         edited = match change {
             Change::Set(path, value) => edit::set(&edited, path, value)?,
             Change::Remove(path) => edit::remove(&edited, path)?,
@@ -189,6 +216,25 @@ mod tests {
         let edited = rewritten(text, &before, &shorter).unwrap();
         assert_eq!(parse(&edited, Path::new("f")).unwrap(), shorter);
         assert!(edited.contains("list: [ /* two */ 2 ],"), "{edited}");
+    }
+
+    #[test]
+    fn however_much_is_different_what_is_not_keeps_its_comments() {
+        let text = "{\n  // who listens\n  gateway: { port: 1 }, // door\n  \
+                    models: { list: [ 0 ] }, // many\n  a: {},\n  b: {}, // free\n}\n";
+        let before = parse(text, Path::new("f")).unwrap();
+        let (numbers, names) = (0..300, (0..150).map(|n| (format!("n{n}"), json!(n))));
+        let longer = json!({"list": numbers.collect::<Vec<_>>()});
+        let many = Value::Object(names.collect());
+        // Below one place, and more in all.
+        for (models, others) in [(&longer, &json!({})), (&before["models"], &many)] {
+            let after = json!({"gateway": {"port": 1}, "models": models, "a": others, "b": others});
+            let edited = rewritten(text, &before, &after).unwrap();
+            assert_eq!(parse(&edited, Path::new("f")).unwrap(), after);
+            for kept in ["// who listens\n", "{ port: 1 }, // door", "// many", "// free"] {
+                assert!(edited.contains(kept), "{kept}: {edited}");
+            }
+        }
     }
 
     #[test]

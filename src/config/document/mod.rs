@@ -81,6 +81,8 @@ pub struct ConfigSnapshot {
     pub is_readable: bool,
     /// `parsed` with what it includes.
     pub source: Value,
+    /// Whether that could be read; else `source` is without it.
+    pub is_whole: bool,
     /// What is wrong with it.
     pub issues: Vec<ConfigIssue>,
     /// What stands in it and means nothing here.
@@ -112,6 +114,7 @@ impl ConfigSnapshot {
             issues.push((&error).into());
         }
         let whole = include::whole(parsed.clone(), &path);
+        let is_whole = whole.is_ok();
         let whole = whole.map_or_else(|_| parsed.clone(), |whole| whole.value);
         let hash = hash_of(bytes, &parsed, &whole);
         let resolved = shown(&whole, &env, &path);
@@ -129,6 +132,7 @@ impl ConfigSnapshot {
             resolved,
             is_readable,
             source,
+            is_whole,
             issues,
             warnings,
         })

@@ -22,10 +22,26 @@ const REFERENCE: [&str; 3] = ["source", "provider", "id"];
 
 /// Words that are secrets by themselves, and nothing as parts of others (`spinning`).
 const WORDS: [&str; 4] = ["passwd", "credential", "credentials", "pin"];
+/// What is a secret wherever it stands in a name that is written without signs.
+const PARTS: [&str; 8] = [
+    "password",
+    "passphrase",
+    "secret",
+    "apikey",
+    "authorization",
+    "privatekey",
+    "encryptkey",
+    "cookie",
+];
 
 /// Whether a value with this name is a secret.
 pub fn is_secret(name: &str) -> bool {
     if words(name).any(|word| WORDS.iter().any(|known| word.eq_ignore_ascii_case(known))) {
+        return true;
+    }
+    // All of a key, as Google hands it out; other programs only name one by `service-account`.
+    let account = name.to_lowercase();
+    if ["serviceaccount", "serviceaccountref"].iter().any(|end| account.ends_with(end)) {
         return true;
     }
     let name: String =
@@ -34,9 +50,7 @@ pub fn is_secret(name: &str) -> bool {
     if name == "secrets" || name.ends_with("scopes") {
         return false;
     }
-    ["password", "passphrase", "secret", "apikey", "authorization", "privatekey", "cookie"]
-        .iter()
-        .any(|part| name.contains(part))
+    PARTS.iter().any(|part| name.contains(part))
         || name.ends_with("token")
         || name.ends_with("tokenvalue")
 }
@@ -326,6 +340,21 @@ mod tests {
             "skills": {"entries": {"gh": {"apiKey": {"source": "env", "id": "GH"}, "env": {"A": hidden}}}},
         });
         assert_eq!(redacted(&config), shown);
+    }
+
+    /// The original hides them, and those who move from it have them in the file.
+    #[test]
+    fn keys_of_channels_that_are_not_here_are_hidden() {
+        let (hidden, key) = (json!(REDACTED), "{\"private_key\": \"k\"}");
+        let with = |first: &Value, second: &Value, third: &Value| {
+            json!({"channels": {"feishu": {"encryptKey": first}, "googlechat": {
+                "serviceAccount": second, "serviceAccountFile": "/p/account.json",
+                "accounts": {"a": {"serviceAccount": {"client_email": third}}}}}})
+        };
+        let config = with(&json!("k"), &json!(key), &json!("a@b"));
+        assert_eq!(redacted(&config), with(&hidden, &hidden, &hidden));
+        let tool = json!({"mcp": {"servers": {"m": {"args": ["--service-account", "default"]}}}});
+        assert_eq!(redacted(&tool), tool);
     }
 
     #[test]

@@ -108,6 +108,7 @@ mod tests {
             ("agents.list[].memorySearch.remote.apiKey", true),
             ("channels.discord.accounts.*.token", true),
             ("cron.webhookToken", true),
+            ("channels.googlechat.accounts.*.serviceAccount", true),
             ("models.providers.mock.apiKey", false),
             ("models.providers.*.headers.Authorization", false),
             ("nope", false),

@@ -15,10 +15,10 @@ use serde_json::Value;
 use tempfile::{NamedTempFile, TempPath};
 
 use super::super::paths;
-use super::file::{COPIED, header};
+use super::file::{COPIED, bare_id, header};
 use super::line::{Kept as FirstKept, mend};
 use super::writer::Birth;
-use super::{Backward, Body, Entry, Forward, Line, Parent, TranscriptFormat, head};
+use super::{Backward, Body, Forward, Line, Parent, Position, TranscriptFormat, head, position};
 use crate::store::atomic::{staged_in, sync_dir};
 
 /// Makes a transcript of what comes before the entry `until` in another one, or
@@ -128,6 +128,9 @@ pub(crate) fn tail(source: &Path, count: usize, birth: &Birth) -> io::Result<Tai
     if found <= count {
         return Ok(Tail::All(found));
     }
+    if kept.is_numbered {
+        kept.gone = position(&file, begins, &Position::default())?.messages;
+    }
     let format = head(&file)?.map_or(birth.format, |(format, _)| format);
     let (headed, copied) = beginning(&file)?;
     let headed = headed.min(begins);
@@ -167,17 +170,37 @@ fn recounted(mut file: &File, headed: u64, copied: u64) -> io::Result<Vec<u8>> {
 #[derive(Default)]
 struct Kept {
     ids: HashSet<String>,
-    /// The oldest of them.
+    /// What the oldest of them is called.
     first: Option<String>,
+    /// How many of them count.
+    counted: u64,
+    /// Whether some are called by their numbers, which are others once some are cut off.
+    is_numbered: bool,
+    /// How many that count are cut off then.
+    gone: u64,
 }
 
 impl Kept {
     /// Takes in a line; the newest comes first.
     fn note(&mut self, line: &[u8]) {
-        if let Some(Line::Entry(Entry { id: Some(id), .. })) = Line::parse(line) {
+        let Some(Line::Entry(entry)) = Line::parse(line) else { return };
+        let is_counted = entry.body.is_counted();
+        self.counted = self.counted.saturating_add(u64::from(is_counted));
+        if let Some(id) = entry.id {
             self.first = Some(id.clone());
             self.ids.insert(id);
+        } else if is_counted {
+            self.first = Some(bare_id(1));
+            self.is_numbered = true;
         }
+    }
+
+    /// From which entry on a summary keeps what stays, that has kept it from this one on.
+    fn kept_from(&self, id: &str) -> Option<String> {
+        let number = u64::from_str_radix(id, 16).ok().filter(|_| self.is_numbered);
+        let number = number.and_then(|number| number.checked_sub(self.gone));
+        let stays = number.filter(|number| (1..=self.counted).contains(number));
+        stays.map(bare_id).or_else(|| self.first.clone())
     }
 
     /// Writes the lines between two places without their references to what is
@@ -211,20 +234,22 @@ impl Kept {
         let is_gone = |id: &String| !self.ids.contains(id);
         let hangs = matches!(&entry.parent, Parent::Id(id) if is_gone(id));
         let keeps = match &entry.body {
-            Body::Compaction { first_kept: Some(FirstKept::Id(id)), .. } => is_gone(id),
+            Body::Compaction { first_kept: Some(FirstKept::Id(id)), .. } if is_gone(id) => {
+                self.kept_from(id)
+            }
             // Lines have other numbers once some of them are cut off.
-            Body::Compaction { first_kept: Some(FirstKept::Line(_)), .. } => true,
-            _ => false,
+            Body::Compaction { first_kept: Some(FirstKept::Line(_)), .. } => self.first.clone(),
+            _ => None,
         };
-        if !hangs && !keeps {
+        if !hangs && keeps.is_none() {
             return None;
         }
         let mut value = Line::json(&line)?;
         if hangs {
             value["parentId"] = Value::Null;
         }
-        if keeps {
-            value["firstKeptEntryId"] = self.first.clone().into();
+        if let Some(first) = keeps {
+            value["firstKeptEntryId"] = first.into();
             if let Value::Object(members) = &mut value {
                 members.shift_remove("firstKeptEntryIndex");
             }

@@ -157,6 +157,19 @@ async fn a_reply_whose_account_was_removed_meanwhile_goes_out_once_that_is_back(
     assert_eq!(receiver.sent(1).await.0, "ann");
 }
 
+/// Has a gateway killed while it answers somebody; gives its config.
+async fn killed_while_it_answers(gateway: &mut Gateway, client: &mut WsClient) -> Value {
+    let message = json!({"id": "1", "text": "@mock stream n=500 delay=50", "from": {"id": "ann"}});
+    assert_eq!(bring(gateway, "/webhooks/default", &message).await.0, 200);
+    until("it runs", async || {
+        let row = row(client, "agent:main:webhook:direct:ann").await;
+        (row["hasActiveRun"] == true).then_some(())
+    })
+    .await;
+    gateway.kill9();
+    serde_json::from_str(&fs::read_to_string(gateway.config_path()).unwrap()).unwrap()
+}
+
 #[tokio::test]
 async fn a_channel_that_comes_back_while_the_gateway_runs_tells_what_was_cut_off() {
     let (receiver, mock) = (Receiver::start().await, MockProvider::start().await);
@@ -165,18 +178,9 @@ async fn a_channel_that_comes_back_while_the_gateway_runs_tells_what_was_cut_off
     let config = with_channels(mock.address(), &channels);
     let mut gateway = Gateway::start(GatewayOptions::with_config(config)).await;
     let mut client = with_webhook_running(&gateway).await;
-    let message = json!({"id": "1", "text": "@mock stream n=500 delay=50", "from": {"id": "ann"}});
-    assert_eq!(bring(&gateway, "/webhooks/default", &message).await.0, 200);
-    until("it runs", async || {
-        let row = row(&mut client, "agent:main:webhook:direct:ann").await;
-        (row["hasActiveRun"] == true).then_some(())
-    })
-    .await;
-    gateway.kill9();
-    let path = gateway.config_path();
-    let mut config: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let mut config = killed_while_it_answers(&mut gateway, &mut client).await;
     config.as_object_mut().unwrap().remove("channels");
-    fs::write(&path, config.to_string()).unwrap();
+    fs::write(gateway.config_path(), config.to_string()).unwrap();
     gateway.restart().await;
     let mut client = admin(&gateway).await;
     patch(&mut client, &json!({"channels": channels})).await;
@@ -192,18 +196,9 @@ async fn a_reply_whose_account_is_gone_at_a_start_goes_out_once_that_is_back() {
     let config = with_channels(mock.address(), &channels);
     let mut gateway = Gateway::start(GatewayOptions::with_config(config)).await;
     let mut client = with_webhook_running(&gateway).await;
-    let message = json!({"id": "1", "text": "@mock stream n=500 delay=50", "from": {"id": "ann"}});
-    assert_eq!(bring(&gateway, "/webhooks/default", &message).await.0, 200);
-    until("it runs", async || {
-        let row = row(&mut client, "agent:main:webhook:direct:ann").await;
-        (row["hasActiveRun"] == true).then_some(())
-    })
-    .await;
-    gateway.kill9();
-    let path = gateway.config_path();
-    let mut config: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let mut config = killed_while_it_answers(&mut gateway, &mut client).await;
     config["channels"]["webhook"]["accounts"].as_object_mut().unwrap().remove("default");
-    fs::write(&path, config.to_string()).unwrap();
+    fs::write(gateway.config_path(), config.to_string()).unwrap();
     gateway.restart().await;
     let database = Connection::open(gateway.state_dir().join("clawgate.sqlite")).unwrap();
     database.busy_timeout(SOON).unwrap();
