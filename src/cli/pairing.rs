@@ -134,10 +134,9 @@ async fn decide(
     };
     let Some(channel) = channel else {
         client.close().await;
-        screen.error(&format!(
+        return Err(CliError::Missing(format!(
             "nobody waits there with the code {code}; `clawgate pairing list` shows who does"
-        ))?;
-        return Ok(1);
+        )));
     };
     let answer = ask(&mut client, method, json!({"channel": channel, "code": code})).await?;
     client.close().await;

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::ConfigError;
 use super::explain::{Choice, Ledger};
-use super::schema::Node;
+use super::schema::{MAX_INTEGER, Node};
 
 /// The modes for error texts.
 const MODES: &str = "steer, queue, followup, collect, steer+backlog, interrupt";
@@ -19,8 +19,6 @@ const DEFAULT_DEBOUNCE_MS: u64 = 500;
 const DEFAULT_CAP: usize = 20;
 /// As in the original.
 const DEFAULT_HISTORY_LIMIT: usize = 50;
-/// Largest integer that JSON carries exactly.
-const MAX_INTEGER: u64 = 9_007_199_254_740_991;
 /// Nobody waits longer than a day for quiet.
 const DEBOUNCE_MAX_MS: u64 = 24 * 60 * 60 * 1000;
 

@@ -14,7 +14,7 @@ use super::secrets::{SecretInput, SecretRef};
 use super::{ConfigError, Env, Paths};
 
 /// Largest integer that JSON carries exactly.
-const MAX_INTEGER: u64 = 9_007_199_254_740_991;
+pub(super) const MAX_INTEGER: u64 = 9_007_199_254_740_991;
 
 /// A place in the config file, which may be empty.
 #[derive(Clone)]

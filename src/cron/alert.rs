@@ -44,7 +44,7 @@ impl Ear {
     fn of_each(job: &Job, settings: &CronSettings) -> Option<Self> {
         let delivery = job.delivery.clone().unwrap_or_default();
         let own = delivery.failure_destination.as_ref();
-        let is_vital = delivery.best_effort != Some(true);
+        let is_vital = !job.is_best_effort();
         let usual = settings.failure_destination.as_ref().filter(|_| own.is_some() || is_vital);
         Self::at(own, usual, &delivery).or_else(|| {
             let is_told = job.failure_alert.is_some() || settings.failure_alert.enabled;

@@ -250,6 +250,9 @@ impl ProviderError {
 const TOO_LONG: &str = "Context overflow: prompt too large for the model. \
     Try /reset (or /new) to start a fresh session, or use a larger-context model.";
 const RATE_LIMITED: &str = "⚠️ API rate limit reached. Please try again later.";
+/// Longest text, in bytes, in which JSON is looked for: where none ends, each bracket is tried.
+/// An event of a stream may be far longer than what people read.
+const WORDS_MAX: usize = 64 * 1024;
 
 /// What people are told of a failed run: its `message` in words, unless its `kind` (the
 /// word for `errorKind`) says all that they can act on.
@@ -258,6 +261,7 @@ pub fn text_for_people(message: &str, kind: &str) -> String {
     match kind {
         "context_length" => TOO_LONG.to_owned(),
         "rate_limit" if !says_more() => RATE_LIMITED.to_owned(),
+        _ if message.len() > WORDS_MAX => message.to_owned(),
         _ => in_words(message),
     }
 }

@@ -1,9 +1,12 @@
 //! Parts of messages that several APIs are told alike.
 //!
 //! Owns: the words for results without text and for a missing begin, the lines and the pictures of
-//! content. Must not: know where an API puts them.
+//! content, content as a list. Must not: know where an API puts them.
+
+use serde_json::Value;
 
 use crate::protocol::message::{ContentBlock, ImageBlock, texts_of};
+use crate::support::json;
 
 /// What pictures of results are announced with, where results hold none.
 pub const IMAGES_FOLLOW: &str = "Attached image(s) from tool result:";
@@ -25,6 +28,14 @@ pub fn images_of(blocks: &[ContentBlock]) -> impl DoubleEndedIterator<Item = &Im
         ContentBlock::Image(image) => Some(image),
         _ => None,
     })
+}
+
+/// What a message says as a list of parts; a text alone is one of them.
+pub fn parts_of(content: Value) -> Vec<Value> {
+    match content {
+        Value::Array(parts) => parts,
+        text => vec![json!({"type": "text", "text": text})],
+    }
 }
 
 /// A picture as an address that holds all of it.

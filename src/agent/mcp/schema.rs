@@ -35,9 +35,9 @@ pub fn cleaned(schema: &Map<String, Value>) -> Option<(Value, Renamed)> {
     }
     let renamed = arguments::rename(&mut schema);
     complete(&mut schema);
-    // What no check can be made of is no schema.
-    Schema::of(&schema).ok()?;
-    (!is_larger(&schema, MAX_MADE)).then_some((schema, renamed))
+    // What no check can be made of is no schema; none is made of one that is too large.
+    let is_usable = !is_larger(&schema, MAX_MADE) && Schema::of(&schema).is_ok();
+    is_usable.then_some((schema, renamed))
 }
 
 /// Says of each list what may be in it: OpenAI's API refuses one that does not.

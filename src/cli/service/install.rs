@@ -121,7 +121,9 @@ pub fn install(env: &Env, args: &InstallArgs) -> Result<Report, ServiceError> {
     }
     place.manager.enable(&place.file, before.is_some() && !was_there)?;
     let mut missing = missing_variables(env, settings.as_ref(), &wanted);
-    missing.extend(lacking.into_iter().filter(|name| !is_written(&place.variables_file(), name)));
+    missing.extend(lacking);
+    let file = place.variables_file();
+    missing.retain(|name| !is_written(&file, name));
     Ok(report(&place, &missing, &unmade, was_there))
 }
 
@@ -311,7 +313,7 @@ fn missing_variables(env: &Env, settings: Option<&Settings>, told: &Wanted) -> V
     names.into_iter().filter(|name| env.get(name).is_some() && !has(name)).collect()
 }
 
-/// Whether the file gives the variable a value; it may be there before this terminal is.
+/// Whether the file gives the variable a value.
 fn is_written(file: &Path, name: &str) -> bool {
     let text = fs::read_to_string(file).unwrap_or_default();
     let mut lines = text.lines().filter_map(|line| line.trim_start().split_once('='));

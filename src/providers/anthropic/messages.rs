@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::super::ModelRequest;
 use super::super::compose::{compose, fit};
-use super::super::parts::{BEGINNING, NO_OUTPUT, SEE_IMAGE, images_of, lines_of};
+use super::super::parts::{BEGINNING, NO_OUTPUT, SEE_IMAGE, images_of, lines_of, parts_of};
 use super::pictures;
 use super::thinking::{holds_thought, is_thought};
 use crate::protocol::message::{
@@ -59,21 +59,14 @@ pub fn joined(messages: Vec<Value>) -> Vec<Value> {
             |last: &&mut Value| last.get("role") == message.get("role") && !holds_thought(&message);
         match joined.last_mut().filter(fits) {
             Some(last) => {
-                let mut blocks = take_blocks(last);
-                blocks.extend(take_blocks(&mut message));
+                let mut blocks = parts_of(last["content"].take());
+                blocks.extend(parts_of(message["content"].take()));
                 last["content"] = Value::Array(blocks);
             }
             None => joined.push(message),
         }
     }
     joined
-}
-
-fn take_blocks(message: &mut Value) -> Vec<Value> {
-    match message["content"].take() {
-        Value::Array(blocks) => blocks,
-        text => vec![json!({"type": "text", "text": text})],
-    }
 }
 
 /// Makes an id of a call acceptable.

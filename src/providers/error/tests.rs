@@ -132,7 +132,8 @@ fn people_read_words_in_the_place_of_json() {
         format!("All models failed (2): a/b: 529 {body} (overloaded) | c/d: {busy} (timeout)");
     let told = "All models failed (2): a/b: 529 Overloaded (overloaded) | c/d: 503 busy (timeout)";
     assert_eq!(text_for_people(&all, "unknown"), told);
-    for text in ["a {brace} and a [1, 2", "", "[1, {\"a\": []}] ü{"] {
+    let long = format!("{}{busy}", "[".repeat(WORDS_MAX));
+    for text in ["a {brace} and a [1, 2", "", "[1, {\"a\": []}] ü{", long.as_str()] {
         assert_eq!(text_for_people(text, "unknown"), text);
     }
 }

@@ -63,7 +63,7 @@ impl Compat {
     /// By name and address.
     fn guessed(model: &ModelInfo) -> Self {
         let is = |ids: &[&str], hosts: &[&str]| {
-            ids.contains(&model.provider.as_str())
+            ids.iter().any(|id| model.is_of(id))
                 || hosts.iter().any(|host| model.base_url.contains(host))
         };
         let mistral = is(&["mistral"], &["mistral.ai"]);
@@ -213,6 +213,17 @@ mod tests {
             let named = ModelInfo { provider: provider.into(), ..model("openai-completions") };
             let reached = ModelInfo { base_url: address.into(), ..model("openai-completions") };
             assert_eq!(Compat::of(&named), Compat::of(&reached), "{provider}");
+        }
+    }
+
+    #[test]
+    fn a_provider_is_known_however_it_is_written() {
+        let of = |provider: &str| {
+            Compat::of(&ModelInfo { provider: provider.into(), ..model("openai-completions") })
+        };
+        for (written, usual) in [("Mistral", "mistral"), ("Z.AI", "zai"), ("Ollama", "ollama")] {
+            assert_eq!(of(written), of(usual), "{written}");
+            assert_ne!(of(written), of("mock"), "{written}");
         }
     }
 

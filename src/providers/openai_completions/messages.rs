@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::super::ModelRequest;
 use super::super::compose::compose;
 use super::super::parts::{
-    BEGINNING, IMAGES_FOLLOW, NO_OUTPUT, SEE_IMAGE, data_url, images_of, lines_of,
+    BEGINNING, IMAGES_FOLLOW, NO_OUTPUT, SEE_IMAGE, data_url, images_of, lines_of, parts_of,
 };
 use super::compat::Compat;
 use super::stream::THINKING_FIELDS;
@@ -118,13 +118,6 @@ fn add_parts(message: &mut Value, content: Value) {
     let mut parts = parts_of(message["content"].take());
     parts.extend(parts_of(content));
     message["content"] = Value::Array(parts);
-}
-
-fn parts_of(content: Value) -> Vec<Value> {
-    match content {
-        Value::Array(parts) => parts,
-        text => vec![json!({"type": "text", "text": text})],
-    }
 }
 
 /// Adds an answer to one just before it: texts with a blank line between, the rest as it is.

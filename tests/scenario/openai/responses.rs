@@ -122,8 +122,10 @@ async fn items_that_are_only_named_are_what_their_responses_have_said() {
         "input": "@mock tool name=add args={\"a\":1} pre=\"I add.\" then=\"never\""});
     let (_, second) = answer(post(&gateway, PATH, &asked)).await;
     let [message, call] = &second["output"].as_array().unwrap()[..] else { panic!("{second}") };
-    let names_a_file = format!("@mock text text={}", json!("Here is the plan.\nMEDIA:plan.txt"));
-    let asked = json!({"model": "openclaw", "input": names_a_file});
+    let prints = json!({"command": "echo MEDIA:plot.png"});
+    let then = json!("Here is the plan.\nMEDIA:plan.txt");
+    let names_files = format!("@mock tool name=exec args={prints} then={then}");
+    let asked = json!({"model": "openclaw", "input": names_files});
     let (_, third) = answer(post(&gateway, PATH, &asked)).await;
     let body = json!({"model": "openclaw", "input": [
         {"role": "user", "content": "the first question"},
@@ -150,6 +152,8 @@ async fn items_that_are_only_named_are_what_their_responses_have_said() {
             "Assistant: I add.",
             "Assistant: [called the tool add (",
             "Assistant: Here is the plan.",
+            // As JSON has the end of a line.
+            r"File: plot.png\nFile: plan.txt",
         ] {
             assert!(earlier.contains(part), "{part}: {heard}");
         }

@@ -181,14 +181,15 @@ fn told(entries: Entries<'_>, wanted: &HashSet<String>) -> io::Result<HashMap<St
                     kept.insert(run.clone(), Kept::default());
                 }
             }
-            AgentMessage::Assistant(answer) if !answer.is_from_gateway() => {
-                let run = current.as_ref().and_then(|run| kept.get_mut(run));
-                if let Some(said) = run {
+            AgentMessage::Assistant(answer) if answer.is_from_gateway() => {}
+            AgentMessage::Assistant(_) | AgentMessage::ToolResult(_) => {
+                if let Some(said) = current.as_ref().and_then(|run| kept.get_mut(run)) {
                     said.speech.hear(&message);
-                    said.calls = answer.tool_calls().cloned().collect();
+                    if let AgentMessage::Assistant(answer) = &message {
+                        said.calls = answer.tool_calls().cloned().collect();
+                    }
                 }
             }
-            AgentMessage::Assistant(_) | AgentMessage::ToolResult(_) => {}
         }
     }
     Ok(kept)

@@ -68,8 +68,10 @@ impl Route {
             self.note_passed(&credential, &error, passes);
             match waiting.next().filter(|_| reason.rotates()) {
                 Some(next) => {
-                    let (from, to) = (&credential.id, &next.id);
-                    tracing::warn!(model = %model.reference(), %from, %to, %error, "another credential is asked");
+                    tracing::warn!(
+                        model = %model.reference(), from = %credential.id, to = %next.id, %error,
+                        "another credential is asked"
+                    );
                     self.dropped.grow(&error.usage());
                     credential = next;
                 }
