@@ -6,7 +6,7 @@
 mod support;
 
 use std::fs;
-use std::io::Write;
+use std::io::{Seek, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -67,15 +67,11 @@ impl Home {
     }
 
     fn run(&self, args: &[&str], stdin: &str) -> Output {
-        let mut child = self
-            .command(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
-        let output = child.wait_with_output().unwrap();
+        // A file: at the other end of a pipe there may be nobody any more.
+        let mut input = tempfile::tempfile().unwrap();
+        input.write_all(stdin.as_bytes()).unwrap();
+        input.rewind().unwrap();
+        let output = self.command(args).stdin(input).output().unwrap();
         let told = [&output.stdout[..], &output.stderr[..]].concat();
         assert!(!String::from_utf8(told).unwrap().contains("canary"), "{output:?}");
         output
