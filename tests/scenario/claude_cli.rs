@@ -210,7 +210,7 @@ async fn notes_that_a_model_cannot_write_before_a_compaction_are_not_written_by_
     let long = format!("@mock text text=there {}", "x".repeat(24_000));
     let end = ask(&mut client, "s", &long, "run-3").await;
     assert_eq!(text_of(&end["message"]), "there");
-    assert!(gateway.stderr().contains("no notes taken before a compaction"));
+    gateway.logs("no notes taken before a compaction").await;
     assert_eq!(cli.told("asked-0"), "");
     // What is said to the model itself is answered in its place.
     mock.fail("mock-1", 404, "gone");

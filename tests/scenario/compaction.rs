@@ -850,7 +850,7 @@ async fn notes_that_cannot_be_taken_hold_nothing_up() {
     assert_eq!(text_of(&end["message"]), "there");
     assert_eq!(row(&mut client, "agent:main:s").await["compactionCount"], 1);
     assert_eq!(holding(&mock, "no notes"), 1);
-    assert!(gateway.stderr().contains("no notes taken before a compaction"));
+    gateway.logs("no notes taken before a compaction").await;
 }
 
 #[tokio::test]

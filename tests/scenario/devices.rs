@@ -394,7 +394,7 @@ async fn a_device_that_openclaw_removes_later_is_removed_here_and_half_a_charact
     gateway.restart().await;
     assert_eq!(far(1).refused(&gateway).await.0["details"]["code"], "AUTH_DEVICE_TOKEN_MISMATCH");
     assert_eq!(far(0).come(&gateway).await.1["deviceToken"], tokens[0]);
-    assert!(gateway.stderr().contains("device removed, as OpenClaw has removed it"));
+    gateway.logs("device removed, as OpenClaw has removed it").await;
     // A file that is gone removes nobody.
     gateway.terminate().await;
     std::fs::remove_file(&file).unwrap();

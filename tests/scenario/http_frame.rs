@@ -184,7 +184,7 @@ async fn a_line_names_its_request_and_its_run_whoever_wrote_it() {
     assert!(line["connId"].is_null(), "{line}");
     let run = line["runId"].as_str().unwrap();
     let marks = format!("request{{id=\"mine-1\"}}:run{{id=\"{run}\"}}");
-    assert!(gateway.stderr().contains(&marks), "{marks}: {}", gateway.stderr());
+    gateway.logs(&marks).await;
 
     let mut client = admin(&gateway).await;
     let sent = json!({"sessionKey": "main", "message": failing, "idempotencyKey": "run-by-socket"});

@@ -149,7 +149,7 @@ async fn that_openclaw_has_run_here_since_is_told_until_its_files_are_imported()
     for part in ["agents/main/sessions/sessions.json", "cron/jobs.json", help.as_str()] {
         assert!(told.contains(part), "{part}: {told}");
     }
-    assert!(gateway.stderr().contains("OpenClaw has run on this state directory"));
+    gateway.logs("OpenClaw has run on this state directory").await;
     assert_eq!(keys(&gateway).await, ["agent:main:one"], "nothing comes by itself");
     gateway.terminate().await;
     assert!(is_found_by_doctor(&gateway).await);

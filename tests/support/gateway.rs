@@ -278,6 +278,15 @@ impl Gateway {
         self.stderr.lock().clone()
     }
 
+    /// Waits until its log on stderr has this: what was answered is told there at about that time.
+    pub async fn logs(&self, text: &str) {
+        let deadline = Instant::now() + START_LIMIT;
+        while !self.stderr().contains(text) {
+            assert!(Instant::now() < deadline, "{text:?} is not in the log: {}", self.stderr());
+            sleep(POLL).await;
+        }
+    }
+
     /// A new WebSocket to this gateway.
     pub async fn open(&self) -> WsClient {
         WsClient::open(&self.address()).await
