@@ -164,8 +164,8 @@ fn what_a_device_stands_on_is_looked_at_again_after_something_was_taken_away() {
     assert!(!wait(devices.still_stands(&standing, NOW)));
 }
 
-#[test]
-fn a_good_device_token_gives_back_its_own_try_and_no_other() {
+/// Who lets a place try three times, how a device comes by the secret, and the token it got so.
+fn with_a_device() -> (Auth, StandardConnect, Secret) {
     let settings = AuthSettings {
         rate_limit: Some(RateLimitSettings {
             max_attempts: 3,
@@ -178,7 +178,12 @@ fn a_good_device_token_gives_back_its_own_try_and_no_other() {
     let auth = Auth::new(settings, ControlUiSettings::default(), proxies, pairing());
     let guest = with_proof(connect("cli", "cli", Some("right"), &[]), NONCE, "");
     let admitted = wait(auth.admit_standard(&guest, &local(), "conn", NONCE, NOW)).unwrap();
-    let token = admitted.granted.unwrap().token.unwrap();
+    (auth, guest, admitted.granted.unwrap().token.unwrap())
+}
+
+#[test]
+fn a_good_device_token_gives_back_its_own_try_and_no_other() {
+    let (auth, _, token) = with_a_device();
     let own = with_proof(connect("cli", "cli", Some(token.expose()), &[]), NONCE, "");
     let wrong = connect("cli", "cli", Some("wrong"), &[]);
     for _ in 0..10 {
@@ -194,19 +199,7 @@ fn a_good_device_token_gives_back_its_own_try_and_no_other() {
 
 #[test]
 fn a_good_device_token_buys_no_guesses_of_the_secret() {
-    let settings = AuthSettings {
-        rate_limit: Some(RateLimitSettings {
-            max_attempts: 3,
-            exempt_loopback: false,
-            ..RateLimitSettings::default()
-        }),
-        ..auth(AuthMode::Token).settings
-    };
-    let proxies = ProxySettings::default();
-    let auth = Auth::new(settings, ControlUiSettings::default(), proxies, pairing());
-    let guest = with_proof(connect("cli", "cli", Some("right"), &[]), NONCE, "");
-    let admitted = wait(auth.admit_standard(&guest, &local(), "conn", NONCE, NOW)).unwrap();
-    let token = admitted.granted.unwrap().token.unwrap();
+    let (auth, guest, token) = with_a_device();
     // Whether the token alone lets it in that shows this as the secret.
     let by_token = |shown: &str| {
         let mut beside = with_proof(connect("cli", "cli", Some(shown), &[]), NONCE, "");
