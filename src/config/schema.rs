@@ -10,6 +10,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::support::reading;
+
 use super::secrets::{SecretInput, SecretRef};
 use super::{ConfigError, Env, Paths};
 
@@ -204,7 +206,7 @@ impl<'a> Node<'a> {
         let source = self.member("source")?.required_text()?;
         if source != "env" || members.contains_key("provider") {
             let read = SecretRef::deserialize(Value::Object(members.clone()));
-            let reference = read.map_err(|error| self.wrong(&error.to_string()))?;
+            let reference = read.map_err(|error| self.wrong(&without_value(&error.to_string())))?;
             return Ok(Some(SecretInput::Ref(reference)));
         }
         let variable = self.member("id")?.required_text()?;
@@ -214,6 +216,7 @@ impl<'a> Node<'a> {
                 key: self.key.clone(),
                 variable,
                 place: self.place(),
+                is_in_text: false,
             }),
         }
     }
@@ -222,15 +225,9 @@ impl<'a> Node<'a> {
     /// key inside it, and quotes no value of another kind.
     pub fn deserialize<T: DeserializeOwned + Default>(&self) -> Result<T, ConfigError> {
         let Some(value) = self.value else { return Ok(T::default()) };
-        serde_path_to_error::deserialize(value).map_err(|error| {
-            let inside = error.path().to_string();
-            let reason = without_value(&error.into_inner().to_string());
-            let key = match inside.as_str() {
-                "." => self.key.clone(),
-                inside if inside.starts_with('[') => format!("{}{inside}", self.key),
-                inside => format!("{}.{inside}", self.key),
-            };
-            Self { key, ..self.clone() }.wrong(&reason)
+        reading::read(value).map_err(|(inside, error)| {
+            let key = format!("{}{inside}", self.key);
+            Self { key, ..self.clone() }.wrong(&without_value(&error.to_string()))
         })
     }
 

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::channels::inbound::{Chat, Inbound, Sender};
 use crate::sessions::PeerKind;
+use crate::support::reading;
 
 /// Longest id; they stand in keys.
 const ID_MAX: usize = 256;
@@ -47,10 +48,10 @@ struct Place {
 
 /// The message in a body; an error names the member that is wrong.
 pub fn read(body: &[u8]) -> Result<Inbound, String> {
-    let mut json = serde_json::Deserializer::from_slice(body);
-    let written: Written = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let path = error.path().to_string();
-        format!("at {path}: {}", error.into_inner())
+    let json = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let written: Written = reading::read(&json).map_err(|(place, error)| {
+        let place = place.strip_prefix('.').unwrap_or(".");
+        format!("at {place}: {error}")
     })?;
     let Written { id, text, from, chat, mentioned, quoted_text, attachments } = written;
     let place = chat.unwrap_or_else(|| Place {
