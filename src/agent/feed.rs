@@ -7,14 +7,14 @@
 //! has missed something. Must not: know what becomes of news, or who may see
 //! them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
-use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::broadcast::{Receiver, Sender};
+use tokio::sync::Notify;
+use tokio::task::coop::consume_budget;
 
 use crate::protocol::message::Usage;
 use crate::providers::{ModelInfo, StreamEvent};
@@ -26,8 +26,8 @@ use super::guardrails::GuardNews;
 use super::run::{AbortReason, ActiveRun};
 use super::tools::ToolOutput;
 
-/// News that may wait for a follower: some seconds of a fast model. What it takes is
-/// there while somebody follows, some 200 KB.
+/// News that may wait for a follower: some seconds of a fast model. They take room as they
+/// come: of many who follow, most wait for a run that says nothing yet.
 const MAX_WAITING: usize = 4096;
 
 /// What happened.
@@ -118,7 +118,44 @@ pub struct Told {
 #[error("{0} pieces of news were missed")]
 pub struct Missed(pub u64);
 
-type Followed = HashMap<SessionKey, Sender<Arc<Told>>>;
+type Followed = HashMap<SessionKey, Vec<Arc<Waiting>>>;
+
+/// What waits for one follower.
+#[derive(Debug, Default)]
+struct Waiting {
+    queue: Mutex<Queue>,
+    /// Rings whenever there is more.
+    bell: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    news: VecDeque<Arc<Told>>,
+    /// How many were dropped since the follower was told so.
+    missed: u64,
+}
+
+impl Waiting {
+    fn add(&self, told: Arc<Told>) {
+        {
+            let mut queue = self.queue.lock();
+            if queue.news.len() >= MAX_WAITING {
+                queue.news.pop_front();
+                queue.missed += 1;
+            }
+            queue.news.push_back(told);
+        }
+        self.bell.notify_one();
+    }
+
+    fn take(&self) -> Option<Result<Arc<Told>, Missed>> {
+        let mut queue = self.queue.lock();
+        match std::mem::take(&mut queue.missed) {
+            0 => queue.news.pop_front().map(Ok),
+            missed => Some(Err(Missed(missed))),
+        }
+    }
+}
 
 /// The way of news to those who follow a session; clones share it.
 #[derive(Debug, Clone, Default)]
@@ -135,11 +172,11 @@ struct Inner {
 impl Feed {
     /// Follows a session from now on.
     pub fn follow(&self, key: &SessionKey) -> Follower {
+        let waiting = Arc::<Waiting>::default();
         let mut followed = self.0.followed.write();
-        let sender = followed.entry(key.clone()).or_insert_with(|| Sender::new(MAX_WAITING));
-        let news = Some(sender.subscribe());
+        followed.entry(key.clone()).or_default().push(Arc::clone(&waiting));
         self.0.count.store(followed.len(), Ordering::Release);
-        Follower { feed: self.clone(), key: key.clone(), news }
+        Follower { feed: self.clone(), key: key.clone(), waiting }
     }
 
     /// Tells of a run.
@@ -172,22 +209,24 @@ impl Feed {
         news: impl FnOnce() -> RunNews,
     ) {
         let followed = self.0.followed.read();
-        let senders: Vec<_> =
-            std::iter::once(key).chain(parent).filter_map(|key| followed.get(key)).collect();
-        if senders.is_empty() {
+        let sessions = std::iter::once(key).chain(parent);
+        let followers: Vec<_> = sessions.filter_map(|key| followed.get(key)).flatten().collect();
+        if followers.is_empty() {
             return;
         }
         let told = Arc::new(Told { key: key.clone(), run, news: news() });
-        for sender in senders {
-            // Who has just gone needs nothing.
-            let _ = sender.send(Arc::clone(&told));
+        for follower in followers {
+            follower.add(Arc::clone(&told));
         }
     }
 
-    fn leave(&self, key: &SessionKey) {
+    fn leave(&self, key: &SessionKey, gone: &Arc<Waiting>) {
         let mut followed = self.0.followed.write();
-        if followed.get(key).is_some_and(|sender| sender.receiver_count() == 0) {
-            followed.remove(key);
+        if let Some(followers) = followed.get_mut(key) {
+            followers.retain(|other| !Arc::ptr_eq(other, gone));
+            if followers.is_empty() {
+                followed.remove(key);
+            }
         }
         self.0.count.store(followed.len(), Ordering::Release);
     }
@@ -198,8 +237,7 @@ impl Feed {
 pub struct Follower {
     feed: Feed,
     key: SessionKey,
-    /// `None` only while it is being dropped.
-    news: Option<Receiver<Arc<Told>>>,
+    waiting: Arc<Waiting>,
 }
 
 impl Follower {
@@ -208,20 +246,21 @@ impl Follower {
     /// # Errors
     /// When some were missed; the next call gives the oldest that is left.
     pub async fn next(&mut self) -> Result<Arc<Told>, Missed> {
-        let Some(news) = &mut self.news else { return std::future::pending().await };
-        match news.recv().await {
-            Ok(told) => Ok(told),
-            Err(RecvError::Lagged(missed)) => Err(Missed(missed)),
-            // The sender lives as long as there is somebody who follows.
-            Err(RecvError::Closed) => std::future::pending().await,
+        // However much there is, whoever reads it leaves room for others.
+        consume_budget().await;
+        loop {
+            if let Some(next) = self.waiting.take() {
+                return next;
+            }
+            // It has rung already where something came since.
+            self.waiting.bell.notified().await;
         }
     }
 }
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        drop(self.news.take());
-        self.feed.leave(&self.key);
+        self.feed.leave(&self.key, &self.waiting);
     }
 }
 
@@ -255,6 +294,38 @@ mod tests {
         }
         assert_eq!(follower.next().await.unwrap_err(), Missed(1));
         assert!(follower.next().await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn nobody_is_kept_room_for_news_that_have_not_come() {
+        let feed = Feed::default();
+        let room = |follower: &Follower| follower.waiting.queue.lock().news.capacity();
+        let (mut reads, behind) = (feed.follow(&key("a")), feed.follow(&key("a")));
+        assert_eq!((room(&reads), room(&behind)), (0, 0));
+        for _ in 0..100 {
+            feed.of_session(&key("a"), || RunNews::Begins);
+            assert!(reads.next().await.is_ok());
+        }
+        assert!(room(&reads) < 10 && room(&behind) >= 100, "each has its own");
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_is_woken_and_one_who_looks_again_loses_nothing() {
+        let feed = Feed::default();
+        let mut follower = feed.follow(&key("a"));
+        for _ in 0..3 {
+            {
+                let mut next = std::pin::pin!(follower.next());
+                assert!(futures_util::poll!(next.as_mut()).is_pending());
+                feed.of_session(&key("a"), || RunNews::Begins);
+                // It goes away without having looked once more.
+            }
+            assert!(follower.next().await.is_ok());
+        }
+        let mut next = std::pin::pin!(follower.next());
+        assert!(futures_util::poll!(next.as_mut()).is_pending());
+        feed.of_session(&key("a"), || RunNews::Begins);
+        assert!(next.await.is_ok());
     }
 
     #[test]

@@ -260,13 +260,20 @@ impl RunsParts {
         id: &str,
         run_id: &str,
     ) -> Result<StoredMessage, SessionError> {
+        self.append_under(key, message, Some(id.into()), run_id).await
+    }
+
+    async fn append_under(
+        &self,
+        key: &SessionKey,
+        message: AgentMessage,
+        id: Option<String>,
+        idempotency_key: &str,
+    ) -> Result<StoredMessage, SessionError> {
         let workspace = self.agent_of(key).workspace;
         let entry = self.sessions.ensure(key, &workspace).await?;
-        let options = AppendOptions {
-            id: Some(id.into()),
-            idempotency_key: Some(run_id.into()),
-            ..AppendOptions::default()
-        };
+        let idempotency_key = Some(idempotency_key.to_owned());
+        let options = AppendOptions { id, idempotency_key, ..AppendOptions::default() };
         let stored = self.sessions.append_to(key, &entry, message, options).await?;
         if !stored.is_repeated {
             self.feed.of_session(key, || RunNews::Stored(stored.clone()));
@@ -287,6 +294,19 @@ impl RunsParts {
         let workspace = self.agent_of(key).workspace;
         let entry = self.sessions.ensure(key, &workspace).await?;
         self.append_to(key, &entry, AgentMessage::Assistant(message), None).await
+    }
+
+    /// The same, unless it is there already under this key with this time.
+    ///
+    /// # Errors
+    /// As before.
+    pub async fn say_once_in(
+        &self,
+        key: &SessionKey,
+        message: AssistantMessage,
+        idempotency_key: &str,
+    ) -> Result<StoredMessage, SessionError> {
+        self.append_under(key, AgentMessage::Assistant(message), None, idempotency_key).await
     }
 
     /// Begins the session of a run anew when its message came too late for the

@@ -511,6 +511,26 @@ mod tests {
         }
 
         #[test]
+        fn nothing_is_lost_of_odd_blocks_either(
+            lines in proptest::collection::vec(
+                "(> |> > |- |1\\. |    )?((`{3,20}|~{3,20})[a-z ]{0,150}|[a-z ]{0,50})", 0..24,
+            ),
+            limit in 64_usize..140,
+        ) {
+            let text = lines.join("\n");
+            let parts = cut_at(&text, limit);
+            for part in &parts {
+                proptest::prop_assert!(part.chars().count() <= limit, "{part:?}");
+            }
+            // A part may begin with the language of a block again.
+            let mut shown = parts.iter().flat_map(|part| part.chars());
+            let is_there = |letter: char| shown.any(|other| other == letter);
+            proptest::prop_assert!(
+                text.chars().filter(char::is_ascii_alphanumeric).all(is_there), "{parts:?}"
+            );
+        }
+
+        #[test]
         fn every_part_closes_the_blocks_it_opens(
             lines in proptest::collection::vec("[a-z ]{0,30}|```(rust)?", 0..40), limit in 64_usize..120,
         ) {

@@ -86,12 +86,15 @@ impl History {
     }
 
     /// What is before the words of a message that is to the agent, behind the messages before
-    /// it.
-    pub fn before(&self, place: &OutboxAddress, lead: Option<String>) -> Option<String> {
+    /// it, of which so many are told at most: more were kept when the limit was higher.
+    fn before(&self, place: &OutboxAddress, limit: usize, lead: Option<String>) -> Option<String> {
         let chats = self.0.lock();
-        let chat = chats.iter().find(|chat| chat.place == *place);
-        let Some(chat) = chat.filter(|chat| !chat.lines.is_empty()) else { return lead };
-        let lines: Vec<_> = chat.lines.iter().map(|line| line.text.as_str()).collect();
+        let Some(chat) = chats.iter().find(|chat| chat.place == *place) else { return lead };
+        let older = chat.lines.len().saturating_sub(limit);
+        let lines: Vec<_> = chat.lines.iter().skip(older).map(|line| line.text.as_str()).collect();
+        if lines.is_empty() {
+            return lead;
+        }
         let told = format!("{BEFORE}\n{}\n\n{CURRENT}", lines.join("\n"));
         Some(match lead {
             Some(lead) => format!("{told}\n{lead}"),
@@ -114,13 +117,29 @@ impl Channels {
         entry: Option<&SessionEntry>,
         inbound: &Inbound,
     ) {
-        let Ok(ChannelWay::Telegram(telegram)) = &account.config.way else { return };
-        let everywhere = self.0.parts.settings.now().messages.history_limit;
-        let limit = telegram.history_limit.unwrap_or(everywhere);
+        let limit = self.history_limit(account);
         if limit > 0 {
             let session = entry.map(|entry| entry.session_id.as_str());
             self.0.history.note(place, session, line_of(inbound), limit);
         }
+    }
+
+    /// What is before the words of a message that is to the agent, behind what was said in its
+    /// group before it.
+    pub(super) fn behind_history(
+        &self,
+        account: &Account,
+        place: &OutboxAddress,
+        lead: Option<String>,
+    ) -> Option<String> {
+        self.0.history.before(place, self.history_limit(account), lead)
+    }
+
+    /// How many messages of a group are told with one that is to the agent.
+    fn history_limit(&self, account: &Account) -> usize {
+        let Ok(ChannelWay::Telegram(telegram)) = &account.config.way else { return 0 };
+        let everywhere = self.0.parts.settings.now().messages.history_limit;
+        telegram.history_limit.unwrap_or(everywhere)
     }
 }
 
@@ -160,17 +179,28 @@ mod tests {
         history.note(&place("-2"), None, line("1", "elsewhere"), 2);
         let lead = || Some("[Ann (7)]".to_owned());
         let expected = format!("{BEFORE}\n[Ann (7)] m2\n[Ann (7)] m3\n\n{CURRENT}\n[Ann (7)]");
-        assert_eq!(history.before(&here, lead()), Some(expected));
+        assert_eq!(history.before(&here, 2, lead()), Some(expected));
         history.clear(&here);
-        assert_eq!(history.before(&here, lead()), lead());
-        assert!(history.before(&place("-2"), None).unwrap().contains("elsewhere"));
+        assert_eq!(history.before(&here, 2, lead()), lead());
+        assert!(history.before(&place("-2"), 2, None).unwrap().contains("elsewhere"));
+    }
+
+    #[test]
+    fn a_limit_that_is_lower_now_holds_for_what_was_said_before() {
+        let (history, here) = (History::default(), place("-1"));
+        for id in ["1", "2", "3"] {
+            history.note(&here, None, line(id, format!("m{id}")), 50);
+        }
+        let told = |limit| history.before(&here, limit, None);
+        assert_eq!(told(1), Some(format!("{BEFORE}\nm3\n\n{CURRENT}")));
+        assert_eq!(told(0), None);
     }
 
     #[test]
     fn a_session_that_begins_anew_is_told_nothing_from_before() {
         let (history, here) = (History::default(), place("-1"));
         let told = |id: &str| {
-            let told = history.before(&here, None).unwrap_or_default();
+            let told = history.before(&here, 50, None).unwrap_or_default();
             told.lines().any(|line| line == id)
         };
         history.note(&here, None, line("1", "1"), 50);

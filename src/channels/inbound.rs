@@ -196,7 +196,7 @@ impl Channels {
         let is_plain = stop.is_none() && !is_as_written;
         let (before, text) = stop.map_or_else(|| words(&inbound), |text| (None, text));
         self.0.history.goes_on_in(&place, &session);
-        let before = if is_plain { self.0.history.before(&place, before) } else { before };
+        let before = if is_plain { self.behind_history(account, &place, before) } else { before };
         let said = Said {
             key,
             run_id: run_id.clone(),

@@ -9,6 +9,7 @@
 
 mod access;
 mod announce;
+mod answer;
 mod attach;
 mod body;
 mod buttons;

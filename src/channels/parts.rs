@@ -19,6 +19,8 @@ pub(super) struct Message<'a> {
     pub first: Body,
     /// Which of the messages quote what is answered.
     pub quotes: ReplyToMode,
+    /// Whether the one with the end of the text does so in any case.
+    pub end_quotes: bool,
 }
 
 /// The messages that a text and files become, in order. A text that is short
@@ -43,6 +45,10 @@ pub(super) fn message_parts(
             is_silent: first.is_silent,
             ..Body::default()
         });
+    }
+    let end = bodies.iter_mut().rfind(|body| !body.text.is_empty());
+    if let Some(end) = end.filter(|_| message.end_quotes) {
+        end.reply_to.clone_from(&first.reply_to);
     }
     if let Some(last) = bodies.last_mut() {
         last.buttons.clone_from(&first.buttons);

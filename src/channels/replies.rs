@@ -7,8 +7,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
-
 use super::body::Body;
 use super::followers::Follower;
 use super::parts::{Message, message_parts, takes_place};
@@ -16,14 +14,9 @@ use super::preview::first_part;
 use super::service::Channels;
 use super::state::Account;
 use super::workings::Workings;
-use crate::agent::subagents::hears_of_another;
-use crate::agent::{
-    AbortReason, Family, Hearer, Progress, RunEnd, RunReport, Runs, Speech, add_turn,
-};
-use crate::config::channels::{ChannelKind, ReplyToMode};
-use crate::protocol::message::AgentMessage;
-use crate::providers::text_for_people;
-use crate::sessions::{HistoryOptions, SessionKey};
+use crate::agent::{AbortReason, Family, Hearer, Progress, RunEnd, RunReport, Runs, Speech};
+use crate::config::channels::ChannelKind;
+use crate::sessions::SessionKey;
 use crate::store::{ExpectedReply, NewPart, OutboxAddress, StoreError};
 
 /// How often "is typing" is shown again; services forget it after 5 s.
@@ -33,22 +26,10 @@ const TYPING_EVERY: Duration = Duration::from_secs(4);
 const PREVIEW_EVERY: Duration = Duration::from_millis(1200);
 /// A preview begins when so much is there: less is gone in a moment.
 const PREVIEW_MIN: usize = 30;
-/// How far back the reply of a run of the last process is looked for.
-const LOOK_BACK: usize = 400;
 /// How long the store may fail before its next try …
 const STORE_PAUSE: Duration = Duration::from_secs(2);
 /// … and at most: a record that is broken is never read.
 const STORE_PAUSE_MAX: Duration = Duration::from_mins(1);
-/// What somebody hears whose message was being answered when the gateway stopped.
-const INTERRUPTED: &str =
-    "⚠️ The gateway stopped before it had answered. Send your message again to get an answer.";
-/// What somebody hears for whom a result was being told then, of which they have sent nothing.
-const RESULT_INTERRUPTED: &str = "⚠️ The gateway stopped before it had told you of a result that \
-    has come. Ask for it to hear it.";
-/// What somebody hears whose answer took too long.
-const TIMED_OUT: &str = "⚠️ It took too long and was stopped.";
-/// What somebody hears whose message was being answered when somebody else stopped that.
-const STOPPED: &str = "⚠️ It was stopped.";
 
 /// A run whose reply goes to a channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -267,10 +248,10 @@ impl Channels {
             // the answer if this one came first. After it, the same answer goes out no more.
             self.0.followers.through(answering, &reply.address).await;
         }
-        let speech = self.answer_of(&runs, &reply, &report).await;
+        let (speech, is_cut) = self.answer_of(&runs, &reply, &report).await;
         let speech = self.footed(&reply, &report, speech).await;
         let delivery = answering.unwrap_or(&reply.run_id);
-        let (shown, is_cut) = (preview.clone(), is_cut_off(&report));
+        let shown = preview.clone();
         let parts = self.parts_of(&runs, &reply, delivery, speech, shown, is_cut).await;
         while let Err(error) = self.settle(&reply, parts.clone()).await {
             tracing::error!(run = reply.run_id, %error, "a reply is not in the outbox yet");
@@ -347,70 +328,8 @@ impl Channels {
         Ok(())
     }
 
-    /// What a person gets of the end of a run: what it has said, and why there is no more.
-    async fn answer_of(&self, runs: &Runs, reply: &ReplyTo, report: &RunReport) -> Speech {
-        let progress = &report.progress;
-        let is_result = hears_of_another(&reply.run_id);
-        let interrupted = if is_result { RESULT_INTERRUPTED } else { INTERRUPTED };
-        let note = match &report.end {
-            RunEnd::Answered => String::new(),
-            _ if is_cut_off(report) => {
-                tracing::info!(run = reply.run_id, "told a person that a run was cut off");
-                interrupted.to_owned()
-            }
-            RunEnd::Failed(error) => {
-                format!("⚠️ No answer: {}", text_for_people(error, "unknown"))
-            }
-            RunEnd::Aborted(AbortReason::Timeout) => TIMED_OUT.to_owned(),
-            RunEnd::Aborted(_) if progress.is_taken_away => STOPPED.to_owned(),
-            // Who is answered has asked for it.
-            RunEnd::Aborted(_) => return Speech::default(),
-        };
-        let (mut said, has_answered) = if runs.remembered(report.family, &report.run_id).is_some() {
-            // A silent reply says nothing, and may have files.
-            (progress.speech(), false)
-        } else {
-            self.stored_reply(reply).await.unwrap_or_default()
-        };
-        if is_cut_off(report) && has_answered {
-            // What was cut off is the answer to a message that came meanwhile.
-            return said;
-        }
-        add_turn(&mut said.text, &note);
-        said
-    }
-
-    /// What a run of the last process has said, out of its transcript, and whether that is an
-    /// answer to its message.
-    async fn stored_reply(&self, reply: &ReplyTo) -> Option<(Speech, bool)> {
-        let defaults = HistoryOptions::default();
-        let options =
-            HistoryOptions { limit: LOOK_BACK, is_raw: true, has_run_ids: true, ..defaults };
-        let page = self.0.parts.sessions.history(&reply.key, options).await;
-        let messages = page
-            .inspect_err(|error| tracing::error!(run = reply.run_id, %error, "reply not found"))
-            .ok()?
-            .messages;
-        let begins = |message: &Value| message["idempotencyKey"] == reply.run_id.as_str();
-        let at = messages.iter().position(begins)?;
-        let told = messages.iter().skip(at + 1).take_while(|message| message["role"] != "user");
-        let told = told.filter_map(|it| serde_json::from_value::<AgentMessage>(it.clone()).ok());
-        // What a command was answered meanwhile is none of it.
-        let is_note = |it: &AgentMessage| match it {
-            AgentMessage::Assistant(answer) => answer.is_from_gateway(),
-            AgentMessage::User(_) | AgentMessage::ToolResult(_) => false,
-        };
-        let told: Vec<_> = told.filter(|message| !is_note(message)).collect();
-        let has_answered = matches!(told.last(), Some(AgentMessage::Assistant(answer))
-            if answer.stop_reason.ended_by_itself());
-        let mut speech = Speech::default();
-        for message in &told {
-            speech.hear(message);
-        }
-        Some((speech, has_answered))
-    }
-
-    /// The messages that an answer becomes; one that was cut off names its message in any case.
+    /// The messages that an answer becomes; the one with the note that it was cut off, which is
+    /// its end, names its message in any case.
     async fn parts_of(
         &self,
         runs: &Runs,
@@ -430,19 +349,10 @@ impl Channels {
         let (media, told) = self.attach(runs, &account, &reply.key, &speech.files).await;
         let text = format!("{}{told}", speech.text);
         let first = Body { reply_to: reply.reply_to.clone(), edits: preview, ..Body::default() };
-        let quotes = match account.config.reply_to {
-            ReplyToMode::Off if is_cut => ReplyToMode::First,
-            usual => usual,
-        };
-        let text = text.trim_start_matches('\n');
-        let message = Message { text, media: &media, first, quotes };
+        let (quotes, text) = (account.config.reply_to, text.trim_start_matches('\n'));
+        let message = Message { text, media: &media, first, quotes, end_quotes: is_cut };
         message_parts(&account, delivery, address, &message)
     }
-}
-
-/// Whether a stop of the gateway has ended a run.
-fn is_cut_off(report: &RunReport) -> bool {
-    report.is_interrupted() || report.end == RunEnd::Aborted(AbortReason::Shutdown)
 }
 
 fn words(text: impl Into<String>) -> Speech {

@@ -92,8 +92,8 @@ impl Channels {
         // Whoever names a message wants it quoted.
         let quotes = ReplyToMode::First;
         let (text, media) = (message.text.as_str(), message.media.as_slice());
-        let parts =
-            message_parts(&account, key, address, &Message { text, media, first: base, quotes });
+        let message = Message { text, media, first: base, quotes, end_quotes: false };
+        let parts = message_parts(&account, key, address, &message);
         if parts.is_empty() {
             return Err(refused("there is nothing to send"));
         }

@@ -15,7 +15,7 @@ use crate::support::Secret;
 /// Longest part of a reply by an account that is not configured any more: no service takes less
 /// where nothing is set.
 const CHUNK_OF_GONE: usize = 4000;
-/// Largest file by such an account, in MiB: what is taken where nothing is set.
+/// Largest file by such an account, in MiB: no channel takes less where nothing is set.
 const MEDIA_MB_OF_GONE: u64 = 5;
 
 /// How an account is, for those who ask.

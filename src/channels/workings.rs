@@ -46,6 +46,9 @@ pub(super) struct Workings {
     asked: Option<String>,
     /// What that model has thought so far.
     pub thought: String,
+    /// Since when it is told, in milliseconds since the epoch: a run that is done anew under its
+    /// key has other messages.
+    since: u64,
     /// How many messages came of it.
     messages: u32,
     /// Whether a thought stands where the answer will: until something else is shown there.
@@ -77,8 +80,14 @@ impl Workings {
     /// Those of a run from now on. Whoever asks by `agent` gets the answer alone.
     pub fn of(runs: &Runs, reply: &ReplyTo) -> Self {
         let is_told = reply.family == Family::Chat;
-        let news = is_told.then(|| runs.parts().feed.follow(&reply.key));
-        Self { news, asked: None, thought: String::new(), messages: 0, shows_thought: false }
+        let parts = runs.parts();
+        let news = is_told.then(|| parts.feed.follow(&reply.key));
+        Self::begun(news, parts.clock.now_ms())
+    }
+
+    fn begun(news: Option<Follower>, since: u64) -> Self {
+        let thought = String::new();
+        Self { news, asked: None, thought, since, messages: 0, shows_thought: false }
     }
 
     /// The next piece of news. Safe to drop and call again.
@@ -156,9 +165,10 @@ impl Channels {
             return;
         }
         workings.messages += 1;
-        let delivery = format!("before:{}:{}", reply.run_id, workings.messages);
+        let delivery = format!("before:{}:{}:{}", reply.run_id, workings.since, workings.messages);
         let quotes = ReplyToMode::Off;
-        let message = Message { text: &text, media: &[], first: Body::default(), quotes };
+        let first = Body::default();
+        let message = Message { text: &text, media: &[], first, quotes, end_quotes: false };
         let parts = message_parts(&account, &delivery, address, &message);
         if let Err(error) = self.put(parts).await {
             tracing::warn!(run = reply.run_id, %error, "what a run does is not told");
@@ -361,9 +371,7 @@ mod tests {
     #[tokio::test]
     async fn all_news_that_are_there_are_heard_at_once() {
         let (feed, key) = (Feed::default(), SessionKey::parse("main", &KeyRules::default()));
-        let (news, thought) = (Some(feed.follow(&key)), String::new());
-        let mut workings =
-            Workings { news, asked: None, thought, messages: 0, shows_thought: false };
+        let mut workings = Workings::begun(Some(feed.follow(&key)), 0);
         for _ in 0..1000 {
             feed.of_session(&key, || RunNews::Begins);
         }

@@ -73,11 +73,17 @@ struct Mirror {
 }
 
 impl Mirror {
-    /// Puts it into the transcript. What is sent is not taken back for it.
-    async fn write(self, parts: &RunsParts) {
+    /// Puts it into the transcript, once however often it is sent again. What is sent is not
+    /// taken back for it.
+    async fn write(self, parts: &RunsParts, delivery: &str) {
         let Self { key, text } = self;
-        let note = AssistantMessage::from_gateway(text, parts.clock.now_ms());
-        match parts.say_in(&key, AssistantMessage { model: MIRROR.into(), ..note }).await {
+        // When it was put into the outbox: by that and by its key it is known again.
+        let sent = parts.store.outbox_of(delivery.to_owned()).await.unwrap_or_default();
+        let at = sent.first().map_or_else(|| parts.clock.now_ms(), |part| part.created_at);
+        let note = AssistantMessage::from_gateway(text, at);
+        let note = AssistantMessage { model: MIRROR.into(), ..note };
+        match parts.say_once_in(&key, note, delivery).await {
+            Ok(stored) if stored.is_repeated => {}
             Ok(stored) => parts.announce(&key, &stored),
             Err(error) => {
                 tracing::error!(session = %key, %error, "what was sent is not in its session");
@@ -158,7 +164,7 @@ async fn deliver(
         let parts = services.runs.parts();
         let sent = parts.channels.send(&delivery, &target, &message).await.map_err(undelivered)?;
         if let Some(mirror) = after.mirror {
-            mirror.write(parts).await;
+            mirror.write(parts, &delivery).await;
         }
         if let Some(wanted) = after.pin {
             pin(&parts.channels, &target, &sent, wanted).await?;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::receiver::{Receiver, bring};
 use super::{SIGNING, with_channels, with_webhook_running};
-use crate::stage::{call, end_of, text_of};
+use crate::stage::{call, deltas, end_of, text_of, until};
 use crate::support::client::SOON;
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
@@ -51,6 +51,46 @@ async fn a_reply_that_is_expected_already_goes_out_once_its_message_is_accepted(
     assert_eq!(client.request("agent", params).await["payload"]["status"], "accepted");
     let sent = receiver.wait(1).await;
     assert_eq!(whom(&sent[0]), ("ann", "Echo: hi"));
+}
+
+#[tokio::test]
+async fn after_a_kill_it_is_told_what_the_last_run_of_a_key_has_said() {
+    let (mut gateway, receiver, _mock, mut client) = place().await;
+    let send = |text: &str| {
+        json!({"sessionKey": "main", "message": text, "idempotencyKey": "k",
+            "originatingChannel": "webhook", "originatingTo": "ann"})
+    };
+    call(&mut client, "chat.send", send("@mock stream n=2000 delay=50")).await;
+    deltas(&client, "k", 2).await;
+    call(&mut client, "chat.abort", json!({"sessionKey": "main", "runId": "k"})).await;
+    let database = Connection::open(gateway.state_dir().join("clawgate.sqlite")).unwrap();
+    database.busy_timeout(SOON).unwrap();
+    until("nobody waits for an answer", async || {
+        let count = "SELECT count(*) FROM channel_replies";
+        let expected: i64 = database.query_row(count, [], |row| row.get(0)).unwrap();
+        (expected == 0).then_some(())
+    })
+    .await;
+    drop(database);
+    let endless = "x".repeat(400);
+    let again = format!(
+        "@mock tool name=session_status args={{}} pre=\"Let me look.\" n=400 delay=200 \
+        then=\"{endless}\""
+    );
+    until("its key is free again", async || {
+        let answer = call(&mut client, "chat.send", send(&again)).await;
+        (answer["status"] == "started").then_some(())
+    })
+    .await;
+    until("it goes on after the call", async || {
+        deltas(&client, "k", 1).await.contains('x').then_some(())
+    })
+    .await;
+    gateway.kill9();
+    gateway.restart().await;
+    let sent = receiver.wait(1).await;
+    let (_, text) = whom(&sent[0]);
+    assert!(text.starts_with("Let me look.\n\n⚠️ The gateway stopped"), "{text}");
 }
 
 #[tokio::test]

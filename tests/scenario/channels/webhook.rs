@@ -8,8 +8,8 @@ use super::receiver::{Behaviour, Receiver, bring, bring_signed, post};
 use super::{SIGNING, clawgate, patch, with_channels, with_webhook_running};
 use crate::metrics::Scraped;
 use crate::stage::{
-    Api, RUN_LIMIT, SecretFile, admin, call, config, connect, events, history, lines, refusal, row,
-    text_of, told, until,
+    Api, RUN_LIMIT, SecretFile, admin, call, config, connect, deltas, events, history, lines,
+    refusal, row, text_of, told, until,
 };
 use crate::support::client::{SOON, standard_connect};
 use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, WsClient, now_ms};
@@ -411,6 +411,30 @@ async fn a_stop_that_cuts_a_run_is_told_to_the_person_too() {
 }
 
 #[tokio::test]
+async fn the_note_behind_a_long_answer_that_was_cut_off_names_its_message() {
+    let mut place = place(&json!({"textChunkLimit": 200})).await;
+    let client = admin(&place.gateway).await;
+    place.bring(&from_ann("1", "@mock stream n=2000 delay=50")).await;
+    until("there is more than fits into two messages", async || {
+        (deltas(&client, "webhook:default:ann:1", 1).await.len() > 500).then_some(())
+    })
+    .await;
+    place.gateway.signal_term();
+    place.gateway.wait_exit(3 * SOON).await.expect("an exit");
+    place.gateway.restart().await;
+    let sent = until("the note", async || {
+        let seen = place.receiver.seen();
+        seen.last()?["text"].as_str()?.ends_with(CUT_OFF).then_some(seen)
+    })
+    .await;
+    let quotes: Vec<_> = sent.iter().map(|message| message["replyToId"].as_str()).collect();
+    assert!(quotes.len() >= 3, "{sent:?}");
+    let (end, others) = quotes.split_last().unwrap();
+    assert_eq!(*end, Some("1"));
+    assert!(others.iter().all(Option::is_none), "{quotes:?}");
+}
+
+#[tokio::test]
 async fn after_a_kill_what_was_answered_is_told_and_each_open_message_is_named() {
     let mut place = place(&json!({})).await;
     place.bring(&from_ann("1", "@mock stream n=100 delay=50")).await;
@@ -432,6 +456,7 @@ async fn after_a_kill_what_was_answered_is_told_and_each_open_message_is_named()
     sent.sort_by_key(|message| message["id"].to_string());
     let whole: Vec<_> = (1..=100).map(|index| format!("w{index}")).collect();
     assert_eq!(sent[0]["text"].as_str().unwrap().trim_end(), whole.join(" "), "{sent:?}");
+    assert_eq!(sent[0]["replyToId"], Value::Null, "it need not be sent again");
     for (message, id) in sent[1..].iter().zip(["2", "3"]) {
         assert_eq!((&message["replyToId"], &message["text"]), (&json!(id), &json!(CUT_OFF)));
     }
@@ -520,13 +545,33 @@ async fn what_is_sent_is_told_to_the_session_that_the_sender_names() {
 }
 
 #[tokio::test]
+async fn a_kill_before_the_answer_to_a_send_puts_it_into_its_session_once() {
+    let mut place = place(&json!({})).await;
+    let params = json!({"to": "bob", "message": "hi", "sessionKey": "bob", "idempotencyKey": "s1"});
+    let sent = call(&mut admin(&place.gateway).await, "send", params.clone()).await;
+    place.gateway.kill9();
+    // As it is when the kill comes before the answer is noted.
+    let database = Connection::open(place.gateway.state_dir().join("clawgate.sqlite")).unwrap();
+    let unanswered = "UPDATE answers SET answer = NULL WHERE scope = 'send' AND key = 's1'";
+    assert_eq!(database.execute(unanswered, []).unwrap(), 1);
+    drop(database);
+    place.gateway.restart().await;
+    place.is_running().await;
+    let mut client = admin(&place.gateway).await;
+    assert_eq!(call(&mut client, "send", params).await, sent);
+    let messages = history(&mut client, "bob").await;
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert_eq!((text_of(&messages[0]), place.receiver.seen().len()), ("hi".to_owned(), 1));
+}
+
+#[tokio::test]
 async fn a_message_whose_answer_cannot_be_delivered_changes_nothing() {
     let place = place(&json!({})).await;
     let mut client = admin(&place.gateway).await;
     let refused = json!({"message": "x", "idempotencyKey": "a", "sessionKey": "attic",
         "sessionId": "old", "label": "Attic", "thinking": "low", "deliver": true,
         "bestEffortDeliver": false, "replyChannel": "Telegram"});
-    let text = "Outbound not configured for channel: telegram";
+    let text = "Error: Outbound not configured for channel: telegram";
     assert_eq!(refusal(&mut client, "agent", refused).await, text);
     assert_eq!(row(&mut client, "agent:main:attic").await, Value::Null);
 }

@@ -137,6 +137,28 @@ async fn a_kill_after_a_call_was_told_doubles_nothing_and_the_answer_is_accounte
 }
 
 #[tokio::test]
+async fn a_run_that_is_done_anew_under_its_key_is_told_anew() {
+    let mut place = place(&json!({"verboseDefault": "on", "timeoutSeconds": 8})).await;
+    let send = |text: &str| {
+        json!({"sessionKey": KEY, "message": text, "idempotencyKey": "k",
+            "originatingChannel": "webhook", "originatingTo": "ann"})
+    };
+    let endless = "x".repeat(400);
+    let text =
+        format!("@mock tool name=session_status args={{}} n=400 delay=200 then=\"{endless}\"");
+    call(&mut place.client, "chat.send", send(&text)).await;
+    assert_eq!(place.receiver.texts(1).await, [CALL]);
+    let texts = place.receiver.texts(2).await;
+    assert!(texts[1].ends_with("⚠️ It took too long and was stopped."), "{texts:?}");
+    until("its key is free again", async || {
+        let answer = call(&mut place.client, "chat.send", send(LOOK)).await;
+        (answer["status"] == "started").then_some(())
+    })
+    .await;
+    assert_eq!(place.receiver.texts(4).await[2..], [CALL, "All done."]);
+}
+
+#[tokio::test]
 async fn a_thought_is_told_before_the_answer_and_not_where_it_would_be_shown_live() {
     let mut place = place(&json!({"reasoningDefault": "on"})).await;
     place.says("1", "@mock think n=3").await;
