@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use clawgate::config::{DiskBudget, MaintenanceMode, MaintenanceSettings};
@@ -20,14 +20,15 @@ use clawgate::sessions::{
     Sessions, SessionsOptions, Source, TranscriptFormat, stored_sessions,
 };
 use clawgate::store::{
-    ChannelStore, Claim, NewPart, NewRun, OutboxAddress, RunOutcome, RunState, SqliteStore, Store,
-    sources_beside,
+    ChannelStore, Claim, NewPart, NewRun, OutboxAddress, RunOutcome, RunState, SourceNote,
+    SourceStore, SqliteStore, Store, sources_beside,
 };
-use clawgate::support::{Clock, RandomIds};
+use clawgate::support::{Clock, Ids, RandomIds, Tasks};
 use futures_util::future::{join_all, try_join_all};
 use parking_lot::Mutex;
 use rustix::fs::{Mode, OFlags};
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
 const NOW: u64 = 1_795_318_528_398;
 const DAY: u64 = 24 * 60 * 60 * 1000;
@@ -45,12 +46,14 @@ fn store(dir: &Path) -> SqliteStore {
 }
 
 async fn open_as(dir: &Path, format: TranscriptFormat) -> Sessions {
+    open_with(dir, format, Arc::new(RandomIds)).await
+}
+
+async fn open_with(dir: &Path, format: TranscriptFormat, ids: Arc<dyn Ids>) -> Sessions {
     let rules = Arc::default();
     let reset = clawgate::config::ResetSettings::default();
     let options = SessionsOptions { state_dir: dir.to_owned(), rules, format, reset };
-    Sessions::open(options, Arc::new(store(dir)), Arc::new(Stopped), Arc::new(RandomIds))
-        .await
-        .unwrap()
+    Sessions::open(options, Arc::new(store(dir)), Arc::new(Stopped), ids).await.unwrap()
 }
 
 async fn open(dir: &Path) -> Sessions {
@@ -433,21 +436,105 @@ async fn a_kill_in_the_middle_of_a_cut_leaves_the_checkpoints_their_way_back() {
     // As a cut leaves it before it is noted in the index.
     let name = format!("{}.bak.2026-11-22T03-46-28.004Z", path.display());
     fs::rename(&path, name).unwrap();
-    fs::write(&path, whole.lines().next().unwrap().to_owned() + "\n").unwrap();
-    let branch = sessions.branch(&main, &checkpoint).await.unwrap();
-    assert_eq!(heard(&sessions, &branch.key).await, ["1 one", "2 two"]);
-}
-
-/// Waits until somebody wants to read what a pipe has, and lets him go on: it has nothing.
-async fn pass(pipe: &Path) {
-    let flags = OFlags::WRONLY | OFlags::NONBLOCK;
-    while rustix::fs::open(pipe, flags, Mode::empty()).is_err() {
-        tokio::time::sleep(Duration::from_millis(1)).await;
+    let header = whole.lines().next().unwrap().to_owned() + "\n";
+    let summed_up = whole.lines().last().unwrap().to_owned() + "\n";
+    // What is left of it may have the summary, and not what came before that.
+    for left in [header.clone(), header + &summed_up] {
+        fs::write(&path, left).unwrap();
+        let branch = sessions.branch(&main, &checkpoint).await.unwrap();
+        assert_eq!(heard(&sessions, &branch.key).await, ["1 one", "2 two"]);
     }
 }
 
-#[tokio::test]
+/// Random ids; whoever wants the next one is held until a test lets it go on, which needs a
+/// runtime of several threads.
+#[derive(Default)]
+struct HeldIds(Mutex<Option<Held>>);
+
+struct Held {
+    came: oneshot::Sender<()>,
+    go: mpsc::Receiver<()>,
+}
+
+impl Ids for HeldIds {
+    fn uuid(&self) -> String {
+        let held = self.0.lock().take();
+        if let Some(Held { came, go }) = held {
+            let _ = came.send(());
+            // A test that has failed lets it go as well.
+            tokio::task::block_in_place(|| go.recv().unwrap_or_default());
+        }
+        RandomIds.uuid()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_changes_of_a_session_that_goes_back_behind_a_compaction_stays_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let ids = Arc::new(HeldIds::default());
+    let held: Arc<dyn Ids> = ids.clone();
+    let sessions = open_with(dir.path(), TranscriptFormat::OpenClaw, held).await;
+    let main = key("main");
+    sessions.ensure(&main, Path::new("/w")).await.unwrap();
+    say(&sessions, &main, "one").await;
+    let checkpoint = compact(&sessions, &main, summary()).await.checkpoint.checkpoint_id;
+    let before = sessions.entry(&main).await.unwrap().unwrap();
+    let (came, has_come) = oneshot::channel();
+    let (let_go_on, go) = mpsc::channel();
+    *ids.0.lock() = Some(Held { came, go });
+    let (service, back) = (sessions.clone(), main.clone());
+    let restoring = async move { service.restore(&back, &checkpoint).await };
+    let restoring = Tasks::default().spawn("restore", restoring);
+    // It has looked at the session, and has yet to name what it makes for it.
+    tokio::time::timeout(Duration::from_mins(1), has_come).await.unwrap().unwrap();
+    let change = |entry: &mut SessionEntry| entry.display_name = Some("meanwhile".into());
+    sessions.update(&main, change).await.unwrap();
+    let_go_on.send(()).unwrap();
+    let restored = tokio::time::timeout(Duration::from_mins(1), restoring).await.unwrap();
+    let entry = restored.unwrap().unwrap().unwrap().entry;
+    assert_eq!(entry.display_name.as_deref(), Some("meanwhile"));
+    assert_eq!((entry.compaction_checkpoints.len(), entry.transcript.message_count), (1, 1));
+    assert_eq!(let_go(dir.path()).await, [before.session_id]);
+    assert_eq!(heard(&sessions, &main).await, ["1 one"]);
+}
+
+#[tokio::test]
+async fn a_compaction_that_the_index_did_not_take_has_its_way_back_once_it_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = open(dir.path()).await;
+    let [listed, named, gone_on] = ["listed", "named", "gone-on"].map(key);
+    let mut checkpoints = Vec::new();
+    let index = rusqlite::Connection::open(dir.path().join("clawgate.sqlite")).unwrap();
+    for session in [&listed, &named, &gone_on] {
+        sessions.ensure(session, Path::new("/w")).await.unwrap();
+        say(&sessions, session, "one").await;
+    }
+    index
+        .execute_batch(
+            "CREATE TRIGGER refuse BEFORE UPDATE ON sessions
+             BEGIN SELECT RAISE(ABORT, 'refused'); END",
+        )
+        .unwrap();
+    for session in [&listed, &named, &gone_on] {
+        let made = compact(&sessions, session, summary()).await.checkpoint;
+        assert_eq!(sessions.checkpoints(session).await.unwrap(), []);
+        checkpoints.push(made);
+    }
+    index.execute_batch("DROP TRIGGER refuse").unwrap();
+    for _ in 0..2 {
+        assert_eq!(sessions.checkpoints(&listed).await.unwrap(), checkpoints[..1]);
+    }
+    assert_eq!(sessions.entry(&listed).await.unwrap().unwrap().compaction_count, Some(1));
+    sessions.restore(&named, &checkpoints[1].checkpoint_id).await.unwrap();
+    assert_eq!(heard(&sessions, &named).await, ["1 one"]);
+    // Whoever comes next notes it, so that it outlasts the process.
+    say(&sessions, &gone_on, "two").await;
+    let noted = sessions.entry(&gone_on).await.unwrap().unwrap().compaction_checkpoints;
+    assert_eq!(noted, checkpoints[2..]);
+}
+
+#[tokio::test]
+async fn what_only_has_the_name_of_a_copy_holds_nobody_who_goes_back_behind_a_compaction() {
     let dir = tempfile::tempdir().unwrap();
     let sessions = open(dir.path()).await;
     let main = key("main");
@@ -455,27 +542,33 @@ async fn what_changes_of_a_session_that_goes_back_behind_a_compaction_stays_chan
     say(&sessions, &main, "one").await;
     let checkpoint = compact(&sessions, &main, summary()).await.checkpoint.checkpoint_id;
     let path = transcript(&sessions, &main).await;
-    // The newest copy is looked at first.
-    let copy = |second: u32| format!("{}.bak.2026-11-22T03-46-{second}.004Z", path.display());
-    fs::rename(&path, copy(28)).unwrap();
-    let pipes = [copy(30), copy(29)].map(PathBuf::from);
-    for pipe in &pipes {
-        rustix::fs::mkfifoat(rustix::fs::CWD, pipe, Mode::RWXU).unwrap();
-    }
-    let changing = async {
-        pass(&pipes[0]).await;
-        let change = |entry: &mut SessionEntry| entry.display_name = Some("meanwhile".into());
-        sessions.update(&main, change).await.unwrap();
-        pass(&pipes[1]).await;
+    // Of old copies the newest is looked at first.
+    let copy = |second: u32| {
+        PathBuf::from(format!("{}.bak.2020-11-22T03-46-{second}.004Z", path.display()))
     };
-    let before = sessions.entry(&main).await.unwrap().unwrap();
-    let both = async { tokio::join!(sessions.restore(&main, &checkpoint), changing) };
-    let (restored, ()) = tokio::time::timeout(Duration::from_mins(1), both).await.unwrap();
-    let entry = restored.unwrap().entry;
-    assert_eq!(entry.display_name.as_deref(), Some("meanwhile"));
-    assert_eq!((entry.compaction_checkpoints.len(), entry.transcript.message_count), (1, 1));
-    assert_eq!(let_go(dir.path()).await, [before.session_id]);
-    assert_eq!(heard(&sessions, &main).await, ["1 one"]);
+    fs::rename(&path, copy(28)).unwrap();
+    let make_pipe = |path: &Path| {
+        rustix::fs::mkfifoat(rustix::fs::CWD, path, Mode::RWXU).unwrap();
+    };
+    make_pipe(&copy(29));
+    fs::create_dir(copy(30)).unwrap();
+    symlink(copy(28), copy(31)).unwrap();
+    let branching = sessions.branch(&main, &checkpoint);
+    let branch = tokio::time::timeout(Duration::from_secs(30), branching).await;
+    // Who is held by the pipe has its end now, so that this test ends too.
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK;
+    let _ = rustix::fs::open(copy(29), flags, Mode::empty());
+    let branch = branch.expect("nobody waits at a pipe").unwrap();
+    assert_eq!(heard(&sessions, &branch.key).await, ["1 one"]);
+
+    // In the place of the only file it is refused.
+    fs::remove_file(copy(28)).unwrap();
+    make_pipe(&path);
+    let refused = sessions.restore(&main, &checkpoint);
+    let refused = tokio::time::timeout(Duration::from_secs(30), refused).await;
+    let _ = rustix::fs::open(&path, flags, Mode::empty());
+    let error = refused.expect("nobody waits at a pipe").unwrap_err().to_string();
+    assert!(error.ends_with("it is no file"), "{error}");
 }
 
 #[tokio::test]
@@ -606,6 +699,39 @@ async fn what_the_index_has_taken_is_answered_as_done_though_no_file_can_be_writ
         assert_eq!(say(&sessions, key, "after").await, 1);
         assert_eq!(heard(&sessions, key).await, ["1 after"]);
     }
+    // The next start puts them away.
+    drop(sessions);
+    drop(open(dir.path()).await);
+    assert!(!kept.exists() && !left.exists());
+    let names = fs::read_dir(&folder).unwrap().map(|it| it.unwrap().file_name());
+    let names: Vec<_> = names.map(|it| it.into_string().unwrap()).collect();
+    for (path, reason) in [(&kept, "reset"), (&left, "deleted")] {
+        let name = format!("{}.{reason}.", path.file_name().unwrap().to_str().unwrap());
+        assert!(names.iter().any(|it| it.starts_with(&name)), "{name}: {names:?}");
+    }
+    assert_eq!(let_go(dir.path()).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn what_was_to_be_put_away_stays_where_a_session_has_it_still() {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = open(dir.path()).await;
+    let work = key("work");
+    sessions.ensure(&work, Path::new("/w")).await.unwrap();
+    say(&sessions, &work, "hello").await;
+    let (path, entry) = (transcript(&sessions, &work).await, sessions.entry(&work).await.unwrap());
+    drop(sessions);
+    // A kill has come between the note and the index.
+    let note = SourceNote {
+        path: path.display().to_string(),
+        print: format!("deleted {work}"),
+        ids: vec![format!("{} {NOW}", entry.unwrap().session_id)],
+    };
+    store(dir.path()).note_sources(vec![note]).await.unwrap();
+    let sessions = open(dir.path()).await;
+    assert_eq!(heard(&sessions, &work).await, ["1 hello"]);
+    assert!(path.exists());
+    assert_eq!(store(dir.path()).sources().await.unwrap(), []);
 }
 
 #[tokio::test]

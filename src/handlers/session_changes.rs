@@ -1,11 +1,13 @@
 //! The methods of `sessions.*` that change something.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::chat;
 use super::sessions::{told, unavailable};
+use super::stopping;
 use crate::agent::{AbortReason, Change, Deletion, Family, Hold, HoldError, RunEnd};
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::chat::ChatSendParams;
@@ -78,7 +80,9 @@ pub(super) async fn say(
     }
     let is_stale = cx.services.sessions.is_stale(&key, &entry, cx.now_ms(), Some(WEBCHAT));
     let begins_anew = is_stale.await.map_err(unavailable)? && runs.active(&key).is_none();
-    let next = if begins_anew { 1 } else { entry.transcript.message_count + 1 };
+    // Its run says what is wrong with a transcript that cannot be read.
+    let count = cx.services.sessions.message_count(&key, &entry).await.unwrap_or_default();
+    let next = if begins_anew { 1 } else { count + 1 };
     let mut answer = chat::deliver(&cx, message).await?;
     if let Value::Object(members) = &mut answer {
         if members.get("status").is_some_and(|status| status == "started") {
@@ -108,7 +112,7 @@ pub async fn abort(cx: Ctx, p: SessionsAbortParams) -> Reply<Value> {
     };
     let mut aborted = None;
     if let Some(key) = key {
-        let stopped = chat::stop(&cx, &key, p.run_id.as_deref(), AbortReason::Rpc).await?;
+        let stopped = stopping::stop(&cx, &key, p.run_id.as_deref(), AbortReason::Rpc).await?;
         aborted = stopped.into_iter().next();
         if aborted.is_some() {
             let entry = cx.services.sessions.entry(&key).await.map_err(unavailable)?;
@@ -153,7 +157,12 @@ pub async fn delete(cx: Ctx, p: SessionsDeleteParams) -> Reply<Value> {
     let remains = if p.delete_transcript { Remains::PutAway } else { Remains::Kept };
     let deleted = cx.services.sessions.delete(&key, remains).await.map_err(unavailable)?;
     let session_id = deleted.as_ref().map(|deleted| deleted.entry.session_id.clone());
-    let archived = deleted.map(|deleted| deleted.archived).unwrap_or_default();
+    let archived = match deleted {
+        Some(deleted) => deleted.archived,
+        // A kill may have come between its end and this, or the disk did not let it be done.
+        None if p.delete_transcript => rest_of(&cx, &key).await?,
+        None => Vec::new(),
+    };
     let is_deleted = session_id.is_some();
     let answer =
         json!({"ok": true, "key": key.as_str(), "deleted": is_deleted, "archived": archived});
@@ -163,6 +172,11 @@ pub async fn delete(cx: Ctx, p: SessionsDeleteParams) -> Reply<Value> {
     }
     held.end(RunEnd::Answered).await;
     Ok(told(&cx, answer))
+}
+
+/// Puts away what is left of a session that was deleted before.
+async fn rest_of(cx: &Ctx, key: &SessionKey) -> Reply<Vec<PathBuf>> {
+    cx.services.sessions.put_away_rest(Some(key)).await.map_err(unavailable)
 }
 
 /// Takes a session that is to be another one: what runs there is stopped, and nothing begins

@@ -161,7 +161,7 @@ fn row(cx: &Ctx, listed: &Listed, wanted: Extras) -> SessionRow {
 pub(super) fn shown(cx: &Ctx, row: SessionRow, key: &SessionKey, entry: &SessionEntry) -> Value {
     let mut row = serde_json::to_value(row).unwrap_or(Value::Null);
     let Value::Object(members) = &mut row else { return row };
-    let level = cx.services.models.thinking(entry).as_str();
+    let level = cx.services.models.thinking(key, entry).as_str();
     if cx.is_simple() {
         cx.caller.key_names.put_in_row(members);
         members.insert("thinkingLevel".into(), json!(level));

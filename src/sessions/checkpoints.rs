@@ -26,6 +26,7 @@ impl Sessions {
         &self,
         key: &SessionKey,
     ) -> Result<Vec<CompactionCheckpoint>, SessionError> {
+        self.note_late(key).await;
         let mut found = self.entry(key).await?.unwrap_or_default().compaction_checkpoints;
         found.reverse();
         found.sort_by_key(|checkpoint| std::cmp::Reverse(checkpoint.created_at));
@@ -101,6 +102,7 @@ impl Sessions {
         key: &SessionKey,
         id: &str,
     ) -> Result<(SessionEntry, CompactionCheckpoint), SessionError> {
+        self.note_late(key).await;
         let entry = self.existing(key).await?;
         let found = entry.compaction_checkpoints.iter().find(|it| it.checkpoint_id == id);
         let found = found.cloned().ok_or_else(|| SessionError::NoCheckpoint(id.to_owned()))?;
@@ -134,7 +136,9 @@ impl Sessions {
             != checkpoint.post_compaction.session_file
             && from.to_string_lossy().contains(".checkpoint.");
         let until = until.filter(|_| !is_copy);
-        let forking = blocking(move || find_fork(&from, until.as_deref(), &target, &birth));
+        let made_at = checkpoint.created_at;
+        let forking =
+            blocking(move || find_fork((&from, made_at), until.as_deref(), &target, &birth));
         let (facts, end) = forking.await?.ok_or_else(gone)?;
         Ok(Forked { id, file: session_file, at: now, tokens: checkpoint.tokens_before, facts, end })
     }
@@ -191,37 +195,43 @@ impl Forked {
     }
 }
 
-/// Looks in the file, then in what was there before it was cut: a kill may come
-/// between a cut and the note of it.
+/// Looks in what was there before the file was cut, if it was since the checkpoint was made: a
+/// kill may come between a cut and the note of it, and what is left of the file may still have
+/// the summary. Then in the file, and in what was there before other cuts.
 fn find_fork(
-    from: &Path,
+    (from, made_at): (&Path, u64),
     until: Option<&str>,
     target: &Path,
     birth: &Birth,
 ) -> Result<Option<(TranscriptFacts, Position)>, TranscriptError> {
-    let mut found = write_fork(from, until, target, birth)?;
-    if found.is_none() {
-        for backup in backups(from).at("look beside", from)? {
-            found = write_fork(&backup, until, target, birth)?;
-            if found.is_some() {
-                break;
-            }
+    let backups = backups(from).at("look beside", from)?;
+    let (since, before): (Vec<_>, Vec<_>) =
+        backups.iter().partition(|(archived_at, _)| *archived_at >= made_at);
+    let since = since.into_iter().rev().map(|(_, path)| path.as_path());
+    let before = before.into_iter().map(|(_, path)| path.as_path());
+    for path in since.chain([from]).chain(before) {
+        let found = write_fork(path, until, target, birth)?;
+        if found.is_some() {
+            return Ok(found);
         }
     }
-    Ok(found)
+    Ok(None)
 }
 
-/// What was put away of a transcript when it was cut, the newest first.
-fn backups(path: &Path) -> io::Result<Vec<PathBuf>> {
+/// What was put away of a transcript when it was cut, and when; the newest first. What has such
+/// a name and is no file was not.
+fn backups(path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let Some(id) = path.to_str().and_then(paths::stem) else { return Ok(Vec::new()) };
     let of_it = |path: PathBuf| {
         let archive = paths::archive(path.file_name()?.to_str()?)?;
-        (archive.reason == "bak" && archive.id == id).then_some((archive.archived_at, path))
+        let is_of_it = archive.reason == "bak" && archive.id == id;
+        let seen = is_of_it.then(|| paths::look(path).ok().flatten())??;
+        Some((archive.archived_at, seen.path))
     };
     let beside = paths::children(path.parent().unwrap_or(Path::new(".")))?;
     let mut found: Vec<_> = beside.into_iter().filter_map(of_it).collect();
     found.sort_by_key(|(archived_at, _)| std::cmp::Reverse(*archived_at));
-    Ok(found.into_iter().map(|(_, path)| path).collect())
+    Ok(found)
 }
 
 /// `None` when the part of the file cannot be found any more.

@@ -58,19 +58,18 @@ impl Sessions {
                 remember(entry, end);
             }
             entry.updated_at = entry.updated_at.max(now);
-            entry.compaction_count = Some(entry.compaction_count.unwrap_or_default() + 1);
             (entry.input_tokens, entry.output_tokens) = (None, None);
             entry.total_tokens = Some(compaction.tokens_after);
             entry.total_tokens_fresh = Some(true);
-            entry.compaction_checkpoints.push(added);
-            let surplus = entry.compaction_checkpoints.len().saturating_sub(CHECKPOINTS_MAX);
-            entry.compaction_checkpoints.drain(..surplus);
+            add(entry, added);
         };
         let entry = match self.update(key, change.clone()).await {
             Err(SessionError::Store(error)) => {
-                // It is summed up. Who reads the transcript finds the summary; only the way
-                // back behind it is known to nobody but who is answered now.
+                // It is summed up, and who reads the transcript finds the summary. The way back
+                // behind it is noted later.
                 tracing::error!(session = %key, %error, "index of a compaction not updated");
+                let late = checkpoint.clone();
+                push(self.inner.unnoted.lock().entry(key.clone()).or_default(), late);
                 let mut entry = entry;
                 change(&mut entry);
                 entry
@@ -81,6 +80,33 @@ impl Sessions {
             return Err(SessionError::Replaced(key.clone()));
         }
         Ok(CompactedSession { entry_id: placed.id, checkpoint, entry })
+    }
+
+    /// Notes the compactions of a session that the index did not take when they were made; it
+    /// is tried again where it still does not.
+    pub(super) async fn note_late(&self, key: &SessionKey) {
+        let Some(late) = self.inner.unnoted.lock().get(key).cloned() else { return };
+        let added = late.clone();
+        let change = move |entry: &mut SessionEntry| {
+            for checkpoint in added {
+                // Another one who looks may have noted it.
+                let is_new = !entry.compaction_checkpoints.contains(&checkpoint);
+                if is_new && entry.session_id == checkpoint.session_id {
+                    add(entry, checkpoint);
+                }
+            }
+        };
+        if let Err(SessionError::Store(error)) = self.update(key, change).await {
+            tracing::warn!(session = %key, %error, "compactions are still not in the index");
+            return;
+        }
+        let mut unnoted = self.inner.unnoted.lock();
+        if let Some(left) = unnoted.get_mut(key) {
+            left.retain(|checkpoint| !late.contains(checkpoint));
+            if left.is_empty() {
+                unnoted.remove(key);
+            }
+        }
     }
 
     fn checkpoint(
@@ -114,6 +140,7 @@ impl Sessions {
 
     /// Keeps the last lines of a transcript; the whole one is put beside it.
     pub async fn cut(&self, key: &SessionKey, lines: usize) -> Result<CutSession, SessionError> {
+        self.note_late(key).await;
         for _ in 0..TRIES_MAX {
             let entry = self.existing(key).await?;
             let place = self.place(key, &entry, None)?;
@@ -177,4 +204,16 @@ impl Sessions {
         })
         .await
     }
+}
+
+/// Takes a compaction into what the index knows of its session.
+fn add(entry: &mut SessionEntry, checkpoint: CompactionCheckpoint) {
+    entry.compaction_count = Some(entry.compaction_count.unwrap_or_default() + 1);
+    push(&mut entry.compaction_checkpoints, checkpoint);
+}
+
+fn push(checkpoints: &mut Vec<CompactionCheckpoint>, checkpoint: CompactionCheckpoint) {
+    checkpoints.push(checkpoint);
+    let surplus = checkpoints.len().saturating_sub(CHECKPOINTS_MAX);
+    checkpoints.drain(..surplus);
 }

@@ -61,6 +61,10 @@ impl Sessions {
     ) -> Result<SessionEntry, SessionError> {
         let other = SessionEntry { status: Some("running".into()), ..other.clone() };
         let had = self.entry(key).await?.filter(|had| had.session_id != other.session_id);
+        let noted = match &had {
+            Some(had) => self.leaving(key, had, "deleted").await?,
+            None => None,
+        };
         let mut new = self.new_session(key);
         new.entry.exec_security.clone_from(&other.exec_security);
         new.entry.exec_ask.clone_from(&other.exec_ask);
@@ -80,7 +84,7 @@ impl Sessions {
             match edited.await? {
                 Edited::Written { entry, .. } => {
                     if let Some(had) = had {
-                        Box::pin(self.archive(key, &had, "deleted")).await;
+                        Box::pin(self.archive(key, &had, "deleted", noted)).await;
                     }
                     return Ok(*entry);
                 }

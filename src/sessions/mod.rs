@@ -26,6 +26,7 @@ mod outline;
 mod past;
 mod paths;
 mod preview;
+mod put_away;
 mod reading;
 mod rebuild;
 mod service;

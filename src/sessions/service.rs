@@ -4,10 +4,12 @@
 //! `ensure` and `update` answered is on disk; two who begin a session at the
 //! same time get the same one. Must not: interpret what is said.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use super::context::{self, ContextEntry};
 use super::error::{At, SessionError};
@@ -19,7 +21,9 @@ use super::{
     StoredMessage, paths, rebuild,
 };
 use crate::protocol::message::AgentMessage;
-use crate::store::{SessionEntry, SessionPage, SessionQuery, SessionRow, Store};
+use crate::store::{
+    CompactionCheckpoint, SessionEntry, SessionPage, SessionQuery, SessionRow, Store,
+};
 use crate::support::{Clock, Ids, Live, trouble};
 
 /// What `health` calls an index that was lost.
@@ -38,6 +42,8 @@ pub(super) struct Inner {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Arc<dyn Ids>,
     pub(super) writer: Writer,
+    /// Of compactions that the index did not take.
+    pub(super) unnoted: Mutex<HashMap<SessionKey, Vec<CompactionCheckpoint>>>,
 }
 
 impl Sessions {
@@ -51,8 +57,10 @@ impl Sessions {
     ) -> Result<Self, SessionError> {
         let writer = Writer::start()?;
         let (state_dir, options) = (options.state_dir.clone(), Live::new(options));
-        let inner = Arc::new(Inner { state_dir, options, store, clock, ids, writer });
+        let unnoted = Mutex::default();
+        let inner = Arc::new(Inner { state_dir, options, store, clock, ids, writer, unnoted });
         let sessions = Self { inner };
+        sessions.put_away_rest(None).await?;
         if sessions.inner.store.is_index_new().await? {
             let found = sessions.rebuild_index().await?;
             if found > 0 {
@@ -267,6 +275,22 @@ impl Sessions {
         Ok(Some(TranscriptPart { session_id: entry.session_id, ..part }))
     }
 
+    /// How many messages a session has. Where the index has found its transcript by itself, they
+    /// are counted now.
+    ///
+    /// # Errors
+    /// When the transcript cannot be read.
+    pub async fn message_count(
+        &self,
+        key: &SessionKey,
+        entry: &SessionEntry,
+    ) -> Result<u64, SessionError> {
+        if entry.transcript.bytes > 0 {
+            return Ok(entry.transcript.message_count);
+        }
+        self.read(key, entry, |_: &File, end: &Position| Ok(end.messages)).await
+    }
+
     /// What the model reads: the latest summary and what follows it.
     pub async fn context(&self, key: &SessionKey) -> Result<Vec<AgentMessage>, SessionError> {
         let entries = self.context_entries(key).await?;
@@ -294,31 +318,37 @@ impl Sessions {
         let now = self.inner.clock.now_ms();
         let id = self.inner.ids.uuid();
         let file = self.new_file(key, &id);
+        let noted = self.leaving(key, &old, "reset").await?;
         let entry = self.update(key, move |entry| renew(entry, id, file, now)).await?;
-        self.archive(key, &old, "reset").await;
+        self.archive(key, &old, "reset", noted).await;
         self.begin(key, &entry, cwd).await;
         Ok(entry)
     }
 
     /// Takes a session out of the index; its transcript is put away, or left
-    /// where it is, also when it cannot be put away. `None` when there is no such
-    /// session.
+    /// where it is, also when it cannot be put away: [`Self::put_away_rest`] completes
+    /// that. `None` when there is no such session.
     pub async fn delete(
         &self,
         key: &SessionKey,
         remains: Remains,
     ) -> Result<Option<DeletedSession>, SessionError> {
-        if remains == Remains::Kept
+        let mut noted = None;
+        if remains != Remains::WithAgent
             && let Some(entry) = self.entry(key).await?
         {
-            self.lets_go(key, &entry).await;
+            if remains == Remains::PutAway {
+                noted = self.leaving(key, &entry, "deleted").await?;
+            } else {
+                self.lets_go(key, &entry).await;
+            }
         }
         let Some(entry) = self.inner.store.delete_session(key.as_str()).await? else {
             return Ok(None);
         };
         let mut archived = Vec::new();
         if remains == Remains::PutAway {
-            archived.extend(self.archive(key, &entry, "deleted").await);
+            archived.extend(self.archive(key, &entry, "deleted", noted).await);
         }
         Ok(Some(DeletedSession { entry, archived }))
     }

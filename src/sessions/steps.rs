@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -100,65 +100,6 @@ impl Sessions {
         }
     }
 
-    /// Puts the transcript that a session had away, unless another one has it
-    /// too, as the jobs and their runs of the original do. Answers where it is.
-    /// The index has let go of it before: a failure takes nothing back.
-    pub(super) async fn archive(
-        &self,
-        key: &SessionKey,
-        had: &SessionEntry,
-        reason: &str,
-    ) -> Option<PathBuf> {
-        match self.no_longer_needed(key, had).await {
-            Ok(from) => self.set_aside(key, had, from?, reason).await,
-            Err(error) => {
-                self.tell_left(key, had, &error).await;
-                None
-            }
-        }
-    }
-
-    /// The transcript that a session had; `None` when another one has it, too.
-    async fn no_longer_needed(
-        &self,
-        key: &SessionKey,
-        had: &SessionEntry,
-    ) -> Result<Option<PathBuf>, SessionError> {
-        let from = self.path(key, had)?;
-        let Some(other) = self.by_id(&had.session_id).await? else { return Ok(Some(from)) };
-        let key = SessionKey::from_canonical(other.key);
-        let is_shared = self.path(&key, &other.entry).is_ok_and(|path| path == from);
-        Ok((!is_shared).then_some(from))
-    }
-
-    /// Gives a transcript that no session has any more the name of one that was put
-    /// away, and answers it; `None` when there is no such file, or it stays.
-    pub(super) async fn set_aside(
-        &self,
-        key: &SessionKey,
-        had: &SessionEntry,
-        from: PathBuf,
-        reason: &str,
-    ) -> Option<PathBuf> {
-        let to = paths::archived(&from, reason, &time::iso(self.inner.clock.now_ms()));
-        match self.inner.writer.archive(from, to.clone()).await {
-            Ok(is_archived) => is_archived.then_some(to),
-            Err(error) => {
-                self.tell_left(key, had, &error.into()).await;
-                None
-            }
-        }
-    }
-
-    /// Nobody but the disk budget looks for such a file again: it may as well be one that was
-    /// to be kept.
-    async fn tell_left(&self, key: &SessionKey, had: &SessionEntry, error: &SessionError) {
-        let told = "a transcript that its session no longer has could not be put away; it stays \
-                    where it is until somebody removes it, or the disk budget does";
-        tracing::error!(session = %key, %error, "{told}");
-        self.lets_go(key, had).await;
-    }
-
     /// Notes that the transcript of a session stays without it, so that no import takes it for
     /// something new; answers the note. Noted before it is so, it is no harm: what a session
     /// has comes anyway.
@@ -203,6 +144,7 @@ impl Sessions {
             }
         };
         let entry = self.update(key, change).await?;
+        Box::pin(self.note_late(key)).await;
         if entry.session_id == before.session_id {
             Ok(entry)
         } else {

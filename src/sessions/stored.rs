@@ -92,42 +92,33 @@ impl StoredTranscript<'_> {
             write(header(&birth).as_bytes())?;
         }
         let (mut seq, mut parent) = (0_u64, Value::Null);
-        // Where no message has an id it is called by its number; what is left out, by that of
-        // the next one.
-        let mut numbers = HashMap::new();
+        let mut numbers = Numbers::default();
         while let Some(line) = lines.next()? {
             let Some(parsed) = Line::parse(line) else { continue };
             if is_same {
                 write(line.trim_ascii_end())?;
                 continue;
             }
-            let Line::Entry(entry) = parsed else { continue };
             let next = seq.saturating_add(1);
+            numbers.of_lines.push(next);
+            let Line::Entry(entry) = parsed else { continue };
             if entry.body.is_counted() {
                 seq = next;
             }
-            if format == TranscriptFormat::Messages {
-                numbers.insert(entry.id.unwrap_or_else(|| bare_id(next)), next);
-            }
+            numbers.of_ids.insert(entry.id.unwrap_or_else(|| bare_id(next)), next);
             match (format, entry.body) {
                 (TranscriptFormat::Messages, Body::Message(text)) => write(text.as_bytes())?,
-                (TranscriptFormat::Messages, Body::Compaction { first_kept, .. }) => {
+                (_, Body::Compaction { first_kept, .. }) => {
                     let Some(mut whole) = Line::json(line) else { continue };
-                    whole["id"] = bare_id(seq).into();
-                    if let Some(Kept::Id(first)) = first_kept {
-                        // One that is not there keeps nothing, as one that is itself.
-                        let number = numbers.get(&first).copied().unwrap_or(seq);
-                        whole["firstKeptEntryId"] = bare_id(number).into();
-                    }
-                    if let Value::Object(members) = &mut whole {
+                    // In a transcript that was cut, its own may be the number of a message.
+                    let id = Value::from(bare_id(seq));
+                    whole["id"] = id.clone();
+                    numbers.keep(&mut whole, first_kept, seq);
+                    if format == TranscriptFormat::OpenClaw {
+                        whole["parentId"] = std::mem::replace(&mut parent, id);
+                    } else if let Value::Object(members) = &mut whole {
                         members.shift_remove("parentId");
                     }
-                    write(whole.to_string().as_bytes())?;
-                }
-                (TranscriptFormat::OpenClaw, Body::Compaction { .. }) => {
-                    let Some(mut whole) = Line::json(line) else { continue };
-                    whole["parentId"] = parent;
-                    parent = whole["id"].clone();
                     write(whole.to_string().as_bytes())?;
                 }
                 (TranscriptFormat::OpenClaw, Body::Message(text)) => {
@@ -158,6 +149,33 @@ impl StoredTranscript<'_> {
             parent: None,
             copied: None,
         })
+    }
+}
+
+/// Where no message has an id it is called by its number; what is left out, by that of the
+/// next one.
+#[derive(Default)]
+struct Numbers {
+    of_ids: HashMap<String, u64>,
+    /// Of the lines that can be read.
+    of_lines: Vec<u64>,
+}
+
+impl Numbers {
+    /// Has a summary with the number `own` say by a number from which message on it keeps them:
+    /// lines have other places here. What is not there keeps nothing, as the summary itself.
+    fn keep(&self, summary: &mut Value, first: Option<Kept>, own: u64) {
+        let number = match first {
+            None => return,
+            Some(Kept::Id(id)) => self.of_ids.get(&id),
+            Some(Kept::Line(line)) => {
+                usize::try_from(line).ok().and_then(|line| self.of_lines.get(line))
+            }
+        };
+        summary["firstKeptEntryId"] = bare_id(number.copied().unwrap_or(own)).into();
+        if let Value::Object(members) = summary {
+            members.shift_remove("firstKeptEntryIndex");
+        }
     }
 }
 
@@ -222,6 +240,56 @@ mod tests {
             assert_eq!(read(&tree)[1..], *expected, "{first}");
             let bare = written(&tree, TranscriptFormat::Messages);
             assert_eq!(read(&bare), read(&tree), "{first}: {bare}");
+        }
+    }
+
+    #[test]
+    fn a_summary_that_names_a_line_keeps_the_same_messages_where_lines_have_other_places() {
+        let said = |text: &str| {
+            json!({"type": "message", "message": {"role": "user", "content": text}}).to_string()
+        };
+        let bare = |text: &str| json!({"role": "user", "content": text}).to_string();
+        let summed = |line: u64| {
+            json!({"type": "compaction", "summary": "S", "firstKeptEntryIndex": line}).to_string()
+        };
+        let header = json!({"type": "session", "id": "x"}).to_string();
+        let note = json!({"type": "model_change"}).to_string();
+        for (line, kept) in [(1, &["a", "b", "c"][..]), (2, &["b", "c"]), (4, &["c"]), (9, &[])] {
+            let lines = [header.clone(), said("a"), note.clone(), said("b"), said("c")];
+            let text = [&lines[..], &[summed(line), said("d")]].concat().join("\n") + "\n";
+            assert_eq!(read(&text)[1..], [kept, &["d"]].concat(), "{line}");
+            let other = written(&text, TranscriptFormat::Messages);
+            assert_eq!(read(&other), read(&text), "{line}: {other}");
+        }
+        // As it was written without another word for the line.
+        let mut summary = Line::json(summed(1).as_bytes()).unwrap();
+        summary["id"] = "00000003".into();
+        let text = [bare("a"), bare("b"), summary.to_string(), bare("c")].join("\n") + "\n";
+        assert_eq!(read(&text)[1..], ["b", "c"]);
+        let tree = written(&text, TranscriptFormat::OpenClaw);
+        assert_eq!(read(&tree), read(&text), "{tree}");
+    }
+
+    #[test]
+    fn every_entry_has_an_id_of_its_own_also_where_a_summary_has_the_number_of_another() {
+        let said = |text: &str| json!({"role": "user", "content": text}).to_string();
+        let summed = |id: &str, first: &str| {
+            json!({"type": "compaction", "id": id, "summary": "S", "firstKeptEntryId": first})
+                .to_string()
+        };
+        for (first, kept) in [("00000004", &["c", "d"][..]), ("00000009", &[])] {
+            // As it is when lines before it were cut off.
+            let old = summed("00000004", "00000001");
+            let lines = [said("a"), old, said("b"), said("c"), said("d")];
+            let text = [&lines[..], &[summed("00000009", first), said("e")]].concat().join("\n");
+            let text = text + "\n";
+            assert_eq!(read(&text)[1..], [kept, &["e"]].concat(), "{first}");
+            let tree = written(&text, TranscriptFormat::OpenClaw);
+            assert_eq!(read(&tree), read(&text), "{tree}");
+            let ids: Vec<_> = tree.lines().filter_map(|line| Line::json(line.as_bytes())).collect();
+            let ids: Vec<_> = ids[1..].iter().map(|it| it["id"].as_str().unwrap()).collect();
+            let expected: Vec<_> = (1..=7).map(bare_id).collect();
+            assert_eq!(ids, expected);
         }
     }
 

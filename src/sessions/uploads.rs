@@ -110,7 +110,9 @@ impl Uploads {
         if id.contains(['/', '\\', '\0']) {
             return None;
         }
-        let upload: Upload = serde_json::from_slice(&fs::read(self.record(id)).ok()?).ok()?;
+        let mut record = Vec::new();
+        paths::open(&self.record(id)).ok()?.read_to_end(&mut record).ok()?;
+        let upload: Upload = serde_json::from_slice(&record).ok()?;
         let is_there = || self.file(id).is_file() || self.inbound.join(id).is_file();
         (upload.id == id && now_ms < upload.expires_at_ms && is_there()).then_some(upload)
     }
@@ -358,6 +360,9 @@ mod tests {
         for none in ["", ".", "..", "../x", "b", "records/a---1.txt", "a\0", &"x".repeat(201)] {
             assert_eq!(uploads.find(none, 1000), None, "{none:?}");
         }
+        let (here, all) = (rustix::fs::CWD, rustix::fs::Mode::RWXU);
+        rustix::fs::mkfifoat(here, uploads.record("pipe"), all).unwrap();
+        assert_eq!(uploads.find("pipe", 1000), None, "nobody waits at it");
     }
 
     #[test]

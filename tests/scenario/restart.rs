@@ -71,6 +71,36 @@ async fn a_kill_in_the_middle_of_a_run_leaves_its_message_and_nothing_running() 
 }
 
 #[tokio::test]
+async fn a_session_that_has_ended_well_since_does_not_become_a_failed_one_at_a_later_start() {
+    let (mut gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "main", "@mock stream n=400 delay=50", "run-1").await;
+    deltas(&client, "run-1", 1).await;
+    start(&mut client, "main", "and then?", "run-2").await;
+    let id = row(&mut client, "agent:main:main").await["sessionId"].as_str().unwrap().to_owned();
+    gateway.kill9();
+    // A link is in the place of the transcript: what waited cannot be put there.
+    let folder = gateway.state_dir().join("agents/main/sessions");
+    let (path, aside) = (folder.join(format!("{id}.jsonl")), folder.join("aside"));
+    std::fs::rename(&path, &aside).unwrap();
+    std::os::unix::fs::symlink(&aside, &path).unwrap();
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    assert_eq!(row(&mut client, "agent:main:main").await["status"], "failed");
+    std::fs::rename(&aside, &path).unwrap();
+    ask(&mut client, "main", "hello again", "run-3").await;
+    settles(&mut client, "agent:main:main", "done").await;
+
+    assert!(gateway.terminate().await.unwrap().success());
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    let last = told(&mut client, "main").await.pop().unwrap();
+    assert_eq!(last, ("user".to_owned(), "and then?".to_owned()));
+    let row = row(&mut client, "agent:main:main").await;
+    assert_eq!((&row["status"], &row["abortedLastRun"]), (&json!("done"), &json!(false)));
+}
+
+#[tokio::test]
 async fn a_message_is_not_lost_when_the_next_start_is_killed_too() {
     let (mut gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;

@@ -99,6 +99,26 @@ async fn what_is_meant_is_one_session_and_none_that_the_filters_leave_out() {
 }
 
 #[tokio::test]
+async fn a_message_has_its_place_also_where_nobody_has_counted_those_before_it() {
+    let (mut gateway, _mock) = scripted(crate::stage::Api::OpenAi).await;
+    ask(&mut admin(&gateway).await, "life", "@mock text text=\"born\"", "run-1").await;
+    gateway.terminate().await;
+    // The next index is made of what the files tell.
+    for end in ["-wal", "-shm"] {
+        // It is gone when nobody uses the database.
+        let _ = std::fs::remove_file(gateway.state_dir().join(format!("clawgate.sqlite{end}")));
+    }
+    std::fs::write(gateway.state_dir().join("clawgate.sqlite"), "").unwrap();
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    let said = json!({"key": "life", "message": "@mock text text=\"lives\"",
+        "idempotencyKey": "run-2"});
+    let answer = call(&mut client, "sessions.send", said).await;
+    assert_eq!(answer, json!({"runId": "run-2", "status": "started", "messageSeq": 3}));
+    assert_eq!(text_of(&end_of(&client, "run-2").await["message"]), "lives");
+}
+
+#[tokio::test]
 async fn a_message_goes_to_an_existing_session_and_steering_stops_what_runs() {
     let (gateway, _mock) = scripted(crate::stage::Api::OpenAi).await;
     let mut client = admin(&gateway).await;

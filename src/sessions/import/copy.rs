@@ -6,6 +6,7 @@ use std::path::Path;
 
 use super::super::transcript::{Body, Line};
 use crate::store::atomic::{create_private_dir, staged_in, sync_dir};
+use crate::support::open_file;
 
 /// Read at once.
 const CHUNK: usize = 256 * 1024;
@@ -40,12 +41,12 @@ pub(super) fn bring(
     applies: bool,
     passed: &dyn Fn(u64),
 ) -> io::Result<Outcome> {
-    match File::open(to) {
-        Ok(there) => return compare(&File::open(from)?, &there, passed),
+    match open_file(to) {
+        Ok(there) => return compare(&open_file(from)?, &there, passed),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    let source = File::open(from)?;
+    let source = open_file(from)?;
     if !applies {
         return Ok(Outcome::Copied(pass(&source, &mut io::sink(), passed)?));
     }
@@ -104,4 +105,19 @@ fn compare(from: &File, there: &File, passed: &dyn Fn(u64)) -> io::Result<Outcom
         common = common.saturating_sub(size);
     }
     Ok(if ours < theirs { Outcome::Behind } else { Outcome::Known })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_waits_at_a_pipe_in_the_place_of_a_copy() {
+        let root = tempfile::tempdir().unwrap();
+        let [from, to] = ["from", "to"].map(|name| root.path().join(name));
+        std::fs::write(&from, "x").unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &to, rustix::fs::Mode::RWXU).unwrap();
+        let error = bring(&from, &to, true, &|_: u64| ()).unwrap_err();
+        assert_eq!(error.to_string(), "it is no file");
+    }
 }

@@ -14,5 +14,5 @@ mod sources;
 
 pub use report::{AgentImport, ImportReport, LeftOut};
 pub use service::{Import, Progress};
-pub(super) use sources::kept;
 pub use sources::{Indexes, changed_sources};
+pub(super) use sources::{kept, leaving, read_leaving};

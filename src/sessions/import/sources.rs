@@ -181,10 +181,14 @@ impl Indexes {
         Ok(found.into_iter().map(|(path, _)| path).collect())
     }
 
-    /// What the looks have noted, and each removal of a session whose transcript stayed.
+    /// What the looks have noted, each removal of a session whose transcript stayed, and what is
+    /// to be put away.
     fn came(&self, notes: Vec<SourceNote>) -> BTreeMap<String, Option<u64>> {
         let mark = mark(&self.state_dir);
-        let is_ours = |note: &SourceNote| Path::new(&note.path) == mark || is_removal(note, &mark);
+        let is_ours = |note: &SourceNote| {
+            let is_look = Path::new(&note.path) == mark;
+            is_look || is_removal(note, &mark) || read_leaving(note).is_some()
+        };
         let notes = notes.into_iter().filter(is_ours);
         let mut came: BTreeMap<String, Option<u64>> = BTreeMap::new();
         for text in notes.flat_map(|note| note.ids) {
@@ -211,6 +215,25 @@ fn is_removal(note: &SourceNote, mark: &Path) -> bool {
     note.print.is_empty() && Path::new(&note.path).parent() == Some(mark)
 }
 
+/// What notes that a transcript is to be put away: `what` is the reason, and the key of its
+/// session after a space, which the print of a file does not have. Until then no import takes it
+/// for something new, by whichever id: OpenClaw may keep a file for a session that begins anew.
+pub(in crate::sessions) fn leaving(file: &Path, what: &str, id: &str, now_ms: u64) -> SourceNote {
+    let path = file.display().to_string();
+    let named = paths::stem(&path).filter(|stem| stem.as_str() != id);
+    let ids = [id].into_iter().chain(named.as_ref().map(SessionId::as_str));
+    let ids = ids.map(|id| timed(id, now_ms)).collect();
+    SourceNote { path, print: what.to_owned(), ids }
+}
+
+/// The reason, the key and the id of the session of such a note; `None` for another one.
+pub(in crate::sessions) fn read_leaving(note: &SourceNote) -> Option<(&str, &str, &str)> {
+    paths::stem(&note.path)?;
+    let (reason, key) = note.print.split_once(' ')?;
+    let (id, _) = note.ids.first()?.split_once(' ')?;
+    Some((reason, key, id))
+}
+
 fn timed(id: &str, at: u64) -> String {
     format!("{id} {at}")
 }
@@ -219,7 +242,8 @@ fn timed(id: &str, at: u64) -> String {
 /// among them that are new. Blocks.
 pub fn changed_sources(state_dir: &Path, notes: &[SourceNote]) -> Vec<PathBuf> {
     let mark = mark(state_dir);
-    let changed = notes.iter().filter(|note| !is_removal(note, &mark) && note.has_changed());
+    let is_other = |note: &&SourceNote| !is_removal(note, &mark) && read_leaving(note).is_none();
+    let changed = notes.iter().filter(is_other).filter(|note| note.has_changed());
     let mut found: Vec<_> = changed.map(|note| PathBuf::from(&note.path)).collect();
     if is_noted(notes, &mark) {
         found.extend(usual(state_dir).into_iter().filter(|path| !is_noted(notes, path)));
@@ -351,6 +375,25 @@ mod tests {
         let indexes = Indexes { state_dir, named: None, agents: Vec::new() };
         let came: Vec<_> = indexes.came(notes).into_iter().collect();
         assert_eq!(came, [("a".to_owned(), None), ("b".to_owned(), Some(7))]);
+    }
+
+    #[test]
+    fn what_is_to_be_put_away_has_come_and_is_no_file_of_another_program() {
+        let root = tempfile::tempdir().unwrap();
+        let state_dir = root.path().to_owned();
+        let folder = paths::folder(&state_dir, &AgentId::normalize("main"));
+        fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("a.jsonl");
+        fs::write(&file, "x").unwrap();
+        let note = leaving(&file, "deleted agent:main:a b", "id", 7);
+        assert_eq!(read_leaving(&note), Some(("deleted", "agent:main:a b", "id")));
+        assert_eq!(read_leaving(&SourceNote::of(&file)), None);
+        assert_eq!(read_leaving(&kept(&state_dir, "a", 7)), None);
+        let changed = changed_sources(&state_dir, std::slice::from_ref(&note));
+        assert_eq!(changed, [""; 0].map(PathBuf::from));
+        let indexes = Indexes { state_dir, named: None, agents: Vec::new() };
+        let came: Vec<_> = indexes.came(vec![note]).into_iter().collect();
+        assert_eq!(came, [("a".to_owned(), Some(7)), ("id".to_owned(), Some(7))]);
     }
 
     #[tokio::test]

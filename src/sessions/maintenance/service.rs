@@ -159,13 +159,20 @@ impl Sessions {
         wish: &Cleanup<'_>,
     ) -> Result<Option<SessionKey>, SessionError> {
         let Some((key, from)) = self.place_of(row) else { return Ok(None) };
-        if wish.applies && !self.take_out(&key, row, wish).await? {
-            return Ok(None);
+        let mut noted = None;
+        if wish.applies {
+            if needs.count(&from) == 1 {
+                noted = self.leaving(&key, &row.entry, "deleted").await?;
+            }
+            if !self.take_out(&key, row, wish).await? {
+                self.forget_leaving(&key, noted).await;
+                return Ok(None);
+            }
         }
         needs.remove(&self.needed_by(row));
         if wish.applies {
             if needs.count(&from) == 0 {
-                self.set_aside(&key, &row.entry, from, "deleted").await;
+                self.set_aside(&key, from, "deleted", noted).await;
             }
             tracing::info!(session = %key, "old session removed");
         }

@@ -7,7 +7,7 @@
 //! one `.bak` each count what it has.
 
 use std::collections::HashSet;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
@@ -29,7 +29,7 @@ pub(crate) fn fork(
     target: &Path,
     birth: &Birth,
 ) -> io::Result<bool> {
-    let mut file = paths::open_by(OpenOptions::new().read(true), source)?;
+    let mut file = paths::open(source)?;
     let length = file.metadata()?.len();
     let end = match until {
         Some(id) => begin_of(&file, length, id)?,
@@ -195,12 +195,14 @@ impl Kept {
         }
     }
 
-    /// From which entry on a summary keeps what stays, that has kept it from this one on.
+    /// From which entry on a summary keeps what stays, that has kept it from this one on. What
+    /// may be a number is one: summaries keep ids that were theirs before they were cut once.
     fn kept_from(&self, id: &str) -> Option<String> {
         let number = u64::from_str_radix(id, 16).ok().filter(|_| self.is_numbered);
         let number = number.and_then(|number| number.checked_sub(self.gone));
         let stays = number.filter(|number| (1..=self.counted).contains(number));
-        stays.map(bare_id).or_else(|| self.first.clone())
+        let named = || self.ids.get(id).cloned().or_else(|| self.first.clone());
+        stays.map(bare_id).or_else(named)
     }
 
     /// Writes the lines between two places without their references to what is
@@ -234,8 +236,11 @@ impl Kept {
         let is_gone = |id: &String| !self.ids.contains(id);
         let hangs = matches!(&entry.parent, Parent::Id(id) if is_gone(id));
         let keeps = match &entry.body {
-            Body::Compaction { first_kept: Some(FirstKept::Id(id)), .. } if is_gone(id) => {
-                self.kept_from(id)
+            // One that keeps nothing names itself.
+            Body::Compaction { first_kept: Some(FirstKept::Id(id)), .. }
+                if entry.id.as_ref() != Some(id) && (self.is_numbered || is_gone(id)) =>
+            {
+                self.kept_from(id).filter(|first| first != id)
             }
             // Lines have other numbers once some of them are cut off.
             Body::Compaction { first_kept: Some(FirstKept::Line(_)), .. } => self.first.clone(),
@@ -348,6 +353,34 @@ mod tests {
         fs::write(put_away("b"), whole + &chain(Some("b"), &["c", "d"])).unwrap();
         assert!(fork(&put_away("b"), Some("d"), &again, &birth()).unwrap());
         assert_eq!(own(&again), ["c"]);
+    }
+
+    #[test]
+    fn a_summary_keeps_the_same_messages_where_an_older_one_has_the_number_of_one() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a");
+        let said = |text: &str| json!({"role": "user", "content": text}).to_string() + "\n";
+        let summed = |id: &str, first: &str| {
+            let line = json!({"type": "compaction", "id": id, "summary": "S",
+                "firstKeptEntryId": first});
+            line.to_string() + "\n"
+        };
+        let cut = |count| {
+            let Tail::Cut { file, .. } = tail(&path, count, &birth()).unwrap() else {
+                panic!("not cut")
+            };
+            fs::read_to_string(&file).unwrap()
+        };
+        let first = summed("00000004", "00000003");
+        let whole = [said("a"), said("b"), said("c"), first, said("d")].concat();
+        fs::write(&path, whole).unwrap();
+        let (first, again) = (summed("00000004", "00000001"), summed("00000006", "00000004"));
+        assert_eq!(cut(3), [said("c"), first.clone(), said("d")].concat());
+        let whole = [said("c"), first, said("d"), said("e"), said("f"), again].concat();
+        fs::write(&path, whole).unwrap();
+        // Of the fourth message on; it is the third one now.
+        let (first, again) = (summed("00000004", "00000004"), summed("00000006", "00000003"));
+        assert_eq!(cut(5), [first, said("d"), said("e"), said("f"), again].concat());
     }
 
     #[test]

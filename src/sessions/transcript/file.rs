@@ -16,7 +16,7 @@ use super::super::paths;
 use super::writer::{Birth, NewEntry, NewKind, Place, Placed};
 use super::{Backward, Body, Line, Position, TranscriptFormat, head, position};
 use crate::store::atomic::{create_private_dir, open_private, sync_dir};
-use crate::support::json;
+use crate::support::{descriptors, json};
 
 /// How far back an append looks for a line with its idempotency key. A retry
 /// follows its first attempt closely.
@@ -61,6 +61,11 @@ impl OpenTranscript {
         let position = position(&file, length, &place.known)?;
         let path = path.clone();
         Ok(Self { path, file, format, wants_header, position, length, synced: length })
+    }
+
+    /// Whether it has one of the descriptors that are left to the work under way.
+    pub(super) fn is_spare(&self) -> bool {
+        descriptors::is_spare(&self.file)
     }
 
     /// Goes on where another handle of the file has failed: what that wrote is not synced yet,

@@ -20,7 +20,7 @@ use super::sync::Syncs;
 use super::{Position, TranscriptFormat};
 use crate::sessions::error::{At, TranscriptError};
 use crate::store::atomic::sync_dir;
-use crate::support::trouble;
+use crate::support::{descriptors, trouble};
 
 /// Most requests that share a sync.
 const GROUP_MAX: usize = 256;
@@ -29,7 +29,8 @@ const GROUP_MAX: usize = 256;
 const QUEUE_MAX: usize = 256;
 
 /// Files kept open: the conversations that are busy at the moment. As many as one group
-/// may be about, or those that are written in turn are opened anew for each line.
+/// may be about, or those that are written in turn are opened anew for each line. Fewer where
+/// the system gives few descriptors.
 const OPEN_MAX: usize = GROUP_MAX;
 
 /// Which file, what it begins with, and what is known of it.
@@ -190,6 +191,9 @@ impl Drop for Inner {
 /// An answer that waits for the sync of a file.
 type Settle = Box<dyn FnOnce(Result<(), TranscriptError>)>;
 
+/// Those of a group, with the files that they wait for.
+type Waiting = Vec<(PathBuf, Settle)>;
+
 /// State of the thread.
 #[derive(Default)]
 struct Files {
@@ -204,7 +208,7 @@ struct Files {
 
 impl Files {
     fn serve(mut self, mut queue: mpsc::Receiver<Request>) {
-        let mut group = Vec::new();
+        let (mut group, most) = (Vec::new(), descriptors::share(OPEN_MAX));
         while let Some(first) = queue.blocking_recv() {
             group.push(first);
             while group.len() < GROUP_MAX {
@@ -212,21 +216,22 @@ impl Files {
                 group.push(next);
             }
             trouble::watched(PART, || self.handle(&mut group));
-            self.close_idle();
+            self.close_idle(most);
         }
     }
 
     fn handle(&mut self, group: &mut Vec<Request>) {
-        let mut waiting: Vec<(PathBuf, Settle)> = Vec::new();
+        let mut waiting = Waiting::new();
         for request in group.drain(..) {
             match request {
                 Request::Begin { place, reply } => {
-                    let begun = self.with(&place, |file| file.begin(&place));
+                    let begun = self.with(&place, &mut waiting, |file| file.begin(&place));
                     self.health.note(begun.as_ref().err());
                     waiting.push((place.path, settle(begun, reply)));
                 }
                 Request::Append { place, entry, reply } => {
-                    let placed = self.with(&place, |file| file.append(&place, &entry));
+                    let placed =
+                        self.with(&place, &mut waiting, |file| file.append(&place, &entry));
                     self.health.note(placed.as_ref().err());
                     waiting.push((place.path, settle(placed, reply)));
                 }
@@ -253,12 +258,13 @@ impl Files {
     fn with<T>(
         &mut self,
         place: &Place,
+        waiting: &mut Waiting,
         work: impl FnOnce(&mut OpenTranscript) -> io::Result<T>,
     ) -> Result<T, TranscriptError> {
         self.clock = self.clock.saturating_add(1);
         let mut file = match self.open.remove(&place.path) {
             Some((file, _)) => file,
-            None => self.opened(place).at("open", &place.path)?,
+            None => self.opened(place, waiting).at("open", &place.path)?,
         };
         let result = work(&mut file).at("append to", &place.path);
         if result.is_ok() {
@@ -270,8 +276,17 @@ impl Files {
         result
     }
 
-    fn opened(&self, place: &Place) -> io::Result<OpenTranscript> {
-        let mut file = OpenTranscript::open(place)?;
+    /// Opens it. Where descriptors are short, those that were only kept open give theirs back.
+    fn opened(&mut self, place: &Place, waiting: &mut Waiting) -> io::Result<OpenTranscript> {
+        let mut file = match OpenTranscript::open(place) {
+            Ok(file) if self.open.is_empty() || !file.is_spare() => file,
+            Err(error) if !descriptors::is_lack(&error) => return Err(error),
+            _ => {
+                self.sync(waiting);
+                self.open.clear();
+                OpenTranscript::open(place)?
+            }
+        };
         if let Some(failed) = self.failed.get(&place.path) {
             file.go_on_from(failed);
         }
@@ -279,7 +294,7 @@ impl Files {
     }
 
     /// Syncs each file once and tells all who wait.
-    fn sync(&mut self, waiting: &mut Vec<(PathBuf, Settle)>) {
+    fn sync(&mut self, waiting: &mut Waiting) {
         let touched: BTreeSet<&Path> = waiting.iter().map(|(path, _)| path.as_path()).collect();
         let files: Vec<_> = touched
             .into_iter()
@@ -309,8 +324,8 @@ impl Files {
         }
     }
 
-    fn close_idle(&mut self) {
-        while self.open.len() > OPEN_MAX {
+    fn close_idle(&mut self, most: usize) {
+        while self.open.len() > most {
             let idle = self.open.iter().min_by_key(|(_, (_, used))| *used);
             let Some(path) = idle.map(|(path, _)| path.clone()) else { return };
             self.open.remove(&path);
@@ -373,7 +388,7 @@ mod tests {
 
     fn append(files: &mut Files, place: &Place, text: &str) -> Result<Placed, TranscriptError> {
         let entry = entry(1, said(text));
-        files.with(place, |file| file.append(place, &entry))
+        files.with(place, &mut Waiting::new(), |file| file.append(place, &entry))
     }
 
     #[test]
