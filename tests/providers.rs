@@ -277,7 +277,7 @@ impl Call {
 
 /// Quick, so that tests need not wait; the order of things is the same.
 fn limits() -> (HttpLimits, RetryPolicy) {
-    let http = HttpLimits { idle: Duration::from_secs(5), ..HttpLimits::default() };
+    let http = HttpLimits { near_idle: Duration::from_secs(5), ..HttpLimits::default() };
     let first_delay = Duration::from_millis(2);
     (http, RetryPolicy { first_delay, ..RetryPolicy::default() })
 }
@@ -528,12 +528,23 @@ async fn a_stream_that_ends_before_it_begins_is_tried_again() {
 #[tokio::test]
 async fn a_stream_that_falls_silent_is_given_up() {
     for dialect in ALL {
-        let http = HttpLimits { idle: Duration::from_secs(1), ..HttpLimits::default() };
+        let http = HttpLimits { near_idle: Duration::from_secs(1), ..HttpLimits::default() };
         let answers = vec![Answer::stream(dialect.half(), Ending::Stall)];
         let call = call_with(dialect, answers, http).await;
         assert_eq!(call.failure().kind, ProviderErrorKind::Timeout);
         assert_eq!(call.failure().wire_kind(), "timeout");
         assert_eq!((call.partial_text().as_str(), call.requests()), ("Hello ", 1));
+    }
+}
+
+#[tokio::test]
+async fn a_server_near_by_has_a_patience_of_its_own() {
+    for dialect in ALL {
+        // With this one no answer is in time.
+        let idle = Duration::ZERO;
+        let http = HttpLimits { idle, near_idle: Duration::from_secs(5), ..HttpLimits::default() };
+        let answers = vec![Answer::stream(dialect.whole(), Ending::Whole)];
+        assert!(call_with(dialect, answers, http).await.result.is_ok());
     }
 }
 
@@ -934,6 +945,7 @@ async fn what_a_model_refuses_to_be_told_is_left_out() {
             "Your organization must be verified to generate reasoning summaries.",
         ),
         (Dialect::Anthropic, "/temperature", "`temperature` is deprecated for this model."),
+        (Dialect::Anthropic, "/thinking", "thinking: Extra inputs are not permitted"),
         (
             Dialect::Google,
             "/generationConfig/thinkingConfig",
@@ -1093,30 +1105,64 @@ async fn a_picture_and_a_thought_that_are_both_refused_go_one_after_the_other() 
 }
 
 #[tokio::test]
+async fn a_request_that_is_too_large_without_pictures_is_too_long_a_conversation() {
+    let refusal = json!({"type": "error", "error": {"type": "request_too_large",
+        "message": "Request exceeds the maximum size"}});
+    let refused = || Answer::error(413, &refusal, &[]);
+    let server = serve(vec![refused(), refused(), refused()]).await;
+    let (http, retry) = limits();
+    let catalog = catalog(Dialect::Anthropic, &server.address, http, retry);
+    let mut request = plain_request(&catalog);
+    Arc::make_mut(&mut request.model).input = vec![InputKind::Text, InputKind::Image];
+    let provider = catalog.provider_for(&request.model);
+    let error = provider.stream(&request, &mut |_| {}).await.unwrap_err();
+    assert_eq!(error.kind, ProviderErrorKind::ContextLength);
+    // What there is to see is left out first.
+    let shown = json!({"role": "user", "timestamp": 1, "content": [
+        {"type": "image", "data": "AA==", "mimeType": "image/png"}, {"type": "text", "text": "look"},
+    ]});
+    let shown = serde_json::from_value(shown).unwrap();
+    let request = ModelRequest { messages: vec![shown], ..request };
+    let error = provider.stream(&request, &mut |_| {}).await.unwrap_err();
+    assert_eq!(error.kind, ProviderErrorKind::ContextLength);
+    let script = server.script.lock();
+    let sent = script.asked.iter().map(|asked| asked.body.to_string().contains("image/png"));
+    assert_eq!(sent.collect::<Vec<_>>(), [false, true, false]);
+}
+
+#[tokio::test]
 async fn a_thought_that_the_provider_does_not_take_back_does_not_end_the_conversation() {
     let refusal = json!({"type": "error", "error": {"type": "invalid_request_error",
         "message": "messages.1.content.0: Invalid `signature` in `thinking` block"}});
     let refused = || Answer::error(400, &refusal, &[]);
-    let whole = Answer::stream(Dialect::Anthropic.whole(), Ending::Whole);
+    let whole = || Answer::stream(Dialect::Anthropic.whole(), Ending::Whole);
     // Who says the same of a request without thoughts is believed.
-    let server = serve(vec![refused(), whole, refused(), refused()]).await;
+    let server = serve(vec![refused(), whole(), whole(), refused()]).await;
     let (http, retry) = limits();
     let catalog = catalog(Dialect::Anthropic, &server.address, http, retry);
     let mut request = plain_request(&catalog);
     request.thinking = ThinkingLevel::Low;
     Arc::make_mut(&mut request.model).reasoning = true;
-    let answer = json!({
-        "role": "assistant", "api": "anthropic-messages", "provider": "local", "model": "one",
-        "content": [
-            {"type": "thinking", "thinking": "hm", "thinkingSignature": "c2ln"},
-            {"type": "text", "text": "said"},
-        ],
-        "usage": {}, "stopReason": "stop", "timestamp": 1,
-    });
-    request.messages.push(serde_json::from_value(answer).unwrap());
+    let answer = |timestamp: u64| {
+        let answer = json!({
+            "role": "assistant", "api": "anthropic-messages", "provider": "local", "model": "one",
+            "content": [
+                {"type": "thinking", "thinking": "hm", "thinkingSignature": "c2ln"},
+                {"type": "text", "text": "said"},
+            ],
+            "usage": {}, "stopReason": "stop", "timestamp": timestamp,
+        });
+        serde_json::from_value::<AgentMessage>(answer).unwrap()
+    };
+    request.messages.push(answer(1));
     request.messages.push(AgentMessage::User(UserMessage::text("more", 2)));
     let provider = catalog.provider_for(&request.model);
     provider.stream(&request, &mut |_| {}).await.unwrap();
+    // It is known from then on; what the model has thought since is its own.
+    let mut later = request.clone();
+    later.messages.push(answer(3));
+    later.messages.push(AgentMessage::User(UserMessage::text("and more", 4)));
+    provider.stream(&later, &mut |_| {}).await.unwrap();
     let error = provider.stream(&request, &mut |_| {}).await.unwrap_err();
     assert_eq!(error.kind, ProviderErrorKind::BadRequest);
     let script = server.script.lock();
@@ -1128,7 +1174,8 @@ async fn a_thought_that_the_provider_does_not_take_back_does_not_end_the_convers
             asked.body["messages"][1]["content"].as_array().unwrap().len()
         })
         .collect();
-    assert_eq!(sent, [2, 1, 2, 1]);
+    assert_eq!(sent, [2, 1, 1, 1]);
+    assert_eq!(script.asked[2].body["messages"][3]["content"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ use crate::sessions::{AgentId, KeyRules, SessionEntry, SessionKey};
 use crate::support::Live;
 
 use super::route::{Fallbacks, MissingFallback};
+use super::thinking::Thinking;
 
 /// The models of sessions: a session's own choice, else its agent's, else the
 /// default.
@@ -23,7 +24,7 @@ pub struct Models {
 /// What is known of models under one configuration.
 pub(super) struct Known {
     by_agent: HashMap<AgentId, Arc<ModelInfo>>,
-    thinking: ThinkingLevel,
+    thinking: Thinking,
     missing: Vec<MissingModel>,
     pub failover: Arc<Failover>,
     pub fallbacks: Fallbacks,
@@ -84,17 +85,33 @@ impl Models {
         self.catalog().default_choice().clone()
     }
 
-    /// How hard models think where nobody says so.
-    pub fn thinking_default(&self) -> ThinkingLevel {
-        self.known.now().thinking
+    /// How hard this model thinks where nobody says so, and no agent in particular does.
+    pub fn thinking_default(&self, model: &ModelInfo) -> ThinkingLevel {
+        let known = self.known.now();
+        known.thinking.of(None, Some(model), known.failover.catalog())
     }
 
-    /// How hard they think in a session, unless a message says so.
-    pub fn thinking(&self, entry: &SessionEntry) -> ThinkingLevel {
-        match entry.thinking_level.as_deref() {
-            Some(level) => ThinkingLevel::meant_by(level).unwrap_or_default(),
-            None => self.thinking_default(),
-        }
+    /// How hard it thinks in a session that does not say so.
+    pub fn usual_thinking(&self, key: &SessionKey, model: Option<&ModelInfo>) -> ThinkingLevel {
+        let (known, agent) = (self.known.now(), key.agent(&self.keys.now()));
+        known.thinking.of(Some(&agent), model, known.failover.catalog())
+    }
+
+    /// How hard it thinks in this session, unless a message says so.
+    pub fn thinking_of(
+        &self,
+        key: &SessionKey,
+        entry: &SessionEntry,
+        model: Option<&ModelInfo>,
+    ) -> ThinkingLevel {
+        let said = entry.thinking_level.as_deref().and_then(ThinkingLevel::meant_by);
+        said.unwrap_or_else(|| self.usual_thinking(key, model))
+    }
+
+    /// How hard the session's own model does.
+    pub fn thinking(&self, key: &SessionKey, entry: &SessionEntry) -> ThinkingLevel {
+        let model = self.of_session(key, Some(entry)).info;
+        self.thinking_of(key, entry, model.as_deref())
     }
 
     /// The model of an agent.
@@ -203,8 +220,7 @@ impl Known {
             missing.extend(not_there.map(|it| MissingModel { agent: Some(id.to_string()), ..it }));
             by_agent.insert(id, model);
         }
-        let thinking = agents.defaults.thinking_default.as_deref();
-        let thinking = thinking.and_then(ThinkingLevel::meant_by).unwrap_or_default();
+        let thinking = Thinking::new(agents);
         Self { by_agent, thinking, missing, failover, fallbacks }
     }
 }

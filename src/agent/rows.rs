@@ -186,7 +186,7 @@ impl SessionRow {
     /// The row of a session.
     pub fn new(key: &SessionKey, entry: &SessionEntry, models: &Models) -> Self {
         let model = models.shown(key, entry);
-        let thinking_default = models.thinking_default();
+        let thinking_default = models.usual_thinking(key, model.info.as_deref());
         let is_most = entry.thinking_level.as_deref() == Some(ThinkingLevel::XHigh.as_str());
         let most = if is_most { ThinkingLevel::XHigh } else { thinking_default };
         // Nothing is known of a context that holds nothing yet.
@@ -269,7 +269,7 @@ impl SessionRow {
     /// `defaults` of `sessions.list`.
     pub fn defaults(models: &Models) -> Value {
         let model = models.catalog().known(&models.default_choice().model);
-        let thinking_default = models.thinking_default();
+        let thinking_default = models.thinking_default(&model);
         json!({
             "modelProvider": model.provider,
             "model": model.id,

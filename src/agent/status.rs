@@ -87,10 +87,8 @@ fn updated(entry: &SessionEntry, now_ms: u64) -> String {
 fn options(runs: &Runs, key: &SessionKey, entry: &SessionEntry) -> String {
     let settings = runs.parts().settings.now();
     let agents = &settings.agents;
-    let usual = agents.defaults.thinking_default.as_deref();
-    let level = entry.thinking_level.as_deref().or(usual);
-    let level = level.unwrap_or("off");
-    let mut options = vec![format!("Think: {level}")];
+    let level = runs.parts().models.thinking(key, entry);
+    let mut options = vec![format!("Think: {}", level.as_str())];
     let agent = key.agent(&runs.parts().keys.now());
     let verbose = agents.verbose_level(agent.as_str(), entry.verbose_level.as_deref());
     let reasoning = agents.reasoning_level(agent.as_str(), entry.reasoning_level.as_deref());

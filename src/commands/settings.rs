@@ -110,9 +110,8 @@ fn current(setting: Setting, cx: &Ctx, key: &SessionKey, entry: &SessionEntry) -
     let or_off = |level: &Option<String>| level.clone().unwrap_or_else(|| "off".into());
     let (what, level, options) = match setting {
         Setting::Think => {
-            let usual = || agents.defaults.thinking_default.clone();
-            let level = entry.thinking_level.clone().or_else(usual);
-            ("thinking level", or_off(&level), "off, minimal, low, medium, high")
+            let level = cx.services.models.thinking(key, entry).as_str().to_owned();
+            ("thinking level", level, "off, minimal, low, medium, high")
         }
         Setting::Verbose => {
             let level = agents.verbose_level(agent.as_str(), entry.verbose_level.as_deref());

@@ -36,7 +36,7 @@ pub async fn history(cx: Ctx, p: ChatHistoryParams) -> Reply<Value> {
     };
     let (page, active) = cx.services.runs.history(&key, options).await.map_err(unreadable)?;
     let entry = page.entry.unwrap_or_default();
-    let level = cx.services.models.thinking(&entry).as_str();
+    let level = cx.services.models.thinking(&key, &entry).as_str();
     let agent = key.agent(&cx.services.keys.now());
     let verbose = settings.agents.verbose_level(agent.as_str(), entry.verbose_level.as_deref());
     let mut messages = page.messages;

@@ -21,9 +21,7 @@ async fn models(services: &Services, p: &ModelsListParams) -> Reply<Value> {
     let failover = services.models.failover();
     let keys = services.keys.now();
     let stored = failover.credentials().profiles(keys.default_agent.as_str()).await;
-    let has_profile = |provider: &str| {
-        stored.iter().any(|it| it.profile.provider == provider && it.secret.is_some())
-    };
+    let has_profile = |provider: &str| stored.iter().any(|it| it.opens(provider));
     let catalog = failover.catalog();
     let models = catalog.view(view, &has_profile);
     let rows: Vec<_> = models.iter().map(|model| row(model, catalog.alias(model))).collect();

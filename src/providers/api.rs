@@ -17,7 +17,7 @@ use super::error::{ErrorStyle, ProviderError};
 use super::http::{EventStream, Framing, Http, Post};
 use super::pictures::without_pictures;
 use super::reader::{self, Reader};
-use super::refusals::Refusals;
+use super::refusals::{PICTURES, Refusals, THOUGHTS};
 use super::thoughts::without_thoughts;
 use super::{EventSink, ModelInfo, ModelRequest, Provider};
 use crate::protocol::message::AssistantMessage;
@@ -68,7 +68,14 @@ impl<A: HttpApi> HttpProvider<A> {
     async fn open(&self, request: &ModelRequest) -> Result<EventStream, ProviderError> {
         let model = &request.model;
         let mut left_out = self.refusals.of(model, A::DISPENSABLE, self.clock.now_ms());
-        let mut request = Cow::Borrowed(request);
+        let refused = left_out.until(THOUGHTS, request);
+        let less = refused.and_then(|until| without_thoughts(request, until));
+        let mut request = less.map_or(Cow::Borrowed(request), Cow::Owned);
+        let refused = left_out.until(PICTURES, &request);
+        let less = refused.and_then(|until| without_pictures(&request, until));
+        if let Some(less) = less {
+            request = Cow::Owned(less);
+        }
         let mut body = left_out.without(A::body(&request));
         loop {
             let post = Post {
@@ -89,8 +96,11 @@ impl<A: HttpApi> HttpProvider<A> {
             if left_out.take(&mut body, &error) {
                 continue;
             }
-            let Some((what, less)) = without_refused(&request, &error) else { return Err(error) };
-            tracing::warn!(model = %model.id, %error, "asked again without {what}");
+            let Some((part, less)) = without_refused(&request, &error) else {
+                return Err(if request.needs_pictures { error } else { error.of_length() });
+            };
+            tracing::warn!(model = %model.id, %error, "asked again without {part}");
+            left_out.take_part(part, &request);
             body = left_out.without(A::body(&less));
             request = Cow::Owned(less);
         }
@@ -103,9 +113,11 @@ fn without_refused(
     request: &ModelRequest,
     error: &ProviderError,
 ) -> Option<(&'static str, ModelRequest)> {
-    let thoughts = error.refuses_thoughts().then(|| without_thoughts(request)).flatten();
-    let pictures = || error.refuses_pictures().then(|| without_pictures(request)).flatten();
-    thoughts.map(|less| ("thoughts", less)).or_else(|| Some(("pictures", pictures()?)))
+    let calm = || without_thoughts(request, u64::MAX);
+    let blind = || without_pictures(request, u64::MAX);
+    let thoughts = error.refuses_thoughts().then(calm).flatten();
+    let pictures = || error.refuses_pictures().then(blind).flatten();
+    thoughts.map(|less| (THOUGHTS, less)).or_else(|| Some((PICTURES, pictures()?)))
 }
 
 impl<A: HttpApi> Provider for HttpProvider<A> {

@@ -209,6 +209,10 @@ impl ProviderError {
             "tools" | "tool_choice" => text.contains("does not support tools"),
             "think" => text.contains("does not support thinking"),
             "generationConfig.thinkingConfig" => text.contains("thinking"),
+            // Thoughts of the conversation are something else, unless one is missing there.
+            "thinking" if text.contains("expected `thinking`") => true,
+            "thinking" => text.contains("thinking") && !self.refuses_thoughts(),
+            "output_config" => text.contains("output_config") || text.contains("effort"),
             "reasoning" | "reasoning_effort" => says_any(&text, &EFFORT),
             "reasoning.summary" => says_any(&text, &SUMMARY),
             "include" => says_no_thoughts(&text),
@@ -224,6 +228,14 @@ impl ProviderError {
         // Google says only how long a request may be.
         let is_said = ["image", "payload size"].iter().any(|words| text.contains(words));
         self.kind == ProviderErrorKind::BadRequest && (self.status == Some(413) || is_said)
+    }
+
+    /// The same of a request without pictures to leave out: what is too large then is the
+    /// conversation.
+    pub(super) fn of_length(self) -> Self {
+        let is_long = self.kind == ProviderErrorKind::BadRequest && self.status == Some(413);
+        let kind = if is_long { ProviderErrorKind::ContextLength } else { self.kind };
+        Self { kind, ..self }
     }
 
     /// Whether the request may do without its thoughts. Anthropic takes them back only as they
@@ -407,7 +419,8 @@ fn kind_of_name(name: &str, message: &str) -> Option<ProviderErrorKind> {
         "timeout_error" => ProviderErrorKind::Timeout,
         "content_filter" => ProviderErrorKind::Refusal,
         _ if overflow::is_overflow(message) => ProviderErrorKind::ContextLength,
-        "invalid_request_error" | "not_found_error" | "request_too_large" => {
+        // The last one is what the Responses API does not let be asked, also the next time.
+        "invalid_request_error" | "not_found_error" | "request_too_large" | "invalid_prompt" => {
             ProviderErrorKind::BadRequest
         }
         _ => return None,

@@ -172,13 +172,23 @@ fn shown(message: &AgentMessage) -> &[ContentBlock] {
     }
 }
 
-/// The same request without pictures; `None` when it has none, or is about them.
-pub fn without_pictures(request: &ModelRequest) -> Option<ModelRequest> {
+/// When the newest message with a picture was sent.
+pub fn newest_picture(request: &ModelRequest) -> Option<u64> {
+    let has_some = |message: &&AgentMessage| images_of(shown(message)).next().is_some();
+    request.messages.iter().filter(has_some).map(AgentMessage::timestamp).max()
+}
+
+/// The same request without the pictures of messages that were sent by `until`; `None` when it
+/// has none, or is about them.
+pub fn without_pictures(request: &ModelRequest, until: u64) -> Option<ModelRequest> {
     if request.needs_pictures || !request.model.accepts_images() {
         return None;
     }
     let mut without = request.clone();
-    (leave_out(&mut without.messages, 0, |_| true) > 0).then_some(without)
+    let meant = without.messages.iter_mut().filter(|message| message.timestamp() <= until);
+    let left_out: usize =
+        meant.map(|message| leave_out(std::slice::from_mut(message), 0, |_| true)).sum();
+    (left_out > 0).then_some(without)
 }
 
 #[cfg(test)]

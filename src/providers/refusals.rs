@@ -1,29 +1,45 @@
 //! What models refuse to be told.
 //!
-//! Owns: which members of a body a model has refused lately, and taking them out. Promises:
-//! each is believed to be refused with the value that it had, and only for a while. Must not:
-//! judge what a provider says; `ProviderError` does.
+//! Owns: which members of a body a model has refused lately, and taking them out; which
+//! thoughts and pictures of a conversation it has not taken. Promises: each is believed to be
+//! refused with the value that it had, by that server to whoever has that credential, and only
+//! for a while. Must not: judge what a provider says; `ProviderError` does.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
-use super::{ModelInfo, ProviderError};
+use super::pictures::newest_picture;
+use super::thoughts::newest_answer;
+use super::{ModelInfo, ModelRequest, ProviderError};
 
 /// How long a refusal is believed, in milliseconds: the server may have another model of this
 /// name by then.
 const BELIEVED_MS: u64 = 60 * 60 * 1000;
 /// Most refusals that are remembered. One that is forgotten costs a request.
 const MOST: usize = 1000;
+/// What stands for the member of a refusal of thoughts; no body has one of this name.
+pub const THOUGHTS: &str = "thoughts of the conversation";
+/// The same of pictures.
+pub const PICTURES: &str = "pictures of the conversation";
 
 /// What models have refused lately.
 #[derive(Default)]
 pub struct Refusals {
     hasher: RandomState,
-    /// Until when each is believed. Model, member and value are one number.
-    believed: Mutex<HashMap<u64, u64>>,
+    /// Model, credential, member and value are one number.
+    believed: Mutex<HashMap<u64, Believed>>,
+}
+
+/// A refusal.
+#[derive(Clone, Copy)]
+struct Believed {
+    /// Until when it is believed.
+    until_ms: u64,
+    /// Of thoughts and pictures, the time of the newest message that has some of them.
+    newest: u64,
 }
 
 impl Refusals {
@@ -35,24 +51,28 @@ impl Refusals {
         members: &'static [&'static str],
         now_ms: u64,
     ) -> LeftOut<'a> {
-        LeftOut { lately: self, model, members, now_ms, refused: Vec::new() }
+        LeftOut { lately: self, model, members, now_ms, refused: Vec::new(), parts: Vec::new() }
     }
 
     fn is_empty(&self) -> bool {
         self.believed.lock().is_empty()
     }
 
-    fn has(&self, told: u64, now_ms: u64) -> bool {
-        self.believed.lock().get(&told).is_some_and(|until_ms| now_ms < *until_ms)
+    /// The time of the newest message that is meant by this refusal, if it is believed.
+    fn newest(&self, told: u64, now_ms: u64) -> Option<u64> {
+        let believed = self.believed.lock().get(&told).copied();
+        believed.filter(|it| now_ms < it.until_ms).map(|it| it.newest)
     }
 
-    fn believe(&self, refused: &[u64], now_ms: u64) {
+    /// Takes what was refused, with the time of the newest message that each is about.
+    fn believe(&self, refused: impl ExactSizeIterator<Item = (u64, u64)>, now_ms: u64) {
         let mut believed = self.believed.lock();
+        believed.retain(|_, it| now_ms < it.until_ms);
         if believed.len().saturating_add(refused.len()) > MOST {
             believed.clear();
         }
         let until_ms = now_ms.saturating_add(BELIEVED_MS);
-        believed.extend(refused.iter().map(|told| (*told, until_ms)));
+        believed.extend(refused.map(|(told, newest)| (told, Believed { until_ms, newest })));
     }
 }
 
@@ -64,6 +84,8 @@ pub struct LeftOut<'a> {
     now_ms: u64,
     /// What the model has refused of this request.
     refused: Vec<u64>,
+    /// The same of its thoughts and pictures, and the newest message that has some.
+    parts: Vec<(u64, u64)>,
 }
 
 impl LeftOut<'_> {
@@ -73,7 +95,7 @@ impl LeftOut<'_> {
         if !self.refused.is_empty() || !self.lately.is_empty() {
             take_out(self.members, &mut body, &|member, value| {
                 let told = self.told(member, value);
-                self.refused.contains(&told) || self.lately.has(told, self.now_ms)
+                self.refused.contains(&told) || self.lately.newest(told, self.now_ms).is_some()
             });
         }
         body
@@ -90,15 +112,42 @@ impl LeftOut<'_> {
         !taken.is_empty()
     }
 
+    /// The newest message of this conversation whose thoughts, or pictures, the model has not
+    /// taken lately. What was thought or shown since may be taken.
+    pub fn until(&self, part: &str, request: &ModelRequest) -> Option<u64> {
+        if self.lately.is_empty() {
+            return None;
+        }
+        self.lately.newest(self.told(part, &request.session_id), self.now_ms)
+    }
+
+    /// The model does not take what was thought, or shown, in this conversation.
+    pub fn take_part(&mut self, part: &str, request: &ModelRequest) {
+        let newest =
+            if part == PICTURES { newest_picture(request) } else { newest_answer(request) };
+        let told = self.told(part, &request.session_id);
+        self.parts.extend(newest.map(|newest| (told, newest)));
+    }
+
     /// The model takes what is left, so it is not told the rest for a while.
     pub fn note(&self) {
-        if !self.refused.is_empty() {
-            self.lately.believe(&self.refused, self.now_ms);
+        let members = self.refused.iter().map(|told| (*told, 0));
+        let refused: Vec<_> = members.chain(self.parts.iter().copied()).collect();
+        if !refused.is_empty() {
+            self.lately.believe(refused.into_iter(), self.now_ms);
         }
     }
 
-    fn told(&self, member: &str, value: &Value) -> u64 {
-        self.lately.hasher.hash_one((&self.model.base_url, &self.model.id, member, value))
+    /// What another account is refused may be allowed to this one.
+    fn told(&self, member: &str, value: &impl Hash) -> u64 {
+        let mut hasher = self.lately.hasher.build_hasher();
+        let ModelInfo { base_url, id, api_key, headers, options, .. } = self.model;
+        (base_url, id, member, value).hash(&mut hasher);
+        let auth = options.auth.iter().map(|auth| &auth.value);
+        for secret in api_key.iter().chain(headers.values()).chain(auth) {
+            secret.expose().hash(&mut hasher);
+        }
+        hasher.finish()
     }
 }
 
@@ -132,9 +181,10 @@ fn place<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::message::{AgentMessage, AssistantMessage};
     use crate::providers::error::ErrorStyle;
-    use crate::providers::testing::model;
-    use crate::support::json;
+    use crate::providers::testing::{model, request_to, user};
+    use crate::support::{Secret, json};
 
     const MEMBERS: &[&str] = &["temperature", "generationConfig.thinkingConfig"];
 
@@ -166,7 +216,35 @@ mod tests {
         let warmer = json!({"temperature": 0.7, "model": "m"});
         assert_eq!(later(&model, 10, warmer.clone()), warmer);
         let other = ModelInfo { id: "mock-2".into(), ..model.clone() };
-        assert_eq!(later(&other, 10, body()), body());
+        let elsewhere = ModelInfo { base_url: "http://elsewhere".into(), ..model.clone() };
+        let account = model.with_key(Secret::new("other-key"));
+        let token = model.with_bearer(&Secret::new("token"));
+        for other in [other, elsewhere, account, token] {
+            assert_eq!(later(&other, 10, body()), body());
+        }
+    }
+
+    #[test]
+    fn thoughts_that_were_not_taken_back_are_known_for_a_while_in_their_conversation() {
+        let answer = |timestamp: u64| {
+            let answer = AssistantMessage::from_gateway("text", timestamp);
+            AgentMessage::Assistant(answer)
+        };
+        let model = model("anthropic-messages");
+        let request = request_to(model.clone(), vec![answer(3), answer(7), user("go on")]);
+        let refusals = Refusals::default();
+        let until = |request: &ModelRequest, now_ms| {
+            refusals.of(&request.model, MEMBERS, now_ms).until(THOUGHTS, request)
+        };
+        let mut left_out = refusals.of(&model, MEMBERS, 10);
+        left_out.take_part(THOUGHTS, &request);
+        assert_eq!(until(&request, 10), None);
+        left_out.note();
+        assert_eq!(until(&request, 10), Some(7));
+        assert_eq!(until(&request, 10 + BELIEVED_MS), None);
+        assert_eq!(refusals.of(&model, MEMBERS, 10).until(PICTURES, &request), None);
+        let elsewhere = ModelRequest { session_id: "other".into(), ..request };
+        assert_eq!(until(&elsewhere, 10), None);
     }
 
     #[test]
@@ -183,8 +261,17 @@ mod tests {
     fn not_more_is_remembered_than_there_is_room_for() {
         let refusals = Refusals::default();
         for told in 0..2500 {
-            refusals.believe(&[told], 0);
-            assert!(refusals.has(told, 1) && refusals.believed.lock().len() <= MOST, "{told}");
+            refusals.believe([(told, 0)].into_iter(), 0);
+            let is_known = refusals.newest(told, 1).is_some();
+            assert!(is_known && refusals.believed.lock().len() <= MOST, "{told}");
         }
+    }
+
+    #[test]
+    fn what_is_believed_no_more_is_forgotten() {
+        let refusals = Refusals::default();
+        refusals.believe([(1, 0), (2, 0)].into_iter(), 0);
+        refusals.believe([(3, 0)].into_iter(), BELIEVED_MS);
+        assert_eq!(refusals.believed.lock().keys().copied().collect::<Vec<_>>(), [3]);
     }
 }

@@ -5,14 +5,26 @@
 use super::ModelRequest;
 use crate::protocol::message::{AgentMessage, ContentBlock};
 
-/// The same request without thoughts; `None` when it has none. What a thought has signed, and
-/// ids that the provider pairs with one, go too: answers are sent as those of another model are.
-pub fn without_thoughts(request: &ModelRequest) -> Option<ModelRequest> {
+/// When the newest answer of the conversation began.
+pub fn newest_answer(request: &ModelRequest) -> Option<u64> {
+    let began = request.messages.iter().filter_map(|message| match message {
+        AgentMessage::Assistant(answer) => Some(answer.timestamp),
+        _ => None,
+    });
+    began.max()
+}
+
+/// The same request without the thoughts of answers that had begun by `until`; `None` when
+/// there are none. What a thought has signed, and ids that the provider pairs with one, go too:
+/// those answers are sent as those of another model are.
+pub fn without_thoughts(request: &ModelRequest, until: u64) -> Option<ModelRequest> {
     let model = &request.model;
     let mut request = request.clone();
     let mut had_some = false;
     for message in &mut request.messages {
-        if let AgentMessage::Assistant(answer) = message {
+        if let AgentMessage::Assistant(answer) = message
+            && answer.timestamp <= until
+        {
             let before = answer.content.len();
             answer.content.retain(|block| !matches!(block, ContentBlock::Thinking(_)));
             let is_signed = answer.model == model.id && answer.content.iter().any(is_signed);
@@ -47,11 +59,16 @@ mod tests {
         };
         let call = json!({"type": "toolCall", "id": "c", "name": "t", "arguments": {},
             "thoughtSignature": "c2ln"});
-        let of = |messages| without_thoughts(&request_to(model("google-generative-ai"), messages));
+        let without = |request: &ModelRequest| without_thoughts(request, 1);
+        let of = |messages| without(&request_to(model("google-generative-ai"), messages));
         let signed = answer("mock-1", json!([call]));
-        let without = of(vec![signed]).unwrap();
-        assert_eq!(without.messages, [answer("", json!([call]))]);
-        assert!(without_thoughts(&without).is_none());
+        let rest = of(vec![signed.clone()]).unwrap();
+        assert_eq!(rest.messages, [answer("", json!([call]))]);
+        assert!(without(&rest).is_none());
+        // That of a later answer stays.
+        let request = request_to(model("google-generative-ai"), vec![signed]);
+        assert!(without_thoughts(&request, 0).is_none());
+        assert_eq!(newest_answer(&request), Some(1));
         // That of another model is not sent.
         assert!(of(vec![answer("mock-2", json!([call]))]).is_none());
     }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::asker::Stopped;
 use super::draft::{Draft, blocking};
+use crate::config::models::{is_same_provider, provider_id};
 use crate::config::profiles::ProfileMode;
 use crate::config::secrets::{SecretRef, SecretSource};
 use crate::providers::ModelInfo;
@@ -91,7 +92,8 @@ impl StoredKey {
         let file = Self::file(draft);
         let read = blocking(move || ProfileFile::read(&file)).await?;
         // That one comes before what the config says; the key is put into it when it is stored.
-        let has_own_order = read.is_ok_and(|file| file.order.contains_key(&self.provider));
+        let has_own_order =
+            read.is_ok_and(|file| file.order.contains_key(&provider_id(&self.provider)));
         let (id, provider) = (self.id(), self.provider.clone());
         let mode = match &self.access {
             Access::Key(key) => Access::mode(key),
@@ -118,7 +120,7 @@ impl StoredKey {
     /// tried.
     async fn stored(&self, credentials: &Credentials, agent: &str) -> Vec<String> {
         let stored = credentials.profiles(agent).await.into_iter();
-        let others = stored.filter(|it| it.profile.provider == self.provider);
+        let others = stored.filter(|it| is_same_provider(&it.profile.provider, &self.provider));
         others.map(|it| it.profile.id).filter(|id| *id != self.id()).collect()
     }
 
@@ -162,7 +164,7 @@ fn order(
     foreign: &[String],
 ) -> Option<(String, Vec<String>)> {
     let orders = config["auth"]["order"].as_object();
-    let written = orders.into_iter().flatten().find(|(name, _)| name.to_lowercase() == provider);
+    let written = orders.into_iter().flatten().find(|(name, _)| is_same_provider(name, provider));
     let (name, mut order) = match written {
         Some((name, ids)) => {
             let ids = ids.as_array().into_iter().flatten().filter_map(Value::as_str);

@@ -41,12 +41,7 @@ impl Draft {
             let overrides = config::Overrides { read_only: true, ..config::Overrides::default() };
             config::load(&looking, &overrides)
         });
-        let settings = read.await?.map_err(|error| {
-            Stopped::Failed(format!(
-                "{}. Mend the config file first; `clawgate doctor` says what is wrong",
-                with_cause(&error)
-            ))
-        })?;
+        let settings = read.await?.map_err(|error| unusable(&error))?;
         let raw = settings.raw.clone();
         let env = settings.environment(&env);
         Ok(Self { env, clock, settings, key: None, raw, changes: Changes::default() })
@@ -104,6 +99,14 @@ impl Draft {
     fn changed(&self, changes: &Changes) -> Value {
         merged(&self.raw, &changes.patch(&self.raw))
     }
+}
+
+/// What is told of a config file with something wrong in it.
+pub fn unusable(error: &ConfigError) -> Stopped {
+    Stopped::Failed(format!(
+        "{}. Mend the config file first; `clawgate doctor` says what is wrong",
+        with_cause(error)
+    ))
 }
 
 /// Why a value cannot be put there.

@@ -28,6 +28,7 @@ mod workspace;
 pub use asker::{Asker, Stopped};
 pub use changes::{Changes, ConfigWriter, FileWriter, WriteRefused, Written};
 pub use channels::LEAVES_OUT;
+pub use draft::unusable;
 pub use ending::{Outcome, next_steps};
 pub use model::{CUSTOM, KEEP, OFFLINE, OLLAMA, OTHER_MODEL, SKIP, key_name};
 pub use own::CUSTOM_KEY;

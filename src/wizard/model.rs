@@ -154,7 +154,7 @@ async fn has_key(draft: &Draft, provider: &str) -> bool {
     let clock = std::sync::Arc::clone(&draft.clock);
     let credentials = Credentials::new(&draft.settings, &draft.env, clock);
     let profiles = credentials.profiles(&draft.settings.agents.default_id).await;
-    profiles.iter().any(|it| it.profile.provider == provider && it.secret.is_some())
+    profiles.iter().any(|it| it.opens(provider))
 }
 
 /// Asks for a model of a provider that we know.

@@ -131,6 +131,23 @@ async fn the_status_of_credentials_shows_everything_but_the_secret() {
 }
 
 #[tokio::test]
+async fn a_stored_key_opens_the_models_of_its_provider_however_that_is_written() {
+    let mock = MockProvider::start().await;
+    let mut config = default_config(mock.address());
+    config["models"]["mode"] = "merge".into();
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let are_groqs = |shown: Vec<String>| shown.iter().any(|name| name.starts_with("groq/"));
+    assert!(!are_groqs(names(&mut client, "default").await));
+    let dir = gateway.state_dir().join("agents/main/agent");
+    fs::create_dir_all(&dir).unwrap();
+    let stored = json!({"Groq:a": {"type": "api_key", "provider": "Groq", "key": "canary-1"}});
+    let file = json!({"version": 1, "profiles": stored}).to_string();
+    fs::write(dir.join("auth-profiles.json"), file).unwrap();
+    assert!(are_groqs(names(&mut client, "default").await));
+}
+
+#[tokio::test]
 async fn a_key_in_a_private_file_is_used_and_never_shown() {
     let mock = MockProvider::start().await;
     let secrets = tempfile::tempdir().unwrap();

@@ -7,11 +7,11 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::stage::{
-    Api, admin, ask, call, deltas, end_of, refusal, row, scripted, send, start, text_of,
+    Api, admin, ask, call, config, deltas, end_of, refusal, row, scripted, send, start, text_of,
 };
 use crate::support::client::{ALL_SCOPES, standard_connect};
 use crate::support::device::DeviceKey;
-use crate::support::{Gateway, WsClient};
+use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
 /// Each setting with a value, and whether rows show it.
 fn settings() -> Vec<(&'static str, Value, bool)> {
@@ -261,14 +261,94 @@ async fn the_thinking_level_of_a_session_reaches_the_model() {
     let (gateway, mock) = scripted(Api::Anthropic).await;
     let mut client = admin(&gateway).await;
     ask(&mut client, "life", "hello", "run-1").await;
-    patch(&mut client, "life", json!({"thinkingLevel": "high"})).await;
+    patch(&mut client, "life", json!({"thinkingLevel": "off"})).await;
     ask(&mut client, "life", "hello", "run-2").await;
     patch(&mut client, "life", json!({"thinkingLevel": null})).await;
     ask(&mut client, "life", "hello", "run-3").await;
     let asked = mock.requests();
     let thinks: Vec<_> =
         asked.iter().map(|asked| asked.body["thinking"]["type"] == "enabled").collect();
-    assert_eq!(thinks, [false, true, false]);
+    assert_eq!(thinks, [true, false, true]);
+}
+
+/// A gateway whose models can think, with more in its configuration.
+async fn thinkers(change: impl FnOnce(&mut Value)) -> (Gateway, MockProvider) {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    for at in [0, 1] {
+        config["models"]["providers"]["mock"]["models"][at]["reasoning"] = json!(true);
+    }
+    change(&mut config);
+    (Gateway::start(GatewayOptions::with_config(config)).await, mock)
+}
+
+/// How hard the model was to think the last time.
+fn effort(mock: &MockProvider) -> Value {
+    mock.requests().last().unwrap().body["reasoning_effort"].clone()
+}
+
+#[tokio::test]
+async fn a_model_that_can_think_does_so_unasked_and_every_view_says_how_hard() {
+    let (gateway, mock) = thinkers(|config| {
+        config["models"]["providers"]["mock"]["models"][1]["reasoning"] = json!(false);
+    })
+    .await;
+    let mut client = admin(&gateway).await;
+    let life = json!({"sessionKey": "life"});
+    ask(&mut client, "life", "hello", "run-1").await;
+    assert_eq!(effort(&mock), "medium");
+    let list = call(&mut client, "sessions.list", json!({})).await;
+    assert_eq!(list["defaults"]["thinkingDefault"], "medium");
+    let described = call(&mut client, "sessions.describe", json!({"key": "life"})).await;
+    let shown = &described["session"];
+    let levels = (&shown["thinkingDefault"], shown.get("thinkingLevel"));
+    assert_eq!(levels, (&json!("medium"), None), "{shown}");
+    let history = call(&mut client, "chat.history", life.clone()).await;
+    assert_eq!(history["thinkingLevel"], "medium");
+    let status = ask(&mut client, "life", "/status", "run-2").await;
+    assert!(text_of(&status["message"]).contains("Think: medium"), "{status}");
+    let told = ask(&mut client, "life", "/think", "run-3").await;
+    assert!(text_of(&told["message"]).starts_with("Current thinking level: medium."), "{told}");
+
+    patch(&mut client, "life", json!({"thinkingLevel": "off"})).await;
+    ask(&mut client, "life", "hello", "run-4").await;
+    assert_eq!(effort(&mock), Value::Null);
+    patch(&mut client, "life", json!({"thinkingLevel": null})).await;
+    ask(&mut client, "life", "hello", "run-5").await;
+    assert_eq!(effort(&mock), "medium");
+
+    // One cannot; nobody knows that of the other.
+    for (model, run_id) in [("mock-2", "run-6"), ("newest", "run-7")] {
+        patch(&mut client, "life", json!({"model": model})).await;
+        let history = call(&mut client, "chat.history", life.clone()).await;
+        assert_eq!(history["thinkingLevel"], "off", "{model}");
+        ask(&mut client, "life", "hello", run_id).await;
+        assert_eq!(effort(&mock), Value::Null, "{model}");
+    }
+}
+
+#[tokio::test]
+async fn the_configuration_says_how_hard_agents_models_and_all_others_think() {
+    let (gateway, mock) = thinkers(|config| {
+        config["agents"]["list"] =
+            json!([{"id": "main"}, {"id": "deep", "thinkingDefault": "high"}]);
+        config["agents"]["defaults"]["thinkingDefault"] = json!("low");
+        config["agents"]["defaults"]["models"] = json!({
+            "mock/mock-1": {"params": {"thinking": "minimal"}},
+            "mock/mock-2": {"params": {"thinking": {"type": "enabled"}}},
+        });
+    })
+    .await;
+    let mut client = admin(&gateway).await;
+    patch(&mut client, "other", json!({"model": "mock/mock-2"})).await;
+    for (key, level) in [("life", "minimal"), ("agent:deep:life", "high"), ("other", "low")] {
+        ask(&mut client, key, "hello", &format!("run in {key}")).await;
+        assert_eq!(effort(&mock), level, "{key}");
+        let history = call(&mut client, "chat.history", json!({"sessionKey": key})).await;
+        assert_eq!(history["thinkingLevel"], level, "{key}");
+    }
+    let list = call(&mut client, "sessions.list", json!({})).await;
+    assert_eq!(list["defaults"]["thinkingDefault"], "minimal");
 }
 
 #[tokio::test]

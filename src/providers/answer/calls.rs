@@ -122,6 +122,15 @@ impl Answer<'_> {
         }
     }
 
+    /// The answer may have been cut: when it ends with a call of which nothing but the name
+    /// has come, that is none without arguments, though its block has ended.
+    pub fn doubt_last_call(&mut self) {
+        let last = self.message.content.len().checked_sub(1);
+        if let Some(arguments) = last.and_then(|last| self.arguments_of(last)) {
+            arguments.is_whole = false;
+        }
+    }
+
     /// What the provider wants back with this call.
     pub fn sign_tool_call(&mut self, index: usize, signature: String) {
         if let Some(ContentBlock::ToolCall(call)) = self.message.content.get_mut(index) {

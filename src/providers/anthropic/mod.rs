@@ -30,8 +30,9 @@ pub struct Anthropic;
 
 impl HttpApi for Anthropic {
     const STYLE: ErrorStyle = ErrorStyle::Anthropic;
-    /// Later models have none.
-    const DISPENSABLE: &'static [&'static str] = &["temperature"];
+    /// Later models have no temperature. Older ones, and other servers with this API, may know
+    /// nothing of thinking, or not this way to ask for it.
+    const DISPENSABLE: &'static [&'static str] = &["temperature", "thinking", "output_config"];
     type Reader = Events;
 
     fn url(model: &ModelInfo) -> String {

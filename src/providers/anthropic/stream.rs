@@ -160,13 +160,32 @@ impl Events {
     }
 
     fn end(&mut self, answer: &mut Answer<'_>) {
+        self.take_input(answer);
+        answer.end_block();
+    }
+
+    /// Nothing more comes of the open block: its start may have held the input of a call.
+    fn take_input(&mut self, answer: &mut Answer<'_>) {
         let open = std::mem::take(&mut self.open);
         if let Open::Call { block, input: Some(input), streamed: false } = &open
             && input.as_object().is_some_and(|input| !input.is_empty())
         {
             answer.tool_arguments(*block, &input.to_string());
         }
-        answer.end_block();
+    }
+
+    /// The answer ends for a reason. Some servers leave out the end of the last block, and it
+    /// has come whole unless the answer was cut. What nobody knows may be a cut as well, and
+    /// the API ends the block then, too.
+    fn stopped(&mut self, answer: &mut Answer<'_>) {
+        match self.stop.as_deref().map(good_end) {
+            Some(Some(StopReason::Stop | StopReason::ToolUse)) => self.end(answer),
+            Some(None) => {
+                self.take_input(answer);
+                answer.doubt_last_call();
+            }
+            _ => {}
+        }
     }
 }
 
@@ -185,10 +204,7 @@ impl Reader for Events {
                 answer.set_usage(updated(answer.usage(), usage));
                 self.stop = delta.stop_reason.or_else(|| self.stop.take());
                 self.has_answer = answer.says_something();
-                // Some servers leave out the end of the last block.
-                if matches!(self.outcome(), Some(Ok(StopReason::Stop | StopReason::ToolUse))) {
-                    self.end(answer);
-                }
+                self.stopped(answer);
             }
             Event::MessageStop => return Ok(Flow::End),
             Event::Error => {
@@ -202,10 +218,10 @@ impl Reader for Events {
 
     fn outcome(&self) -> Option<Result<StopReason, ProviderError>> {
         let reason = self.stop.as_deref()?;
+        if let Some(stop) = good_end(reason) {
+            return Some(Ok(stop));
+        }
         Some(match reason {
-            "end_turn" | "stop_sequence" | "pause_turn" => Ok(StopReason::Stop),
-            "max_tokens" | "model_context_window_exceeded" => Ok(StopReason::Length),
-            "tool_use" => Ok(StopReason::ToolUse),
             "refusal" | "sensitive" => Err(ProviderError::new(
                 ProviderErrorKind::Refusal,
                 format!("The model declined to answer ({reason})"),
@@ -218,6 +234,17 @@ impl Reader for Events {
             )),
         })
     }
+}
+
+/// What a reason means with which an answer ends as it may: the API's words, and `OpenAI`'s,
+/// which some servers pass on.
+fn good_end(reason: &str) -> Option<StopReason> {
+    Some(match reason {
+        "end_turn" | "stop_sequence" | "pause_turn" | "stop" => StopReason::Stop,
+        "max_tokens" | "model_context_window_exceeded" | "length" => StopReason::Length,
+        "tool_use" | "tool_calls" => StopReason::ToolUse,
+        _ => return None,
+    })
 }
 
 fn updated(usage: &Usage, news: Option<WireUsage>) -> Usage {

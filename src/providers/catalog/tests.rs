@@ -198,6 +198,7 @@ fn named(models: &[(&str, Option<&str>)], wanted: &[&str], env: &[(&str, &str)])
         .map(|(name, alias)| NamedModel {
             name: (*name).to_owned(),
             alias: alias.map(str::to_owned),
+            thinking: None,
         })
         .collect();
     let lookup = |name: &str| {

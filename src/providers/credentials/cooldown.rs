@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use super::super::{ModelInfo, ProviderError, ProviderErrorKind};
 use super::usage_stats::ProfileRest;
+use crate::config::models::provider_id;
 use crate::config::profiles::CooldownConfig;
 use crate::store::{CooldownChange, CooldownRow};
 use crate::support::millis;
@@ -391,7 +392,8 @@ impl Cooldowns {
     fn length(&self, reason: FailureReason, failures: u32, provider: &str) -> Duration {
         if reason == FailureReason::Billing {
             let config = &self.config;
-            let first = config.billing_by_provider.get(provider).unwrap_or(&config.billing);
+            let own = config.billing_by_provider.get(&provider_id(provider));
+            let first = own.unwrap_or(&config.billing);
             let factor = 2_u32.saturating_pow(failures.saturating_sub(1));
             return first.saturating_mul(factor).min(config.billing_max);
         }

@@ -27,6 +27,7 @@ pub use profile::{Expiry, Profile};
 pub use store::{ProfileFile, StoreError};
 
 use super::ModelInfo;
+use crate::config::models::is_same_provider;
 use crate::config::profiles::{ProfileConfig, ProfileMode, ProfilesConfig};
 use crate::config::secrets::{self, ResolvedSecrets, SecretRef, SecretSource, SecretsConfig};
 use crate::config::{Env, Paths, Settings};
@@ -113,6 +114,11 @@ pub struct ProfileState {
 }
 
 impl ProfileState {
+    /// Whether it can let somebody in by this provider, however that is written.
+    pub fn opens(&self, provider: &str) -> bool {
+        self.secret.is_some() && is_same_provider(&self.profile.provider, provider)
+    }
+
     fn key_name(&self) -> String {
         key_name(&self.profile.id, self.secret.iter())
     }
@@ -256,7 +262,7 @@ impl Credentials {
         let fitting = states.into_iter().filter(|state| {
             let profile = &state.profile;
             let is_expected = self.expected(&profile.id).is_none_or(|it| accepts(it, profile));
-            profile.provider == model.provider
+            model.is_of(&profile.provider)
                 && !state.is_left_out
                 && is_expected
                 && profile.expiry.is_valid(now)

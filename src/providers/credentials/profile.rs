@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::config::models::provider_id;
 use crate::config::profiles::ProfileMode;
 use crate::config::secrets::{ResolvedSecrets, SecretInput, SecretRef};
 use crate::support::Secret;
@@ -11,7 +12,7 @@ use crate::support::Secret;
 pub struct Profile {
     /// Its id, such as `anthropic:default`.
     pub id: String,
-    /// Whose it is, in lower case.
+    /// Whose it is, as that is written usually.
     pub provider: String,
     /// What kind it is.
     pub mode: ProfileMode,
@@ -59,7 +60,7 @@ impl Profile {
     pub fn read(id: &str, value: &Value) -> Option<Self> {
         let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
         let mode = ProfileMode::parse(value.get("type")?.as_str()?)?;
-        let provider = text("provider")?.trim().to_lowercase();
+        let provider = provider_id(&text("provider")?);
         let (written, reference) = match mode {
             ProfileMode::ApiKey => ("key", "keyRef"),
             ProfileMode::Token => ("token", "tokenRef"),

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 
 use super::Profile;
 use super::usage_stats::{self, ProfileRest};
+use crate::config::models::{is_same_provider, provider_id};
 use crate::config::profiles::ProfileMode;
 use crate::config::secrets::SecretRef;
 use crate::store::atomic::{self, FileError};
@@ -83,7 +84,7 @@ impl ProfileFile {
             order: order
                 .filter_map(|(provider, ids)| {
                     let ids = serde_json::from_value(ids.clone()).ok()?;
-                    Some((provider.to_lowercase(), ids))
+                    Some((provider_id(provider), ids))
                 })
                 .collect(),
             rests: usage_stats::read(&[&whole, &state]),
@@ -144,7 +145,7 @@ impl ProfileFile {
             change_file(path, |members| {
                 let orders = members.get_mut("order").and_then(Value::as_object_mut);
                 let orders = orders.into_iter().flatten();
-                let own = orders.filter(|(name, _)| name.to_lowercase() == provider);
+                let own = orders.filter(|(name, _)| is_same_provider(name, provider));
                 for ids in own.filter_map(|(_, ids)| ids.as_array_mut()) {
                     ids.retain(|known| known != id);
                     ids.insert(0, json!(id));

@@ -102,6 +102,31 @@ async fn an_order_leaves_out_whom_it_does_not_name_and_the_file_beats_the_config
 }
 
 #[tokio::test]
+async fn a_provider_is_known_however_it_is_written() {
+    let home = Home::new();
+    home.store(
+        "main",
+        &json!({
+            "profiles": {"a": key("z-ai", "1"), "b": key("Z.AI", "2")}, "order": {"z.ai": ["b"]},
+        }),
+    );
+    let expected = json!({"auth": {"profiles": {"b": {"provider": "zai", "mode": "api_key"}}}});
+    let credentials = home.credentials(&expected);
+    for provider in ["zai", "ZAI", "z.ai"] {
+        let model = ModelInfo {
+            provider: provider.into(),
+            api_key: None,
+            base_url: "https://far/v1".into(),
+            ..model("openai-completions")
+        };
+        assert_eq!(ids(&credentials, "main", &model).await, ["b"], "{provider}");
+        assert!(credentials.has_profile("main", &model).await, "{provider}");
+    }
+    let states = credentials.profiles("main").await;
+    assert!(states.iter().all(|state| state.opens("Z-AI") && !state.opens("other")));
+}
+
+#[tokio::test]
 async fn the_configuration_says_which_kind_is_expected_and_which_comes_first() {
     let home = Home::new();
     home.store(

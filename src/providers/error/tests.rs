@@ -265,10 +265,22 @@ fn what_a_model_refuses_is_known_by_what_providers_say() {
         ("tool_choice", "one does not support tools"),
         ("generationConfig.thinkingConfig", "Thinking is not enabled for models/one"),
         ("generationConfig.thinkingConfig", "The thinking budget (52428) is invalid."),
+        ("thinking", "\"thinking.type.enabled\" is not supported for this model."),
+        ("thinking", "Thinking may not be enabled when tool_choice forces tool use."),
+        (
+            "thinking",
+            "messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found \
+             `tool_use`. When `thinking` is enabled, a final `assistant` message must start with a \
+             thinking block",
+        ),
+        ("output_config", "This model does not support the effort parameter."),
+        ("output_config", "output_config: Extra inputs are not permitted"),
     ] {
         assert!(refuses(message, member), "{message}");
         assert!(!refuses("bad request", member), "{member}");
     }
+    // What it has thought is refused, not that it thinks.
+    assert!(!refuses("Invalid `signature` in `thinking` block", "thinking"));
     // It thinks, so it has thoughts to give back.
     assert!(!refuses("Unsupported value: 'minimal' is not supported with this model.", "include"));
 }

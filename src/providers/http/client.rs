@@ -75,6 +75,22 @@ pub fn is_loopback(url: &Url) -> bool {
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
+/// Whether an address is on this machine or in a network around it, tailnets included.
+pub(super) fn is_near(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    match host.parse::<std::net::IpAddr>().map(|address| address.to_canonical()) {
+        Ok(std::net::IpAddr::V4(address)) => {
+            // 100.64.0.0/10 is what tailnets use.
+            let is_shared = matches!(address.octets(), [100, 64..=127, _, _]);
+            is_shared || address.is_loopback() || address.is_private() || address.is_unspecified()
+        }
+        Ok(std::net::IpAddr::V6(address)) => {
+            address.is_loopback() || address.is_unique_local() || address.is_unicast_link_local()
+        }
+        Err(_) => host == "localhost" || host.split('.').next_back() == Some("local"),
+    }
+}
+
 /// Has the system's certificates and those of the configuration.
 fn build_secure(way: &Way, connect: Duration) -> Result<Client, String> {
     // Refused when some other part of the program was first, which is as good.

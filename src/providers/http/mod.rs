@@ -25,6 +25,7 @@ use crate::support::Clock;
 use crate::telemetry::traces;
 use body::Body;
 pub use body::EventStream;
+use client::is_near;
 pub use client::{Clients, is_loopback};
 
 /// An error text is for people; more than this is a page of HTML.
@@ -39,6 +40,9 @@ pub struct HttpLimits {
     pub connect: Duration,
     /// For the next byte of an answer, the first one included.
     pub idle: Duration,
+    /// The same for servers on this machine or in a network around it: they are
+    /// silent for minutes while they read a long prompt, as is usual there.
+    pub near_idle: Duration,
     /// For Ollama to say which models it has: it is on this machine, and
     /// start-up waits for it.
     pub probe: Duration,
@@ -49,8 +53,16 @@ impl Default for HttpLimits {
         Self {
             connect: Duration::from_secs(10),
             idle: Duration::from_mins(2),
+            near_idle: Duration::from_mins(30),
             probe: Duration::from_millis(300),
         }
+    }
+}
+
+impl HttpLimits {
+    /// How long the server of an address may be silent where nobody says so.
+    fn idle_of(&self, url: &Url) -> Duration {
+        if is_near(url) { self.near_idle } else { self.idle }
     }
 }
 
@@ -118,7 +130,7 @@ impl Http {
     /// Sends a request; the answer has no error status.
     async fn send(&self, post: Post<'_>) -> Result<Body, ProviderError> {
         let url = parse_url(&post.url)?;
-        let idle = post.model.timeout.unwrap_or(self.0.limits.idle);
+        let idle = post.model.timeout.unwrap_or_else(|| self.0.limits.idle_of(&url));
         let request = self
             .0
             .clients
@@ -323,6 +335,37 @@ mod tests {
         assert_eq!(read("retry-after", "Fri, 01 Jan 2100 00:00:00 GMT"), day);
         assert_eq!(read("retry-after", "soon"), None);
         assert_eq!(read("retry-after", "-1"), None);
+    }
+
+    #[test]
+    fn servers_near_by_may_be_silent_for_longer() {
+        let idle = |url: &str| HttpLimits::default().idle_of(&Url::parse(url).unwrap());
+        for url in [
+            "http://localhost:11434/v1",
+            "http://127.0.0.1:1234/v1",
+            "http://0.0.0.0:8000",
+            "http://10.1.2.3/v1",
+            "http://172.16.0.9/v1",
+            "http://192.168.1.20:8080/v1",
+            "http://100.100.1.1/v1",
+            "http://mac.LOCAL:1234/v1",
+            "http://[::1]:8000/v1",
+            "http://[fd7a:115c:a1e0::1]/v1",
+            "http://[fe80::1]/v1",
+            "http://[::ffff:127.0.0.1]/v1",
+        ] {
+            assert_eq!(idle(url), Duration::from_mins(30), "{url}");
+        }
+        for url in [
+            "https://api.anthropic.com",
+            "http://172.32.0.1/v1",
+            "http://100.128.0.1/v1",
+            "http://local.example.com/v1",
+            "http://127.0.0.1.example.com/v1",
+            "http://[2001:db8::1]/v1",
+        ] {
+            assert_eq!(idle(url), Duration::from_mins(2), "{url}");
+        }
     }
 
     #[tokio::test]

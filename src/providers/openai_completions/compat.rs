@@ -27,22 +27,33 @@ pub struct Compat {
     pub thinking: ThinkingFormat,
     /// `reasoning_effort`, where the format has one.
     pub effort: bool,
-    /// Of the efforts none but `high`.
-    pub only_high: bool,
+    /// The efforts that it knows.
+    pub efforts: Efforts,
     /// `name` in results.
     pub tool_result_name: bool,
     /// An answer between a result and a user's message.
     pub assistant_after_tool_result: bool,
     /// Thoughts go back as text.
     pub thinking_as_text: bool,
-    /// `reasoning_content` in every answer, empty or not.
-    pub always_reasoning_content: bool,
+    /// `reasoning_content` of an answer without a thought, where that may not be missing.
+    pub no_thought: Option<&'static str>,
     /// Content is one text, never a list of parts.
     pub string_content: bool,
     /// Marks for the prompt cache in messages.
     pub cache_marks: bool,
     /// Makes an id of a call acceptable.
     pub ids: IdStyle,
+}
+
+/// The words of `reasoning_effort` that a server knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Efforts {
+    /// Those of `OpenAI`.
+    All,
+    /// None but `high`.
+    High,
+    /// `low`, `high` and `max`, which it takes for every other word and for none.
+    Kimi,
 }
 
 /// What a server accepts as id of a call.
@@ -57,7 +68,29 @@ pub enum IdStyle {
 impl Compat {
     /// What the server of `model` understands.
     pub fn of(model: &ModelInfo) -> Self {
-        Self::guessed(model).told(&model.options.compat)
+        let guessed = Self::guessed(model);
+        let is_moonshot = model.is_of("moonshot") || model.base_url.contains("api.moonshot.");
+        let guessed = if is_moonshot { guessed.at_moonshot(model) } else { guessed };
+        guessed.told(&model.options.compat)
+    }
+
+    /// What Moonshot does in another way.
+    fn at_moonshot(self, model: &ModelInfo) -> Self {
+        let is = |ids: &[&str]| ids.iter().any(|id| model.id.starts_with(id));
+        // The third generation is told how hard to think, these whether to; others are told
+        // nothing, and do.
+        let has_effort = is(&["kimi-k3"]);
+        let can_pause = is(&["kimi-k2.5", "kimi-k2.6"]);
+        Self {
+            store: false,
+            strict: false,
+            thinking: if can_pause { ThinkingFormat::Deepseek } else { ThinkingFormat::Openai },
+            effort: has_effort,
+            efforts: if has_effort { Efforts::Kimi } else { Efforts::All },
+            // It refuses an answer without, as `DeepSeek` does; nothing is none to it.
+            no_thought: model.reasoning.then_some(" "),
+            ..self
+        }
     }
 
     /// By name and address.
@@ -108,12 +141,12 @@ impl Compat {
                 ThinkingFormat::Openai
             },
             effort: !(xai || zai || groq_qwen),
-            only_high: mistral,
+            efforts: if mistral { Efforts::High } else { Efforts::All },
             tool_result_name: mistral,
             assistant_after_tool_result: false,
             thinking_as_text: mistral,
             // It refuses an answer without, also one of another model.
-            always_reasoning_content: deepseek && model.reasoning,
+            no_thought: (deepseek && model.reasoning).then_some(""),
             string_content: false,
             cache_marks: openrouter && model.id.starts_with("anthropic/"),
             ids: if mistral { IdStyle::Mistral } else { IdStyle::Plain },
@@ -133,17 +166,20 @@ impl Compat {
             max_tokens: config.max_tokens_field.unwrap_or(self.max_tokens),
             thinking: config.thinking_format.unwrap_or(self.thinking),
             effort: config.supports_reasoning_effort.unwrap_or(self.effort),
-            only_high: self.only_high
-                && config.supported_reasoning_efforts.is_none()
-                && config.reasoning_effort_map.is_empty(),
+            efforts: match &config.supported_reasoning_efforts {
+                None if config.reasoning_effort_map.is_empty() => self.efforts,
+                _ => Efforts::All,
+            },
             tool_result_name: config.requires_tool_result_name.unwrap_or(self.tool_result_name),
             assistant_after_tool_result: config
                 .requires_assistant_after_tool_result
                 .unwrap_or(self.assistant_after_tool_result),
             thinking_as_text: config.requires_thinking_as_text.unwrap_or(self.thinking_as_text),
-            always_reasoning_content: config
-                .requires_reasoning_content_on_assistant_messages
-                .unwrap_or(self.always_reasoning_content),
+            no_thought: match config.requires_reasoning_content_on_assistant_messages {
+                Some(true) => Some(self.no_thought.unwrap_or_default()),
+                Some(false) => None,
+                None => self.no_thought,
+            },
             string_content: config.requires_string_content.unwrap_or(self.string_content),
             ids: match config.requires_mistral_tool_ids {
                 Some(true) => IdStyle::Mistral,
@@ -206,6 +242,7 @@ mod tests {
             ("zai", "https://api.z.ai/api/paas/v4"),
             ("openrouter", "https://openrouter.ai/api/v1"),
             ("deepseek", "https://api.deepseek.com"),
+            ("moonshot", "https://api.moonshot.cn/v1"),
             ("cerebras", "https://api.cerebras.ai/v1"),
             ("groq", "https://api.groq.com/openai/v1"),
             ("openai", "https://api.openai.com/v1"),
@@ -257,11 +294,11 @@ mod tests {
             max_tokens: MaxTokensField::Completion,
             thinking: ThinkingFormat::Deepseek,
             effort: false,
-            only_high: true,
+            efforts: Efforts::High,
             tool_result_name: false,
             assistant_after_tool_result: true,
             thinking_as_text: false,
-            always_reasoning_content: true,
+            no_thought: Some(""),
             string_content: true,
             cache_marks: false,
             ids: IdStyle::Plain,

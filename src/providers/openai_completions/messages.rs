@@ -200,8 +200,8 @@ fn assistant(answer: &AssistantMessage, compat: &Compat) -> Option<Map<String, V
     if !compat.thinking_as_text {
         wire.extend(echoed_thinking(&answer.content, &thoughts));
     }
-    if compat.always_reasoning_content {
-        wire.entry("reasoning_content").or_insert_with(|| json!(""));
+    if let Some(nothing) = compat.no_thought {
+        wire.entry("reasoning_content").or_insert_with(|| json!(nothing));
     }
     if !calls.is_empty() {
         wire.insert("tool_calls".into(), json!(calls));

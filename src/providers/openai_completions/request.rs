@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::super::effort::effort;
 use super::super::{ModelInfo, ModelRequest, ThinkingLevel, ToolSpec};
-use super::compat::Compat;
+use super::compat::{Compat, Efforts};
 use super::messages::messages;
 use crate::config::model_options::{ThinkingFormat, ToolChoice, ToolChoiceWord};
 use crate::protocol::message::AgentMessage;
@@ -69,9 +69,11 @@ fn has_tool_history(messages: &[AgentMessage]) -> bool {
 /// What asks for thought, or for none.
 fn thinking(request: &ModelRequest, compat: &Compat) -> Vec<(String, Value)> {
     let wanted = request.thinking != ThinkingLevel::Off;
-    let only_high = wanted && compat.only_high;
-    let high = || ThinkingLevel::High.as_str().to_owned();
-    let effort = effort(request).map(|word| if only_high { high() } else { word });
+    let effort = match compat.efforts {
+        Efforts::All => effort(request),
+        Efforts::High => wanted.then(|| ThinkingLevel::High.as_str().to_owned()),
+        Efforts::Kimi => Some(effort_of_kimi(request.thinking).to_owned()),
+    };
     let (name, value) = match compat.thinking {
         ThinkingFormat::Zai | ThinkingFormat::Qwen => ("enable_thinking", json!(wanted)),
         ThinkingFormat::QwenChatTemplate => {
@@ -94,6 +96,15 @@ fn thinking(request: &ModelRequest, compat: &Compat) -> Vec<(String, Value)> {
         },
     };
     vec![(name.to_owned(), value)]
+}
+
+/// It thinks in any case: who wants no thought gets the least.
+fn effort_of_kimi(level: ThinkingLevel) -> &'static str {
+    match level {
+        ThinkingLevel::XHigh => "max",
+        ThinkingLevel::High => "high",
+        _ => "low",
+    }
 }
 
 /// Which of its own suppliers a reseller may use.

@@ -15,8 +15,6 @@ use crate::protocol::message::{StopReason, Usage};
 
 /// Fields that servers put thoughts into; the first one that is filled counts.
 pub const THINKING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
-/// Why an answer ends that is longer than it may be, or than the model can read.
-const CUT: [&str; 2] = ["length", "model_length"];
 /// Bytes that wait for the names of their calls, which come with the first pieces.
 const MAX_WAITING: usize = 64 * 1024;
 /// What a call counts there at least, so that their number is bounded, too.
@@ -232,10 +230,14 @@ impl Chunks {
         }
     }
 
-    /// The answer ends, and its calls with it, unless it was cut.
+    /// The answer ends, and its calls with it, unless it was cut, or ends for a reason that
+    /// nobody knows: that may be a cut as well.
     fn end_all(&mut self, answer: &mut Answer<'_>) {
         self.begin_all(answer);
-        if self.finish.as_deref().is_none_or(|reason| !CUT.contains(&reason)) {
+        let may_be_cut =
+            |reason: &str| good_end(reason).is_none_or(|end| end == StopReason::Length);
+        let is_cut = self.finish.as_deref().is_some_and(may_be_cut);
+        if !is_cut {
             answer.complete_calls();
         }
     }
@@ -291,10 +293,10 @@ impl Reader for Chunks {
             // Some servers forget the reason, but not to say that they are done.
             return self.done.then_some(Ok(StopReason::Stop));
         };
+        if let Some(stop) = good_end(reason) {
+            return Some(Ok(stop));
+        }
         let kind = match reason.as_str() {
-            "stop" | "end" | "eos" => return Some(Ok(StopReason::Stop)),
-            cut if CUT.contains(&cut) => return Some(Ok(StopReason::Length)),
-            "tool_calls" | "tool_call" | "function_call" => return Some(Ok(StopReason::ToolUse)),
             "content_filter" | "sensitive" => ProviderErrorKind::Refusal,
             // z.ai, of a conversation that is too long.
             "model_context_window_exceeded" => ProviderErrorKind::ContextLength,
@@ -335,6 +337,18 @@ impl WireUsage {
             ..Usage::default()
         }
     }
+}
+
+/// What a reason means with which an answer ends as it may: `OpenAI`'s words, those of servers
+/// of one's own, and Anthropic's, which some servers pass on.
+fn good_end(reason: &str) -> Option<StopReason> {
+    Some(match reason.to_ascii_lowercase().as_str() {
+        "stop" | "end" | "eos" | "end_turn" | "stop_sequence" => StopReason::Stop,
+        // Longer than it may be, or than the model can read.
+        "length" | "model_length" | "max_tokens" => StopReason::Length,
+        "tool_calls" | "tool_call" | "function_call" | "tool_use" => StopReason::ToolUse,
+        _ => return None,
+    })
 }
 
 fn filled(value: Option<&Value>) -> Option<&str> {

@@ -302,7 +302,10 @@ impl Reader for Events {
             }
             Event::AllArguments { arguments, of } => {
                 if let Open::Call(block) = self.open(&of) {
-                    answer.settle_arguments(block, arguments);
+                    // Some servers repeat nothing here, and what has come stays.
+                    if !arguments.is_empty() {
+                        answer.settle_arguments(block, arguments);
+                    }
                     answer.complete_call(block);
                 }
             }

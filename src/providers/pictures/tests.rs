@@ -129,12 +129,28 @@ fn the_newest_that_have_few_enough_bytes_together_are_counted() {
 fn a_request_without_pictures_says_where_they_were() {
     let mut model = model("openai-completions");
     let mut request = request_to(model.clone(), conversation([1, 2, 3, 4]));
-    let without = without_pictures(&request).unwrap();
+    let without_all = |request: &ModelRequest| without_pictures(request, u64::MAX);
+    let without = without_all(&request).unwrap();
     assert_eq!(counts(&without.messages), (0, 4));
-    assert!(without_pictures(&without).is_none());
+    assert!(without_all(&without).is_none());
     // Asked what is in them, one cannot answer without.
     request.needs_pictures = true;
-    assert!(without_pictures(&request).is_none());
+    assert!(without_all(&request).is_none());
     model.input = vec![InputKind::Text];
-    assert!(without_pictures(&request_to(model, request.messages)).is_none());
+    assert!(without_all(&request_to(model, request.messages)).is_none());
+}
+
+#[test]
+fn pictures_that_were_sent_later_stay() {
+    let sent = |timestamp: u64| {
+        message(json!({"role": "user", "content": [picture(1)], "timestamp": timestamp}))
+    };
+    let messages = vec![sent(3), sent(7), user("and now?")];
+    let request = request_to(model("openai-completions"), messages);
+    assert_eq!(newest_picture(&request), Some(7));
+    assert!(without_pictures(&request, 2).is_none());
+    let rest = without_pictures(&request, 3).unwrap();
+    assert_eq!((counts(&rest.messages), newest_picture(&rest)), ((1, 1), Some(7)));
+    let none = without_pictures(&request, 7).unwrap();
+    assert_eq!((counts(&none.messages), newest_picture(&none)), ((0, 2), None));
 }

@@ -86,7 +86,11 @@ pub(super) async fn speak(
         return Err("the program made no audio".into());
     }
     let named = file.as_deref().filter(|file| *file != path).and_then(ending);
-    let format = sniffed(&bytes).or(named).map_or(format, str::to_owned);
+    // What is printed unasked, and begins like no format, is bare samples: no player takes them
+    // for anything else.
+    let is_bare = file.is_none() && options.format().is_none();
+    let told = sniffed(&bytes).or(named).or(is_bare.then_some("pcm"));
+    let format = told.map_or(format, str::to_owned);
     Ok(sound(bytes, format))
 }
 
@@ -183,6 +187,8 @@ fn sniffed(bytes: &[u8]) -> Option<&'static str> {
         [b'I', b'D', b'3', ..] => Some("mp3"),
         // A frame of layer III.
         [0xff, second, ..] if second & 0xe6 == 0xe2 => Some("mp3"),
+        // A frame of ADTS.
+        [0xff, second, ..] if second & 0xf6 == 0xf0 => Some("aac"),
         [_, _, _, _, b'f', b't', b'y', b'p', ..] => Some("m4a"),
         _ => None,
     }
@@ -266,6 +272,9 @@ mod tests {
             (b"fLaC", Some("flac")),
             (b"ID3", Some("mp3")),
             (&[0xff, 0xfb, 0x90], Some("mp3")),
+            (&[0xff, 0xf1, 0x50], Some("aac")),
+            // Samples of next to silence.
+            (&[0xff, 0xff, 0x00], None),
             (b"1234ftypM4A ", Some("m4a")),
             (b"other", None),
             (b"", None),

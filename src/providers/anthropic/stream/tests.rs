@@ -159,15 +159,49 @@ fn broken(message: &AssistantMessage) -> Vec<bool> {
 #[test]
 fn a_call_whose_block_does_not_end_is_not_whole_unless_the_answer_is() {
     let events = [call("t1", json!({})), stop(), call("t2", json!({}))];
-    for (reason, is_broken) in
-        [("max_tokens", true), ("tool_use", false), ("end_turn", false), ("pause_turn", false)]
-    {
+    for (reason, is_broken) in [
+        ("max_tokens", true),
+        ("tool_use", false),
+        ("end_turn", false),
+        ("pause_turn", false),
+        // OpenAI's words.
+        ("length", true),
+        ("tool_calls", false),
+        ("stop", false),
+    ] {
         let message = whole(&events, reason).0.unwrap();
         assert_eq!(broken(&message), [false, is_broken], "{reason}");
     }
     let [first, second, third] = events;
     let (result, _) = read(&[start(), first, second, third]);
     assert_eq!(broken(&result.unwrap_err().partial.unwrap()), [false, true]);
+}
+
+#[test]
+fn a_call_at_the_end_of_an_answer_is_not_whole_when_nobody_knows_why_it_ended() {
+    let events = [call("t1", json!({})), stop(), call("t2", json!({})), stop()];
+    for blocks in [&events[..], &events[..3]] {
+        let (message, told) = whole(blocks, "strange");
+        assert_eq!(broken(&message.unwrap()), [false, true]);
+        let is_told = told.contains(&StreamEvent::CallCut { index: 1 });
+        assert_eq!(is_told, blocks.len() == 3, "{told:?}");
+    }
+    // What has come is read.
+    let input = json!({"path": "n"});
+    let begun = call("t1", json!({}));
+    let json = |text: &str| delta(json!({"type": "input_json_delta", "partial_json": text}));
+    for blocks in [
+        vec![call("t1", input.clone())],
+        vec![begun.clone(), json("{\"path\":"), json("\"n\"}")],
+        vec![begun.clone(), json("{\"path\":\"n\"}"), stop()],
+    ] {
+        let message = whole(&blocks, "strange").0.unwrap();
+        assert_eq!((broken(&message), message.stop_reason), (vec![false], StopReason::ToolUse));
+        let arguments: Vec<_> = message.tool_calls().map(|call| call.arguments.clone()).collect();
+        assert_eq!(arguments, std::slice::from_ref(&input));
+    }
+    let half = whole(&[begun, json("{\"path\":"), stop()], "strange").0.unwrap();
+    assert_eq!(broken(&half), [true]);
 }
 
 #[test]

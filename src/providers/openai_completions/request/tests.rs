@@ -208,6 +208,54 @@ fn deepseek_gets_a_thought_with_every_answer() {
     assert_eq!(told["messages"][1].get("reasoning_content"), None);
 }
 
+/// To Moonshot's model of this name.
+fn of_moonshot(id: &str, level: ThinkingLevel) -> Value {
+    let mut model = model("openai-completions");
+    (model.provider, model.id, model.reasoning) = ("moonshot".into(), id.into(), true);
+    let call = json!({"type": "toolCall", "id": "c1", "name": "read", "arguments": {}});
+    // Another model has called without a thought.
+    let mut request = request_to(
+        model,
+        mock(json!([
+            {"role": "user", "content": "a", "timestamp": 1},
+            answer(json!([call])),
+            {"role": "toolResult", "toolCallId": "c1", "toolName": "read", "content": []},
+        ])),
+    );
+    request.thinking = level;
+    request.tools = vec![read_tool(json!({"type": "object"}))];
+    body(&request)
+}
+
+#[test]
+fn moonshot_gets_a_thought_that_says_something_with_every_answer() {
+    let sent = of_moonshot("kimi-k2.6", ThinkingLevel::Low);
+    assert_eq!(sent["messages"][1]["reasoning_content"], " ");
+    assert_eq!((sent.get("store"), sent["tools"][0]["function"].get("strict")), (None, None));
+}
+
+#[test]
+fn each_generation_of_kimi_is_asked_to_think_in_its_own_words() {
+    use ThinkingLevel::{High, Low, Medium, Off, XHigh};
+    let asked = |id: &str, level| {
+        let sent = of_moonshot(id, level);
+        [sent["thinking"]["type"].clone(), sent["reasoning_effort"].clone()]
+    };
+    let nothing = Value::Null;
+    for (level, second, third) in [
+        (Off, "disabled", "low"),
+        (Low, "enabled", "low"),
+        (Medium, "enabled", "low"),
+        (High, "enabled", "high"),
+        (XHigh, "enabled", "max"),
+    ] {
+        assert_eq!(asked("kimi-k2.6", level), [json!(second), nothing.clone()], "{level:?}");
+        assert_eq!(asked("kimi-k3.1-pro", level), [nothing.clone(), json!(third)], "{level:?}");
+        // It thinks in any case, and refuses to be told not to.
+        assert_eq!(asked("kimi-k2.7-code", level), [nothing.clone(), nothing.clone()]);
+    }
+}
+
 #[test]
 fn a_server_may_want_an_answer_after_results_and_plain_texts() {
     let compat = json!({

@@ -234,13 +234,29 @@ fn a_call_whose_name_never_comes_is_told_at_the_end_and_waits_for_no_more_than_t
 #[test]
 fn a_call_without_arguments_is_whole_unless_the_answer_was_cut() {
     let call = calls(json!([{"index": 0, "id": "c1", "function": {"name": "list"}}]));
-    for (reason, is_cut) in
-        [("tool_calls", false), ("eos", false), ("length", true), ("model_length", true)]
-    {
-        let message = read(&[call.clone(), finish(reason)]).0.unwrap();
+    for (reason, is_cut) in [
+        ("tool_calls", false),
+        ("tool_use", false),
+        ("TOOL_CALLS", false),
+        ("eos", false),
+        ("length", true),
+        ("model_length", true),
+        ("max_tokens", true),
+        ("strange", true),
+    ] {
+        let chunks = format!("data: {call}\n\ndata: {}\n\ndata: [DONE]\n\n", finish(reason));
+        let message = read_text(&chunks).0.unwrap();
         let faults: Vec<_> = message.tool_calls().map(|call| call.fault.is_some()).collect();
         assert_eq!(faults, [is_cut], "{reason}");
     }
+    // Nobody knows why it ended, but the arguments are there.
+    let arguments = calls(json!([{"index": 0, "function": {"arguments": "{\"a\":1}"}}]));
+    let message = read(&[call.clone(), arguments, finish("strange")]).0.unwrap();
+    assert_eq!(message.stop_reason, StopReason::ToolUse);
+    assert!(message.tool_calls().all(|call| call.fault.is_none()));
+    let half = calls(json!([{"index": 0, "function": {"arguments": "{\"a\":"}}]));
+    let message = read(&[call.clone(), half, finish("strange")]).0.unwrap();
+    assert!(message.tool_calls().all(|call| call.fault.is_some()));
     let done = format!("data: {call}\n\ndata: [DONE]\n\n");
     let message = read_text(&done).0.unwrap();
     assert!(message.tool_calls().all(|call| call.fault.is_none()));
@@ -341,7 +357,7 @@ fn every_reason_to_stop_has_its_meaning() {
     for reason in ["stop", "end", "eos", "strange"] {
         assert_eq!(outcome(reason), Ok(StopReason::Stop), "{reason}");
     }
-    for reason in ["length", "model_length"] {
+    for reason in ["length", "model_length", "max_tokens"] {
         assert_eq!(outcome(reason), Ok(StopReason::Length), "{reason}");
     }
     assert_eq!(outcome("tool_calls"), Ok(StopReason::ToolUse));

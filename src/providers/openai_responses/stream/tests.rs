@@ -295,6 +295,17 @@ fn a_call_is_whole_when_the_provider_says_so_of_it_or_of_the_answer() {
 }
 
 #[test]
+fn the_end_of_arguments_that_repeats_none_of_them_takes_none_away() {
+    let end = json!({"type": "response.function_call_arguments.done", "arguments": ""});
+    let more = delta("function_call_arguments", "{\"a\":1}");
+    let (message, _) =
+        read(&[added(function(1, "")), more, end, completed("completed", json!({}))]);
+    let message = message.unwrap();
+    let arguments: Vec<_> = message.tool_calls().map(|call| call.arguments.clone()).collect();
+    assert_eq!(arguments, [json!({"a": 1})]);
+}
+
+#[test]
 fn every_status_has_its_stop_reason() {
     let outcome = |status: &str| {
         let events = [text_item("a").as_slice(), &[completed(status, json!({}))]].concat();
@@ -442,6 +453,9 @@ fn errors_keep_what_had_arrived() {
     assert_eq!(told, (ProviderErrorKind::ContextLength, text));
     let told = inside("invalid_request_error", Value::Null, "no");
     assert_eq!(told, (ProviderErrorKind::BadRequest, "no".to_owned()));
+    // It would be refused once more.
+    let told = inside("invalid_request_error", json!("invalid_prompt"), "flagged");
+    assert_eq!(told.0, ProviderErrorKind::BadRequest);
     let bare = json!({"type": "response.failed"});
     assert_eq!(failing(bare).1, "An unknown error occurred");
     let counted = json!({"type": "response.failed", "response": {"usage": {"input_tokens": 7}}});
