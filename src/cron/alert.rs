@@ -99,11 +99,11 @@ struct Alert {
 }
 
 impl Alert {
-    /// As a job wants it, else as the config does.
+    /// As a job wants it, else as the config does, but for jobs whose answers need not arrive.
     fn of(job: &Job, settings: &FailureAlertSettings) -> Option<Self> {
         let rules = match &job.failure_alert {
             Some(FailureAlert::On(rules)) => rules.clone(),
-            None if settings.enabled => AlertRules::default(),
+            None if settings.enabled && !job.is_best_effort() => AlertRules::default(),
             Some(FailureAlert::Off(_)) | None => return None,
         };
         let mode = rules.mode.map(|mode| mode == DeliveryMode::Webhook);
@@ -271,6 +271,17 @@ mod tests {
         let is_rested_at = |now| is_rested(&job, 1000, now);
         assert!(!is_rested_at(100_999) && is_rested_at(101_000));
         assert!(is_rested_at(5000) && is_rested_at(99_999), "it has been set back");
+    }
+
+    #[test]
+    fn who_has_answers_that_need_not_arrive_is_alerted_only_where_the_job_says_so() {
+        let usual = settings("{failureAlert: {enabled: true}}").failure_alert;
+        let mut job = Job::nameless("job");
+        assert!(Alert::of(&job, &usual).is_some());
+        job.delivery = Some(Delivery { best_effort: Some(true), ..Delivery::default() });
+        assert!(Alert::of(&job, &usual).is_none());
+        job.failure_alert = Some(FailureAlert::On(AlertRules::default()));
+        assert!(Alert::of(&job, &usual).is_some());
     }
 
     #[test]

@@ -66,6 +66,7 @@ impl Worker {
             return self.not_asked(room, lane, reason).await;
         }
         let sent = self.runs.send(request).await;
+        self.runs.begin_in(&run_id, &self.cron.permits);
         if let Some(lane) = lane {
             lane.hand_over().await;
         }

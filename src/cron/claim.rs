@@ -10,6 +10,7 @@ use crate::support::json;
 use super::job::{Job, Origin};
 use super::missed::{MissedPolicy, Passed, Usual, passed};
 use super::run_log::{NOT_REQUESTED, row_id};
+use super::schedule::Timing;
 use super::service::Ticket;
 
 /// What becomes of the instants that are due.
@@ -159,6 +160,36 @@ fn not_again(mut job: Job, due_at: Option<u64>, origin: Option<String>) -> CronJ
         job.state.next_run_at_ms = None;
     }
     job.to_row(due_at, origin)
+}
+
+/// What a stop leaves of a run that has not begun. That of a job that comes again goes on in the
+/// next process, and its row stays: by its instant alone that could not tell which of the later
+/// ones were skipped for it. `None` when it is the run of no instant.
+pub(super) fn left(row: &CronJobRow, ticket: &Ticket) -> Option<CronChange> {
+    if repeats(row, ticket).is_some() {
+        return Some(CronChange::of_job(CronJobChange::Keep));
+    }
+    put_back(row, ticket)
+}
+
+/// A run of a job that comes again, which waited for its beginning when the last process ended:
+/// it waits on, and the later instants are skipped for it. `None` when the last of all that have
+/// passed is too old to run.
+pub(super) fn resumed(row: &CronJobRow, gone: &Ticket, now: u64, usual: Usual) -> Option<Ticket> {
+    let (job, timing) = repeats(row, gone)?;
+    let policy = job.missed.as_deref().and_then(MissedPolicy::parse).unwrap_or(usual.again);
+    let last = timing.last_until(now).unwrap_or_default().max(gone.instant);
+    // Who asked for it has it run however late it is.
+    let is_young = gone.run_id.is_some() || policy.runs(now.saturating_sub(last));
+    is_young.then(|| Ticket { job, origin: origin(row), ..gone.clone() })
+}
+
+/// The job of a run, if that is one of its instants, and it comes again.
+fn repeats(row: &CronJobRow, ticket: &Ticket) -> Option<(Job, Timing)> {
+    let is_of_instant = ticket.row_id == row_id(&row.id, ticket.instant);
+    let job = Job::of_row(row).ok().filter(|job| is_of_instant && job.enabled)?;
+    let timing = job.timing().ok().filter(|timing| !timing.is_once())?;
+    Some((job, timing))
 }
 
 /// A run that has not begun and is not to begin now: its instant is due again.
@@ -350,6 +381,25 @@ mod tests {
         assert_eq!(change.not_again, claim.change.not_again);
         let (_, beside) = asked(&row, "run", NOON, None).unwrap();
         assert_eq!(beside.not_again, None, "its schedule goes on");
+    }
+
+    #[test]
+    fn a_run_that_waits_goes_on_after_a_stop_as_long_as_the_last_instant_is_young() {
+        let schedule = Schedule::Every { every_ms: 20_000, anchor_ms: Some(NOON) };
+        let job = Job { schedule, enabled: true, ..Job::nameless("job") };
+        let begun = Claim::of(&job.to_row(Some(NOON), None), NOON, USUAL, true, 100).unwrap();
+        let (ticket, row) = (begun.ticket.unwrap(), begun.job.to_row(Some(NOON + 20_000), None));
+        let stays = Some(CronChange::of_job(CronJobChange::Keep));
+        assert_eq!(left(&row, &ticket), stays);
+        let goes_on = |now| resumed(&row, &ticket, NOON + now, USUAL);
+        // The later one has come, and is skipped for this one.
+        assert_eq!(goes_on(21_000), Some(ticket.clone()));
+        assert_eq!(goes_on(19_000), None, "nobody could run it in time");
+        let asked = Ticket { run_id: Some("manual".into()), ..ticket.clone() };
+        assert_eq!(resumed(&row, &asked, NOON + 19_000, USUAL), Some(asked));
+        let off = Job { enabled: false, ..job }.to_row(None, None);
+        assert_eq!(resumed(&off, &ticket, NOON, USUAL), None);
+        assert_eq!(left(&off, &ticket).unwrap().undone, Some(ticket.row_id));
     }
 
     #[test]

@@ -32,12 +32,12 @@ impl Drop for Busy<'_> {
 
 impl Worker {
     /// Runs a job whose row is written; how that has ended. `None` when it has not begun, and
-    /// its job is due again.
+    /// is for the next process, or its job is due again.
     pub(super) async fn run(self: &Arc<Self>, ticket: &Ticket) -> Option<Outcome> {
         let outcome = match Box::pin(self.admit(ticket)).await {
             Ok(begun) => self.perform(begun).await,
             Err(NotBegun::Stopping) => {
-                if self.put_back(ticket).await {
+                if self.leave(ticket).await {
                     return None;
                 }
                 Outcome::skipped(STOPPED)
@@ -84,17 +84,17 @@ impl Worker {
 
     /// Leaves a run that has not begun to the next process; `false` when it is not
     /// one of an instant, which would come again.
-    async fn put_back(&self, ticket: &Ticket) -> bool {
+    async fn leave(&self, ticket: &Ticket) -> bool {
         let (of_ticket, id) = (ticket.clone(), &ticket.job.id);
-        let edited = self.cron.edit(id, move |row| claim::put_back(row, &of_ticket)).await;
-        let is_back = edited.as_ref().is_ok_and(Option::is_some);
+        let edited = self.cron.edit(id, move |row| claim::left(row, &of_ticket)).await;
+        let is_left = edited.as_ref().is_ok_and(Option::is_some);
         if let Err(error) = edited {
             tracing::error!(job = %id, %error, "run of a job not left to the next start");
         }
-        if is_back {
+        if is_left {
             self.cron.release(id);
         }
-        is_back
+        is_left
     }
 
     /// Writes down how a run ended, and tells of it.

@@ -193,11 +193,10 @@ impl Imported {
         rules: &KeyRules,
     ) -> Result<Vec<Unheard>, StoreError> {
         let mut last = BTreeMap::new();
-        for key in self.new.iter().filter_map(|job| unheard::session_of(job, rules)) {
+        for key in self.new.iter().flat_map(|job| unheard::sessions_of(job, rules)) {
             let Some(store) = store else { break };
             let entry = store.session(key.as_str()).await?;
-            let channel = entry.and_then(|entry| entry.last_channel);
-            last.extend(channel.map(|channel| (key.to_string(), channel)));
+            last.extend(entry.map(|entry| (key.to_string(), entry.last_channel)));
         }
         Ok(unheard::among(&self.new, &last, settings, rules))
     }
@@ -375,8 +374,8 @@ fn interrupted(job: Job, due_at: Option<u64>, began: u64, now: u64) -> Option<(J
         instant: began,
         started_at: began,
     };
-    let ended =
-        Outcome::failed(INTERRUPTED, "cron-setup", now).change(&row, &ticket, &retry, now)?;
+    let outcome = Outcome { is_cut: true, ..Outcome::failed(INTERRUPTED, "cron-setup", now) };
+    let ended = outcome.change(&row, &ticket, &retry, now)?;
     Some((ended.job, ended.change.changed.into_iter().next()?))
 }
 

@@ -99,6 +99,10 @@ impl Cron {
     async fn change(&self, id: &str, patch: JobPatch) -> Result<Job, CronError> {
         let _turn = self.telling.lock().await;
         let now = self.now_ms();
+        if patch.enabled == Some(true) {
+            // It may have been off when a clock that was ahead was set back.
+            self.parts.store.forget_cron_misses(id, now).await?;
+        }
         let (sender, mut changed) = tokio::sync::oneshot::channel();
         let edited = self.edit(id, move |row| {
             let patched = Job::as_written(row).and_then(|mut job| {

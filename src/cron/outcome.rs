@@ -10,6 +10,7 @@ use crate::support::{json, without_nulls};
 use super::job::Job;
 use super::retry;
 use super::run_log::{NOT_REQUESTED, row_id};
+use super::schedule::Timing;
 use super::service::Ticket;
 
 /// Most characters of an answer that the log keeps; the transcript has all.
@@ -28,6 +29,8 @@ pub(super) struct Outcome {
     pub status: &'static str,
     /// Why it failed.
     pub error: Option<String>,
+    /// Whether the gateway has ended it, which says nothing of the job.
+    pub is_cut: bool,
     /// The failure, when it may pass.
     pub passing: Option<CronRetryOn>,
     /// What it said.
@@ -59,6 +62,7 @@ impl Outcome {
         Self {
             status: "ok",
             error: None,
+            is_cut: false,
             passing: None,
             summary: (!summary.is_empty()).then(|| summary.chars().take(SUMMARY_MAX).collect()),
             diagnostics: None,
@@ -120,6 +124,7 @@ impl Outcome {
             AbortReason::Rpc | AbortReason::Stop | AbortReason::Interrupt => "somebody stopped it",
         };
         self.fail(error, error, "agent-run", now);
+        self.is_cut = reason == AbortReason::Shutdown;
     }
 
     /// One that did not begin, and was not to.
@@ -230,9 +235,31 @@ impl Outcome {
             _ => None,
         };
         state.consecutive_errors = Some(errors);
+        // The failures after this are news again.
+        state.last_failure_alert_at_ms = state.last_failure_alert_at_ms.filter(|_| !is_ok);
         // A single instant that came during a run that somebody asked for stays skipped.
         state.consecutive_skipped = Some(if is_once { skipped } else { 0 });
         Some((job, goes))
+    }
+
+    /// When a job that comes again is due after this run, as it would be at `due` without it. One
+    /// that fails rests; one that runs well after that is as its schedule says again.
+    fn due_again(&self, timing: &Timing, ticket: &Ticket, job: &Job, due: u64, now: u64) -> u64 {
+        // What has come meanwhile is looked at, and has its row.
+        if due <= now || self.is_cut {
+            return due;
+        }
+        match self.status {
+            "error" => {
+                let rested = retry::rests_until(&job.state, now);
+                let next = timing.next_after(rested.saturating_sub(1));
+                next.map_or(due, |next| next.max(due))
+            }
+            "ok" if ticket.job.state.consecutive_errors > Some(0) => {
+                timing.next_after(now).map_or(due, |next| next.min(due))
+            }
+            _ => due,
+        }
     }
 
     /// What is written down of the end of a run.
@@ -243,11 +270,19 @@ impl Outcome {
         retry: &CronRetrySettings,
         now: u64,
     ) -> Option<Ended> {
-        let (job, goes) = self.of_job(row, ticket, retry, now)?;
+        let (mut job, goes) = self.of_job(row, ticket, retry, now)?;
+        let due_at = match job.timing() {
+            Ok(timing) if timing.is_once() => row.due_at.or(job.state.next_run_at_ms),
+            Ok(timing) if job.schedule == ticket.job.schedule => {
+                row.due_at.map(|due| self.due_again(&timing, ticket, &job, due, now))
+            }
+            _ => row.due_at,
+        };
+        let due_at = due_at.filter(|_| job.enabled);
+        if due_at.is_some() && due_at != row.due_at {
+            job.state.next_run_at_ms = due_at;
+        }
         let entry = self.entry(ticket, now, job.state.next_run_at_ms);
-        let is_once = job.timing().is_ok_and(|timing| timing.is_once());
-        let again = if is_once { job.state.next_run_at_ms } else { None };
-        let due_at = row.due_at.or(again).filter(|_| job.enabled);
         let put = CronJobChange::Put(job.to_row(due_at, row.origin.clone()));
         let changed = vec![self.row(ticket, &entry, now)];
         let change = if goes { CronJobChange::Remove } else { put };

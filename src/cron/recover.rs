@@ -11,6 +11,7 @@ use crate::store::{CronRunRow, StoreError};
 use super::alert::Failure;
 use super::claim;
 use super::job::Job;
+use super::missed::Usual;
 use super::outcome::Outcome;
 use super::scheduler::Worker;
 use super::service::Ticket;
@@ -20,7 +21,7 @@ pub(super) const INTERRUPTED: &str = "interrupted by a stop of the gateway; it i
 
 impl Worker {
     /// Ends the runs that the last process began: whatever they did was done
-    /// once. Those of instants that still waited for their beginning are due again.
+    /// once. Those of instants that still waited for their beginning wait on, or are due again.
     pub(super) async fn recover(self: &Arc<Self>) -> Result<(), StoreError> {
         for row in self.cron.parts.store.open_cron_runs().await? {
             // Somebody may have asked for it since this process began.
@@ -45,6 +46,9 @@ impl Worker {
             started_at: entry["runAtMs"].as_u64().unwrap_or(row.at),
         };
         if entry["waits"] == true {
+            if self.resume(&gone).await? {
+                return Ok(());
+            }
             let of_run = gone.clone();
             let edited = self.cron.edit(&job_id, move |row| claim::put_back(row, &of_run)).await?;
             if edited.is_some() {
@@ -56,6 +60,7 @@ impl Worker {
         let outcome = Outcome {
             session_id,
             session_key: session_key.map(|key| key.to_string()),
+            is_cut: true,
             ..Outcome::failed(INTERRUPTED, "cron-setup", now)
         };
         let (sender, mut told) = tokio::sync::oneshot::channel();
@@ -78,6 +83,22 @@ impl Worker {
             self.tell_interrupted(ticket);
         }
         Ok(())
+    }
+
+    /// Goes on with a run that waited for its beginning, if it is still to begin.
+    async fn resume(self: &Arc<Self>, gone: &Ticket) -> Result<bool, StoreError> {
+        let cron = &self.cron;
+        let settings = cron.parts.settings.now();
+        let Some(row) = cron.parts.store.cron_job(&gone.job.id).await? else { return Ok(false) };
+        let usual = Usual::of(&settings.cron);
+        let ticket = claim::resumed(&row, gone, cron.now_ms(), usual);
+        let Some(ticket) = ticket.filter(|_| settings.cron.enabled) else { return Ok(false) };
+        // Somebody may have asked for the job since this process began.
+        let is_free = cron.begin(&row.id, gone.started_at);
+        if is_free {
+            self.start(ticket);
+        }
+        Ok(is_free)
     }
 
     /// The session that a run was in when it was cut off, and the id of that; `None` when

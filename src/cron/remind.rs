@@ -4,28 +4,33 @@
 //! hear that, the log and the run say so.
 
 use crate::protocol::methods::cron::{DeliveryMode, WakeMode};
-use crate::sessions::SessionKey;
+use crate::sessions::{KeyRules, SessionKey};
 use crate::store::Teller;
 
 use super::job::Job;
 use super::outcome::Outcome;
 use super::scheduler::Worker;
 use super::service::Ticket;
-use super::target::Wanted;
+use super::target::{Wanted, home_of};
+
+/// The session that a job was made in, if it reminds there at once: as long as that is one
+/// that people read. In any other way it reminds in the main session.
+pub(super) fn own_session(job: &Job, rules: &KeyRules) -> Option<SessionKey> {
+    let home = home_of(job, rules);
+    let is_read = !home.is_job() && !home.is_spawned() && !home.is_hook();
+    (job.wake_mode == WakeMode::Now && is_read).then_some(home)
+}
 
 impl Worker {
-    /// Where a job reminds of something: at once in the session that it was made in,
-    /// as long as there is one that people read, and otherwise in the main session.
+    /// Where a job reminds of something.
     async fn reminded_in(&self, job: &Job) -> SessionKey {
-        let home = self.cron.home_of(job);
-        let is_read = !home.is_job() && !home.is_spawned() && !home.is_hook();
-        if job.wake_mode == WakeMode::Now
-            && is_read
-            && !matches!(self.cron.parts.sessions.entry(&home).await, Ok(None))
+        let rules = self.cron.parts.keys.now();
+        if let Some(own) = own_session(job, &rules)
+            && !matches!(self.cron.parts.sessions.entry(&own).await, Ok(None))
         {
-            return home;
+            return own;
         }
-        SessionKey::main(&self.cron.agent_of(job), &self.cron.parts.keys.now())
+        SessionKey::main(&self.cron.agent_of(job), &rules)
     }
 
     /// Tells a session something: it answers at once, or at its next turn, as the job has
@@ -39,7 +44,13 @@ impl Worker {
         }
         // A web server may be slow.
         if job.wake_mode == WakeMode::Now {
-            self.cron.heartbeats.remind(self.cron.agent_of(job).as_str(), home.clone());
+            // The session may be that of another agent, which answers there.
+            let agent = if home.names_agent() {
+                home.agent(&self.cron.parts.keys.now())
+            } else {
+                self.cron.agent_of(job)
+            };
+            self.cron.heartbeats.remind(agent.as_str(), home.clone());
         }
         let mut outcome = Outcome::ok(text);
         let delivery = job.delivery.clone().unwrap_or_default();

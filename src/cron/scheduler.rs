@@ -210,7 +210,8 @@ impl Worker {
         });
     }
 
-    fn start(self: &Arc<Self>, ticket: Ticket) {
+    /// Starts a run whose row is written.
+    pub(super) fn start(self: &Arc<Self>, ticket: Ticket) {
         let worker = Arc::clone(self);
         let tasks = &self.runs.parts().tasks;
         tasks.spawn("job", async move {

@@ -64,7 +64,7 @@ pub struct Cron {
     /// of changes in their order.
     pub(super) telling: AsyncMutex<()>,
     /// How many runs may be under way.
-    pub(super) permits: Permits,
+    pub(super) permits: Arc<Permits>,
     /// Rung when a job is changed or removed, for its runs that wait.
     pub(super) edits: watch::Sender<()>,
     env: Env,
@@ -164,7 +164,7 @@ impl Cron {
     /// The service. Nothing is read and nothing runs before the scheduler does.
     pub fn new(parts: CronParts, env: &Env) -> Arc<Self> {
         let settings = parts.settings.now();
-        let permits = Permits::new(settings.cron.max_concurrent);
+        let permits = Arc::new(Permits::new(settings.cron.max_concurrent));
         let client = Live::new(client(&settings, env));
         Arc::new(Self {
             client,

@@ -11,6 +11,7 @@ use std::path::Path;
 use crate::store::{CronChange, CronJobChange, CronJobRow, StoreError, cron_jobs_beside};
 
 use super::job::Job;
+use super::retry;
 use super::service::Cron;
 
 /// A job that was made at a time that is still to come, and is due later than its schedule says
@@ -74,7 +75,9 @@ fn on_time(row: &CronJobRow, now: u64) -> Option<CronChange> {
     let known = row.due_at.or(shown);
     let is_behind = known.is_some() && now < job.created_at_ms;
     let has_own = !timing.is_once() && !is_behind;
-    let own = has_own.then(|| timing.next_after(now.max(job.created_at_ms))).flatten();
+    // One that rests after failures is later than its schedule says, and no clock was wrong.
+    let begins = job.created_at_ms.max(retry::rests_until(&job.state, now).saturating_sub(1));
+    let own = has_own.then(|| timing.next_after(now.max(begins))).flatten();
     let next = known.into_iter().chain(own).min()?;
     if row.due_at == Some(next) {
         return None;
@@ -155,6 +158,18 @@ mod tests {
         assert_eq!(Job::of_row(&late).unwrap().state.next_run_at_ms, Some(NOON + HOUR));
         assert!(on_time(&row(NOON + HOUR), NOON).is_none());
         assert!(on_time(&row(NOON - HOUR), NOON).is_none(), "it is due already");
+    }
+
+    #[test]
+    fn a_job_that_rests_after_failures_is_not_brought_forward() {
+        let schedule = Schedule::Every { every_ms: 10_000, anchor_ms: Some(NOON) };
+        let mut job = Job { schedule, enabled: true, ..Job::nameless("job") };
+        job.state.consecutive_errors = Some(3);
+        job.state.last_run_at_ms = Some(NOON);
+        let row = job.to_row(Some(NOON + 300_000), None);
+        assert!(on_time(&row, NOON + 5000).is_none());
+        let late = put(on_time(&row, NOON - 5000)).unwrap();
+        assert_eq!(late.due_at, Some(NOON), "the clock was ahead when it failed");
     }
 
     #[test]

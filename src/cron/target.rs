@@ -148,6 +148,11 @@ pub struct NamedChat {
     pub account_id: Option<String>,
 }
 
+/// A channel, and which chat of it where that is known.
+fn place_label(channel: &str, to: Option<&str>) -> String {
+    to.map_or_else(|| channel.to_owned(), |to| format!("{channel}:{to}"))
+}
+
 /// Where a session was last written to from, with its thread and account, unless
 /// somebody wants another chat there.
 fn last_chat(wanted: &Wanted, channel: String, context: &Value) -> Place {
@@ -162,7 +167,8 @@ fn last_chat(wanted: &Wanted, channel: String, context: &Value) -> Place {
     }
 }
 
-fn agent_named(agent_id: Option<&str>, rules: &KeyRules) -> AgentId {
+/// The agent of a job with this `agentId`, by these rules.
+pub(super) fn agent_named(agent_id: Option<&str>, rules: &KeyRules) -> AgentId {
     let own = agent_id.map(AgentId::normalize);
     own.unwrap_or_else(|| rules.default_agent.clone())
 }
@@ -294,29 +300,34 @@ impl Cron {
         }
     }
 
-    /// What a list tells of a job's delivery.
+    /// What a list tells of a job's delivery, as the original spells it.
     pub(super) async fn preview(&self, job: &Job) -> Value {
         let delivery = job.delivery.clone().unwrap_or_default();
         match delivery.mode() {
             DeliveryMode::None => json!({"label": "not requested", "detail": "not requested"}),
             DeliveryMode::Webhook => {
-                let to = delivery.to.unwrap_or_default();
-                json!({"label": format!("webhook -> {to}"), "detail": format!("webhook {to}")})
+                let to = delivery.to.as_deref();
+                let detail = if to.is_some() { "webhook" } else { "webhook target missing" };
+                json!({"label": place_label("webhook", to), "detail": detail})
             }
             DeliveryMode::Announce => {
                 let wanted = Wanted::of(&delivery);
                 let place = self.place(&wanted, &self.agent_of(job), &self.home_of(job)).await;
-                let label = format!("announce -> {}", wanted.channel);
-                let detail = match place {
-                    Ok(place) => {
-                        let to = place.to().unwrap_or("its last chat");
-                        format!("{} -> {} {to}", wanted.channel, place.channel())
-                    }
-                    Err(error) => {
-                        format!("{} -> no route, will fail-closed: {error}", wanted.channel)
-                    }
+                let label = match &place {
+                    Ok(place) => place_label(place.channel(), place.to()),
+                    Err(_) => place_label(&wanted.channel, wanted.to.as_deref()),
                 };
-                json!({"label": label, "detail": detail})
+                let session = job.session_key.as_deref().map(str::trim);
+                let detail = match place {
+                    Ok(_) if wanted.channel != LAST => "explicit".to_owned(),
+                    Ok(_) => match session.filter(|key| !key.is_empty()) {
+                        Some(key) => format!("resolved from last, session {key}"),
+                        None => "resolved from last, main session".to_owned(),
+                    },
+                    Err(error) if wanted.channel != LAST => error,
+                    Err(error) => format!("last -> no route, will fail-closed: {error}"),
+                };
+                json!({"label": format!("announce -> {label}"), "detail": detail})
             }
         }
     }

@@ -15,8 +15,9 @@ use crate::support::json;
 
 use super::job::Job;
 use super::outcome::Outcome;
+use super::remind::own_session;
 use super::scheduler::Worker;
-use super::target::{LAST, Wanted, home_of};
+use super::target::{LAST, Wanted, agent_named, home_of};
 
 /// A job that nobody hears.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,50 +34,56 @@ pub struct Unheard {
 enum Way {
     /// It names that.
     Named(String),
-    /// That from which a session was last written to.
-    LastOf(SessionKey),
+    /// That from which the first of these sessions that is there was last written to.
+    LastOf(Vec<SessionKey>),
 }
 
 impl Way {
     fn of(job: &Job, rules: &KeyRules) -> Option<Self> {
         let delivery = job.delivery.clone().unwrap_or_default();
-        let home = home_of(job, rules);
         match (&job.payload, delivery.mode()) {
             (Payload::AgentTurn(_), DeliveryMode::Announce) => {
                 let channel = Wanted::of(&delivery).channel;
-                Some(if channel == LAST { Self::LastOf(home) } else { Self::Named(channel) })
+                Some(if channel == LAST {
+                    Self::LastOf(vec![home_of(job, rules)])
+                } else {
+                    Self::Named(channel)
+                })
             }
             (Payload::SystemEvent { .. }, mode)
                 if mode != DeliveryMode::Webhook && job.wake_mode == WakeMode::Now =>
             {
-                Some(Self::LastOf(home))
+                let main = SessionKey::main(&agent_named(job.agent_id.as_deref(), rules), rules);
+                Some(Self::LastOf(own_session(job, rules).into_iter().chain([main]).collect()))
             }
             _ => None,
         }
     }
 }
 
-/// The session whose last channel decides who hears a job.
-pub(super) fn session_of(job: &Job, rules: &KeyRules) -> Option<SessionKey> {
-    match Way::of(job, rules)? {
-        Way::LastOf(session) => Some(session),
-        Way::Named(_) => None,
+/// The sessions of which the first that is there decides by its last channel who hears a job.
+pub(super) fn sessions_of(job: &Job, rules: &KeyRules) -> Vec<SessionKey> {
+    match Way::of(job, rules) {
+        Some(Way::LastOf(sessions)) => sessions,
+        Some(Way::Named(_)) | None => Vec::new(),
     }
 }
 
 /// Those of some jobs that nobody hears. `last` are the channels from which sessions were last
-/// written to, by their keys.
+/// written to, by the keys of all that are there.
 pub(super) fn among(
     jobs: &[Job],
-    last: &BTreeMap<String, String>,
+    last: &BTreeMap<String, Option<String>>,
     settings: &Settings,
     rules: &KeyRules,
 ) -> Vec<Unheard> {
     let found = jobs.iter().filter(|job| job.enabled).filter_map(|job| {
         let why = match Way::of(job, rules)? {
             Way::Named(channel) => (!is_here(settings, &channel)).then(|| of_channel(&channel))?,
-            Way::LastOf(session) => {
-                let channel = last.get(session.as_str())?;
+            Way::LastOf(sessions) => {
+                let there = |it: SessionKey| last.get(it.as_str()).map(|channel| (it, channel));
+                let (session, channel) = sessions.into_iter().find_map(there)?;
+                let channel = channel.as_ref()?;
                 (!is_here(settings, channel)).then(|| of_session(&session, channel))?
             }
         };
@@ -97,7 +104,7 @@ pub fn unheard_beside(
     let jobs: Vec<_> =
         cron_jobs_beside(database)?.iter().filter_map(|row| Job::of_row(row).ok()).collect();
     let sessions = sessions_beside(database)?.unwrap_or_default().into_iter();
-    let last = sessions.filter_map(|row| Some((row.key, row.entry.last_channel?))).collect();
+    let last = sessions.map(|row| (row.key, row.entry.last_channel)).collect();
     Ok(among(&jobs, &last, settings, rules))
 }
 

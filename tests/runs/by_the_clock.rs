@@ -312,6 +312,44 @@ async fn a_single_instant_that_was_missed_comes_back_only_as_another_one() {
     assert_eq!(rows[1]["status"], "ok", "{rows:?}");
 }
 
+#[tokio::test]
+async fn what_was_missed_by_a_clock_that_was_ahead_comes_for_a_job_that_is_turned_on_again() {
+    let scene = Scene::new().await;
+    let at = json!({"kind": "at", "at": (NOON + HOUR).to_string()});
+    let once = json!({"missed": "skip", "deleteAfterRun": false});
+    let id = scene.add(at, once).await;
+    scene.set(NOON + 2 * HOUR).await;
+    assert_eq!(scene.wait_for(&id, 1).await[0]["missed"], true);
+    scene.set(NOON).await;
+    scene.update(&id, json!({"enabled": true})).await.unwrap();
+    scene.set(NOON + HOUR).await;
+    let rows = scene.wait_for(&id, 1).await;
+    assert_eq!((rows.len(), &rows[0]["status"]), (1, &json!("ok")), "{rows:?}");
+}
+
+#[tokio::test]
+async fn a_job_that_fails_rests_ever_longer_until_it_runs_well() {
+    let scene = Scene::new().await;
+    let asks = |message: &str| json!({"kind": "agentTurn", "message": message});
+    let apart = json!({"sessionTarget": "isolated", "delivery": {"mode": "none"},
+        "payload": asks("@mock err status=400 type=invalid_request_error")});
+    let id = scene.add(json!({"kind": "every", "everyMs": 10 * SECOND}), apart).await;
+    for (count, (due, next)) in [(1, (10, 40)), (2, (40, 100)), (3, (100, 400))] {
+        scene.set(NOON + due * SECOND).await;
+        scene.wait_for_next(&id, NOON + next * SECOND).await;
+        let rows = scene.rows(&id).await;
+        assert_eq!((rows.len(), &rows[0]["status"]), (count, &json!("error")), "{rows:?}");
+    }
+    // Nothing comes in between.
+    scene.set(NOON + 150 * SECOND).await;
+    assert_eq!(scene.rows(&id).await.len(), 3);
+    scene.update(&id, json!({"payload": asks("@mock text text=x")})).await.unwrap();
+    assert_eq!(scene.job(&id).await["state"]["nextRunAtMs"], NOON + 400 * SECOND);
+    drop(scene.cron.ask(&id, false).await.unwrap());
+    scene.wait_for_next(&id, NOON + 160 * SECOND).await;
+    assert_eq!(count(&scene.rows(&id).await, |row| row["status"] == "ok"), 1);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_hear_when_a_job_runs_next_whose_instant_has_had_its_run() {
     let scene = Scene::new().await;

@@ -73,11 +73,11 @@ impl Beat {
         loop {
             let key = self.key();
             let is_reminder = matches!(self.cause, Cause::Reminder(_));
-            if !self.cron.heartbeats.wait(&agent, &key, is_reminder) {
+            let Some(waits) = self.cron.heartbeats.wait(&agent, &key, is_reminder) else {
                 return false;
-            }
+            };
             self.runs.lane_is_free(&key).await;
-            if self.cron.heartbeats.wait_no_more(&agent, &key) {
+            if waits.over() {
                 self.cause = Cause::Reminder(key.clone());
             }
             self.settings = self.cron.heartbeat_settings(&agent);

@@ -26,6 +26,32 @@ pub struct Heartbeats {
     woken: Notify,
 }
 
+/// One that waits to ask an agent in a session. Others may wait once this is dropped, also when
+/// whoever waits breaks or is stopped.
+struct Waits<'a> {
+    heartbeats: &'a Heartbeats,
+    place: Option<(String, SessionKey)>,
+}
+
+impl Waits<'_> {
+    /// The agent is asked now. Whether a job reminds of something.
+    fn over(mut self) -> bool {
+        self.leave()
+    }
+
+    fn leave(&mut self) -> bool {
+        // At once: the next one may wait as soon as this one is on the list no more.
+        let place = self.place.take();
+        place.and_then(|it| self.heartbeats.state.lock().waiting.remove(&it)).unwrap_or_default()
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
 /// Agents that are to be asked in a session, and whether a job reminds of something there.
 type Asked = BTreeMap<(String, SessionKey), bool>;
 
@@ -64,26 +90,20 @@ impl Heartbeats {
         self.woken.notify_one();
     }
 
-    /// An agent is to be asked in a session. `false` when it is about to be: who asks then
+    /// An agent is to be asked in a session. `None` when it is about to be: who asks then
     /// tells all that has come.
-    fn wait(&self, agent_id: &str, session: &SessionKey, is_reminder: bool) -> bool {
+    fn wait(&self, agent_id: &str, session: &SessionKey, is_reminder: bool) -> Option<Waits<'_>> {
         let place = (agent_id.to_owned(), session.clone());
-        match self.state.lock().waiting.entry(place) {
+        match self.state.lock().waiting.entry(place.clone()) {
             Entry::Occupied(mut known) => {
                 *known.get_mut() |= is_reminder;
-                false
+                None
             }
-            Entry::Vacant(place) => {
-                place.insert(is_reminder);
-                true
+            Entry::Vacant(free) => {
+                free.insert(is_reminder);
+                Some(Waits { heartbeats: self, place: Some(place) })
             }
         }
-    }
-
-    /// An agent that was waited for is asked now. Whether a job reminds of something.
-    fn wait_no_more(&self, agent_id: &str, session: &SessionKey) -> bool {
-        let place = (agent_id.to_owned(), session.clone());
-        self.state.lock().waiting.remove(&place).unwrap_or_default()
     }
 
     /// Turns heartbeats by the clock on or off, until the gateway stops.
@@ -105,5 +125,23 @@ impl Heartbeats {
     /// What was last told of one.
     pub fn last(&self) -> Option<Value> {
         self.state.lock().last.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_that_is_given_up_keeps_nobody_from_waiting() {
+        let (heartbeats, main) = (Heartbeats::default(), SessionKey::from_canonical("main"));
+        let wait = |is_reminder| heartbeats.wait("main", &main, is_reminder);
+        let given_up = wait(false).unwrap();
+        assert!(wait(true).is_none(), "it waits already");
+        drop(given_up);
+        let waits = wait(false).unwrap();
+        assert!(wait(true).is_none());
+        assert!(waits.over(), "a job has reminded of something meanwhile");
+        assert!(!wait(false).unwrap().over());
     }
 }

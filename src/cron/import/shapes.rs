@@ -18,6 +18,10 @@ pub(super) fn complete(job: &mut Map<String, Value>) {
     if let Some(id) = job.shift_remove("jobId") {
         job.entry("id").or_insert(id);
     }
+    // In its file that says nothing; a request is refused for it.
+    if job.get("delivery").is_some_and(Value::is_null) {
+        job.shift_remove("delivery");
+    }
     modernize(job);
     if let Some(Value::Object(schedule)) = job.get_mut("schedule") {
         round(schedule, &TIMES);
@@ -111,6 +115,7 @@ mod tests {
             (json!({"delivery": {"mode": " None "}}), json!({"mode": "none"})),
             (json!({"payload": {"deliver": true}}), Value::Null),
             (json!({"payload": {"deliver": false}}), json!({"mode": "none"})),
+            (json!({"payload": {"deliver": false}, "delivery": null}), json!({"mode": "none"})),
             (
                 json!({"payload": {"deliver": true, "channel": "telegram", "to": "7"},
                     "bestEffortDeliver": true}),

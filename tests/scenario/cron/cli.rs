@@ -7,12 +7,12 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use super::{add, asking, job, log, run};
-use crate::program::clawgate;
+use crate::program::{self, clawgate};
 use crate::stage::{Api, admin, call, config, scripted, until};
-use crate::support::{Gateway, GatewayOptions, MockProvider, SECRET, now_ms, program};
+use crate::support::{self, Gateway, GatewayOptions, MockProvider, SECRET, now_ms};
 
 fn cron(gateway: &Gateway, args: &[&str]) -> Output {
-    Command::new(program())
+    Command::new(support::program())
         .arg("cron")
         .args(args)
         .args(["--url", &format!("ws://{}", gateway.address()), "--token", SECRET])
@@ -89,6 +89,24 @@ async fn the_command_makes_changes_runs_and_removes_jobs() {
     assert_eq!((&delivery["mode"], &delivery["threadId"]), (&json!("announce"), &json!("7")));
     let edited = json_of(&gateway, &["edit", &id, "--no-deliver"]);
     assert_eq!(edited["delivery"]["mode"], "none", "{edited}");
+    let alert = [
+        "--failure-alert-channel",
+        "Webhook",
+        "--failure-alert-to",
+        "ann",
+        "--failure-alert-cooldown",
+        "30m",
+        "--failure-alert-include-skipped",
+    ];
+    let edited = json_of(&gateway, &[&["edit", &id][..], &alert].concat());
+    let rules = json!({"after": 3, "channel": "webhook", "to": "ann", "cooldownMs": 1_800_000,
+        "includeSkipped": true});
+    assert_eq!(edited["failureAlert"], rules, "{edited}");
+    assert_eq!(json_of(&gateway, &["edit", &id, "--no-failure-alert"])["failureAlert"], false);
+    let edited = json_of(&gateway, &["edit", &id, "--failure-alert"]);
+    assert_eq!(edited["failureAlert"], json!({}), "{edited}");
+    let both = ["edit", &id, "--no-failure-alert", "--failure-alert-mode", "webhook"];
+    assert_eq!(cron(&gateway, &both).status.code(), Some(2));
     let early = cron(&gateway, &["run", &id, "--due"]);
     let said = String::from_utf8_lossy(&early.stdout).into_owned();
     assert!(early.status.code() == Some(1) && said.starts_with("Does not run: "), "{said}");
@@ -109,6 +127,33 @@ async fn the_command_makes_changes_runs_and_removes_jobs() {
         let output = cron(&gateway, &args);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && said.contains(text), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn the_main_session_is_told_something_and_heartbeats_are_shown_and_switched() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let last = ["system", "heartbeat", "last", "--json"];
+    assert_eq!(program::json_of(&clawgate(&gateway, &last).await), Value::Null);
+    let event = ["system", "event", "--mode", "now", "--text", "@mock text text=\"Seen.\""];
+    assert_eq!(program::said(&clawgate(&gateway, &event).await), "ok\n");
+    until("the heartbeat that it begins", async || {
+        let beat = program::json_of(&clawgate(&gateway, &last).await);
+        (beat["preview"] == "Seen.").then_some(())
+    })
+    .await;
+    let off = ["system", "heartbeat", "disable", "--json"];
+    let told = program::json_of(&clawgate(&gateway, &off).await);
+    assert_eq!(told, json!({"ok": true, "enabled": false}));
+    let there = program::json_of(&clawgate(&gateway, &["system", "presence", "--json"]).await);
+    assert!(!there.as_array().unwrap().is_empty(), "{there}");
+    for (wrong, code) in [
+        (&["event", "--text", " "][..], 2),
+        (&["event", "--text", "x", "--mode", "later"][..], 2),
+        (&["presence", "--url", "ws://127.0.0.1:9", "--token", "t"][..], 1),
+    ] {
+        let output = clawgate(&gateway, &[&["system"], wrong].concat()).await;
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
     }
 }
 

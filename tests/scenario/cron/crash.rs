@@ -228,6 +228,35 @@ async fn a_run_of_an_instant_that_a_kill_cut_off_while_it_waited_is_due_again() 
 }
 
 #[tokio::test]
+async fn a_run_of_a_job_that_comes_again_waits_on_after_a_kill_and_is_not_missed() {
+    let (mut gateway, mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "agent:main:diary", "other-mark @mock stream n=500 delay=50", "m-1").await;
+    until("it runs", async || (asked(&mock, "other-mark") == 1).then_some(())).await;
+    let mut again = asking("again", "again-mark @mock text text=\"x\"");
+    again["sessionTarget"] = json!("session:diary");
+    again["schedule"] = json!({"kind": "every", "everyMs": 3000, "anchorMs": now() + 1500});
+    let id = add(&mut client, again).await;
+    until("one is skipped for the one that waits", async || {
+        (!log(&mut client, &id).await.is_empty()).then_some(())
+    })
+    .await;
+    gateway.kill9();
+    assert_eq!(asked(&mock, "again-mark"), 0);
+    gateway.restart().await;
+    let mut client = admin(&gateway).await;
+    let rows = until("its run", async || {
+        let rows = log(&mut client, &id).await;
+        rows.iter().any(|row| row["status"] == "ok").then_some(rows)
+    });
+    let rows = rows.await;
+    // It is the run of the first instant: all others came while it waited.
+    let first = rows.iter().min_by_key(|row| row["runAtMs"].as_u64()).unwrap();
+    assert_eq!(first["status"], "ok", "{rows:?}");
+    assert!(rows.iter().all(|row| row["missed"].is_null()), "{rows:?}");
+}
+
+#[tokio::test]
 async fn wherever_a_kill_comes_the_session_of_a_job_says_how_its_run_has_ended() {
     let (mut gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;

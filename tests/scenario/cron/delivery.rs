@@ -70,6 +70,52 @@ async fn an_answer_is_announced_where_the_session_last_spoke() {
 }
 
 #[tokio::test]
+async fn a_list_says_where_answers_go_in_the_words_of_the_original() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    let mut tells = asking("tells", "@mock text text=\"the report\"");
+    tells["delivery"] = json!({"mode": "announce"});
+    let id = add(&mut client, tells).await;
+    let preview = async |client: &mut WsClient, patch: Value| {
+        call(client, "cron.update", json!({"id": id, "patch": patch})).await;
+        let previews = call(client, "cron.list", json!({})).await["deliveryPreviews"].take();
+        let text = |name: &str| previews[&id][name].as_str().unwrap().to_owned();
+        (text("label"), text("detail"))
+    };
+    let same = json!({"name": "tells"});
+    let (label, detail) = preview(&mut client, same.clone()).await;
+    assert_eq!(label, "announce -> last");
+    assert!(detail.starts_with("last -> no route, will fail-closed: Channel is"), "{detail}");
+    for key in ["main", "desk"] {
+        ask(&mut client, key, "hello", key).await;
+    }
+    let announced = |channel: &str, to: &str| {
+        let delivery = json!({"mode": "announce", "channel": channel, "to": to});
+        json!({ "delivery": delivery })
+    };
+    let unknown = "unknown session \"agent:main:nowhere\" on channel \"webchat\"";
+    for (patch, label, detail) in [
+        (same, "announce -> webchat:agent:main:main", "resolved from last, main session"),
+        (
+            json!({"sessionKey": "agent:main:desk"}),
+            "announce -> webchat:agent:main:desk",
+            "resolved from last, session agent:main:desk",
+        ),
+        (announced("telegram", "123"), "announce -> telegram:123", "explicit"),
+        (announced("webchat", "nowhere"), "announce -> webchat:nowhere", unknown),
+        (
+            json!({"delivery": {"mode": "webhook", "to": "https://example.test/hook"}}),
+            "webhook:https://example.test/hook",
+            "webhook",
+        ),
+        (json!({"delivery": {"mode": "none"}}), "not requested", "not requested"),
+    ] {
+        let told = preview(&mut client, patch).await;
+        assert_eq!((told.0.as_str(), told.1.as_str()), (label, detail));
+    }
+}
+
+#[tokio::test]
 async fn an_answer_that_only_says_that_all_is_well_is_announced_to_nobody() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;
@@ -229,6 +275,20 @@ async fn somebody_hears_of_a_job_that_fails_again_and_again_and_not_each_time() 
     assert_eq!(news.len(), 1, "{news:?}");
     assert!(news[0].starts_with("Cron job \"fails\" failed 2 times in a row: "), "{news:?}");
     assert!(job(&mut client, &id).await["state"]["lastFailureAlertAtMs"].is_u64());
+    // Once it has run well, its failures are news again.
+    let asks = |message: &str| {
+        let payload = json!({"kind": "agentTurn", "message": message});
+        json!({"id": id, "patch": {"payload": payload}})
+    };
+    call(&mut client, "cron.update", asks("@mock text text=well")).await;
+    assert_eq!(run(&mut client, &id).await["status"], "ok");
+    let failing = asks("@mock err status=400 type=invalid_request_error");
+    call(&mut client, "cron.update", failing).await;
+    for _ in 0..2 {
+        assert_eq!(run(&mut client, &id).await["status"], "error");
+    }
+    until("another alert", async || (failures(&mut client, "main").await.len() == 2).then_some(()))
+        .await;
 }
 
 /// What a session was told of jobs that fail.

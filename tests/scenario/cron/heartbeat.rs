@@ -60,6 +60,26 @@ async fn a_reminder_makes_the_main_session_speak_and_its_question_stays_out_of_s
 }
 
 #[tokio::test]
+async fn a_reminder_in_a_session_of_another_agent_is_told_as_that_agent_has_it() {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["agents"]["list"] = json!([
+        {"id": "main", "default": true, "heartbeat": {"every": "24h", "target": "last"}},
+        {"id": "ops"}
+    ]);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "agent:ops:main", "hello", "m-1").await;
+    let mut tea = reminder("@mock text text=\"Tea is ready.\"");
+    tea["sessionKey"] = json!("agent:ops:main");
+    let id = add(&mut client, tea).await;
+    run(&mut client, &id).await;
+    let beat = heartbeat(&client, 0).await;
+    assert_eq!(beat["preview"], "Tea is ready.", "{beat}");
+    assert_eq!((&beat["status"], &beat["reason"]), (&json!("skipped"), &json!("target-none")));
+}
+
+#[tokio::test]
 async fn whoever_hears_somebody_else_has_no_tool_of_the_owner() {
     let (mut gateway, mock) = scripted(Api::OpenAi).await;
     let mut owner = admin(&gateway).await;

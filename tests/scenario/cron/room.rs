@@ -10,6 +10,7 @@ use crate::stage::{
     spent_by, start, text_of, told, until,
 };
 use crate::subagents::spawning;
+use crate::support::client::SOON;
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
 /// A turn that goes on until there is a file in the workspace.
@@ -151,6 +152,28 @@ async fn a_job_that_waits_for_its_session_takes_no_place_from_others() {
     assert_eq!(run(&mut client, &other).await["summary"], "meanwhile");
     assert!(job(&mut client, &waits).await["state"]["runningAtMs"].is_u64());
     fs::write(gateway.workspace().join("go"), "").unwrap();
+    assert_eq!(end(&client, &run_id).await["summary"], "after all");
+}
+
+#[tokio::test]
+async fn a_job_that_waits_for_a_person_keeps_no_other_from_its_place() {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["cron"] = json!({"maxConcurrentRuns": 1});
+    config["tools"]["exec"] = json!({"ask": "always"});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let args = json!({"command": "uname"});
+    let message = format!("@mock tool name=exec args={args} then=\"after all\"");
+    let asks = add(&mut client, asking("asks", &message)).await;
+    let other = add(&mut client, asking("other", "@mock text text=\"meanwhile\"")).await;
+    let run_id = begin(&mut client, &asks).await;
+    let asked = client.wait_for(SOON, |frame| frame["event"] == "exec.approval.requested").await;
+    let id = asked.expect("a question")["payload"]["id"].clone();
+    assert_eq!(run(&mut client, &other).await["summary"], "meanwhile");
+    assert!(job(&mut client, &asks).await["state"]["runningAtMs"].is_u64());
+    let yes = json!({"id": id, "decision": "allow-once"});
+    call(&mut client, "exec.approval.resolve", yes).await;
     assert_eq!(end(&client, &run_id).await["summary"], "after all");
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use super::{add, asking, job, log, now, run};
+use super::{add, asking, hour, job, log, now, run};
 use crate::program::clawgate;
 use crate::stage::{Api, admin, ask, config, scripted, told, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider};
@@ -26,6 +26,30 @@ async fn from_elsewhere() -> (Gateway, MockProvider) {
     fs::write(folder.join("s-main.jsonl"), format!("{header}\n")).unwrap();
     let options = GatewayOptions::with_config(config(mock.address(), Api::OpenAi));
     (Gateway::start_in(root, options).await.unwrap(), mock)
+}
+
+/// What doctor says of the jobs that nobody hears.
+async fn found_by_doctor(gateway: &Gateway) -> String {
+    let report = clawgate(gateway, &["doctor", "--json"]).await.stdout;
+    let report: Value = serde_json::from_slice(&report).unwrap();
+    let findings = report["findings"].as_array().unwrap();
+    let found = findings.iter().find(|it| it["checkId"] == "cron.unheard");
+    found.unwrap_or_else(|| panic!("{report}"))["title"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_reminder_for_a_session_that_is_not_there_is_heard_as_the_main_session_is() {
+    let (gateway, _mock) = from_elsewhere().await;
+    let mut client = admin(&gateway).await;
+    for (name, key) in [("gone", "agent:main:gone"), ("sub", "agent:main:subagent:1")] {
+        let tells = json!({"name": name, "sessionTarget": "main", "wakeMode": "now",
+            "sessionKey": key, "schedule": hour(),
+            "payload": {"kind": "systemEvent", "text": "Tea is ready."}});
+        add(&mut client, tells).await;
+    }
+    let title = found_by_doctor(&gateway).await;
+    assert!(title.starts_with("2 jobs speak where nobody hears them: gone ("), "{title}");
+    assert!(title.contains("agent:main:main was last written to from whatsapp"), "{title}");
 }
 
 #[tokio::test]
@@ -69,11 +93,7 @@ async fn an_answer_for_a_channel_that_is_not_here_is_told_in_the_log_and_by_doct
         until("the warning", warned).await;
     }
     let silent = add(&mut client, asking("silent", "m")).await;
-    let report = clawgate(&gateway, &["doctor", "--json"]).await.stdout;
-    let report: Value = serde_json::from_slice(&report).unwrap();
-    let findings = report["findings"].as_array().unwrap();
-    let found = findings.iter().find(|it| it["checkId"] == "cron.unheard").unwrap();
-    let title = found["title"].as_str().unwrap();
+    let title = found_by_doctor(&gateway).await;
     assert!(title.starts_with("2 jobs speak where nobody hears them: tells ("), "{title}");
     assert!(title.contains("whatsapp") && !title.contains(&silent), "{title}");
 }

@@ -374,6 +374,11 @@ mod tests {
                 hourly(json!({"delivery": {"to": "7"}})),
                 "at /delivery: must have required property 'mode'",
             ),
+            (hourly(json!({"delivery": null, "deliver": false})), "at /delivery: must be object"),
+            (
+                hourly(json!({"delivery": null, "channel": "telegram"})),
+                "at /delivery: must be object",
+            ),
             (hourly(json!({"payload": "x", "message": "y"})), "at /payload: must be object"),
             // Without the zone it would be another moment.
             (

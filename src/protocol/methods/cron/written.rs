@@ -143,7 +143,8 @@ fn deliver(job: &mut Members) {
         said.extend(take(payload, &OF_ANSWER));
         is_event = is_kind(payload, "systemEvent");
     }
-    if is_event || job.get("delivery").is_some_and(Value::is_object) {
+    // What the job itself says counts, though nobody can read it.
+    if is_event || job.contains_key("delivery") {
         return;
     }
     let mut delivery = Map::new();
