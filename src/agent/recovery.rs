@@ -97,6 +97,7 @@ pub async fn recover(parts: &RunsParts) -> Result<usize, SendError> {
     let interrupted = parts.store.interrupt_unfinished(now_ms).await?;
     parts.store.let_go_of_node_actions().await?;
     parts.recall_notices().await?;
+    Box::pin(parts.tell_cut_commands()).await?;
     let media = parts.sessions.media();
     // What the last process staged may belong to a message that is not complete yet.
     let staged = if is_whole { media.sweep() } else { Ok(0) };
@@ -111,20 +112,39 @@ pub async fn recover(parts: &RunsParts) -> Result<usize, SendError> {
 
 async fn complete(parts: &RunsParts, record: &RunRecord, now_ms: u64) -> Result<(), SessionError> {
     let key = SessionKey::from_canonical(&record.session_key);
-    let packed = record.message.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    if let Some(Packed { id, message }) = packed {
-        let files = StoredMedia::of(&message.extra);
-        parts.sessions.media().place(files.iter().filter_map(StoredMedia::name).collect()).await?;
-        parts.append_once(&key, AgentMessage::User(message), &id, &record.run_id).await?;
-        parts.store.message_stored(&record.scope, &record.run_id).await?;
-    }
-    if matches!(record.state, RunState::Active | RunState::Interrupted) {
-        match parts.sessions.update(&key, move |entry| cut_off(entry, now_ms)).await {
+    // A session whose message has no place yet does not run either.
+    let placed = place_message(parts, record, &key).await;
+    let is_active = record.state == RunState::Active;
+    if is_active || record.state == RunState::Interrupted {
+        // One that an earlier start has found says nothing of the runs that came since.
+        let end = move |entry: &mut SessionEntry| {
+            if is_active || entry.status.as_deref() == Some("running") {
+                cut_off(entry, now_ms);
+            }
+        };
+        match parts.sessions.update(&key, end).await {
             // Somebody has deleted it meanwhile.
             Err(SessionError::NotFound(_)) => {}
             updated => drop(updated?),
         }
+    }
+    if is_active {
         tracing::warn!(run = %record.run_id, session = %key, "run was interrupted by the last stop");
+    }
+    placed
+}
+
+async fn place_message(
+    parts: &RunsParts,
+    record: &RunRecord,
+    key: &SessionKey,
+) -> Result<(), SessionError> {
+    let packed = record.message.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    if let Some(Packed { id, message }) = packed {
+        let files = StoredMedia::of(&message.extra);
+        parts.sessions.media().place(files.iter().filter_map(StoredMedia::name).collect()).await?;
+        parts.append_once(key, AgentMessage::User(message), &id, &record.run_id).await?;
+        parts.store.message_stored(&record.scope, &record.run_id).await?;
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use crate::auth::Owner;
 use crate::protocol::message::{Usage, UserMessage};
 use crate::providers::ThinkingLevel;
 use crate::sessions::SessionKey;
+use crate::support::Permits;
 use crate::support::sync::{AtomicBool, Mutex, Ordering};
 use crate::telemetry::asked;
 use crate::telemetry::traces::{self, SpanContext};
@@ -125,8 +126,12 @@ pub struct ActiveRun {
     is_hidden: bool,
     /// The `seq` of the last event that an emitter which is gone has told of it.
     pub(super) last_seq: AtomicU64,
-    /// For how many other runs it waits at the moment.
+    /// For how many other runs, and answers of a person, it waits at the moment.
     pub(super) waits: AtomicUsize,
+    /// Those of which whoever has begun it keeps one until it ends.
+    pub(super) outer: OnceLock<Arc<Permits>>,
+    /// What `waits` counts, for its place among those.
+    pub(super) outer_waits: AtomicUsize,
     /// Who has begun another run in its session while it was active.
     company: Mutex<Vec<Arc<Owner>>>,
     /// What it has done so far.
@@ -172,6 +177,8 @@ impl ActiveRun {
             is_hidden: false,
             last_seq: AtomicU64::new(0),
             waits: AtomicUsize::new(0),
+            outer: OnceLock::new(),
+            outer_waits: AtomicUsize::new(0),
             company: Mutex::default(),
             progress: Mutex::default(),
             cancel: CancellationToken::new(),

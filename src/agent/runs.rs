@@ -100,9 +100,24 @@ impl Runs {
         Arc::new(Self { parts, lanes, permits, asides, started_at, subagents, commands, decided })
     }
 
+    /// Whoever has begun a run keeps one of these places until it ends, and it lends that as
+    /// its own.
+    pub fn begin_in(&self, run_id: &str, places: &Arc<Permits>) {
+        if let Some(run) = self.lanes.table().get(run_id) {
+            // There is one who has begun it.
+            let _ = run.outer.set(Arc::clone(places));
+        }
+    }
+
     /// Does what `run` waits for, whose place another run may have meanwhile.
     pub async fn while_lending<T>(&self, run: &ActiveRun, work: impl Future<Output = T>) -> T {
-        self.permits.lending(&self.parts.tasks, &run.waits, work).await
+        let tasks = &self.parts.tasks;
+        let Some(outer) = run.outer.get() else {
+            return self.permits.lending(tasks, &run.waits, work).await;
+        };
+        // What it had first it takes back first, as everybody does.
+        let work = outer.lending(tasks, &run.outer_waits, work);
+        self.permits.lending(tasks, &run.waits, work).await
     }
 
     /// What it works with.

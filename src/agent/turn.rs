@@ -37,7 +37,7 @@ use ending::take_call;
 use hearing::Hearing;
 use room::Fill;
 
-/// A model that calls tools without end is stopped after so many rounds.
+/// A model that calls tools without end is stopped after so many rounds to which nobody spoke.
 const MAX_ROUNDS: usize = 100;
 /// `errorMessage` of an answer that was cut by an abort.
 const ABORTED: &str = "Request was aborted";
@@ -141,6 +141,11 @@ struct Turn<'a> {
     is_quiet: bool,
 }
 
+fn endless() -> Stop {
+    let message = format!("the model called tools {MAX_ROUNDS} times without answering");
+    Stop::Failed { message, kind: "unknown" }
+}
+
 impl Turn<'_> {
     /// Takes the events that have come since, which may take the owner's tools away.
     fn hear_events(&mut self) {
@@ -156,7 +161,11 @@ impl Turn<'_> {
         let mut last = None;
         let mut unknown = 0;
         let mut taken = self.runs.steering(self.run);
-        for round in 0..MAX_ROUNDS {
+        let (mut round, mut most) = (0, MAX_ROUNDS);
+        while round < most || !taken.is_empty() {
+            // Who speaks to it has it go on for as long again.
+            most = if taken.is_empty() { most } else { round + MAX_ROUNDS };
+            round += 1;
             self.runs.take_in(self.run, &taken).await?;
             taken.clear();
             self.hear_events();
@@ -171,7 +180,7 @@ impl Turn<'_> {
                     route.wishing(self.run.terms.wishes)
                 });
             if !self.run.terms.is_bare() {
-                if round == 0 {
+                if round == 1 {
                     self.fill = self.measure(&entry, route.model().context_window).await?;
                 }
                 self.keep_room(&route).await?;
@@ -186,8 +195,7 @@ impl Turn<'_> {
                 }
                 asked => asked?,
             };
-            // What comes from now on may be too long again.
-            self.has_compacted = false;
+            self.forget_failure();
             if !self.run.terms.is_bare() {
                 self.untold.set_heard();
             }
@@ -226,18 +234,19 @@ impl Turn<'_> {
             }
             self.emitter.next_turn(is_whole);
         }
-        Err(Stop::Failed {
-            message: format!("the model called tools {MAX_ROUNDS} times without answering"),
-            kind: "unknown",
-        })
+        Err(endless())
+    }
+
+    fn named(&self, entry: &SessionEntry) -> SessionModel {
+        let models = &self.parts.models;
+        match &self.run.terms.model {
+            Some(wanted) => models.wanted(wanted, &self.run.key),
+            None => models.of_session(&self.run.key, Some(entry)),
+        }
     }
 
     fn model(&self, entry: &SessionEntry) -> Result<Arc<ModelInfo>, Stop> {
-        let models = &self.parts.models;
-        let SessionModel { name, info } = match &self.run.terms.model {
-            Some(wanted) => models.wanted(wanted, &self.run.key),
-            None => models.of_session(&self.run.key, Some(entry)),
-        };
+        let SessionModel { name, info } = self.named(entry);
         info.ok_or_else(|| Stop::Failed {
             message: format!("Unknown model: {name}"),
             kind: "unknown",
@@ -308,9 +317,12 @@ impl Turn<'_> {
         self.run.note(|progress| progress.answer = Some(answer));
     }
 
-    /// How hard to think: what the message says, or the session, or the agent.
+    /// How hard to think: what the message says, or the session, or what is usual for the
+    /// model. A fallback thinks as hard as the model in whose place it answers.
     fn thinking(&self, entry: &SessionEntry) -> ThinkingLevel {
-        self.run.thinking.unwrap_or_else(|| self.parts.models.thinking(entry))
+        let models = &self.parts.models;
+        let usual = || models.thinking_of(&self.run.key, entry, self.named(entry).info.as_deref());
+        self.run.thinking.unwrap_or_else(usual)
     }
 
     /// A request that says nothing yet: what is told, and the conversation, depend on the
@@ -323,6 +335,16 @@ impl Turn<'_> {
             thinking: self.thinking(entry),
             ..ModelRequest::aside(Arc::clone(model), Vec::new(), session_id)
         }
+    }
+
+    /// The model has answered: what comes from now on may be too long again, and what fails
+    /// is not the provider because it was before.
+    fn forget_failure(&mut self) {
+        self.has_compacted = false;
+        self.run.note(|progress| {
+            (progress.provider_failed, progress.passing) = (false, None);
+            progress.is_refused = false;
+        });
     }
 
     async fn provider_failed(

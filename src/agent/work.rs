@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::auth::Owner;
+use crate::support::trouble;
 
 use super::abort::ABORT_WAIT;
 use super::run::AbortReason;
@@ -68,6 +69,8 @@ impl Runs {
     /// `limit`; then stops the runs that are left, keeping their partial text.
     pub async fn drain(&self, limit: Duration) {
         let runs = self.lanes.table().close();
+        // Nobody hears any more that all is well.
+        trouble::outdate();
         let all_end = async {
             for run in &runs {
                 run.ended().await;

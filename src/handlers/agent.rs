@@ -180,7 +180,7 @@ async fn ended(cx: &Ctx, key: &SessionKey, report: &RunReport, delivered: bool) 
     let entry = cx.services.sessions.entry(key).await.ok().flatten().unwrap_or_default();
     // Apart: it is seldom that a transcript is read for it.
     let said = Box::pin(Said::by(cx, report)).await;
-    let payloads = said.as_ref().map(Said::payloads).unwrap_or_default();
+    let payloads = said.as_ref().map(|said| said.payloads(&report.end)).unwrap_or_default();
     let mut meta = meta(report, said.as_ref().map(Said::last));
     meta["agentMeta"]["sessionId"] = json!(entry.session_id);
     meta["agentMeta"]["sessionFile"] = json!(entry.session_file);

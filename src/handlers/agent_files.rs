@@ -13,7 +13,7 @@ use crate::protocol::methods::agents::{
 };
 use crate::registry::{Ctx, Reply};
 use crate::sessions::AgentId;
-use crate::support::{blocking, json, without_nulls};
+use crate::support::{blocking, json, with_cause, without_nulls};
 
 /// `agents.files.list`: the files of an agent's workspace, and whether they
 /// are there. `reason` says why one that is there counts as missing. Dashboards
@@ -86,7 +86,7 @@ async fn with_files<T: Send + 'static>(
             ErrorShape::invalid(error.to_string())
         }
         FilesError::Unreadable { .. } | FilesError::Unwritable { .. } => {
-            ErrorShape::unavailable(error.to_string())
+            ErrorShape::unavailable(with_cause(&error))
         }
     })
 }

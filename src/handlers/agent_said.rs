@@ -8,11 +8,18 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::agent::{Family, RunEnd, RunReport, Speech};
+use crate::agent::{AbortReason, Family, RunEnd, RunReport, Speech};
 use crate::protocol::message::AgentMessage;
 use crate::registry::Ctx;
 use crate::sessions::{Entries, EntryBody, EntryPlace, SessionError, SessionKey, StoredTranscript};
 use crate::support::json;
+
+/// What is told in the place of an answer that has not begun in its time, as by the original.
+const NO_ANSWER_IN_TIME: &str = "Request timed out before a response was generated. Please try \
+    again, or increase `agents.defaults.timeoutSeconds` in your config.";
+/// What is told after an answer that its time has cut.
+const CUT_BY_TIME: &str = "Request timed out before the response was complete. Please try again \
+    with a longer timeout, or increase `agents.defaults.timeoutSeconds` in your config.";
 
 /// What a run has said.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,8 +50,9 @@ impl Said {
         self.turns.last().map_or("", String::as_str)
     }
 
-    /// One for each turn that has said something; its files come with the last one.
-    pub fn payloads(&self) -> Vec<Value> {
+    /// One for each turn that has said something; its files come with the last one. Where
+    /// it took too long, another one says so: what was cut is no answer.
+    pub fn payloads(&self, end: &RunEnd) -> Vec<Value> {
         let files = &self.whole.files;
         let said = self.turns.iter().map(String::as_str);
         let mut said: Vec<_> = said.filter(|said| !said.trim().is_empty()).collect();
@@ -58,6 +66,10 @@ impl Said {
         {
             last["mediaUrl"] = json!(files.first());
             last["mediaUrls"] = json!(files);
+        }
+        if *end == RunEnd::Aborted(AbortReason::Timeout) {
+            let why = if payloads.is_empty() { NO_ANSWER_IN_TIME } else { CUT_BY_TIME };
+            payloads.push(json!({"text": why, "mediaUrl": null, "isError": true}));
         }
         payloads
     }

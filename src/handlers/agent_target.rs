@@ -224,7 +224,7 @@ async fn model(cx: &Ctx, p: &AgentParams, key: &SessionKey) -> Reply<Option<Stri
 
 /// Sets what the message says of its session; one that there is not yet gets the id that it
 /// names. Where the session already has a place or another one has the label, that stays. Who
-/// is no admin changes nothing that holds for later messages.
+/// is no admin does not say where its answers go.
 pub(super) async fn open(
     cx: &Ctx,
     p: &AgentParams,
@@ -242,7 +242,7 @@ pub(super) async fn open(
         Some(id) if sessions.may_begin_as(key, &id).await.map_err(unavailable)? => Some(id),
         _ => None,
     };
-    let (thinking, place) = if is_admin(cx) { (thinking, place(&p.place)) } else { (None, None) };
+    let place = if is_admin(cx) { place(&p.place) } else { None };
     if id.is_none() && place.is_none() && p.label.is_none() && thinking.is_none() {
         return Ok(());
     }

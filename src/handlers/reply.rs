@@ -21,20 +21,36 @@ const DELIVERY_WAIT: Duration = Duration::from_secs(5);
 pub(super) fn check_agent(cx: &Ctx, p: &AgentParams) -> Reply<()> {
     let channels = &cx.services.runs.parts().channels;
     let named = p.reply.channel.as_deref().filter(|name| ![LAST, WEBCHAT].contains(name));
+    // The session may be a main one.
     if p.deliver
-        && !p.best_effort
         && channels.is_empty()
         && let Err(error) = channels.kind(named)
+        && !goes_on(p, &error, true)
     {
         return Err(refused(&error));
     }
     Ok(())
 }
 
+/// Whether the run goes on though its answer cannot be sent. Where nobody says so, that of a main
+/// session does, as in the original, if it is not even known where to.
+fn goes_on(p: &AgentParams, error: &TargetError, is_main: bool) -> bool {
+    let is_nowhere = matches!(
+        error,
+        TargetError::NoChannel
+            | TargetError::SeveralChannels(_)
+            | TargetError::Webchat
+            | TargetError::NoTarget(_)
+    );
+    p.best_effort.unwrap_or(is_main && is_nowhere)
+}
+
 /// A channel that is not there is told in the words with which the original's run fails then.
 fn refused(error: &TargetError) -> ErrorShape {
     ErrorShape::invalid(match error {
-        TargetError::Unsupported(name) => format!("Outbound not configured for channel: {name}"),
+        TargetError::Unsupported(name) => {
+            format!("Error: Outbound not configured for channel: {name}")
+        }
         error => error.to_string(),
     })
 }
@@ -58,8 +74,11 @@ pub(super) async fn of_agent(
     let place = channels.place_of_session(key).await;
     match channels.target(&completed(named, place.as_ref())) {
         Ok(target) => expect(cx, Family::Agent, key, &p.idempotency_key, target).await.map(Some),
-        Err(_) if p.best_effort => Ok(None),
-        Err(error) => Err(refused(&error)),
+        Err(error) => {
+            let keys = &cx.services.keys.now();
+            let is_main = *key == SessionKey::main(&key.agent(keys), keys);
+            if goes_on(p, &error, is_main) { Ok(None) } else { Err(refused(&error)) }
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::played::{Played, Said, begins, block, block_ends, ends, says};
 use crate::stage::{
     Api, admin, ask, call, config, deltas, end_of, ends_of, row, scripted, start, text_of, told,
     until, with_both_apis,
@@ -65,6 +66,30 @@ async fn what_each_turn_of_a_run_says_is_a_payload_of_its_own() {
     let payload = |text: &str| json!({"text": text, "mediaUrl": null});
     assert_eq!(result["payloads"], json!([payload("I look."), payload("Done now.")]));
     assert_eq!(result["meta"]["finalAssistantVisibleText"], "Done now.");
+}
+
+#[tokio::test]
+async fn what_fails_after_the_provider_has_answered_again_is_not_its_failure() {
+    let refusal = json!({"type": "error", "error": {"type": "invalid_request_error",
+        "message": "prompt is too long: 9 tokens > 8 maximum"}});
+    let tool = json!({"type": "tool_use", "id": "t", "name": "session_status", "input": {}});
+    let begun = [begins(30), block(0, &tool), block_ends(0)];
+    let calls = Said::Whole([&begun[..], &ends("tool_use")].concat());
+    // The third is the summary, with which it goes on.
+    let begin = [says("hi", 5), Said::Whole(vec![refusal]), says("They said hello.", 5)];
+    let all: Vec<_> = begin.into_iter().chain(std::iter::repeat_n(calls, 100)).collect();
+    let provider = Played::new(all).await;
+    let mut config = config(&provider.address(), Api::Anthropic);
+    config["agents"]["defaults"]["compaction"] =
+        json!({"keepRecentTokens": 1, "memoryFlush": {"enabled": false}});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hello", "run-1").await;
+    let params = json!({"message": "go on", "sessionKey": "main", "idempotencyKey": "k"});
+    ask_agent(&mut client, "q", params).await;
+    let failed = answers(&client, "q", 2).await[1].clone();
+    let why = failed["error"]["message"].as_str().unwrap_or_else(|| panic!("{failed}"));
+    assert!(why.starts_with("Error: the model called tools 100 times"), "{why}");
 }
 
 #[tokio::test]
@@ -252,7 +277,7 @@ async fn what_is_wrong_is_refused_in_the_recorded_words() {
         ),
         (
             json!({"channel": "telegram", "deliver": true, "to": "5"}),
-            "Outbound not configured for channel: telegram",
+            "Error: Outbound not configured for channel: telegram",
         ),
         (
             json!({"sessionKey": "main", "channel": " Foo"}),

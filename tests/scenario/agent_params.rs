@@ -250,7 +250,7 @@ async fn what_is_sent_again_changes_nothing() {
 }
 
 #[tokio::test]
-async fn who_is_no_admin_changes_neither_thinking_nor_place_for_good() {
+async fn who_is_no_admin_says_how_hard_a_session_thinks_and_not_where_it_answers() {
     let (gateway, mock) = scripted(Api::Anthropic).await;
     let scopes = ["operator.read", "operator.write"];
     let mut writer = connect(&gateway, &standard_connect(&scopes)).await;
@@ -258,12 +258,35 @@ async fn who_is_no_admin_changes_neither_thinking_nor_place_for_good() {
     done(&mut writer, "a", &more).await;
     assert!(asked(&mock)["thinking"]["budget_tokens"].is_u64(), "{}", asked(&mock));
     let desk = row(&mut writer, "agent:main:desk").await;
-    let kept = (desk.get("thinkingLevel"), &desk["lastChannel"]);
-    assert_eq!(kept, (None, &json!("webchat")), "{desk}");
+    let kept = (&desk["thinkingLevel"], &desk["lastChannel"]);
+    assert_eq!(kept, (&json!("high"), &json!("webchat")), "{desk}");
     let provenance = json!({"inputProvenance": {"kind": "inter_session"}});
     let answer = writer.request("agent", message("b", &provenance)).await;
     let text = "system provenance fields require admin scope";
     assert_eq!(answer["error"]["message"], text, "{answer}");
+}
+
+#[tokio::test]
+async fn in_a_main_session_an_answer_that_nobody_knows_a_place_for_is_given_all_the_same() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = admin(&gateway).await;
+    done(&mut client, "a", &json!({"to": "+1555"})).await;
+    let deliver = json!({"deliver": true});
+    done(&mut client, "b", &deliver).await;
+    let last = call(&mut client, "agent", message("b", &deliver)).await;
+    assert_eq!(last["result"]["deliverySucceeded"], false, "{last}");
+    // Elsewhere, or where that is wanted, it has to get there; and a channel that is named has to
+    // be there.
+    let nowhere = "Error: Channel is required (no configured channels detected).";
+    let telegram = "Error: Outbound not configured for channel: telegram";
+    for (more, text) in [
+        (json!({"deliver": true, "bestEffortDeliver": false}), nowhere),
+        (json!({"deliver": true, "sessionKey": "desk"}), nowhere),
+        (json!({"deliver": true, "replyChannel": "telegram"}), telegram),
+    ] {
+        assert_eq!(refusal(&mut client, "agent", message("c", &more)).await, text, "{more}");
+    }
+    assert_eq!(row(&mut client, "agent:main:desk").await, Value::Null);
 }
 
 #[tokio::test]

@@ -550,6 +550,36 @@ async fn commands_of_several_sessions_wait_side_by_side() {
 }
 
 #[tokio::test]
+async fn a_run_that_waits_for_a_person_keeps_no_other_from_its_place() {
+    for (setting, value, message, of) in [
+        ("exec", json!({"ask": "always"}), running("uname"), "exec.approval"),
+        (
+            "guardrails",
+            json!({"enabled": true, "defaultStrategy": "hitl"}),
+            "@mock tool name=session_status then=done".to_owned(),
+            "plugin.approval",
+        ),
+    ] {
+        let mock = MockProvider::start().await;
+        let mut config = config(mock.address(), Api::OpenAi);
+        config["tools"][setting] = value;
+        config["agents"]["defaults"]["maxConcurrent"] = json!(1);
+        let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+        let mut client = admin(&gateway).await;
+        start(&mut client, "main", &message, "run-1").await;
+        let event = format!("{of}.requested");
+        let asked = client.wait_for(SOON, |frame| frame["event"] == event.as_str()).await;
+        let id = asked.unwrap_or_else(|| panic!("no {event}"))["payload"]["id"].clone();
+        start(&mut client, "other", "@mock text text=meanwhile", "run-2").await;
+        assert_eq!(text_of(&end_of(&client, "run-2").await["message"]), "meanwhile");
+        assert!(ends_of(&client, "run-1").is_empty(), "{of}");
+        let yes = json!({"id": id, "decision": "allow-once"});
+        call(&mut client, &format!("{of}.resolve"), yes).await;
+        assert_eq!(text_of(&end_of(&client, "run-1").await["message"]), "done", "{of}");
+    }
+}
+
+#[tokio::test]
 async fn a_word_in_the_chat_decides_with_the_right_of_whoever_says_it() {
     let (gateway, _mock) = place(&json!({"ask": "always"})).await;
     let (file, command) = trace_of(&gateway);

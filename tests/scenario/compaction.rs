@@ -7,7 +7,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{Mode, OFlags};
 use serde_json::{Value, json};
 
 use crate::aimock::Aimock;
@@ -175,17 +174,39 @@ async fn with_nothing_to_sum_up_the_transcript_stays_as_it_is() {
     call(&mut client, "sessions.subscribe", json!({})).await;
     ask(&mut client, "short", "hello", "run-1").await;
     let before = files(&folder(&gateway));
-    for (key, reason) in [("short", "nothing to compact"), ("nope", "no sessionId")] {
+    call(&mut client, "sessions.reset", json!({"key": "short"})).await;
+    let empty = "no real conversation messages";
+    for (key, reason) in [("short", empty), ("nope", "no sessionId")] {
         let answer = call(&mut client, COMPACT, json!({"key": key})).await;
         let key = format!("agent:main:{key}");
         assert_eq!(answer, json!({"ok": true, "key": key, "compacted": false, "reason": reason}));
     }
     assert_eq!(changed(&client, "agent:main:short", "compact").await["compacted"], false);
-    call(&mut client, "sessions.reset", json!({"key": "short"})).await;
-    let answer = call(&mut client, COMPACT, json!({"key": "short"})).await;
-    assert_eq!(answer["reason"], "no real conversation messages");
     assert_eq!(mock.requests().len(), 1, "no model was asked");
     assert!(files(&folder(&gateway)).iter().any(|(_, bytes)| *bytes == before[0].1));
+}
+
+#[tokio::test]
+async fn a_short_conversation_is_summed_up_as_a_whole_for_whoever_asks() {
+    let mock = MockProvider::start().await;
+    let options = GatewayOptions::with_config(default_config(mock.address()));
+    let gateway = Gateway::start(options).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "short", "hello", "run-1").await;
+    let params = json!({"key": "short", "instructions": SUMMARY});
+    let answer = call(&mut client, COMPACT, params).await;
+    assert_eq!(answer["compacted"], true, "{answer}");
+    assert_eq!(answer["result"]["summary"], "They said hello.");
+    let mark = history(&mut client, "short").await.pop().unwrap();
+    assert_eq!(mark["__openclaw"]["kind"], "compaction");
+    assert_eq!(answer["result"]["firstKeptEntryId"], mark["__openclaw"]["id"]);
+    // It goes on with the summary, and there is nothing new to sum up yet.
+    let again = call(&mut client, COMPACT, json!({"key": "short"})).await;
+    assert_eq!(again["reason"], "no real conversation messages");
+    ask(&mut client, "short", "go on", "run-2").await;
+    let asked = mock.requests().pop().unwrap().body["messages"].to_string();
+    assert!(asked.contains("<summary>\\nThey said hello.\\n</summary>"), "{asked}");
+    assert!(asked.contains("go on") && !asked.contains("Echo: hello"), "{asked}");
 }
 
 #[tokio::test]
@@ -424,11 +445,43 @@ async fn one_can_go_back_behind_a_compaction_or_branch_off_there() {
     }
 }
 
-/// Waits until the gateway wants to read what a pipe has, and lets it go on: it has nothing.
-async fn pass(pipe: &Path) {
-    let flags = OFlags::WRONLY | OFlags::NONBLOCK;
-    let open = async || rustix::fs::open(pipe, flags, Mode::empty()).ok();
-    until("reading", open).await;
+/// Copies of a transcript that are newer than the one that is looked for and have nothing in
+/// them. The gateway looks for longer than a test takes, and is done once they are gone.
+struct EmptyCopies(Vec<PathBuf>);
+
+impl EmptyCopies {
+    /// One file with as many names as there are milliseconds in a second. Each of its lines is
+    /// read, which takes a tenth of a second in a fast build.
+    fn of(transcript: &Path) -> Self {
+        let name = |millis: u32| {
+            PathBuf::from(format!("{}.bak.2020-11-22T03-47-28.{millis:03}Z", transcript.display()))
+        };
+        let names: Vec<_> = (0..1000).map(name).collect();
+        fs::write(&names[0], "\n".repeat(1_000_000)).unwrap();
+        for other in &names[1..] {
+            fs::hard_link(&names[0], other).unwrap();
+        }
+        Self(names)
+    }
+
+    /// Waits until the gateway looks at one of them.
+    async fn held(&self, gateway: &Gateway) {
+        let names: Vec<_> = self.0.iter().filter_map(|path| path.file_name()).collect();
+        let open = format!("/proc/{}/fd", gateway.pid().unwrap());
+        let looks_at = async || {
+            let links = fs::read_dir(&open).unwrap().flatten();
+            let mut files = links.filter_map(|link| fs::read_link(link.path()).ok());
+            let is_one = |file: PathBuf| file.file_name().is_some_and(|it| names.contains(&it));
+            files.any(is_one).then_some(())
+        };
+        until("a look at the copies", looks_at).await;
+    }
+
+    fn remove(self) {
+        for name in self.0 {
+            fs::remove_file(name).unwrap();
+        }
+    }
 }
 
 #[tokio::test]
@@ -445,22 +498,19 @@ async fn what_is_said_while_a_session_goes_back_behind_a_compaction_is_answered_
     let done = call(&mut client, COMPACT, json!({"key": "s"})).await;
     let id = row(&mut client, "agent:main:s").await["sessionId"].as_str().unwrap().to_owned();
     let path = folder(&gateway).join(format!("{id}.jsonl"));
-    // Copies of it are looked at, the newest first.
-    let copy = |second: u32| format!("{}.bak.2026-11-22T03-46-{second}.004Z", path.display());
-    fs::rename(&path, copy(28)).unwrap();
-    let pipes = [copy(30), copy(29)].map(PathBuf::from);
-    for pipe in &pipes {
-        rustix::fs::mkfifoat(rustix::fs::CWD, pipe, Mode::RWXU).unwrap();
-    }
+    // Old copies of it are looked at, the newest first.
+    fs::rename(&path, format!("{}.bak.2020-11-22T03-46-28.004Z", path.display())).unwrap();
+    let copies = EmptyCopies::of(&path);
     let params = json!({"key": "s", "checkpointId": done["result"]["checkpointId"]});
     let asked = begin(&mut client, "sessions.compaction.restore", params).await;
-    pass(&pipes[0]).await;
+    copies.held(&gateway).await;
     let mut other = admin(&gateway).await;
     let args = json!({"sessionKey": "s", "message": "are you there?", "timeoutSeconds": 0});
     let text = format!("@mock tool name=sessions_send args={args} then=\"sent\"");
     let end = ask(&mut other, "other", &text, "run-3").await;
     assert_eq!(text_of(&end["message"]), "sent");
-    pass(&pipes[1]).await;
+    copies.held(&gateway).await;
+    copies.remove();
     let answer = client.wait_for(RUN_LIMIT, |frame| frame["id"] == *asked).await;
     let answer = answer.expect("an answer");
     assert_eq!(answer["ok"], true, "{answer}");

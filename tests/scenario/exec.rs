@@ -33,7 +33,7 @@ fn line(tool: &str, args: &Value) -> String {
 
 /// Has the model call a tool in this session; `{content, details, isError}`.
 async fn tool(client: &mut WsClient, session: &str, tool: &str, args: Value) -> Value {
-    let run = format!("run-{}", client.received_count());
+    let run = uuid::Uuid::new_v4().to_string();
     start(client, session, &line(tool, &args), &run).await;
     end_of(client, &run).await;
     let told = of_stream(client, &run, "tool");
@@ -197,8 +197,9 @@ async fn what_a_command_writes_to_its_terminal_last_is_there() {
     let mut client = owner(&gateway).await;
     for _ in 0..20 {
         let args = json!({"command": "seq 1 20000; echo the-end", "pty": true});
-        let result = text_of(&exec(&mut client, "main", args).await);
-        assert!(result.trim_end().ends_with("the-end"), "{result:?}");
+        // The text of the event is cut.
+        let result = exec(&mut client, "main", args).await["details"]["aggregated"].take();
+        assert!(result.as_str().unwrap().trim_end().ends_with("the-end"), "{result}");
     }
 }
 
@@ -255,7 +256,10 @@ async fn output_beyond_the_limit_is_in_a_private_file() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = owner(&gateway).await;
     let result = exec(&mut client, "main", json!({"command": "seq 1 100000"})).await;
-    let text = text_of(&result);
+    let shown = text_of(&result);
+    let text = result["details"]["aggregated"].as_str().unwrap();
+    let begin = shown.strip_suffix("\n…(truncated)…").unwrap();
+    assert!(begin.len() == 8000 && text.starts_with(begin), "{}", begin.len());
     assert!(text.len() < 201_000 && text.ends_with("\n99999\n100000"), "{}", text.len());
     let note = text.lines().next().unwrap();
     assert!(note.starts_with("[the first 388895 bytes are left out; all of it is in /"), "{note}");
@@ -398,6 +402,26 @@ async fn the_next_turn_knows_that_the_stop_of_the_gateway_has_ended_a_command() 
 }
 
 #[tokio::test]
+async fn a_command_that_a_kill_of_the_gateway_has_ended_is_told_of_and_on_the_list() {
+    let (mut gateway, mock) = scripted(Api::OpenAi).await;
+    let mut client = owner(&gateway).await;
+    let args = json!({"command": "sleep 600", "background": true});
+    let result = exec(&mut client, "main", args).await;
+    let id = result["details"]["sessionId"].as_str().unwrap().to_owned();
+    let running = gateway.state_dir().join("exec-running").join(format!("{id}.json"));
+    until("its file", async || running.exists().then_some(())).await;
+    gateway.kill9();
+    gateway.restart().await;
+    let told = heard(&gateway, &mock, "main").await;
+    assert!(told.contains(&format!("Exec ended: the gateway was cut off ({id}, ")), "{told}");
+    let mut client = owner(&gateway).await;
+    let listed = tool(&mut client, "main", "process", json!({"action": "list"})).await;
+    let row = &listed["details"]["sessions"][0];
+    assert_eq!((&row["sessionId"], &row["status"]), (&json!(id), &json!("failed")), "{listed}");
+    assert!(!running.exists(), "it is told once");
+}
+
+#[tokio::test]
 async fn what_has_ended_in_the_background_is_still_to_be_told_after_a_kill() {
     let (mut gateway, mock) = scripted(Api::OpenAi).await;
     let mut client = owner(&gateway).await;
@@ -418,6 +442,7 @@ async fn what_has_ended_in_the_background_is_still_to_be_told_after_a_kill() {
     gateway.restart().await;
     let told = heard(&gateway, &mock, "main").await;
     assert!(told.contains(&format!("Exec completed ({id}, code 0) :: ready")), "{told}");
+    assert!(!told.contains("was cut off"), "{told}");
 }
 
 #[tokio::test]

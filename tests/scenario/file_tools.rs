@@ -131,6 +131,9 @@ async fn a_picture_that_is_read_goes_to_the_model() {
     assert_eq!(text(&data), "Read image file [image/png]");
     let asked = mock.requests().pop().unwrap().body.to_string();
     assert!(asked.contains("data:image/png;base64,iVBORw0KGgouLg=="), "{asked}");
+    // Who follows the run is told of its size alone.
+    let shown = json!({"type": "image", "mimeType": "image/png", "omitted": true, "bytes": 16});
+    assert_eq!(data["result"]["content"][1], shown);
 }
 
 #[tokio::test]

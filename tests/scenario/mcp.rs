@@ -111,7 +111,11 @@ for line in sys.stdin:
             with open(os.path.join(here, "cursor")) as f: next = result["nextCursor"] = f.read()
             if next == "short": result["tools"] = tools[:1]
             if next == "empty": result["tools"] = []
+        is_restless = os.path.exists(os.path.join(here, "restless"))
+        if is_restless:
+            with open(os.path.join(here, "lists"), "a") as f: f.write("%f\n" % time.monotonic())
         say({"jsonrpc": "2.0", "id": id, "result": result})
+        if is_restless: say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
     elif method == "notifications/cancelled":
         with open(os.path.join(here, "cancelled"), "w") as f: f.write("yes")
     elif method == "tools/call":
@@ -595,6 +599,25 @@ async fn a_new_list_that_breaks_off_takes_no_tool_away() {
     logged(&gateway, "it does not tell its new tools").await;
     let names = tools(&mut client).await;
     assert_eq!(names, ["own__die", "own__env", "own__grow", "own__hang"]);
+}
+
+#[tokio::test]
+async fn a_server_whose_tools_change_with_each_list_is_not_asked_without_a_pause() {
+    let (dir, server) = script();
+    fs::write(dir.path().join("restless"), "").unwrap();
+    let (gateway, _mock) = gateway(json!({ "own": server })).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hi", "run-1").await;
+    // The first list is that of the start, and the next one may come at once.
+    let lists = until("four lists", async || {
+        let lists = fs::read_to_string(dir.path().join("lists")).unwrap_or_default();
+        // A line that is being written has no end yet.
+        let whole = lists.rsplit_once('\n')?.0;
+        let at: Vec<f64> = whole.lines().map(|line| line.parse().unwrap()).collect();
+        (at.len() >= 4).then_some(at)
+    })
+    .await;
+    assert!(lists[3] - lists[1] > 1.9, "{lists:?}");
 }
 
 #[tokio::test]

@@ -1,12 +1,15 @@
 //! Messages that come while another one is being answered.
 
+use std::fs;
+
 use serde_json::{Value, json};
 
+use crate::played::{Played, Said, begins, block, block_ends, ends, says};
 use crate::stage::{
-    Api, admin, ask, call, deltas, end_of, ends_of, events, lines, row, scripted,
+    Api, admin, ask, call, config, deltas, end_of, ends_of, events, lines, row, scripted,
     scripted_queueing, send, settles, start, text_of, told, until, with_both_apis,
 };
-use crate::support::{Gateway, WsClient};
+use crate::support::{Gateway, GatewayOptions, WsClient};
 
 const STREAM: &str = "@mock stream n=12 delay=40";
 const WORDS: &str = "w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 w12";
@@ -77,6 +80,35 @@ async fn a_message_steers_the_run_between_its_tool_calls(api: Api) {
     let roles = page["messages"].as_array().unwrap().iter().map(|it| it["role"].clone());
     let roles: Vec<_> = roles.collect();
     assert_eq!(roles, ["user", "assistant", "toolResult", "user", "assistant"]);
+}
+
+#[tokio::test]
+async fn who_steers_a_long_run_has_it_go_on_for_as_long_again() {
+    let called = |name: &str, input: &Value| {
+        let tool = json!({"type": "tool_use", "id": "t", "name": name, "input": {}});
+        let delta = json!({"type": "input_json_delta", "partial_json": input.to_string()});
+        let delta = json!({"type": "content_block_delta", "index": 0, "delta": delta});
+        let begun = [begins(30), block(0, &tool), delta, block_ends(0)];
+        Said::Whole([&begun[..], &ends("tool_use")].concat())
+    };
+    let looks = called("session_status", &json!({}));
+    let command = "touch holds; until [ -e go ]; do sleep 0.05; done";
+    let mut answers = vec![looks.clone(); 60];
+    answers.push(called("exec", &json!({ "command": command })));
+    answers.extend(std::iter::repeat_n(looks, 60));
+    answers.push(says("done", 5));
+    let provider = Played::new(answers).await;
+    let config = config(&provider.address(), Api::Anthropic);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    start(&mut client, "main", "work", "run-1").await;
+    let holds = gateway.workspace().join("holds");
+    until("the command", async || holds.exists().then_some(())).await;
+    start(&mut client, "main", "and this", "run-2").await;
+    fs::write(gateway.workspace().join("go"), "").unwrap();
+    let end = end_of(&client, "run-1").await;
+    assert_eq!((&end["state"], text_of(&end["message"]).as_str()), (&json!("final"), "done"));
+    assert_eq!(provider.asked().len(), 122);
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ use crate::stage::{
     Api, admin, ask, call, config, deltas, end_of, ends_of, history, row, settles, start, text_of,
     until,
 };
+use crate::support::client::SOON;
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
 const PARENT: &str = "agent:main:parent";
@@ -168,6 +169,28 @@ async fn sub_agents_beyond_those_that_may_run_wait_and_run_later() {
     let spans: Vec<_> = said.iter().map(|one| (place(one, "start"), place(one, "end"))).collect();
     let is_apart = spans[0].1 < spans[1].0 || spans[1].1 < spans[0].0;
     assert!(is_apart, "{spans:?}");
+}
+
+#[tokio::test]
+async fn a_sub_agent_that_waits_for_a_person_keeps_no_other_from_its_place() {
+    let (gateway, _mock) = gateway_with(|config| {
+        config["tools"]["exec"] = json!({"ask": "always"});
+        config["agents"]["defaults"]["subagents"] = json!({"maxConcurrent": 1});
+    })
+    .await;
+    let mut client = admin(&gateway).await;
+    let args = json!({"command": "uname"});
+    let task = format!("@child tool name=exec args={args} then=\"done\"");
+    let asks = spawn(&mut client, PARENT, &[json!({"task": task})], "run-1").await;
+    let asked = client.wait_for(SOON, |frame| frame["event"] == "exec.approval.requested").await;
+    let id = asked.expect("a question")["payload"]["id"].clone();
+    let task = json!({"task": "@child text text=meanwhile"});
+    let other = spawn(&mut client, PARENT, &[task], "run-2").await;
+    end_of(&client, &announcement(&other[0])).await;
+    assert!(ends_of(&client, &announcement(&asks[0])).is_empty());
+    let yes = json!({"id": id, "decision": "allow-once"});
+    call(&mut client, "exec.approval.resolve", yes).await;
+    end_of(&client, &announcement(&asks[0])).await;
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::program::clawgate;
 use crate::stage::{
     Api, admin, call, config, deltas, end_of, ends_of, history, scripted, settles, start, text_of,
     with_both_apis,
@@ -72,6 +73,31 @@ async fn agent_stops_its_run_after_the_time_that_it_is_given() {
     unlimited["message"] = json!("@mock stream n=12 delay=40");
     call(&mut client, "agent", unlimited).await;
     assert_eq!(end_of(&client, "run-2").await["state"], "final");
+}
+
+#[tokio::test]
+async fn the_answer_of_agent_says_after_what_was_said_that_its_time_was_over() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let payloads = async |message: &str| {
+        let args = ["agent", "--agent", "main", "--timeout", "2", "--json", "-m", message];
+        let told = clawgate(&gateway, &args).await;
+        assert_eq!(told.status.code(), Some(1), "{told:?}");
+        let answer: Value = serde_json::from_slice(&told.stdout).unwrap();
+        assert_eq!(answer["status"], "timeout", "{answer}");
+        answer["result"]["payloads"].as_array().unwrap().clone()
+    };
+    let cut = payloads(ENDLESS).await;
+    assert_eq!(cut.len(), 2, "{cut:?}");
+    assert!(cut[0]["text"].as_str().unwrap().starts_with("w1"), "{cut:?}");
+    assert!(cut[0].get("isError").is_none(), "{cut:?}");
+    let why = "Request timed out before the response was complete. Please try again with a longer \
+        timeout, or increase `agents.defaults.timeoutSeconds` in your config.";
+    assert_eq!(cut[1], json!({"text": why, "mediaUrl": null, "isError": true}));
+    // What it has thought is no answer. The original says so in these words.
+    let why = "Request timed out before a response was generated. Please try again, or increase \
+        `agents.defaults.timeoutSeconds` in your config.";
+    let none = payloads("@mock think n=400 delay=50").await;
+    assert_eq!(none, [json!({"text": why, "mediaUrl": null, "isError": true})]);
 }
 
 #[tokio::test]

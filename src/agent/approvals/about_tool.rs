@@ -97,15 +97,23 @@ impl Approvals {
                 "approvalId": question.id, "approvalSlug": slug(&question.id),
                 "toolName": about.tool, "message": ""})
         };
-        news.tell(data("requested", "pending", "Tool approval requested")).await;
-        let answer = question.decision().await;
-        drop(guard);
-        let (status, title, told) = match answer {
-            None => ("unavailable", "Tool approval expired", Err(ToolRefusal::Expired)),
-            Some(Decision::Deny) => ("denied", "Tool approval denied", Err(ToolRefusal::Denied)),
-            Some(_) => ("approved", "Tool approval granted", Ok(())),
+        let asking = async {
+            news.tell(data("requested", "pending", "Tool approval requested")).await;
+            let answer = question.decision().await;
+            drop(guard);
+            let (status, title) = match answer {
+                None => ("unavailable", "Tool approval expired"),
+                Some(Decision::Deny) => ("denied", "Tool approval denied"),
+                Some(_) => ("approved", "Tool approval granted"),
+            };
+            news.tell(data("resolved", status, title)).await;
+            answer
         };
-        news.tell(data("resolved", status, title)).await;
-        told
+        let answer = news.while_asked(Box::pin(asking)).await;
+        match answer {
+            None => Err(ToolRefusal::Expired),
+            Some(Decision::Deny) => Err(ToolRefusal::Denied),
+            Some(_) => Ok(()),
+        }
     }
 }

@@ -32,6 +32,14 @@ pub const SHOWN_MAX: usize = 16 * 1024;
 pub trait ApprovalNews: Send + Sync {
     /// Tells the data of an `approval` event.
     fn tell(&self, data: Value) -> BoxFuture<'_, ()>;
+
+    /// Waits for a person's answer: nobody works on anything meanwhile.
+    fn while_asked<'a>(
+        &'a self,
+        asking: BoxFuture<'a, Option<Decision>>,
+    ) -> BoxFuture<'a, Option<Decision>> {
+        asking
+    }
 }
 
 impl Approvals {
@@ -246,16 +254,19 @@ impl Approvals {
         if let Some(warning) = question.request["warningText"].as_str() {
             asked["warningText"] = warning.into();
         }
-        news.tell(asked).await;
-        let answer = question.decision().await;
-        drop(guard);
-        let (status, title) = match answer {
-            None => ("unavailable", "Command approval expired"),
-            Some(Decision::Deny) => ("denied", "Command approval denied"),
-            Some(_) => ("approved", "Command approval granted"),
+        let asking = async {
+            news.tell(asked).await;
+            let answer = question.decision().await;
+            drop(guard);
+            let (status, title) = match answer {
+                None => ("unavailable", "Command approval expired"),
+                Some(Decision::Deny) => ("denied", "Command approval denied"),
+                Some(_) => ("approved", "Command approval granted"),
+            };
+            news.tell(about("resolved", status, title)).await;
+            answer
         };
-        news.tell(about("resolved", status, title)).await;
-        answer
+        news.while_asked(Box::pin(asking)).await
     }
 
     async fn always_allow(&self, request: &ExecRequest, seen: &Assessment) {

@@ -1,8 +1,9 @@
 //! Compaction: the model reads a summary instead of what is long ago.
 //!
 //! Promises: one line is added to the transcript, or nothing; what is kept is
-//! at least the configured number of tokens. Must not: know who asks for it;
-//! whoever does holds the session's lane.
+//! at least the configured number of tokens, or nothing where that is all there
+//! is and somebody asks. Must not: know who asks for it; whoever does holds the
+//! session's lane.
 
 mod manual;
 mod plan;
@@ -51,7 +52,9 @@ impl Compacted {
         let checkpoint = self.entry.compaction_checkpoints.last();
         json!({
             "summary": self.compaction.summary,
-            "firstKeptEntryId": self.compaction.first_kept_entry_id,
+            // One that keeps nothing names itself, as in the transcript.
+            "firstKeptEntryId": self.compaction.first_kept_entry_id.as_ref()
+                .unwrap_or(&self.entry_id),
             "tokensBefore": self.compaction.tokens_before,
             "tokensAfter": self.compaction.tokens_after,
             "details": self.compaction.files,
@@ -125,7 +128,12 @@ async fn compact_as(
     Share::Usual.fit(context.iter_mut().map(|entry| &mut entry.message), window);
     // A small model that kept as much as a large one would keep all it can read.
     let keep = parts.settings.now().agents.defaults.compaction_keep_recent_tokens;
-    let plan = plan::plan(&context, keep.min(window / 2)).map_err(CompactError::Nothing)?;
+    let plan = match plan::plan(&context, keep.min(window / 2)) {
+        // Who asks for it gets it, however short the conversation is.
+        Err(Nothing::Recent) if reason == CompactionReason::Manual => plan::plan(&context, 0),
+        plan => plan,
+    };
+    let plan = plan.map_err(CompactError::Nothing)?;
     if route.model().api == Api::Offline {
         return Err(CompactError::NoModel);
     }

@@ -29,7 +29,7 @@ pub struct Plan<'c> {
 pub enum Nothing {
     /// Nobody has said anything.
     Empty,
-    /// All that follows the last summary is recent.
+    /// All that follows the last summary is recent, and nobody has asked.
     Recent,
 }
 

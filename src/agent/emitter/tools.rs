@@ -89,7 +89,7 @@ impl Emitter {
         self.tell(|| RunNews::ToolShows(card.clone(), output.clone()));
         let call = &card.call;
         let data = json!({"phase": "update", "name": call.name, "toolCallId": call.id,
-            "partialResult": output.to_wire()});
+            "partialResult": output.to_followers()});
         self.tool(data, row);
         let text = output.to_text();
         let text = text.trim_end();
@@ -131,7 +131,7 @@ impl Emitter {
         self.tell(|| RunNews::ToolEnds(card.clone(), output.clone()));
         let call = &card.call;
         let data = json!({"phase": "result", "name": call.name, "toolCallId": call.id,
-            "meta": card.meta, "isError": output.is_error, "result": output.to_wire()});
+            "meta": card.meta, "isError": output.is_error, "result": output.to_followers()});
         self.tool(data, row);
         let status = if output.is_error { "failed" } else { "completed" };
         let (text, error) = (output.to_text(), output.error_line());

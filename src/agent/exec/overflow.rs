@@ -1,10 +1,10 @@
 //! What a command has said beyond what is kept in memory.
 //!
 //! Owns: the files that hold all of it. Promises: only the user of the gateway
-//! reads them; each has a limit, and so has their number and age. Must not:
-//! hold up the threads that serve clients.
+//! reads them; each has a limit, and so has their number and age, but none goes whose
+//! command still writes it. Must not: hold up the threads that serve clients.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -37,6 +37,8 @@ impl Overflow {
             make_room(&dir, SystemTime::UNIX_EPOCH + Duration::from_millis(now_ms))?;
             let path = dir.join(name);
             let file = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&path)?;
+            // Held until the command ends. Where no lock can be had, the file is as any other.
+            let _ = file.try_lock();
             Ok(Self { path, file: Some(file), written: 0 })
         });
         made.await.unwrap_or_else(|error| Err(io::Error::other(error)))
@@ -62,11 +64,24 @@ impl Overflow {
     pub async fn push(&mut self, text: &str) -> io::Result<()> {
         let room = MAX_FILE - self.written;
         let piece = text[..text.floor_char_boundary(room.min(text.len()))].to_owned();
-        let Some(mut file) = self.file.take().filter(|_| !piece.is_empty()) else { return Ok(()) };
+        if piece.is_empty() {
+            return Ok(());
+        }
+        let Some(mut file) = self.file.take() else { return Ok(()) };
         self.written += piece.len();
         let written = blocking(move || file.write_all(piece.as_bytes()).map(|()| file));
         self.file = Some(written.await.unwrap_or_else(|error| Err(io::Error::other(error)))?);
         Ok(())
+    }
+}
+
+impl Drop for Overflow {
+    fn drop(&mut self) {
+        // A program that is being started may have the file for a moment as well, and the lock
+        // would last as long.
+        if let Some(file) = &self.file {
+            let _ = file.unlock();
+        }
     }
 }
 
@@ -80,7 +95,9 @@ fn make_room(dir: &Path, now: SystemTime) -> io::Result<()> {
         files.push((found.modified()?, entry.path()));
     }
     files.sort();
+    // The oldest may be that of a command which has been silent for long.
     let too_many = (files.len() + 1).saturating_sub(MAX_FILES);
+    files.retain(|(_, path)| !is_held(path));
     for (index, (changed, path)) in files.iter().enumerate() {
         let age = now.duration_since(*changed).unwrap_or_default();
         if index < too_many || age > MAX_AGE {
@@ -92,6 +109,11 @@ fn make_room(dir: &Path, now: SystemTime) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether a command still writes the file.
+fn is_held(path: &Path) -> bool {
+    File::open(path).is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
 
 #[cfg(test)]
@@ -128,6 +150,23 @@ mod tests {
         }
         assert_eq!(fs::read_dir(&dir).unwrap().count(), MAX_FILES);
         Overflow::create(dir.clone(), "late.log".into(), NOW).await.unwrap();
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn the_file_of_a_command_that_runs_stays_however_old_it_is() {
+        let root = TempDir::new().unwrap();
+        let dir = root.path().to_owned();
+        let running = Overflow::create(dir.clone(), "running.log".into(), 0).await.unwrap();
+        for index in 0..MAX_FILES {
+            Overflow::create(dir.clone(), format!("{index}.log"), 0).await.unwrap();
+        }
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), MAX_FILES);
+        Overflow::create(dir.clone(), "late.log".into(), NOW).await.unwrap();
+        assert!(running.path().exists());
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 2);
+        drop(running);
+        Overflow::create(dir.clone(), "last.log".into(), NOW).await.unwrap();
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
     }
 }

@@ -119,6 +119,23 @@ impl Process {
         }
     }
 
+    /// One that has ended with the process of the gateway before this one.
+    pub fn lost(
+        id: String,
+        command: String,
+        cwd: PathBuf,
+        session: SessionKey,
+        started_at: u64,
+        at: u64,
+    ) -> Self {
+        let lost = Self::new(id, command, cwd, session, started_at, None);
+        lost.change(|state| {
+            state.ending = Some(Ending { cause: Cause::Lost, code: None, signal: None, at });
+            (state.is_gone, state.is_background) = (true, true);
+        });
+        lost
+    }
+
     /// Reads what is known. What `read` does must be quick.
     pub fn look<T>(&self, read: impl FnOnce(&State) -> T) -> T {
         read(&self.state.lock())

@@ -181,6 +181,11 @@ impl Processes {
         }
     }
 
+    /// Puts one on the list that has ended with the last process.
+    pub fn add_lost(&self, process: Process) {
+        self.list.lock().insert(process.id.clone(), Arc::new(process));
+    }
+
     /// How many commands run.
     pub fn count(&self) -> usize {
         self.list.lock().values().filter(|process| process.look(|state| !state.is_gone)).count()

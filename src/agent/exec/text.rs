@@ -1,8 +1,9 @@
 //! What a command writes, as text that can be shown.
 //!
 //! Owns: decoding. Promises: whatever bytes come, in whatever pieces, what goes
-//! out is text without control characters but tabs and line ends; terminal
-//! sequences are taken out whole. Must not: lose text that follows them.
+//! out is text without control characters but tabs, line ends and returns to the beginning of
+//! a line, which part what a progress bar has shown; terminal sequences are taken out whole.
+//! Must not: lose text that follows them.
 
 /// Longest piece that is held back to see how it goes on. A sequence that is
 /// longer is none.
@@ -18,6 +19,8 @@ pub struct Decoder {
     bytes: Vec<u8>,
     /// A terminal sequence that has not arrived whole.
     sequence: String,
+    /// Whether a return has come that is no part of the end of a line so far.
+    has_returned: bool,
     /// How often the program has asked where the cursor is.
     pub cursor_questions: usize,
 }
@@ -46,6 +49,7 @@ impl Decoder {
     pub fn finish(&mut self) -> String {
         let is_cut = !std::mem::take(&mut self.bytes).is_empty();
         self.sequence.clear();
+        self.has_returned = false;
         if is_cut { char::REPLACEMENT_CHARACTER.into() } else { String::new() }
     }
 
@@ -62,7 +66,12 @@ impl Decoder {
                 self.end_sequence();
             } else if letter == ESC {
                 self.sequence.push(letter);
+            } else if letter == '\r' {
+                self.has_returned = true;
             } else if matches!(letter, '\n' | '\t') || !letter.is_control() {
+                if std::mem::take(&mut self.has_returned) && letter != '\n' {
+                    shown.push('\r');
+                }
                 shown.push(letter);
             }
         }
@@ -139,6 +148,20 @@ mod tests {
     fn a_sequence_that_is_cut_with_its_line_takes_nothing_of_the_next() {
         assert_eq!(decoded(&[b"red\x1b[3\nnext\x1b", b"\nlast\x1b[1;31\n"]), "red\nnext\nlast\n");
         assert_eq!(decoded(&[b"a\x1b]0;two\nlines\x07b"]), "ab");
+    }
+
+    #[test]
+    fn what_is_written_over_stays_apart_and_lines_end_in_one_way() {
+        for (said, shown) in [
+            ("1%\r2%\r100%\n", "1%\r2%\r100%\n"),
+            ("1%\r\u{1b}[K2%\r\r\n", "1%\r2%\n"),
+            ("a\r\nb\r", "a\nb"),
+        ] {
+            for at in 0..=said.len() {
+                let (first, second) = said.as_bytes().split_at(at);
+                assert_eq!(decoded(&[first, second]), shown, "{said:?} cut at {at}");
+            }
+        }
     }
 
     #[test]

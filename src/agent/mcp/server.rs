@@ -31,6 +31,9 @@ const STABLE: Duration = Duration::from_mins(1);
 /// Who broke so often in a row is started again only when it is wanted.
 const MAX_RESTARTS: u32 = 5;
 
+/// How long a list of tools holds at least: a server may say with each that it has changed.
+const LIST_PAUSE: Duration = Duration::from_secs(1);
+
 /// One server.
 pub struct Server {
     /// What it is.
@@ -269,12 +272,17 @@ impl Server {
 
     /// Keeps a connection until it is over; says why. `None` when we end it.
     async fn keep(&self, connection: &mut Connection, changed: &Notify) -> Option<String> {
+        let mut not_before = Instant::now();
         loop {
+            let is_due = async {
+                changed.notified().await;
+                tokio::time::sleep_until(not_before).await;
+            };
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return None,
                 why = connection.ended() => return Some(why),
-                () = changed.notified() => {
+                () = is_due => {
                     let peer = connection.reached.peer.clone();
                     let listing = connect::tools(&peer, &self.config);
                     let listing = tokio::time::timeout(self.config.request, listing);
@@ -285,6 +293,7 @@ impl Server {
                     } else {
                         tracing::warn!(server = self.config.name, "it does not tell its new tools");
                     }
+                    not_before = Instant::now() + LIST_PAUSE;
                 }
             }
         }

@@ -26,6 +26,8 @@ const FILES_MAX: usize = 4000;
 const FILE_MAX: u64 = 1024 * 1024;
 /// Bytes that one search reads at most; the rest is for the next one.
 const READ_MAX: u64 = 32 * 1024 * 1024;
+/// Two changes of a file within so long may have one time: FAT counts two seconds.
+const TICK_MS: u64 = 2_000;
 /// Lines of an excerpt unless somebody asks for another number, as in the
 /// original.
 const LINES: usize = 120;
@@ -41,10 +43,11 @@ pub fn is_memory(path: &str) -> bool {
     is_markdown && is_plain && (ROOT_FILES.contains(&path) || is_note)
 }
 
-/// What has to change in the index, and which files are gone.
+/// What has to change in the index, and which files are gone. `now_ms` is the time.
 pub fn changes(
     reach: &Reach,
     known: Vec<MemoryFile>,
+    now_ms: u64,
 ) -> Result<(Vec<MemoryUpdate>, Vec<String>), ReachError> {
     let mut known: HashMap<String, MemoryFile> =
         known.into_iter().map(|file| (file.path.clone(), file)).collect();
@@ -52,7 +55,7 @@ pub fn changes(
     let mut read = 0;
     for path in list(reach)? {
         let before = known.remove(&path);
-        match look(reach, &path, before.as_ref(), &mut read) {
+        match look(reach, &path, before.as_ref(), &mut read, now_ms) {
             Ok(update) => updates.extend(update),
             // What is out of reach is no memory; what was indexed of it goes.
             Err(error) => {
@@ -69,6 +72,7 @@ fn look(
     path: &str,
     before: Option<&MemoryFile>,
     read: &mut u64,
+    now_ms: u64,
 ) -> Result<Option<MemoryUpdate>, ReachError> {
     let (file, length) = reach.find(path)?.open()?;
     let facts = file.metadata().map_err(|error| ReachError::io(error, "stat", Path::new(path)))?;
@@ -85,6 +89,9 @@ fn look(
     let hash = hex(Sha256::digest(&bytes));
     let is_unchanged = before.is_some_and(|known| known.hash == hash);
     let chunks = (!is_unchanged).then(|| chunks::split(&String::from_utf8_lossy(&bytes)));
+    // One that may change again within the same time is read again.
+    let is_fresh = (modified_ns / 1_000_000).abs_diff(now_ms) < TICK_MS;
+    let modified_ns = if is_fresh { 0 } else { modified_ns };
     let file = MemoryFile { path: path.to_owned(), length, modified_ns, hash };
     Ok(Some(MemoryUpdate { file, chunks }))
 }
@@ -184,8 +191,14 @@ pub fn excerpt(
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::time::{Duration, UNIX_EPOCH};
+
     use super::*;
     use crate::agent::reach::testing::Scene;
+
+    /// Long before the tests write anything.
+    const NOW: u64 = 1_700_000_000_000;
 
     fn paths(updates: &[MemoryUpdate]) -> Vec<&str> {
         updates.iter().map(|update| update.file.path.as_str()).collect()
@@ -219,18 +232,38 @@ mod tests {
         scene.put("memory/a.md", "one");
         scene.put("memory/deep/b.md", "two");
         scene.put("memory/c.txt", "no note");
-        let (first, gone) = changes(&reach, Vec::new()).unwrap();
+        let (first, gone) = changes(&reach, Vec::new(), NOW).unwrap();
         assert_eq!(paths(&first), ["MEMORY.md", "memory/a.md", "memory/deep/b.md"]);
         assert!(gone.is_empty() && first.iter().all(|update| update.chunks.is_some()));
         let known: Vec<_> = first.into_iter().map(|update| update.file).collect();
-        assert_eq!(changes(&reach, known.clone()).unwrap(), (vec![], vec![]));
+        assert_eq!(changes(&reach, known.clone(), NOW).unwrap(), (vec![], vec![]));
         scene.put("memory/a.md", "changed");
         scene.put("MEMORY.md", "likes tea");
         std::fs::remove_file(scene.path("memory/deep/b.md")).unwrap();
-        let (updates, gone) = changes(&reach, known).unwrap();
+        let (updates, gone) = changes(&reach, known, NOW).unwrap();
         let changed: Vec<_> =
             updates.iter().filter(|it| it.chunks.is_some()).map(|it| &*it.file.path).collect();
         assert_eq!((changed, gone), (vec!["memory/a.md"], vec!["memory/deep/b.md".to_owned()]));
+    }
+
+    #[test]
+    fn a_change_of_the_same_length_at_the_same_time_is_seen() {
+        let scene = Scene::new();
+        let reach = scene.reach(true);
+        let put = |text: &str| {
+            scene.put("memory/a.md", text);
+            let file = File::options().write(true).open(scene.path("memory/a.md")).unwrap();
+            file.set_modified(UNIX_EPOCH + Duration::from_millis(NOW)).unwrap();
+        };
+        put("- [ ] tea");
+        let indexed = |updates: Vec<MemoryUpdate>| -> Vec<MemoryFile> {
+            updates.into_iter().map(|update| update.file).collect()
+        };
+        let known = indexed(changes(&reach, Vec::new(), NOW + 1).unwrap().0);
+        put("- [x] tea");
+        let (updates, _) = changes(&reach, known, NOW + 10_000).unwrap();
+        assert!(updates[0].chunks.is_some(), "{updates:?}");
+        assert_eq!(changes(&reach, indexed(updates), NOW + 20_000).unwrap(), (vec![], vec![]));
     }
 
     #[test]
@@ -240,11 +273,11 @@ mod tests {
         std::fs::write(outside.path().join("x.md"), "secret").unwrap();
         scene.put("memory/a.md", "own");
         std::os::unix::fs::symlink(outside.path().join("x.md"), scene.path("memory/x.md")).unwrap();
-        let (updates, _) = changes(&scene.reach(true), Vec::new()).unwrap();
+        let (updates, _) = changes(&scene.reach(true), Vec::new(), NOW).unwrap();
         assert_eq!(paths(&updates), ["memory/a.md"]);
         std::fs::remove_dir_all(scene.path("memory")).unwrap();
         std::os::unix::fs::symlink(outside.path(), scene.path("memory")).unwrap();
-        assert!(changes(&scene.reach(true), Vec::new()).is_err());
+        assert!(changes(&scene.reach(true), Vec::new(), NOW).is_err());
         assert!(excerpt(&scene.reach(false), "memory/x.md", None, None).is_err());
     }
 

@@ -38,7 +38,7 @@ pub enum MemoryError {
 }
 
 /// The memory of a workspace that fits some words best. Files that changed
-/// since they were looked at are read again first.
+/// since they were looked at are read again first. `now_ms` is the time.
 ///
 /// # Errors
 /// When files or index cannot be read.
@@ -47,11 +47,12 @@ pub async fn search(
     reach: &Reach,
     query: &str,
     limit: usize,
+    now_ms: u64,
 ) -> Result<Vec<MemoryHit>, MemoryError> {
     let reach = reach.limited(true);
     let workspace = reach.workspace().display().to_string();
     let known = store.memory_files(&workspace).await?;
-    let looked = blocking(move || files::changes(&reach, known)).await;
+    let looked = blocking(move || files::changes(&reach, known, now_ms)).await;
     let (updates, gone) = looked.map_err(|_| MemoryError::Stopped)??;
     if !gone.is_empty() {
         store.update_memory(&workspace, Vec::new(), gone).await?;

@@ -135,7 +135,8 @@ fn owner(binding: &Value) -> AgentId {
     AgentId::normalize(binding.get("agentId").and_then(Value::as_str).unwrap_or_default())
 }
 
-fn bind(list: &mut Vec<Value>, id: &AgentId, place: &BindingPlace, bound: &mut Bound) {
+/// Gives one account to an agent.
+pub(super) fn bind(list: &mut Vec<Value>, id: &AgentId, place: &BindingPlace, bound: &mut Bound) {
     if let Some(there) = list.iter().find(|it| place_of(it).as_ref() == Some(place)) {
         match owner(there) {
             owner if owner == *id => bound.skipped.push(place.clone()),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
+use super::bindings::{self, BindingPlace, Bound};
 use super::error::RosterError;
 use super::text::{AVATAR_MAX, LINE_MAX, line};
 use super::{Roster, entries};
@@ -48,6 +49,18 @@ impl Roster {
     /// # Errors
     /// See [`RosterError`]; there is no entry then.
     pub fn create(&self, new: NewAgent) -> Result<Created, RosterError> {
+        Ok(self.create_bound(new, &[])?.0)
+    }
+
+    /// The same with accounts of channels that it answers: with all of them, or not at all.
+    ///
+    /// # Errors
+    /// See [`RosterError`]; there is no entry then.
+    pub fn create_bound(
+        &self,
+        new: NewAgent,
+        places: &[BindingPlace],
+    ) -> Result<(Created, Bound), RosterError> {
         let name = line("name", Some(new.name), LINE_MAX)?.unwrap_or_default();
         let id = AgentId::normalize(new.id.as_deref().unwrap_or(&name));
         if id.as_str() == entries::MAIN {
@@ -61,6 +74,7 @@ impl Roster {
             theme: None,
         };
         let workspace = self.written_workspace(new.workspace.as_deref())?;
+        let mut bound = Bound::default();
         let plan = |config: &Value| {
             if entries::has(config, &id) {
                 return Err(RosterError::Exists(id.clone()));
@@ -77,6 +91,7 @@ impl Roster {
             entries::set_identity(&mut entry, &identity);
             let mut config = config.clone();
             entries::add(&mut config, Value::Object(entry))?;
+            bound = bind(&mut config, &id, places)?;
             Ok(config)
         };
         let settings = self.write(plan, |settings| {
@@ -84,6 +99,21 @@ impl Roster {
             self.set_up(&agent, settings)
         })?;
         let workspace = settings.agents.agent_or_default(id.as_str()).workspace;
-        Ok(Created { id, name, workspace, model })
+        Ok((Created { id, name, workspace, model }, bound))
+    }
+}
+
+/// Gives all of these accounts to the agent.
+fn bind(config: &mut Value, id: &AgentId, places: &[BindingPlace]) -> Result<Bound, RosterError> {
+    let mut bound = Bound::default();
+    if !places.is_empty() {
+        let list = entries::list(config, &["bindings"])?;
+        for place in places {
+            bindings::bind(list, id, place, &mut bound);
+        }
+    }
+    match bound.conflicts.pop() {
+        Some((place, owner)) => Err(RosterError::Taken(place, owner)),
+        None => Ok(bound),
     }
 }

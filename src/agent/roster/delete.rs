@@ -40,6 +40,18 @@ impl Roster {
     /// # Errors
     /// See [`RosterError`]; it stays then.
     pub fn remove(&self, id: &AgentId) -> Result<Removed, RosterError> {
+        self.take_out(id, true)
+    }
+
+    /// What that would take out, for a note of it; the config stays as it is.
+    ///
+    /// # Errors
+    /// As of that.
+    pub fn removal(&self, id: &AgentId) -> Result<Removed, RosterError> {
+        self.take_out(id, false)
+    }
+
+    fn take_out(&self, id: &AgentId, is_meant: bool) -> Result<Removed, RosterError> {
         if id.as_str() == entries::MAIN {
             return Err(RosterError::Needed(id.clone()));
         }
@@ -49,9 +61,9 @@ impl Roster {
                 return Err(RosterError::NotFound(id.clone()));
             }
             before = Some(document::meaning(config, &self.env)?);
-            let mut config = config.clone();
-            counts = entries::remove(&mut config, id)?;
-            Ok(config)
+            let mut without = config.clone();
+            counts = entries::remove(&mut without, id)?;
+            Ok(if is_meant { without } else { config.clone() })
         };
         let after = self.write(plan, |_| Ok(()))?;
         let before = before.as_ref().unwrap_or(&after);
@@ -75,6 +87,7 @@ impl Roster {
         );
         if let Err(error) = looked {
             let reason = format!("whether another agent works there is not known: {error}");
+            tracing::warn!(agent = %removed.id, reason, "a removed agent's folders stay");
             let both = [&removed.workspace, &removed.folder];
             discarded.kept = both.map(|path| (path.clone(), reason.clone())).into();
         }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::bindings::BindingPlace;
 use crate::agent::workspace::FilesError;
 use crate::config::SaveError;
 use crate::config::document::{ConfigIssue, ConfigWriteError};
@@ -23,6 +24,9 @@ pub enum RosterError {
     /// It stays for ever.
     #[error("\"{0}\" cannot be deleted")]
     Needed(AgentId),
+    /// A new agent cannot have an account of another one.
+    #[error("{0} stays with {1}, so there is no new agent")]
+    Taken(BindingPlace, AgentId),
     /// A text is too long.
     #[error("at /{member}: must NOT have more than {max} characters")]
     TooLong {

@@ -16,6 +16,7 @@ mod error;
 mod place;
 mod text;
 mod trash;
+mod unfinished;
 mod update;
 
 use std::sync::Arc;
@@ -34,6 +35,7 @@ pub use delete::{Discarded, Removed};
 pub use error::RosterError;
 pub use place::{check as check_workspace, misplaced};
 pub(super) use trash::throw_away;
+pub use unfinished::{finish_removals, settle_removal};
 pub use update::AgentChange;
 
 /// The agents of a config file.

@@ -192,6 +192,7 @@ impl Runs {
             };
             self.send(self.subagent_request(&row, &child)).await
         };
+        self.begin_in(&row.run_id, &self.subagents.permits);
         let start = match sent {
             Ok((Accepted::Started, start)) => start,
             Ok((_, _)) => None,

@@ -24,6 +24,8 @@ pub use outcome::Outcome;
 pub use spawn::{SpawnError, SpawnRequest, Spawned};
 pub use tell::Said;
 
+use std::sync::Arc;
+
 use tokio::sync::{Mutex, Notify};
 
 use crate::config::SubagentLimits;
@@ -36,7 +38,7 @@ use care::Cared;
 #[derive(Debug)]
 pub struct Subagents {
     /// How many may be under way at a time.
-    permits: Permits,
+    permits: Arc<Permits>,
     /// Rings when one is over.
     news: Notify,
     /// Held while one begins, ends, is stopped or spoken to, and while its result is told:
@@ -54,7 +56,7 @@ impl Subagents {
     /// None yet.
     pub fn new(limits: &SubagentLimits) -> Self {
         Self {
-            permits: Permits::new(limits.max_concurrent),
+            permits: Arc::new(Permits::new(limits.max_concurrent)),
             news: Notify::new(),
             turning: Mutex::default(),
             cared: Cared::default(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use crate::agent::approvals::ApprovalNews;
+use crate::agent::approvals::{ApprovalNews, Decision};
 use crate::agent::guardrails::GuardNews;
 use crate::agent::parts::RunsParts;
 use crate::agent::run::ActiveRun;
@@ -156,5 +156,16 @@ pub struct CallNews<'a>(pub &'a ToolContext);
 impl ApprovalNews for CallNews<'_> {
     fn tell(&self, data: Value) -> BoxFuture<'_, ()> {
         Box::pin(self.0.tell(ToolNews::Approval(data)))
+    }
+
+    /// A person may take half an hour: other runs go on in the place of the one that waits.
+    fn while_asked<'a>(
+        &'a self,
+        asking: BoxFuture<'a, Option<Decision>>,
+    ) -> BoxFuture<'a, Option<Decision>> {
+        match &self.0.run {
+            Some(run) => Box::pin(self.0.runs.while_lending(run, asking)),
+            None => asking,
+        }
     }
 }

@@ -73,8 +73,9 @@ impl Tool for MemorySearch {
             let limit = arguments.get("maxResults").and_then(Value::as_u64);
             let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(RESULTS);
             let least = arguments.get("minScore").and_then(Value::as_f64).unwrap_or(0.0);
-            let store = &*cx.parts().store;
-            match memory::search(store, &reach(cx).await, query, limit.min(RESULTS_MAX)).await {
+            let (store, limit) = (&*cx.parts().store, limit.min(RESULTS_MAX));
+            let now_ms = cx.parts().clock.now_ms();
+            match memory::search(store, &reach(cx).await, query, limit, now_ms).await {
                 Ok(hits) => ToolOutput::json(json!({
                     "results": hits.iter().filter(|hit| hit.score >= least).map(row).collect::<Vec<_>>(),
                     "provider": "none",

@@ -10,6 +10,8 @@ use crate::telemetry::result_without_secrets;
 
 /// Longest text of an error for a client, which is no place for a whole output.
 const ERROR_MAX: usize = 8 * 1024;
+/// Longest text of a result for those who follow a run, in UTF-16 units, as in the original.
+const FOLLOWED_MAX: usize = 8000;
 
 /// What a tool answers, or has to show so far.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,7 +65,28 @@ impl ToolOutput {
 
     /// `{content, details?}` as clients see it.
     pub fn to_wire(&self) -> Value {
-        let mut wire = json!({"content": self.content});
+        self.with_details(json!({"content": self.content}))
+    }
+
+    /// The same for those who follow a run: of a long text the beginning, of a picture its
+    /// size, as in the original. All of it would go to each of them, and more than once.
+    pub fn to_followers(&self) -> Value {
+        let content = self.content.iter().map(|block| match block {
+            ContentBlock::Image(picture) => json!({"type": "image",
+                "mimeType": picture.mime_type, "omitted": true, "bytes": picture.data.len()}),
+            ContentBlock::Text(block) => {
+                let mut told = json!(block);
+                if let Some(begin) = begin_for_followers(&block.text) {
+                    told["text"] = format!("{begin}\n…(truncated)…").into();
+                }
+                told
+            }
+            block => json!(block),
+        });
+        self.with_details(json!({"content": content.collect::<Vec<_>>()}))
+    }
+
+    fn with_details(&self, mut wire: Value) -> Value {
         if let (Some(details), Value::Object(members)) = (&self.details, &mut wire) {
             members.insert("details".into(), details.clone());
         }
@@ -109,6 +132,16 @@ impl ToolOutput {
     }
 }
 
+/// What is left of a text that is too long for those who follow a run.
+fn begin_for_followers(text: &str) -> Option<&str> {
+    let mut units = 0;
+    let end = text.char_indices().find(|(_, letter)| {
+        units += letter.len_utf16();
+        units > FOLLOWED_MAX
+    });
+    text.get(..end?.0)
+}
+
 fn begin_of(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
 }
@@ -136,6 +169,24 @@ fn hide_in(data: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_follows_gets_the_beginning_of_a_long_text_in_the_units_of_the_original() {
+        let told = |text: &str| {
+            let told = ToolOutput::text(text).to_followers();
+            told["content"][0]["text"].as_str().unwrap().to_owned()
+        };
+        for fits in ["é".repeat(FOLLOWED_MAX), "🦀".repeat(FOLLOWED_MAX / 2)] {
+            assert_eq!(told(&fits), fits);
+        }
+        // No half of a character is left.
+        let begin = "é".repeat(FOLLOWED_MAX - 1);
+        assert_eq!(told(&format!("{begin}🦀")), format!("{begin}\n…(truncated)…"));
+        let whole = ToolOutput::text("x".repeat(FOLLOWED_MAX + 1));
+        let text = &whole.to_followers()["content"][0]["text"];
+        assert_eq!(*text, format!("{}\n…(truncated)…", "x".repeat(FOLLOWED_MAX)));
+        assert_eq!(whole.to_wire()["content"][0]["text"], whole.to_text());
+    }
 
     fn printed(printed: &str, text: &str) -> Option<String> {
         let details = json!({"status": "failed", "aggregated": printed});

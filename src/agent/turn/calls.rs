@@ -111,6 +111,12 @@ impl Turn<'_> {
         if let Some(reason) = stopped {
             self.cut(&mut calls, reason, &row);
         }
+        // All of it, before the disk may refuse a result.
+        let outputs = calls.outputs.iter().flatten();
+        let used: Vec<_> = outputs.filter_map(|output| output.usage.clone()).collect();
+        for usage in &used {
+            self.pay(usage).await;
+        }
         // Written even when stopped: a call without a result breaks the
         // session for every provider (#10310).
         for (card, output) in calls.cards.into_iter().zip(calls.outputs) {
@@ -120,9 +126,6 @@ impl Turn<'_> {
                 named_files::of_result(&card.call.name, &output.content, output.details.as_ref());
             if !files.is_empty() {
                 self.run.note(|progress| named_files::add(&mut progress.files, files));
-            }
-            if let Some(usage) = &output.usage {
-                self.pay(usage).await;
             }
             let result = AgentMessage::ToolResult(ToolResultMessage {
                 tool_call_id: card.call.id,

@@ -160,8 +160,10 @@ impl GuardedClient {
             if redirects > request.redirects {
                 return Err(FetchError::Redirects(request.redirects));
             }
-            let target = response.headers().get(LOCATION).and_then(|it| it.to_str().ok());
-            let target = target.and_then(|target| url.join(target).ok());
+            // Some write letters into it as they are; joined, they are encoded.
+            let target = response.headers().get(LOCATION);
+            let target = target.map(|target| String::from_utf8_lossy(target.as_bytes()));
+            let target = target.and_then(|target| url.join(&target).ok());
             url = target.ok_or(FetchError::NoTarget(status.as_u16()))?;
             place = self.policy.place(&url)?;
         }

@@ -69,6 +69,23 @@ pub fn present(
     Ok(())
 }
 
+/// Why a prompt lacks files that are in the folder of an agent; `None` when all can be had.
+/// Makes none. Blocks.
+pub fn unreadable(dir: &Path, settings: &Settings) -> Option<String> {
+    let guard = Guard::new(settings);
+    let open = |file: BootstrapFile| files::open(dir, file, &guard).err();
+    let wrong = BootstrapFile::ALL.into_iter().filter_map(open);
+    let told: Vec<_> = wrong.map(|error| error.to_string()).collect();
+    first_of(&told)
+}
+
+/// The first, and how many more there are.
+fn first_of(told: &[String]) -> Option<String> {
+    let (first, others) = told.split_first()?;
+    let more = others.len();
+    Some(if more == 0 { first.clone() } else { format!("{first} (and {more} more)") })
+}
+
 /// A file that an agent's prompt is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BootstrapFile {

@@ -13,6 +13,7 @@ use super::request::Arguments;
 use super::{on_node, told, words};
 use crate::agent::approvals::{Denial, ExecHost, ExecRequest, Lineage};
 use crate::agent::exec::{Cause, Ending, Foreground, How, Process, StartError, tail};
+use crate::agent::forget_command;
 use crate::agent::tools::{CallNews, Tool, ToolContext, ToolKind, ToolNews, ToolOutput};
 use crate::providers::ToolSpec;
 use crate::sessions::SessionError;
@@ -257,22 +258,23 @@ async fn until(time: Option<Instant>) {
 /// session.
 fn note_its_end(cx: &ToolContext, process: &Arc<Process>) {
     let settings = &cx.parts().settings.now().exec;
-    if !settings.notify_on_exit {
-        return;
-    }
-    let tells_all = settings.notify_on_empty_success;
+    let (tells, tells_all) = (settings.notify_on_exit, settings.notify_on_empty_success);
     let (runs, process) = (Arc::clone(&cx.runs), Arc::clone(process));
-    let teller = Teller::owner_if(cx.is_owner());
+    let is_owner = cx.is_owner();
+    let teller = Teller::owner_if(is_owner);
     let (tasks, followers) = (&cx.parts().tasks, &cx.parts().processes.followers);
     let noting = async move {
-        let ending = process.ended().await;
-        let Some(notice) = notice_of(&process, &ending, tells_all) else { return };
-        let notice = result_without_secrets(&notice);
         let parts = runs.parts();
-        if let Err(error) = parts.remind(&process.session, &notice, teller).await {
+        let noted = parts.note_command(&process, is_owner).await;
+        let ending = process.ended().await;
+        let notice = notice_of(&process, &ending, tells_all).filter(|_| tells);
+        if let Some(notice) = notice.map(|notice| result_without_secrets(&notice).into_owned())
+            && let Err(error) = parts.remind(&process.session, &notice, teller).await
+        {
             tracing::warn!(command = %process.id, %error, "its end is kept until a stop only");
             parts.notices.add(&process.session, &notice, teller);
         }
+        forget_command(&noted).await;
     };
     tasks.spawn("exec-note", followers.track_future(noting));
 }

@@ -212,6 +212,16 @@ async fn a_redirect_to_a_name_that_is_private_is_refused() {
 }
 
 #[tokio::test]
+async fn a_redirect_may_have_letters_that_are_not_encoded() {
+    let target = |head: &str| head.contains("/first").then(|| redirect("/café"));
+    let server = Server::start(move |head| target(head).unwrap_or_else(|| page("here"))).await;
+    let client = client(&["127.0.0.1"], Arc::default());
+    assert_eq!(get(&client, &server.url("/first")).await.unwrap(), "here");
+    let heads = server.heads.lock();
+    assert!(heads[1].starts_with("GET /caf%C3%A9 "), "{heads:?}");
+}
+
+#[tokio::test]
 async fn redirects_without_end_or_target_end() {
     let nowhere = b"HTTP/1.1 301 Moved\r\nContent-Length: 0\r\n\r\n";
     let server = Server::start(|head| {

@@ -93,9 +93,9 @@ fn place<'a>(
     Err(format!("Failed to find expected lines in {path}:\n{}", wanted.join("\n")))
 }
 
-/// The first place of some lines from `from` on, at the end of the file if they
-/// can be there and `at_end` says so; by their bytes first, then with ever more
-/// ways to write the same taken for alike.
+/// The first place of some lines from `from` on; with `at_end` the one that only blank lines
+/// follow, as the same lines further up are not meant. By their bytes first, then with ever
+/// more ways to write the same taken for alike.
 fn find(lines: &[&str], from: usize, wanted: &[&str], at_end: bool) -> Option<usize> {
     let last = lines.len().checked_sub(wanted.len())?;
     let ways: [fn(&str) -> String; 4] = [
@@ -112,9 +112,17 @@ fn find(lines: &[&str], from: usize, wanted: &[&str], at_end: bool) -> Option<us
             there.len() == wanted.len()
                 && there.iter().zip(&wanted).all(|(line, wanted)| way(line) == *wanted)
         };
-        let tail = (at_end && last >= from && here(last)).then_some(last);
-        tail.or_else(|| (from..=last).find(|start| here(*start)))
+        let mut places = (from..=last).filter(|start| here(*start));
+        if at_end {
+            places.rfind(|start| is_blank(lines.get(start + wanted.len()..)))
+        } else {
+            places.next()
+        }
     })
+}
+
+fn is_blank(lines: Option<&[&str]>) -> bool {
+    lines.unwrap_or_default().iter().all(|line| line.trim().is_empty())
 }
 
 fn without_end(line: &str) -> &str {
@@ -175,6 +183,19 @@ mod tests {
         let at_end = Chunk { is_at_end: true, ..chunk(None, "-a\n+b") };
         assert_eq!(apply("a\nx\na\n", &[at_end], "f").unwrap(), "a\nx\nb\n");
         assert_eq!(one("a\n", None, "-a\n+b\n ").unwrap(), "b\n");
+    }
+
+    #[test]
+    fn what_ends_with_the_file_is_not_changed_further_up() {
+        let changed = |original: &str| {
+            let at_end = Chunk { is_at_end: true, ..chunk(None, "-a\n+b") };
+            apply(original, &[at_end], "f")
+        };
+        // Written otherwise at the end, and by the same bytes above.
+        assert_eq!(changed("a\nx\na  \n").unwrap(), "a\nx\nb\n");
+        assert_eq!(changed("a\nx\na\n\n \n").unwrap(), "a\nx\nb\n\n \n");
+        let error = changed("a\nx\n").unwrap_err();
+        assert_eq!(error, "Failed to find expected lines in f:\na");
     }
 
     #[test]
