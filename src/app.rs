@@ -200,12 +200,21 @@ pub async fn run(
 /// # Errors
 /// For an API or a secret that there is not.
 pub async fn check(settings: &Settings, env: &Env) -> Result<Vec<MissingModel>, AppError> {
+    check_beside(settings, None, env).await
+}
+
+/// The same in the place of a gateway that runs with the settings `now`.
+async fn check_beside(
+    settings: &Settings,
+    now: Option<&Settings>,
+    env: &Env,
+) -> Result<Vec<MissingModel>, AppError> {
     let env = &settings.environment(env);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let mut auth = settings.gateway.auth.clone();
     auth.follow(&settings.secrets, env).await.map_err(AppError::lost)?;
     let failover = models(settings, env, &clock).await?;
-    listen::check_tls(settings, None).await?;
+    listen::check_tls(settings, now).await?;
     Ok(missing_models(failover, &settings.agents))
 }
 

@@ -535,6 +535,41 @@ fn agents_get_their_workspaces_as_in_openclaw() {
 }
 
 #[test]
+fn room_for_an_answer_is_what_is_written_but_not_below_a_floor_that_is_written() {
+    for (text, expected) in [
+        ("{}", 20_000),
+        ("{reserveTokens: 5000}", 5000),
+        ("{reserveTokensFloor: 0}", 16_384),
+        ("{reserveTokensFloor: 30000}", 30_000),
+        ("{reserveTokens: 5000, reserveTokensFloor: 6000}", 6000),
+        ("{reserveTokens: 40000, reserveTokensFloor: 6000}", 40_000),
+    ] {
+        let text = format!("{{agents: {{defaults: {{compaction: {text}}}}}}}");
+        let defaults = Home::with(&text).settings().agents.defaults;
+        assert_eq!(defaults.compaction_reserve_tokens, expected, "{text}");
+    }
+}
+
+#[test]
+fn models_without_an_alias_have_those_of_openclaw_unless_another_has_it() {
+    let aliases = |text: &str| -> Vec<Option<String>> {
+        let text = format!("{{agents: {{defaults: {{models: {text}}}}}}}");
+        let models = Home::with(&text).settings().agents.defaults.models;
+        models.into_iter().map(|model| model.alias).collect()
+    };
+    let some = |alias: &str| Some(alias.to_owned());
+    assert_eq!(
+        aliases("{'openai/gpt-5.4': {}, 'openai/gpt-5.4-mini': {}, 'openai/gpt-5.5': {}}"),
+        [some("gpt"), some("gpt-mini"), None]
+    );
+    assert_eq!(
+        aliases("{'openai/gpt-5.4': {alias: 'old'}, 'anthropic/claude-opus-4-7': {}}"),
+        [some("old"), some("opus")]
+    );
+    assert_eq!(aliases("{'openai/gpt-5.4': {}, 'p/m': {alias: 'GPT'}}"), [None, some("GPT")]);
+}
+
+#[test]
 fn a_model_is_a_text_or_a_primary_with_fallbacks() {
     let model = |text: &str| {
         Home::with(&format!("{{agents: {{defaults: {{model: {text}}}}}}}"))

@@ -240,7 +240,11 @@ fn a_secret_of_the_gateway_that_is_nowhere_stops_the_start_with_its_key() {
         ),
         (
             serde_json::json!({"token": {"source": "vault", "id": "x"}}),
-            "gateway.auth.token: unknown variant `vault`",
+            "gateway.auth.token: source must be one of env, file, exec",
+        ),
+        (
+            serde_json::json!({"token": {"source": "file", "id": 31337}}),
+            "gateway.auth.token: invalid type: integer, expected a string",
         ),
         (
             serde_json::json!({"token": {"source": "env", "provider": "none", "id": "X"}}),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::signal::unix::Signal;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Start, check, listen, periodic};
+use super::{Start, check_beside, listen, periodic};
 use crate::config::document::ConfigIssue;
 use crate::config::{self, ConfigError, Env, Overrides, Settings};
 use crate::registry::{Cause, Restart, Services};
@@ -126,8 +126,7 @@ async fn begins_with(next: &Settings, services: &Services, env: &Env) -> Result<
         let text = "the state directory is another one; stop and start the gateway for that";
         return Err(wrong(text.to_owned()));
     }
-    check(next, env).await.map_err(|error| error.issue())?;
-    listen::check_tls(next, Some(&*now)).await.map_err(|error| error.issue())?;
+    check_beside(next, Some(&*now), env).await.map_err(|error| error.issue())?;
     listen::check(next, &now).map_err(|error| error.issue())
 }
 

@@ -39,7 +39,7 @@ pub(super) async fn gateway(
     let base = Base::open(settings, env, Arc::clone(&hub), mode).await?;
     phases.end("state");
     let runs = runs(&base)?;
-    mode.recover(&runs).await?;
+    mode.recover(&runs, env).await?;
     phases.end("recovery");
     let settings = base.settings.now();
     forget_prompts(settings.paths.cli_prompts_dir()).await;

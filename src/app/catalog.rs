@@ -51,9 +51,7 @@ pub(super) async fn models_with(
     }
     let credentials = Arc::new(Credentials::new(settings, env, Arc::clone(clock)));
     let stored = credentials.profiles(&settings.agents.default_id).await;
-    let has_profile = |provider: &str| {
-        stored.iter().any(|it| it.profile.provider == provider && it.secret.is_some())
-    };
+    let has_profile = |provider: &str| stored.iter().any(|it| it.opens(provider));
     let defaults = &settings.agents.defaults;
     let mut wanted = settings.agents.model_names();
     wanted.extend(defaults.models.iter().map(|model| model.name.as_str()));

@@ -6,8 +6,9 @@ use tempfile::TempDir;
 
 use super::AppError;
 use crate::agent::Runs;
+use crate::agent::roster::finish_removals;
 use crate::config::secrets::ResolvedSecrets;
-use crate::config::{Paths, Settings};
+use crate::config::{Env, Paths, Settings};
 use crate::registry::Repair;
 use crate::sessions::SessionsOptions;
 
@@ -49,9 +50,11 @@ impl Mode {
     ///
     /// # Errors
     /// When that cannot be completed.
-    pub async fn recover(&self, runs: &Runs) -> Result<(), AppError> {
+    pub async fn recover(&self, runs: &Runs, env: &Env) -> Result<(), AppError> {
         if self.repair.is_none() {
             runs.recover().await?;
+            // After that: a message that had no place yet has made its session again.
+            Box::pin(finish_removals(runs.parts(), env)).await?;
         }
         Ok(())
     }

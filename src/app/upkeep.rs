@@ -69,11 +69,15 @@ pub(super) async fn end_links(settings: &Settings, store: &dyn Store) {
 }
 
 async fn sweep(services: &Services) {
-    let folder = services.settings.now().paths.state_dir.clone();
+    let settings = services.settings.now();
     let now_ms = services.clock.now_ms();
     let sweeping = blocking(move || {
-        media::sweep(&folder);
-        atomic::sweep(&folder, now_ms)
+        let folder = &settings.paths.state_dir;
+        media::sweep(folder);
+        let swept = atomic::sweep(folder, now_ms);
+        // The config file may be elsewhere, and what is left of it has its secrets.
+        let beside = atomic::sweep_beside(&settings.file.path, now_ms);
+        Swept { removed: swept.removed.saturating_add(beside), ..swept }
     });
     let Ok(Swept { removed, failed }) = sweeping.await else { return };
     if removed > 0 {

@@ -10,10 +10,10 @@ use super::explain::{Choice, Ledger};
 use super::memory_flush::{self, MemoryFlush};
 use super::memory_search::{self, MemorySearchConfig};
 use super::pruning::{self, PruningSettings};
-use super::schema::Node;
+use super::schema::{MAX_INTEGER, Node};
 use super::subagents::{self, SubagentChoice, SubagentLimits};
 use super::tools::{self, ToolPolicy};
-use super::{ConfigError, Paths};
+use super::{ConfigError, Paths, models};
 
 /// Longest agent id, as in session keys.
 const ID_MAX: usize = 64;
@@ -28,13 +28,16 @@ const DEFAULT_MEDIA_MAX_MB: u64 = 20;
 const DEFAULT_MAX_CONCURRENT: usize = 32;
 /// Tokens that a compaction keeps, as in the original's session manager.
 const DEFAULT_KEEP_RECENT_TOKENS: u64 = 20_000;
-/// Tokens that stay free for an answer, as in the original's session manager.
-const DEFAULT_RESERVE_TOKENS: u64 = 16_384;
+/// Tokens that stay free for an answer, as in the original: its session manager keeps fewer,
+/// but never below a floor.
+const DEFAULT_RESERVE_TOKENS: u64 = 20_000;
+/// The same where the file has a lower floor.
+const RESERVE_TOKENS_WITH_FLOOR: u64 = 16_384;
 
 /// How much of tool calls channels show.
-const VERBOSE: [&str; 3] = ["off", "on", "full"];
+pub(super) const VERBOSE: [&str; 3] = ["off", "on", "full"];
 /// The same of thoughts.
-const REASONING: [&str; 3] = ["off", "on", "stream"];
+pub(super) const REASONING: [&str; 3] = ["off", "on", "stream"];
 
 /// Who answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,6 +136,8 @@ pub struct AgentSettings {
     pub workspace: PathBuf,
     /// Its model, when it is not the default one.
     pub model: Option<ModelSetting>,
+    /// How hard its models think where nobody says so, as far as it does.
+    pub thinking_default: Option<String>,
     /// How much of its tool calls channels show, as far as it says so.
     pub verbose_default: Option<String>,
     /// The same of its thoughts.
@@ -154,6 +159,7 @@ impl AgentSettings {
             identity: AgentIdentity::default(),
             workspace,
             model: None,
+            thinking_default: None,
             verbose_default: None,
             reasoning_default: None,
             tools: ToolPolicy::default(),
@@ -232,6 +238,8 @@ pub struct NamedModel {
     pub name: String,
     /// A shorter name for it.
     pub alias: Option<String>,
+    /// How hard it thinks where nobody says so.
+    pub thinking: Option<String>,
 }
 
 pub(super) fn read(
@@ -294,8 +302,7 @@ fn defaults(
     ledger.settle_list(&key("models"), Choice::file(file, names), Vec::new());
     let fallbacks = model.as_ref().and_then(|model| model.fallbacks.clone());
     ledger.settle_list(&key("model.fallbacks"), Choice::file(file, fallbacks), Vec::new());
-    let thinking = node.member("thinkingDefault")?.word(THINKING_LEVELS, thinking_level)?;
-    let thinking = Choice::file(file, thinking.map(ToOwned::to_owned));
+    let thinking = Choice::file(file, thinking_default(node)?);
     let verbose = Choice::file(file, level(node, "verboseDefault", &VERBOSE)?);
     let reasoning = Choice::file(file, level(node, "reasoningDefault", &REASONING)?);
     let timeout = Choice::file(file, node.member("timeoutSeconds")?.count()?);
@@ -303,6 +310,10 @@ fn defaults(
     let concurrent = Choice::file(file, node.member("maxConcurrent")?.count()?);
     let keep = Choice::file(file, node.at("compaction.keepRecentTokens")?.count()?);
     let reserve = Choice::file(file, node.at("compaction.reserveTokens")?.count()?);
+    let floor: Option<u64> =
+        node.at("compaction.reserveTokensFloor")?.integer_or_zero(MAX_INTEGER)?;
+    ledger.settle_optional(&key("compaction.reserveTokensFloor"), Choice::file(file, floor));
+    let usual_reserve = floor.map_or(DEFAULT_RESERVE_TOKENS, |_| RESERVE_TOKENS_WITH_FLOOR);
     let of_subagents = node.member("subagents")?;
     Ok(AgentDefaults {
         workspace: workspace.map_or(standard, Path::to_owned),
@@ -320,11 +331,9 @@ fn defaults(
             keep,
             DEFAULT_KEEP_RECENT_TOKENS,
         ),
-        compaction_reserve_tokens: ledger.settle(
-            &key("compaction.reserveTokens"),
-            reserve,
-            DEFAULT_RESERVE_TOKENS,
-        ),
+        compaction_reserve_tokens: ledger
+            .settle(&key("compaction.reserveTokens"), reserve, usual_reserve)
+            .max(floor.unwrap_or_default()),
         memory_flush: memory_flush::read(&node.at("compaction.memoryFlush")?, file, ledger)?,
         pruning: pruning::read(&node.member("contextPruning")?, file, ledger)?,
         subagent_limits: subagents::limits(&of_subagents, file, ledger)?,
@@ -368,6 +377,7 @@ fn agent(item: &Node<'_>, id: String, workspace: PathBuf) -> Result<AgentSetting
         },
         workspace,
         model: model(&item.member("model")?)?,
+        thinking_default: thinking_default(item)?,
         verbose_default: level(item, "verboseDefault", &VERBOSE)?,
         reasoning_default: level(item, "reasoningDefault", &REASONING)?,
         tools: tools::policy(&item.member("tools")?)?,
@@ -390,15 +400,29 @@ pub(super) fn model(node: &Node<'_>) -> Result<Option<ModelSetting>, ConfigError
 fn named_models(node: &Node<'_>) -> Result<Vec<NamedModel>, ConfigError> {
     let named = |(name, node): (String, Node<'_>)| {
         let alias = node.member("alias")?.text()?.map(|alias| alias.trim().to_owned());
-        Ok(NamedModel { name, alias: alias.filter(|alias| !alias.is_empty()) })
+        // For some providers OpenClaw knows objects here.
+        let node = node.at("params.thinking")?;
+        let is_object = node.value().is_some_and(serde_json::Value::is_object);
+        let thinking = if is_object { None } else { node.text()? };
+        let thinking = thinking.as_deref().and_then(thinking_level).map(ToOwned::to_owned);
+        Ok(NamedModel { name, alias: alias.filter(|alias| !alias.is_empty()), thinking })
     };
-    node.members()?.into_iter().map(named).collect()
+    let mut models =
+        node.members()?.into_iter().map(named).collect::<Result<Vec<_>, ConfigError>>()?;
+    models::fill_aliases(&mut models);
+    Ok(models)
 }
 
 /// A member that is one of these words.
 fn level(node: &Node<'_>, name: &str, levels: &[&str]) -> Result<Option<String>, ConfigError> {
     let known = |word: &str| levels.contains(&word).then(|| word.to_owned());
     node.member(name)?.word(&levels.join(", "), known)
+}
+
+/// How hard models think where nobody says so.
+fn thinking_default(node: &Node<'_>) -> Result<Option<String>, ConfigError> {
+    let level = node.member("thinkingDefault")?.word(THINKING_LEVELS, thinking_level)?;
+    Ok(level.map(ToOwned::to_owned))
 }
 
 /// The words of `thinkingDefault`.

@@ -4,6 +4,9 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+
+use super::document::ConfigIssue;
 use super::explain::{Choice, Ledger, Origin};
 use super::schema::Node;
 use super::{ConfigError, Paths};
@@ -65,6 +68,30 @@ impl EmbedSandbox {
             Self::Scripts => "scripts",
             Self::Trusted => "trusted",
         }
+    }
+}
+
+/// Entries of `allowedOrigins` that are the origin of no page.
+pub fn vain_origins(whole: &Value) -> Vec<ConfigIssue> {
+    let entries = whole["gateway"]["controlUi"]["allowedOrigins"].as_array();
+    let texts = entries.into_iter().flatten().map(|entry| entry.as_str().unwrap_or_default());
+    let wrong = texts.enumerate().filter_map(|(index, entry)| {
+        let message = why_vain(entry.trim_end_matches('/'))?;
+        let path = format!("gateway.controlUi.allowedOrigins[{index}]");
+        Some(ConfigIssue { path, message: message.to_owned() })
+    });
+    wrong.collect()
+}
+
+/// Why no browser sends this as an origin. What comes after the host is not counted there.
+fn why_vain(entry: &str) -> Option<&'static str> {
+    match entry.split_once("://") {
+        _ if entry == "*" || entry.contains("${") => None,
+        _ if entry.contains('*') => {
+            Some("has a star in it, which stands for something by itself only: it lets no page in")
+        }
+        Some((scheme, host)) if !scheme.is_empty() && !host.is_empty() => None,
+        _ => Some("is no origin, as https://chat.example.com is one: it lets no page in"),
     }
 }
 

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use crate::store::atomic::FileError;
+use crate::support::descriptors;
 
 /// What is said of a text that says nothing.
 pub(super) const BLANK: &str = "is empty; write {} to go on without settings";
@@ -16,7 +17,7 @@ pub enum ConfigError {
     #[error("cannot tell where the home directory is; set HOME or OPENCLAW_STATE_DIR")]
     NoHome,
     /// The file is there but cannot be read.
-    #[error("cannot read the config file {}; check its owner and permissions, or point OPENCLAW_CONFIG_PATH elsewhere", path.display())]
+    #[error("cannot read the config file {}; {}", path.display(), remedy(source))]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -62,7 +63,8 @@ pub enum ConfigError {
     },
     /// A value refers to a variable that is not set.
     #[error(
-        "{key}: the environment variable {variable} is not set (in {place}); set it, or write `$${{{variable}}}` for the text itself"
+        "{key}: the environment variable {variable} is not set (in {place}); set it{}",
+        or_text(variable, *is_in_text)
     )]
     MissingVariable {
         /// Path of the key in the file.
@@ -71,6 +73,8 @@ pub enum ConfigError {
         variable: String,
         /// Where it is written.
         place: String,
+        /// Whether it stands in a text, and not in a reference.
+        is_in_text: bool,
     },
     /// Other machines could use the gateway without a credential.
     #[error(
@@ -111,6 +115,24 @@ pub enum ConfigError {
     File(#[from] FileError),
 }
 
+/// What helps when a file cannot be read.
+fn remedy(source: &io::Error) -> &'static str {
+    if descriptors::is_lack(source) {
+        "too many files are open, of this process or of all together"
+    } else {
+        "check its owner and permissions, or point OPENCLAW_CONFIG_PATH elsewhere"
+    }
+}
+
+/// What a text may say in the place of a variable that is not there.
+fn or_text(variable: &str, is_in_text: bool) -> String {
+    if is_in_text {
+        format!(", or write `$${{{variable}}}` for the text itself")
+    } else {
+        String::new()
+    }
+}
+
 impl ConfigError {
     /// Whether no other text of the config file would help.
     pub const fn is_of_disk(&self) -> bool {
@@ -120,5 +142,21 @@ impl ConfigError {
     /// Whether a text cannot be parsed, or there is none: no command finds a key in it.
     pub const fn is_of_text(&self) -> bool {
         matches!(self, Self::Syntax { .. } | Self::Blank { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lack_of_descriptors_is_not_said_to_be_a_matter_of_permissions() {
+        let told = |source: io::Error| {
+            ConfigError::Unreadable { path: PathBuf::from("x.json"), source }.to_string()
+        };
+        let lack = told(rustix::io::Errno::MFILE.into());
+        assert!(lack.contains("too many files") && !lack.contains("permissions"), "{lack}");
+        let refused = told(rustix::io::Errno::ACCESS.into());
+        assert!(refused.contains("check its owner and permissions"), "{refused}");
     }
 }

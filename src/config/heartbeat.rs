@@ -7,6 +7,7 @@ use jiff::tz::TimeZone;
 
 use super::explain::{Choice, Ledger};
 use super::maintenance::{MINUTES, duration_or_zero};
+use super::profiles::ProfilesConfig;
 use super::schema::Node;
 use super::{AgentsSettings, ConfigError};
 
@@ -14,8 +15,10 @@ use super::{AgentsSettings, ConfigError};
 pub const HEARTBEAT_PROMPT: &str = "Read HEARTBEAT.md if it exists (workspace context). Follow it \
     strictly. Do not infer or repeat old tasks from prior chats. If nothing needs attention, reply \
     HEARTBEAT_OK.";
-/// As in the original.
-const DEFAULT_EVERY: &str = "30m";
+/// How often an agent is asked where nobody says so, as in the original.
+const DEFAULT_EVERY: (&str, u64) = ("30m", 30 * 60_000);
+/// The same where Anthropic is asked by a person's login, which has narrow limits.
+const LOGIN_EVERY: (&str, u64) = ("1h", 60 * 60_000);
 /// As in the original.
 const DEFAULT_ACK_MAX_CHARS: usize = 300;
 /// Longer acknowledgements would hide what is worth reading.
@@ -92,21 +95,23 @@ impl ActiveHours {
 pub(super) fn read(
     root: &Node<'_>,
     agents: &AgentsSettings,
+    profiles: &ProfilesConfig,
     file: &Path,
     ledger: &mut Ledger,
 ) -> Result<Vec<HeartbeatSettings>, ConfigError> {
+    let usual = if profiles.has_anthropic_login() { LOGIN_EVERY } else { DEFAULT_EVERY };
     let defaults = root.at("agents.defaults.heartbeat")?;
     let every = Choice::file(file, every(&defaults)?.map(|(text, _)| text));
-    ledger.settle("agents.defaults.heartbeat.every", every, DEFAULT_EVERY.to_owned());
+    ledger.settle("agents.defaults.heartbeat.every", every, usual.0.to_owned());
     let mut own = Vec::new();
     for item in root.at("agents.list")?.items()? {
         let node = item.member("heartbeat")?;
         if let (true, Some(id)) = (node.is_set(), item.member("id")?.text()?) {
-            own.push(of_agent(&id.trim().to_lowercase(), &defaults, Some(&node))?);
+            own.push(of_agent(&id.trim().to_lowercase(), &defaults, Some(&node), usual)?);
         }
     }
     if own.is_empty() {
-        own.push(of_agent(&agents.default_id, &defaults, None)?);
+        own.push(of_agent(&agents.default_id, &defaults, None, usual)?);
     }
     Ok(own)
 }
@@ -115,7 +120,7 @@ pub(super) fn read(
 /// all. What another agent of the list says is its own.
 pub(super) fn of_others(root: &Node<'_>) -> Result<HeartbeatSettings, ConfigError> {
     let never = HeartbeatSettings::usual();
-    let said = of_agent("", &root.at("agents.defaults.heartbeat")?, None)?;
+    let said = of_agent("", &root.at("agents.defaults.heartbeat")?, None, DEFAULT_EVERY)?;
     Ok(HeartbeatSettings { every: never.every, every_ms: never.every_ms, ..said })
 }
 
@@ -123,6 +128,7 @@ fn of_agent(
     agent_id: &str,
     defaults: &Node<'_>,
     own: Option<&Node<'_>>,
+    usual: (&str, u64),
 ) -> Result<HeartbeatSettings, ConfigError> {
     // What the agent does not say is said for all.
     let member = |name: &str| match own.map(|node| node.member(name)).transpose()? {
@@ -136,7 +142,7 @@ fn of_agent(
     let own_every = own.map(every).transpose()?.flatten();
     let (every, every_ms) = match own_every {
         Some(every) => every,
-        None => every(defaults)?.unwrap_or((DEFAULT_EVERY.to_owned(), 30 * 60_000)),
+        None => every(defaults)?.unwrap_or((usual.0.to_owned(), usual.1)),
     };
     Ok(HeartbeatSettings {
         agent_id: agent_id.to_owned(),
@@ -223,6 +229,31 @@ mod tests {
         assert_eq!(some.len(), 1);
         assert_eq!((some[0].agent_id.as_str(), some[0].every_ms), ("ops", Some(300_000)));
         assert_eq!(some[0].target, "last");
+    }
+
+    #[test]
+    fn with_a_login_to_anthropic_an_agent_is_asked_each_hour() {
+        let profile = |provider: &str, mode: &str| json!({"provider": provider, "mode": mode});
+        let (key, login) = (profile("anthropic", "api_key"), profile("Anthropic", "token"));
+        let other = profile("openai", "oauth");
+        for (profiles, order, expected) in [
+            (json!({"a": key}), json!({}), "30m"),
+            (json!({"a": login}), json!({}), "1h"),
+            (json!({"a": profile("claude-cli", "oauth")}), json!({}), "1h"),
+            (json!({"a": other}), json!({}), "30m"),
+            (json!({"a": login, "b": key}), json!({}), "30m"),
+            (json!({"a": login, "b": key}), json!({"anthropic": ["a", "b"]}), "1h"),
+            (json!({"a": login, "b": key}), json!({"anthropic": ["gone", "b", "a"]}), "30m"),
+        ] {
+            let auth = json!({"profiles": profiles, "order": order});
+            let usual = heartbeats(&json!({"auth": auth})).unwrap().remove(0);
+            assert_eq!(usual.every, expected, "{auth}");
+            let expected_ms = if expected == "1h" { 3_600_000 } else { 1_800_000 };
+            assert_eq!(usual.every_ms, Some(expected_ms), "{auth}");
+            let heartbeat = json!({"every": "5m"});
+            let said = json!({"auth": auth, "agents": {"defaults": {"heartbeat": heartbeat}}});
+            assert_eq!(heartbeats(&said).unwrap()[0].every, "5m");
+        }
     }
 
     #[test]

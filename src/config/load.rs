@@ -126,7 +126,7 @@ fn settings(
     let profiles = profiles::read(&root.member("auth")?)?;
     let secrets = secrets::read(&root.member("secrets")?, &paths)?;
     let cron = cron::read(&root.member("cron")?, env, &file.path, &mut ledger)?;
-    let heartbeats = heartbeat::read(&root, &agents, &file.path, &mut ledger)?;
+    let heartbeats = heartbeat::read(&root, &agents, &profiles, &file.path, &mut ledger)?;
     let heartbeat_of_others = heartbeat::of_others(&root)?;
     let logging = logging::read(&root, env, &paths, &file.path, &mut ledger)?;
     let (web, mcp) = (web::read(&root)?, mcp::read(&root, &paths)?);

@@ -82,7 +82,7 @@ pub use agents::{
 pub use auth::{AuthMode, AuthSettings, RateLimitSettings};
 pub use bind::{Bind, BindChoice};
 pub use commands::CommandsSettings;
-pub use control_ui::{EmbedSandbox, UiSettings};
+pub use control_ui::{EmbedSandbox, UiSettings, vain_origins};
 pub use cron::{
     CronRetryOn, CronRetrySettings, CronSettings, FailureAlertSettings, FailureDestinationSettings,
     MissedPolicy,

@@ -29,11 +29,11 @@ use std::fmt;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::ConfigError;
 use super::model_options::{CompatConfig, ParamsConfig};
 use super::provider_request::ProviderRequest;
 use super::schema::Node;
 use super::secrets::{SecretInput, SecretRef};
+use super::{ConfigError, NamedModel};
 
 /// `models`.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -86,6 +86,31 @@ const OTHER_IDS: [(&str, &str); 12] = [
     ("bytedance", "volcengine"),
     ("doubao", "volcengine"),
 ];
+
+/// What OpenClaw calls models of `agents.defaults.models` that have no alias there.
+const USUAL_ALIASES: [(&str, &str); 8] = [
+    ("opus", "anthropic/claude-opus-4-7"),
+    ("sonnet", "anthropic/claude-sonnet-4-6"),
+    ("gpt", "openai/gpt-5.4"),
+    ("gpt-mini", "openai/gpt-5.4-mini"),
+    ("gpt-nano", "openai/gpt-5.4-nano"),
+    ("gemini", "google/gemini-3.1-pro-preview"),
+    ("gemini-flash", "google/gemini-3-flash-preview"),
+    ("gemini-flash-lite", "google/gemini-3.1-flash-lite-preview"),
+];
+
+/// Gives models those aliases, unless another one has it by the file.
+pub(super) fn fill_aliases(models: &mut [NamedModel]) {
+    for (alias, name) in USUAL_ALIASES {
+        let is_it = |own: &str| own.eq_ignore_ascii_case(alias);
+        if models.iter().any(|model| model.alias.as_deref().is_some_and(is_it)) {
+            continue;
+        }
+        if let Some(model) = models.iter_mut().find(|it| it.name == name && it.alias.is_none()) {
+            model.alias = Some(alias.to_owned());
+        }
+    }
+}
 
 /// Whether two ids mean one provider: in any case, and by any of its names.
 pub fn is_same_provider(one: &str, other: &str) -> bool {

@@ -26,6 +26,8 @@ impl Paths {
     pub const LOCK: &str = "clawgate.lock";
     /// Name of the folder of prompts for the CLI that answers.
     pub const CLI_PROMPTS: &str = "cli-prompts";
+    /// Name of the folder of commands in the background.
+    pub const EXEC_RUNNING: &str = "exec-running";
 
     /// `OPENCLAW_STATE_DIR` and `OPENCLAW_CONFIG_PATH`, else below `~/.openclaw`.
     /// What the config and `.env` say of variables counts for nothing here.
@@ -99,6 +101,11 @@ impl Paths {
     /// What commands have said beyond what is kept in memory.
     pub fn exec_output_dir(&self) -> PathBuf {
         self.state_dir.join("exec-output")
+    }
+
+    /// Which commands go on in the background.
+    pub fn exec_running_dir(&self) -> PathBuf {
+        self.state_dir.join(Self::EXEC_RUNNING)
     }
 
     /// What the CLI that answers is told of itself, while it does.

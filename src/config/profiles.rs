@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::ConfigError;
 use super::foreign::PROFILE_MODES;
+use super::models::provider_id;
 use super::schema::Node;
 
 /// As in OpenClaw: nobody tops up an account within minutes.
@@ -97,12 +98,28 @@ impl Default for CooldownConfig {
     }
 }
 
+impl ProfilesConfig {
+    /// Whether Anthropic is asked by the login of a person, and not by a key that is paid
+    /// by use: the first profile of its order says so, else all that there are.
+    pub(super) fn has_anthropic_login(&self) -> bool {
+        const IDS: [&str; 2] = ["anthropic", "claude-cli"];
+        let theirs = || self.profiles.iter().filter(|it| IDS.contains(&it.provider.as_str()));
+        let is_login =
+            |it: &ProfileConfig| it.provider == "claude-cli" || it.mode != ProfileMode::ApiKey;
+        let mut order = IDS.iter().filter_map(|id| self.order.get(*id)).flatten();
+        match order.find_map(|id| theirs().find(|it| it.id == *id)) {
+            Some(first) => is_login(first),
+            None => theirs().next().is_some() && theirs().all(is_login),
+        }
+    }
+}
+
 pub(super) fn read(node: &Node<'_>) -> Result<ProfilesConfig, ConfigError> {
     let profiles = node.member("profiles")?.members()?;
     let order = node.member("order")?.members()?;
     let order = order
         .into_iter()
-        .map(|(provider, ids)| Ok((normal(&provider), ids.texts()?.unwrap_or_default())));
+        .map(|(provider, ids)| Ok((provider_id(&provider), ids.texts()?.unwrap_or_default())));
     Ok(ProfilesConfig {
         profiles: profiles
             .into_iter()
@@ -122,15 +139,10 @@ fn profile((id, node): (String, Node<'_>)) -> Result<Option<ProfileConfig>, Conf
     let parsed = mode.word(&PROFILE_MODES.names(), ProfileMode::parse)?;
     Ok(Some(ProfileConfig {
         id,
-        provider: normal(&node.member("provider")?.required_text()?),
+        provider: provider_id(&node.member("provider")?.required_text()?),
         mode: parsed
             .ok_or_else(|| mode.wrong(&format!("is missing; one of {}", PROFILE_MODES.names())))?,
     }))
-}
-
-/// Names of providers are compared without case.
-fn normal(provider: &str) -> String {
-    provider.trim().to_lowercase()
 }
 
 fn cooldowns(node: &Node<'_>) -> Result<CooldownConfig, ConfigError> {
@@ -141,7 +153,7 @@ fn cooldowns(node: &Node<'_>) -> Result<CooldownConfig, ConfigError> {
     let mut by_provider = BTreeMap::new();
     for (provider, hours) in node.member("billingBackoffHoursByProvider")?.members()? {
         if let Some(rest) = duration(&hours)? {
-            by_provider.insert(normal(&provider), rest);
+            by_provider.insert(provider_id(&provider), rest);
         }
     }
     Ok(CooldownConfig {

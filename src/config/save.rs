@@ -99,14 +99,13 @@ pub(super) fn write_with<E: From<SaveError>>(
         let is_same = read(path)? == before && meaning() == known;
         if is_same { Ok(()) } else { Err(SaveError::Stale(path.to_owned())) }
     };
-    // Before: a write that is refused must not cost an earlier version. After: an editor may
-    // have been faster.
+    // First: a write that is refused must not cost an earlier version. Last, when only the name
+    // is missing: an editor may have been faster than the disk.
     unchanged()?;
     if let Some(before) = &before {
         keep(disk, path, before).map_err(SaveError::from)?;
     }
-    unchanged()?;
-    atomic::write_private_on(disk, path, after.as_bytes()).map_err(SaveError::from)?;
+    atomic::write_private_if(disk, path, after.as_bytes(), unchanged)?;
     Ok(true)
 }
 

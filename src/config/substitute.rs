@@ -72,6 +72,7 @@ fn fill_text(text: &str, key: &str, env: &Env, file: &Path) -> Result<String, Co
             key: key.into(),
             variable: name.into(),
             place: file.display().to_string(),
+            is_in_text: true,
         })
     })
 }

@@ -14,8 +14,9 @@ use super::foreign::SEARCHES;
 use super::schema::Node;
 use super::secrets::{SecretInput, SecretRef};
 
-/// Longest text of a page that the model gets, unless the file says otherwise.
-const FETCH_CHARS: usize = 50_000;
+/// Longest text of a page that the model gets, unless the file says otherwise; as in the
+/// original, which its documentation does not follow.
+const FETCH_CHARS: usize = 20_000;
 /// Most bytes of a page that are read: 2 MB hold any article.
 const FETCH_BYTES: usize = 2_000_000;
 /// Bounds of that: less is no page, and more is held in memory several times.
@@ -267,7 +268,7 @@ mod tests {
     fn what_is_not_written_is_as_in_openclaw() {
         let WebConfig { fetch, search } = read(&Value::Null).unwrap();
         assert!(fetch.enabled && fetch.readability && search.enabled);
-        assert_eq!((fetch.chars(None), fetch.response_bytes()), (50_000, 2_000_000));
+        assert_eq!((fetch.chars(None), fetch.response_bytes()), (20_000, 2_000_000));
         assert_eq!((fetch.redirects(), search.count(None)), (3, 5));
         assert_eq!(fetch.timeout(), Duration::from_secs(30));
         assert_eq!(search.cache_ttl(), Duration::from_mins(15));

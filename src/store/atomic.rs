@@ -201,13 +201,26 @@ pub(crate) fn write_private_on(
     path: &Path,
     bytes: &[u8],
 ) -> Result<(), FileError> {
+    write_private_if(disk, path, bytes, || Ok(()))
+}
+
+/// The same, unless `may` refuses it: that is asked when all of it is on the disk, and only the
+/// name is still that of the old one. A sync can take seconds.
+pub(crate) fn write_private_if<E: From<FileError>>(
+    disk: &dyn Disk,
+    path: &Path,
+    bytes: &[u8],
+    may: impl FnOnce() -> Result<(), E>,
+) -> Result<(), E> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let file = staged(disk, &target, bytes)?.into_temp_path();
+    may()?;
     disk.rename(&file, &target).on_path("write", &target)?;
     // Its first name is gone.
     drop(file.keep());
     let dir = parent_of(&target);
-    disk.sync_dir(dir).on_path("sync the directory", dir)
+    disk.sync_dir(dir).on_path("sync the directory", dir)?;
+    Ok(())
 }
 
 /// Like [`write_private`], but only when `path` does not exist yet. Returns
@@ -276,6 +289,13 @@ pub struct Swept {
 /// those inside of it.
 pub fn sweep(folder: &Path, now_ms: u64) -> Swept {
     sweep_all(vec![(folder.to_owned(), DEPTH)], now_ms)
+}
+
+/// The same beside a file, wherever links to it lead, but not in the folders there: those are
+/// somebody else's. Answers how many files are gone.
+pub fn sweep_beside(file: &Path, now_ms: u64) -> usize {
+    let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    sweep_all(vec![(parent_of(&target).to_owned(), 0)], now_ms).removed
 }
 
 /// The same in these folders, each so many folders deep.
@@ -505,6 +525,20 @@ mod tests {
         assert!((swept.removed, swept.failed.len()) == (0, 0) && left.exists(), "{swept:?}");
         let swept = sweep(home.path(), now_ms + STAGED_MAX_MS + 1);
         assert!((swept.removed, swept.failed.len()) == (1, 0) && !left.exists(), "{swept:?}");
+    }
+
+    #[test]
+    fn beside_a_file_it_goes_where_the_file_is_and_no_deeper() {
+        let home = tempfile::tempdir().unwrap();
+        let (dir, link) = (home.path().join("a"), home.path().join("link"));
+        create_private_dir(&dir.join("b")).unwrap();
+        std::os::unix::fs::symlink(dir.join("file"), &link).unwrap();
+        fs::write(dir.join("file"), "x").unwrap();
+        let left = |dir: &Path| staged_in(dir, dir).unwrap().keep().unwrap().1;
+        let (beside, deeper) = (left(&dir), left(&dir.join("b")));
+        assert_eq!(sweep_beside(&link, u64::MAX), 1);
+        assert!(!beside.exists() && deeper.exists());
+        assert_eq!(sweep_beside(&home.path().join("nowhere/file"), u64::MAX), 0);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! One gateway per state directory.
 //!
-//! Owns: the advisory lock on `clawgate.lock`. Promises: while a lock is held
-//! no second one is given out, and the kernel takes it back from a process that
-//! dies, however it dies. Must not: rely on what the file says to decide who may
-//! run, or who does; pid, address, certificate and why there is no restart are for people and
-//! for clients on this machine.
+//! Owns: the advisory lock on `clawgate.lock`, and that on the folder it is in. Promises: while
+//! a lock is held no second one is given out, be it that somebody has removed the file, and the
+//! kernel takes it back from a process that dies, however it dies. Must not: rely on what the
+//! file says to decide who may run, or who does; pid, address, certificate and why there is no
+//! restart are for people and for clients on this machine.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use tokio::time::Instant;
@@ -34,11 +35,17 @@ const LAST_WRITE: Duration = Duration::from_secs(1);
 /// Between two looks whether it has.
 const LOOK: Duration = Duration::from_millis(10);
 
+/// The pid of a gateway that does not say it.
+const NOBODY_KNOWS: &str = "unknown";
 /// What the lock file calls a gateway without TLS, and one with it.
 const PLAIN: &str = "ws";
 const TLS: &str = "wss";
 /// What it says there of one that only waits for its config file to be mended.
 const MENDS: &str = "mends";
+
+/// Who changes what a lock file says, from reading to writing: only the process that holds the
+/// lock does, and of two changes at once one would be lost.
+static TELLING: Mutex<()> = Mutex::new(());
 
 /// How a running gateway is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +92,9 @@ impl Running {
 #[derive(Debug)]
 pub struct InstanceLock {
     file: File,
+    /// The state directory, locked as well: a file that is removed keeps nobody out, and people
+    /// remove what is called a lock. `None` where it cannot be opened.
+    _folder: Option<File>,
 }
 
 /// Why the lock was not given.
@@ -96,7 +106,8 @@ pub enum InstanceError {
         state_dir.display()
     )]
     Held {
-        /// What the holder wrote into the file, `unknown` when it had no time to.
+        /// What the holder wrote into the file, `unknown` when it had no time to, or the file
+        /// is another one by now.
         pid: String,
         /// The directory both want.
         state_dir: PathBuf,
@@ -115,21 +126,19 @@ impl InstanceLock {
         // The holder's pid is in it, and stays.
         let file = open_private(OpenOptions::new().read(true).write(true), path, state_dir);
         let mut file = file.on_path("open", path)?;
-        let began = Instant::now();
-        let mut locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
-        while locked == Err(Errno::WOULDBLOCK) && began.elapsed() < LAST_WRITE {
-            thread::sleep(LOOK);
-            locked = flock(&file, FlockOperation::NonBlockingLockExclusive);
-        }
+        let held = |pid| InstanceError::Held { pid, state_dir: state_dir.to_owned() };
+        let locked = lock_soon(&file);
         if locked == Err(Errno::WOULDBLOCK) {
-            return Err(InstanceError::Held {
-                pid: holder(&file),
-                state_dir: state_dir.to_owned(),
-            });
+            return Err(held(holder(&file)));
         }
         locked.on_path("lock", path)?;
+        // Some file systems lock no folders; there the file alone has to do.
+        let folder = File::open(state_dir).ok();
+        if folder.as_ref().is_some_and(|it| lock_soon(it) == Err(Errno::WOULDBLOCK)) {
+            return Err(held(NOBODY_KNOWS.to_owned()));
+        }
         write_anew(&mut file, &format!("{}\n", std::process::id())).on_path("write", path)?;
-        Ok(Self { file })
+        Ok(Self { file, _folder: folder })
     }
 
     /// Tells clients on this machine how they reach the gateway.
@@ -137,6 +146,7 @@ impl InstanceLock {
         let (pid, address, manner) = (std::process::id(), running.address, running.manner());
         // A gateway that begins again says it again, and nobody reads half of it.
         let text = format!("{pid}\n{address}\n{manner}\n");
+        let _telling = TELLING.lock();
         write_anew(&mut self.file, &text)
     }
 
@@ -148,6 +158,7 @@ impl InstanceLock {
     }
 
     fn name_nobody(&self) {
+        let _telling = TELLING.lock();
         // Whoever gets the lock next writes its own.
         let _ = self.file.set_len(0);
     }
@@ -157,6 +168,17 @@ impl Drop for InstanceLock {
     fn drop(&mut self) {
         self.name_nobody();
     }
+}
+
+/// Locks it; waits a moment for one that is about to let go of it.
+fn lock_soon(file: &File) -> Result<(), Errno> {
+    let began = Instant::now();
+    let mut locked = flock(file, FlockOperation::NonBlockingLockExclusive);
+    while locked == Err(Errno::WOULDBLOCK) && began.elapsed() < LAST_WRITE {
+        thread::sleep(LOOK);
+        locked = flock(file, FlockOperation::NonBlockingLockExclusive);
+    }
+    locked
 }
 
 /// How the gateway of a state directory is reached, if one runs.
@@ -176,6 +198,7 @@ pub fn running_at(path: &Path) -> Option<Running> {
 /// # Errors
 /// When it cannot be written.
 pub fn renew_certificate(path: &Path, fingerprint: Fingerprint) -> io::Result<()> {
+    let _telling = TELLING.lock();
     let (mut file, text) = open_again(path)?;
     let Some(running) = Running::parse(&text) else { return Ok(()) };
     let began = file.metadata()?.modified()?;
@@ -194,7 +217,12 @@ pub fn renew_certificate(path: &Path, fingerprint: Fingerprint) -> io::Result<()
 /// # Errors
 /// When it cannot be written.
 pub fn refuse_restart(path: &Path, why: &str) -> io::Result<()> {
+    let _telling = TELLING.lock();
     let (mut file, text) = open_again(path)?;
+    // Of one that names no gateway any more the first line would be taken for a pid.
+    if Running::parse(&text).is_none() {
+        return Ok(());
+    }
     let running: String = text.split_inclusive('\n').take(LINES).collect();
     let line = |sign: char| if sign.is_control() { ' ' } else { sign };
     let why: String = why.chars().take(REASON_MAX).map(line).collect();
@@ -231,7 +259,8 @@ fn write_anew(file: &mut File, text: &str) -> io::Result<()> {
 
 fn holder(file: &File) -> String {
     let text = read_start(file).unwrap_or_default();
-    text.lines().next().map(str::trim).filter(|pid| !pid.is_empty()).unwrap_or("unknown").to_owned()
+    let pid = text.lines().next().map(str::trim).filter(|pid| !pid.is_empty());
+    pid.unwrap_or(NOBODY_KNOWS).to_owned()
 }
 
 fn read_start(file: &File) -> Option<String> {
@@ -290,6 +319,37 @@ mod tests {
         }
         lock.publish(running).unwrap();
         assert_eq!((refusal_at(&path), running_at(&path)), (None, Some(running)));
+        // One that names no gateway any more goes on not to.
+        lock.name_nobody();
+        refuse_restart(&path, "too late").unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "");
+    }
+
+    #[test]
+    fn of_a_refusal_and_another_certificate_at_the_same_time_none_is_lost() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("clawgate.lock");
+        let mut lock = InstanceLock::acquire(&path).unwrap();
+        let tls = Running { is_tls: true, ..Running::at("127.0.0.1:7".parse().unwrap()) };
+        let of = |turn: u32| Some(Fingerprint::of(&turn.to_be_bytes()));
+        lock.publish(Running { fingerprint: of(100), ..tls }).unwrap();
+        refuse_restart(&path, "100").unwrap();
+        thread::scope(|scope| {
+            // Each sees what it has told itself as long as the other one tells nothing old.
+            scope.spawn(|| {
+                for turn in 101..600 {
+                    renew_certificate(&path, of(turn).unwrap()).unwrap();
+                    let told = running_at(&path).and_then(|running| running.fingerprint);
+                    assert_eq!(told, of(turn));
+                }
+            });
+            scope.spawn(|| {
+                for turn in 101..600 {
+                    refuse_restart(&path, &turn.to_string()).unwrap();
+                    assert_eq!(refusal_at(&path), Some(turn.to_string()));
+                }
+            });
+        });
     }
 
     #[test]
@@ -311,6 +371,18 @@ mod tests {
         lock.name_nobody();
         renew_certificate(&path, second.unwrap()).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "");
+    }
+
+    #[test]
+    fn a_lock_file_that_somebody_removes_lets_no_second_gateway_in() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("clawgate.lock");
+        let first = InstanceLock::acquire(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let error = InstanceLock::acquire(&path).unwrap_err().to_string();
+        assert!(error.starts_with("another gateway (pid unknown) already uses"), "{error}");
+        drop(first);
+        InstanceLock::acquire(&path).unwrap();
     }
 
     #[test]

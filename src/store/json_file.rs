@@ -4,14 +4,14 @@
 //! one, and only its owner can read it; nothing blocks an async thread. Must
 //! not: know what is in it.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::support::blocking;
+use crate::support::{blocking, open_file};
 
 use super::{FileError, write_private};
 
@@ -127,11 +127,27 @@ impl JsonFile {
 }
 
 fn text_of(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let file = match File::open(path) {
+    let file = match open_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
     let mut bytes = Vec::new();
     file.take(FILE_LIMIT as u64).read_to_end(&mut bytes)?;
     Ok(Some(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn nobody_waits_for_what_a_pipe_in_its_place_would_say() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("x.json");
+        let file = JsonFile::new(path.clone());
+        assert!(file.read(|_| Ok(())).await.unwrap().is_none());
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RWXU).unwrap();
+        let error = file.read(|_| Ok(())).await.unwrap_err();
+        assert!(matches!(error, JsonFileError::Read { .. }), "{error}");
+    }
 }

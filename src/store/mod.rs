@@ -71,7 +71,7 @@ pub use marks::{
 pub use memory::{MemoryChunk, MemoryFile, MemoryHit, MemoryUpdate};
 pub use nodes::{
     ActionHolder, KnownNode, NodeAction, NodeAdmitted, NodeApproval, NodeCheck, NodeDone,
-    NodeDrain, NodeFacts, NodePair, NodePairRequest, NodePairings, NodeStore, NodeWork,
+    NodeDrain, NodeFacts, NodeGround, NodePair, NodePairRequest, NodePairings, NodeStore, NodeWork,
 };
 pub use notices::{NoticeRow, Teller};
 pub use query::{SessionPage, SessionQuery, SessionRow};

@@ -147,24 +147,24 @@ impl RunOutcome {
     }
 }
 
-/// Takes a key for a run. Where it was that of a run which has failed, `forget` is called with
-/// the id of that one first.
+/// Takes a key for a run. Where it was that of a run which has failed or was stopped, `forget` is
+/// called with the id of that one first.
 pub(super) fn claim(
     connection: &Connection,
     run: &NewRun,
     forget: impl FnOnce(&Connection, &str) -> Result<(), Fault>,
 ) -> Result<Claim, Fault> {
     let existing = by_key(connection, &run.scope, &run.key)?;
-    let failed = match existing {
+    let earlier = match existing {
         Some(existing) if existing.holds_key(run.now_ms) => return Ok(Claim::Existing(existing)),
-        ended => ended.filter(|ended| ended.state == RunState::Failed),
+        ended => ended,
     };
     if let Some(existing) = by_text(connection, run)? {
         return Ok(Claim::Existing(existing));
     }
     // What chats were told of it would stand where the answer has its place.
-    if let Some(failed) = failed {
-        forget(connection, &failed.run_id)?;
+    if let Some(earlier) = earlier {
+        forget(connection, &earlier.run_id)?;
     }
     connection
         .prepare_cached(

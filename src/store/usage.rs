@@ -9,6 +9,10 @@ use super::column::{signed, unsigned};
 use super::error::Fault;
 use crate::protocol::message::{Cost, Usage};
 
+/// Far more tokens than one transcript has in a quarter hour. But it may say
+/// anything, and SQLite gives no sum at all of numbers that are too large for it.
+const TOKENS_MAX: u64 = 1 << 40;
+
 /// How far a transcript was read for its usage.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UsageFile {
@@ -208,6 +212,7 @@ fn add_spending(connection: &Connection, id: i64, rows: &[Spending]) -> Result<(
     for row in rows {
         let Usage { input, output, cache_read, cache_write, total_tokens, ref cost, .. } =
             row.usage;
+        let tokens = |count: u64| signed(count.min(TOKENS_MAX));
         statement.execute(params![
             id,
             signed(row.quarter),
@@ -215,11 +220,11 @@ fn add_spending(connection: &Connection, id: i64, rows: &[Spending]) -> Result<(
             row.model,
             row.has_cost,
             signed(row.count),
-            signed(input),
-            signed(output),
-            signed(cache_read),
-            signed(cache_write),
-            signed(total_tokens),
+            tokens(input),
+            tokens(output),
+            tokens(cache_read),
+            tokens(cache_write),
+            tokens(total_tokens),
             cost.input,
             cost.output,
             cost.cache_read,
@@ -374,4 +379,25 @@ fn tools_of(
         Ok(ToolCalls { quarter, name: row.get(1)?, count })
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::migrations;
+    use super::*;
+
+    #[test]
+    fn what_no_model_was_ever_asked_leaves_all_others_their_sums() {
+        let connection = migrations::database();
+        let usage = Usage { input: u64::MAX, total_tokens: u64::MAX, ..Usage::default() };
+        let spending = vec![Spending { count: 1, usage, ..Spending::default() }];
+        for name in ["a.jsonl", "a.jsonl", "b.jsonl"] {
+            let file = UsageFile { name: name.to_owned(), ..UsageFile::default() };
+            let facts = UsageFacts { spending: spending.clone(), ..UsageFacts::default() };
+            record(&connection, &UsageScan { file, starts_over: false, facts }).unwrap();
+        }
+        let all = spending_of_all(&connection, (0, 0)).unwrap();
+        let found: Vec<_> = all.iter().map(|it| (it.count, it.usage.input)).collect();
+        assert_eq!(found, [(3, 3 * TOKENS_MAX)]);
+    }
 }

@@ -18,8 +18,10 @@ pub(super) const DEFAULT_ACCOUNT: &str = "default";
 const ACCOUNTS_MAX: usize = 32;
 /// Longest id of an account; it stands in session keys.
 const ACCOUNT_ID_MAX: usize = 64;
-/// Largest file that is taken or sent, in MiB, unless the file says otherwise.
-const MEDIA_MB: f64 = 5.0;
+/// Largest file that is taken or sent by a webhook, in MiB, unless the file says otherwise.
+const WEBHOOK_MEDIA_MB: f64 = 5.0;
+/// The same on Telegram: the Bot API gives no larger ones, and no message has them.
+const TELEGRAM_MEDIA_MB: f64 = 20.0;
 /// Bound of that: what the Bot API takes.
 const MEDIA_MB_MAX: u32 = 50;
 /// Longest part of a reply on Telegram, in UTF-16 units; the API takes 4096,
@@ -324,16 +326,16 @@ fn account(
         let rule = "must hold \"*\" when dmPolicy is \"open\"";
         return Err(node.member("allowFrom")?.wrong(rule));
     }
-    let (usual, most) = match kind {
-        ChannelKind::Telegram => (TELEGRAM_CHUNK, TELEGRAM_CHUNK_MAX),
-        ChannelKind::Webhook => (WEBHOOK_CHUNK, WEBHOOK_CHUNK_MAX),
+    let (usual, most, usual_media) = match kind {
+        ChannelKind::Telegram => (TELEGRAM_CHUNK, TELEGRAM_CHUNK_MAX, TELEGRAM_MEDIA_MB),
+        ChannelKind::Webhook => (WEBHOOK_CHUNK, WEBHOOK_CHUNK_MAX, WEBHOOK_MEDIA_MB),
     };
     let chunk_limit = written.text_chunk_limit.unwrap_or(usual);
     if !(64..=most).contains(&chunk_limit) {
         let rule = format!("must be an integer between 64 and {most}");
         return Err(node.member("textChunkLimit")?.wrong(&rule));
     }
-    let media_max = written.media_max_mb.unwrap_or(MEDIA_MB);
+    let media_max = written.media_max_mb.unwrap_or(usual_media);
     if media_max < 0.0 {
         return Err(node.member("mediaMaxMb")?.wrong("must be a positive number"));
     }

@@ -57,6 +57,8 @@ fn what_the_original_takes_refuses_no_file() {
         let account = telegram(json!({"botToken": "1:a", "mediaMaxMb": written})).unwrap();
         assert_eq!(account.media_max_mb, megabytes, "{written}");
     }
+    // Where nothing is written, whatever the Bot API gives is taken.
+    assert_eq!(telegram(json!({"botToken": "1:a"})).unwrap().media_max_mb, 20);
     let error = telegram(json!({"mediaMaxMb": -1})).unwrap_err().to_string();
     assert!(error.starts_with("channels.telegram.mediaMaxMb: must be a positive"), "{error}");
 }

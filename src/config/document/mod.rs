@@ -15,11 +15,13 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use super::edit::ValuePath;
+use super::edit::{ValuePath, says_twice};
 use super::foreign::{self, Foreign};
 use super::load::{check_with, read, readable_start, with_section};
-use super::redact::redacted;
-use super::{ConfigError, Env, Paths, dotenv, fillings, include, keys, parse, substitute};
+use super::redact::{redacted, tell_secrets};
+use super::{
+    ConfigError, Env, Paths, dotenv, fillings, include, keys, parse, substitute, vain_origins,
+};
 use crate::support::hex;
 
 pub use change::{change, meaning};
@@ -141,9 +143,10 @@ impl ConfigSnapshot {
 
 /// The text of a file, as it may be shown. With a secret in it, it is written anew
 /// from what may be shown: so nothing else of it gets out. Then comments would be
-/// missing, and be gone once it is written back; such a file is not shown as text.
+/// missing, and be gone once it is written back; such a file is not shown as text, and
+/// neither is one with a secret in a comment. What is overruled in it may be one as well.
 fn shown_text(text: &str, parsed: &Value, shown: &Value) -> Option<String> {
-    if shown == parsed {
+    if shown == parsed && !tell_secrets(text) && !says_twice(text) {
         return Some(text.to_owned());
     }
     serde_json::from_str::<IgnoredAny>(text).ok()?;
@@ -164,14 +167,15 @@ pub fn shown(whole: &Value, env: &Env, path: &Path) -> Value {
 }
 
 /// What stands in a config and means nothing here, or something else: keys, values that are
-/// not built in, and numbers beyond their bounds.
+/// not built in, numbers beyond their bounds, and origins of no page.
 pub fn warnings(whole: &Value) -> Vec<ConfigIssue> {
     let foreign = foreign::found(whole);
     let warning = |path: ValuePath| ConfigIssue { path: path.to_string(), message: UNKNOWN.into() };
     let unknown = unknown(whole, &foreign).map(warning);
     let beyond = keys::beyond(whole).into_iter();
     let beyond = beyond.map(|(path, message)| ConfigIssue { path: path.to_string(), message });
-    unknown.chain(foreign.iter().map(ConfigIssue::from)).chain(beyond).collect()
+    let vain = vain_origins(whole);
+    unknown.chain(foreign.iter().map(ConfigIssue::from)).chain(beyond).chain(vain).collect()
 }
 
 /// Keys that nobody knows, but for those of which `foreign` says more.

@@ -69,6 +69,16 @@ fn a_snapshot_shows_the_file_without_secrets() {
     assert!(!format!("{seen:?}").contains("secret-"));
     let plain = Place::new(Some("{ session: { mainKey: 'm' } } // plain"));
     assert_eq!(plain.look().raw.as_deref(), Some("{ session: { mainKey: 'm' } } // plain"));
+    // A secret that was only taken out of use is one as well.
+    let file = "{ session: { mainKey: 'm' } } // auth: { token: 'secret-2' }";
+    let commented = Place::new(Some(file)).look();
+    assert_eq!((commented.raw.as_deref(), commented.is_readable), (None, true));
+    assert!(!format!("{commented:?}").contains("secret-"));
+    // And one that is overruled.
+    let file = "{\"gateway\": {\"auth\": {\"token\": \"secret-3\"}}, \"gateway\": {}}";
+    let overruled = Place::new(Some(file)).look();
+    assert_eq!(overruled.raw.as_deref(), Some("{\n  \"gateway\": {}\n}\n"));
+    assert!(!format!("{overruled:?}").contains("secret-"));
     let none = Place::new(None).look();
     assert!(!none.exists);
     assert_eq!((none.hash, none.parsed), (hex(Sha256::digest("")), json!({})));

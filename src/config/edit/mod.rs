@@ -115,6 +115,12 @@ pub fn remove(text: &str, path: &ValuePath) -> Result<String, EditError> {
     verified(edited, &expected, path)
 }
 
+/// Whether an object in a text that the parser has accepted has a member twice: only the last
+/// one counts.
+pub(super) fn says_twice(text: &str) -> bool {
+    scan::scan(text).is_some_and(|root| root.says_twice())
+}
+
 fn parse(text: &str) -> Result<Value, EditError> {
     Ok(load::parse(text, Path::new("the config file"))?)
 }

@@ -2,6 +2,8 @@
 //!
 //! Only for texts that the parser has accepted: it skips, it does not judge.
 
+use std::collections::BTreeSet;
+
 use super::Step;
 
 /// A value in the text.
@@ -75,6 +77,18 @@ impl Node {
                 Some((item.start, item.end, before.map(|it| it.end)))
             }
             _ => None,
+        }
+    }
+
+    /// Whether an object here or below has a member twice.
+    pub fn says_twice(&self) -> bool {
+        match &self.kind {
+            Kind::Object(members) => {
+                let mut keys = BTreeSet::new();
+                members.iter().any(|it| !keys.insert(&it.key) || it.value.says_twice())
+            }
+            Kind::Array(items) => items.iter().any(Self::says_twice),
+            Kind::Scalar => false,
         }
     }
 

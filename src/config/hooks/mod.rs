@@ -75,6 +75,10 @@ pub struct HooksSettings {
     /// How many messages of a conversation that ends are kept as a memory of its agent;
     /// `None` when nothing of it is.
     pub session_memory: Option<usize>,
+    /// What is wrong with the references to tokens, once they were followed.
+    pub trouble: Option<String>,
+    /// Whether one of them leads to the secret of the gateway itself.
+    pub is_any_reused: bool,
 }
 
 /// What of `hooks.gmail` has a meaning here.
@@ -105,6 +109,8 @@ pub(super) fn read(node: &Node<'_>, env: &Env) -> Result<HooksSettings, ConfigEr
         allowed_session_key_prefixes: prefixes.filter(|all| !all.is_empty()),
         mappings: mappings(node)?,
         session_memory: internal::session_memory(&node.member("internal")?)?,
+        trouble: None,
+        is_any_reused: false,
     };
     // It means nothing here.
     node.member("transformsDir")?.text()?;
@@ -214,7 +220,8 @@ impl HooksSettings {
     }
 
     /// Follows the references to tokens. One that leads nowhere, or to the secret
-    /// of the gateway itself, lets nobody in; nothing waits when there are none.
+    /// of the gateway itself, lets nobody in, and is told of; nothing waits when there are
+    /// none.
     pub async fn follow(&mut self, config: &SecretsConfig, env: &Env, auth: &AuthSettings) {
         let wanted: BTreeSet<_> =
             self.tokens().filter_map(SecretInput::reference).cloned().collect();
@@ -222,18 +229,24 @@ impl HooksSettings {
             return;
         }
         let (found, lost) = secrets::resolve(&wanted, config, env).await;
-        for (reference, error) in lost {
+        let lost = lost.into_iter().map(|(reference, error)| {
             tracing::error!(%reference, %error, "a token of hooks cannot be had; nobody gets in by it");
-        }
+            format!("a token of hooks cannot be had, and nobody gets in by it: {error}")
+        });
+        self.trouble = lost.reduce(|all, next| format!("{all}; {next}"));
         let own = self.mappings.iter_mut().filter_map(|mapping| mapping.token.as_mut());
         for token in self.token.iter_mut().chain(own) {
             let Some(secret) = token.resolve(&found) else { continue };
             let followed = SecretInput::Text(secret);
             if is_reused(&followed, auth) {
                 tracing::error!("a token of hooks {REUSED}; nobody gets in by it");
+                self.is_any_reused = true;
             } else {
                 *token = followed;
             }
+        }
+        if self.is_any_reused {
+            self.trouble = Some(format!("a token of hooks {REUSED}; nobody gets in by it"));
         }
     }
 

@@ -1,10 +1,11 @@
 //! The keys of `agents`.
 
 use super::Kind::{
-    self, Boolean, Either, Integer, List, Map, Number, Object, Quantity, Secret, Text, Word,
+    self, Any, Boolean, Either, Integer, List, Map, Number, Object, Quantity, Secret, Text, Word,
 };
 use super::gateway::TEXT_MAP;
-use super::{COUNT, Key, TEXTS, key, tools};
+use super::{COUNT, FROM_ZERO, Key, TEXTS, key, tools};
+use crate::config::agents;
 
 pub(super) const AGENTS: Key = key(
     "agents",
@@ -29,8 +30,8 @@ const MODEL: Kind = Either(&[
 ]);
 
 const LEVELS: Kind = Word(&["off", "minimal", "low", "medium", "high", "xhigh", "adaptive", "max"]);
-const VERBOSE: Kind = Word(&["off", "on", "full"]);
-const REASONING: Kind = Word(&["off", "on", "stream"]);
+const VERBOSE: Kind = Word(&agents::VERBOSE);
+const REASONING: Kind = Word(&agents::REASONING);
 
 const DEFAULTS: &[Key] = &[
     key("workspace", Text, "Directory of the default agent.").like("\"~/.openclaw/workspace\""),
@@ -60,7 +61,11 @@ const DEFAULTS: &[Key] = &[
         Map(&Object(CHOICE)),
         "Models that may be chosen, as provider/model; without it, any.",
     ),
-    key("thinkingDefault", LEVELS, "Thinking level of sessions that have none of their own."),
+    key(
+        "thinkingDefault",
+        LEVELS,
+        "Thinking level of sessions that have none of their own; without it that of the model.",
+    ),
     key(
         "verboseDefault",
         VERBOSE,
@@ -92,12 +97,23 @@ const DEFAULTS: &[Key] = &[
         .advanced(),
 ];
 
-const CHOICE: &[Key] = &[key("alias", Text, "A shorter name for the model.").like("\"fast\"")];
+const CHOICE: &[Key] = &[
+    key("alias", Text, "A shorter name for the model.").like("\"fast\""),
+    key("params", Object(CHOICE_PARAMS), "What holds for this model."),
+];
+
+const CHOICE_PARAMS: &[Key] = &[key(
+    "thinking",
+    Either(&[Map(&Any), LEVELS]),
+    "Its thinking level where nobody says so; what is no level counts for nothing.",
+)
+.like("\"high\"")];
 
 const COMPACTION: &[Key] = &[
     key("keepRecentTokens", COUNT, "At least so many tokens of the end stay as they are.")
         .or("20000"),
-    key("reserveTokens", COUNT, "Compact when fewer tokens than these are left.").or("16384"),
+    key("reserveTokens", COUNT, "Compact when fewer tokens than these are left.").or("20000"),
+    key("reserveTokensFloor", FROM_ZERO, "Least of them, whatever reserveTokens says.").advanced(),
     key("memoryFlush", Object(MEMORY_FLUSH), "What an agent writes into its memory before that."),
 ];
 
@@ -262,6 +278,7 @@ const AGENT: &[Key] = &[
         MODEL,
         "The model that answers, as provider/model, and what to ask when it fails.",
     ),
+    key("thinkingDefault", LEVELS, "Thinking level of its sessions that have none of their own."),
     key("verboseDefault", VERBOSE, "How much of its tool calls channels show."),
     key("reasoningDefault", REASONING, "Whether channels show its thoughts."),
     key("identity", Object(IDENTITY), "How it shows itself."),

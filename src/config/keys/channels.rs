@@ -47,7 +47,9 @@ const REPLY_TO: Key = key(
 )
 .or("\"off\"");
 const MEDIA_MAX: Key =
-    key("mediaMaxMb", Within(&Number(0.0, f64::MAX), 0.0, 50.0), "Largest file in MiB.").or("5");
+    key("mediaMaxMb", Within(&Number(0.0, f64::MAX), 0.0, 50.0), "Largest file in MiB.");
+const TELEGRAM_MEDIA_MAX: Key = MEDIA_MAX.or("20");
+const WEBHOOK_MEDIA_MAX: Key = MEDIA_MAX.or("5");
 const DEFAULT_ACCOUNT: Key =
     key("defaultAccount", Text, "The account that is meant where none is named.")
         .or("\"default\"")
@@ -107,7 +109,7 @@ const TELEGRAM: &[Key] = &[
     CHUNK_MODE,
     TELEGRAM_CHUNK,
     HISTORY_LIMIT,
-    MEDIA_MAX,
+    TELEGRAM_MEDIA_MAX,
     API_ROOT,
     WEBHOOK_URL,
     WEBHOOK_SECRET,
@@ -133,7 +135,7 @@ const TELEGRAM_ACCOUNT: &[Key] = &[
     CHUNK_MODE,
     TELEGRAM_CHUNK,
     HISTORY_LIMIT,
-    MEDIA_MAX,
+    TELEGRAM_MEDIA_MAX,
     API_ROOT,
     WEBHOOK_URL,
     WEBHOOK_SECRET,
@@ -173,7 +175,7 @@ const WEBHOOK: &[Key] = &[
     REPLY_TO,
     CHUNK_MODE,
     WEBHOOK_CHUNK,
-    MEDIA_MAX,
+    WEBHOOK_MEDIA_MAX,
     DEFAULT_ACCOUNT,
     key("accounts", Map(&Object(WEBHOOK_ACCOUNT)), "More of them, each with its own secret.")
         .advanced(),
@@ -196,7 +198,7 @@ const WEBHOOK_ACCOUNT: &[Key] = &[
     REPLY_TO,
     CHUNK_MODE,
     WEBHOOK_CHUNK,
-    MEDIA_MAX,
+    WEBHOOK_MEDIA_MAX,
 ];
 
 pub(super) const BINDINGS: Key = key(

@@ -30,8 +30,8 @@ pub use lookup::{Lookup, LookupChild, lookup};
 pub use schema::{schema, schema_of};
 pub use unknown::unknown;
 
-/// Largest integer that JSON carries exactly.
-const MAX: u64 = 9_007_199_254_740_991;
+use super::schema::MAX_INTEGER as MAX;
+
 /// A positive integer.
 const COUNT: Kind = Kind::Integer(1, MAX);
 /// An integer that may be 0.

@@ -195,8 +195,8 @@ const CACHE_TTL: Key = key(
 
 const FETCH: &[Key] = &[
     key("enabled", Boolean, "Whether there is the tool web_fetch.").or("true"),
-    key("maxChars", FROM_ZERO, "Longest result without a word of the model.").or("50000"),
-    key("maxCharsCap", FROM_ZERO, "Longest result at all.").or("50000").advanced(),
+    key("maxChars", FROM_ZERO, "Longest result without a word of the model.").or("20000"),
+    key("maxCharsCap", FROM_ZERO, "Longest result at all.").or("20000").advanced(),
     key(
         "maxResponseBytes",
         Within(&FROM_ZERO, 32_000.0, 10_000_000.0),

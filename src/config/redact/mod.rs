@@ -4,6 +4,7 @@
 //! who writes back what was shown loses no secret. Must not: touch files.
 
 pub(super) mod address;
+mod comments;
 mod restore;
 mod slots;
 
@@ -11,6 +12,7 @@ use serde_json::Value;
 
 use super::edit::{Step, walk};
 use super::keys::{self, Kind};
+pub(super) use comments::tell_secrets;
 pub use restore::{LostSecret, restored};
 pub use slots::{SLOTS, Slot, SlotKind, slot_at};
 

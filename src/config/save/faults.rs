@@ -221,6 +221,21 @@ fn what_an_editor_saves_while_the_earlier_version_is_kept_is_not_lost() {
 }
 
 #[test]
+fn what_an_editor_saves_while_the_new_version_goes_to_the_disk_is_not_lost() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("openclaw.json");
+    put(&System, &path, 0).unwrap();
+    // It is kept already: the only file that is made is the new version.
+    fs::write(backup(&path, 0), version(0)).unwrap();
+    let error = put(&Edited(&path), &path, 1).unwrap_err();
+    assert!(matches!(error, SaveError::Stale(_)), "{error}");
+    assert_eq!(versions(&path), (9, vec![0]));
+    let names = fs::read_dir(home.path()).unwrap().map(|it| it.unwrap().file_name());
+    let half = names.filter(|name| atomic::is_staged(name.as_encoded_bytes()));
+    assert_eq!(half.count(), 0, "what was not put in place is gone");
+}
+
+#[test]
 fn a_file_has_its_name_only_once_it_is_on_the_disk() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("openclaw.json");

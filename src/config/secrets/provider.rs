@@ -153,11 +153,7 @@ pub(in crate::config) fn read(
 
 fn one(node: &Node<'_>, paths: &Paths) -> Result<SecretProvider, ConfigError> {
     let source = node.member("source")?;
-    let kind = source.word("env, file, exec", |text| {
-        [SecretSource::Env, SecretSource::File, SecretSource::Exec]
-            .into_iter()
-            .find(|source| source.as_str() == text)
-    })?;
+    let kind = source.word("env, file, exec", SecretSource::parse)?;
     match kind {
         Some(SecretSource::Env) => Ok(SecretProvider::Env(node.member("allowlist")?.texts()?)),
         Some(SecretSource::File) => file(node, paths),

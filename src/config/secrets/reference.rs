@@ -18,7 +18,7 @@ const EXEC_ID_MAX: usize = 256;
 pub(super) const WHOLE_FILE: &str = "value";
 
 /// Where a referred secret is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SecretSource {
     /// In an environment variable.
@@ -38,6 +38,11 @@ impl SecretSource {
             Self::Exec => "exec",
         }
     }
+
+    /// The one of this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Env, Self::File, Self::Exec].into_iter().find(|source| source.as_str() == name)
+    }
 }
 
 /// `{source, provider, id}`: where a secret is. No secret itself.
@@ -54,7 +59,8 @@ pub struct SecretRef {
 
 #[derive(Deserialize)]
 struct Written {
-    source: SecretSource,
+    /// Whoever takes a reference for its secret writes that here, so no error quotes it.
+    source: String,
     #[serde(default)]
     provider: Option<String>,
     id: String,
@@ -63,6 +69,9 @@ struct Written {
 impl<'de> Deserialize<'de> for SecretRef {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Written { source, provider, id } = Written::deserialize(deserializer)?;
+        let source = SecretSource::parse(&source);
+        let source =
+            source.ok_or_else(|| de::Error::custom("source must be one of env, file, exec"))?;
         let reference = Self { source, provider, id };
         reference.check().map_err(de::Error::custom)?;
         Ok(reference)
@@ -237,13 +246,13 @@ mod tests {
             (json!({"source": "exec", "id": "a/../b"}), "without . or .. as a part"),
             (json!({"source": "exec", "id": "-x"}), "id must be 1 to 256"),
             (json!({"source": "env", "id": "A", "provider": "Up"}), "provider must be"),
-            (json!({"source": "web", "id": "A"}), "unknown variant `web`"),
+            (json!({"source": "web", "id": "A"}), "source must be one of env, file, exec"),
             (json!({"source": "env"}), "missing field `id`"),
             (json!(5), "a string or {source, provider, id}"),
             (json!(format!("Bearer {REDACTED}")), "has the placeholder"),
         ] {
             let error = read(written.clone()).unwrap_err();
-            assert!(error.contains(why), "{written}: {error}");
+            assert!(error.contains(why) && !error.contains("web"), "{written}: {error}");
         }
     }
 

@@ -11,7 +11,7 @@ mod work;
 use serde::{Deserialize, Serialize};
 
 pub(super) use pairing::forget as forget_node;
-pub use pairing::{NodeAdmitted, NodeApproval, NodePairings};
+pub use pairing::{NodeAdmitted, NodeApproval, NodeGround, NodePairings};
 pub use traits::{NodeCheck, NodeDone, NodeStore};
 pub use work::{ActionHolder, NodeAction, NodeDrain, NodeWork};
 

@@ -25,6 +25,16 @@ pub struct NodeAdmitted {
     pub request: Option<(NodePairRequest, bool)>,
 }
 
+/// What a node that connects comes with, beside what it says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeGround {
+    /// Whether one that nobody knows may use what it declares.
+    pub may_begin: bool,
+    /// Whether it came in as a device that is paired. One that is removed by then is not
+    /// recorded: what is known of it was forgotten, and nobody would forget it once more.
+    pub is_paired: bool,
+}
+
 /// What became of an approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeApproval {
@@ -49,11 +59,14 @@ pub(super) fn admit(
     connection: &Connection,
     node_id: &str,
     facts: &NodeFacts,
-    may_begin: bool,
+    ground: NodeGround,
     request_id: String,
     live: &[String],
     now_ms: u64,
 ) -> Result<NodeAdmitted, Fault> {
+    if ground.is_paired && !has_device(connection, node_id)? {
+        return Ok(NodeAdmitted { granted: Vec::new(), request: None });
+    }
     let pair = pair(connection, node_id)?.map(|(pair, _)| pair);
     let before: Option<String> = connection
         .prepare_cached("SELECT granted FROM nodes WHERE node_id = ?1")?
@@ -63,7 +76,7 @@ pub(super) fn admit(
     let granted: Vec<String> = match (&pair, before) {
         (Some(pair), _) => pair.facts.commands().to_vec(),
         (None, Some(granted)) => serde_json::from_str(&granted)?,
-        (None, None) if may_begin => facts.commands().to_vec(),
+        (None, None) if ground.may_begin => facts.commands().to_vec(),
         (None, None) => Vec::new(),
     };
     connection
@@ -94,6 +107,13 @@ pub(super) fn admit(
         None
     };
     Ok(NodeAdmitted { granted, request })
+}
+
+/// Whether the device of a node is paired.
+fn has_device(connection: &Connection, node_id: &str) -> Result<bool, Fault> {
+    Ok(connection
+        .prepare_cached("SELECT 1 FROM devices WHERE device_id = ?1 AND paired IS NOT NULL")?
+        .exists([node_id])?)
 }
 
 /// Files a request, or renews the one that the node has. When it asks for other
@@ -424,8 +444,11 @@ mod tests {
         NodeFacts { commands: Some(commands), ..NodeFacts::default() }
     }
 
+    /// One that nobody knows may begin.
+    const NEW: NodeGround = NodeGround { may_begin: true, is_paired: false };
+
     fn connects(database: &Connection, commands: &[&str], now_ms: u64) -> NodeAdmitted {
-        admit(database, "n", &facts(commands), true, format!("r{now_ms}"), &[], now_ms).unwrap()
+        admit(database, "n", &facts(commands), NEW, format!("r{now_ms}"), &[], now_ms).unwrap()
     }
 
     fn approves(database: &Connection, id: &str) -> NodeApproval {
@@ -472,6 +495,30 @@ mod tests {
     }
 
     #[test]
+    fn a_node_whose_device_is_removed_before_it_is_recorded_is_not() {
+        let database = database();
+        let comes = |now_ms: u64| {
+            let ground = NodeGround { is_paired: true, ..NEW };
+            let id = format!("r{now_ms}");
+            admit(&database, "n", &facts(&["a"]), ground, id, &[], now_ms).unwrap()
+        };
+        let nothing = NodeAdmitted { granted: Vec::new(), request: None };
+        assert_eq!(comes(1), nothing);
+        for paired in ["NULL", "'{}'"] {
+            let row = format!("REPLACE INTO devices (device_id, paired) VALUES ('n', {paired})");
+            database.execute(&row, []).unwrap();
+            let came = comes(2);
+            if paired == "NULL" {
+                assert_eq!(came, nothing, "it only asks");
+                assert!(known(&database).unwrap().is_empty());
+                assert_eq!(list(&database, &[], 2).unwrap(), NodePairings::default());
+            } else {
+                assert_eq!((came.granted.len(), came.request.is_some()), (1, true));
+            }
+        }
+    }
+
+    #[test]
     fn what_a_node_was_granted_is_taken_back_where_nobody_has_approved_it() {
         let database = database();
         assert_eq!(connects(&database, &["a"], 1).granted, ["a"]);
@@ -507,7 +554,8 @@ mod tests {
         assert_eq!(connects(&database, &["a"], 4).granted, Vec::<String>::new());
         let granted = |may_begin| {
             let facts = facts(&["a"]);
-            admit(&database, "m", &facts, may_begin, "r".into(), &[], 5).unwrap().granted
+            let ground = NodeGround { may_begin, ..NEW };
+            admit(&database, "m", &facts, ground, "r".into(), &[], 5).unwrap().granted
         };
         assert_eq!(granted(false), Vec::<String>::new(), "nobody knows yet");
         assert_eq!(granted(true), Vec::<String>::new(), "it stays so until it is approved");
@@ -518,13 +566,13 @@ mod tests {
         let database = database();
         let named = || pair(&database, "n").unwrap().unwrap().0.facts.display_name;
         let calls_itself = NodeFacts { display_name: Some("Phone".into()), ..facts(&["a"]) };
-        admit(&database, "n", &calls_itself, true, "r1".into(), &[], 1).unwrap();
+        admit(&database, "n", &calls_itself, NEW, "r1".into(), &[], 1).unwrap();
         assert!(!rename(&database, "n", "Mine").unwrap(), "it is not approved");
         approves(&database, "r1");
         assert_eq!(named().as_deref(), Some("Phone"));
         assert!(rename(&database, "n", "Mine").unwrap());
         let wider = NodeFacts { display_name: Some("Phone".into()), ..facts(&["a", "b"]) };
-        admit(&database, "n", &wider, true, "r2".into(), &[], 2).unwrap();
+        admit(&database, "n", &wider, NEW, "r2".into(), &[], 2).unwrap();
         approves(&database, "r2");
         assert_eq!(named().as_deref(), Some("Mine"));
     }

@@ -2,7 +2,7 @@
 
 use super::{
     ActionHolder, KnownNode, NodeAction, NodeAdmitted, NodeApproval, NodeDrain, NodeFacts,
-    NodePair, NodePairRequest, NodePairings, NodeWork, pairing, work,
+    NodeGround, NodePair, NodePairRequest, NodePairings, NodeWork, pairing, work,
 };
 use crate::store::answers::KeptAnswer;
 use crate::store::sqlite::SqliteStore;
@@ -18,13 +18,14 @@ pub type NodeDone = fn(&str, &NodeAction) -> KeptAnswer;
 pub trait NodeStore: Send + Sync + 'static {
     /// Notes that a node has connected and what it declares; answers what it
     /// may use: where nobody knows it, all of that if it `may_begin`, and nothing
-    /// otherwise. A request for an approval is filed under `request_id` when it
-    /// needs one; `live` are the nodes whose requests do not expire.
+    /// otherwise. Nothing is noted where it `is_paired` and its device is so no more. A
+    /// request for an approval is filed under `request_id` when it needs one; `live` are the
+    /// nodes whose requests do not expire.
     fn admit_node(
         &self,
         node_id: String,
         facts: NodeFacts,
-        may_begin: bool,
+        ground: NodeGround,
         request_id: String,
         live: Vec<String>,
         now_ms: u64,
@@ -172,13 +173,13 @@ impl NodeStore for SqliteStore {
         &self,
         node_id: String,
         facts: NodeFacts,
-        may_begin: bool,
+        ground: NodeGround,
         request_id: String,
         live: Vec<String>,
         now_ms: u64,
     ) -> StoreFuture<'_, NodeAdmitted> {
         let admit =
-            move |c: &_| pairing::admit(c, &node_id, &facts, may_begin, request_id, &live, now_ms);
+            move |c: &_| pairing::admit(c, &node_id, &facts, ground, request_id, &live, now_ms);
         Box::pin(self.database.write("admit a node", admit))
     }
 

@@ -163,6 +163,22 @@ async fn a_mounted_folder_that_is_exchanged_is_noticed() {
 }
 
 #[tokio::test]
+async fn what_a_crash_left_of_a_config_file_goes_also_where_a_link_leads() {
+    let (mut gateway, _mock) = scripted(Api::OpenAi).await;
+    let (path, folder) = (gateway.config_path(), gateway.root().join("elsewhere"));
+    fs::create_dir(&folder).unwrap();
+    fs::rename(&path, folder.join("openclaw.json")).unwrap();
+    symlink(folder.join("openclaw.json"), &path).unwrap();
+    let left = folder.join(".clawgate-0123456789abcdef");
+    fs::write(&left, "{gateway: {auth: {token: 'half").unwrap();
+    let file = fs::File::options().write(true).open(&left).unwrap();
+    file.set_modified(std::time::UNIX_EPOCH).unwrap();
+    gateway.restart().await;
+    gateway.logs("removed files that a crash left half written").await;
+    assert!(!left.exists() && folder.join("openclaw.json").exists());
+}
+
+#[tokio::test]
 async fn a_file_that_is_included_anew_and_changes_before_it_is_watched_is_read_again() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;

@@ -158,6 +158,11 @@ async fn plain_text_is_an_answer_only_when_that_is_allowed_and_one_secret_is_wan
     assert_eq!(ask(home.path(), provider(false), &one).await, [Ok(KEY.to_owned())]);
     let refused = ask(home.path(), provider(true), &one).await;
     assert!(refused[0].as_ref().unwrap_err().ends_with("its answer is not JSON"), "{refused:?}");
+    // A program that says nothing knows no secret.
+    program(home.path(), "plain", "echo");
+    let empty = ask(home.path(), provider(false), &one).await;
+    let none = "secrets.providers.p has no secret value";
+    assert_eq!(empty, [Err(none.to_owned())]);
 }
 
 /// Waits until a file is there.
