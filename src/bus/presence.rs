@@ -19,6 +19,9 @@ use crate::protocol::methods::system::SystemEventParams;
 const EXPIRES_AFTER_MS: u64 = 5 * 60 * 1000;
 /// Most entries, that of the gateway itself among them.
 const MAX_ENTRIES: usize = 200;
+/// Most roles and scopes to which an entry grows; there are far fewer, but an admin may ask
+/// for any, and for other ones each time. All who connect are sent them.
+const MAX_NAMES: usize = 64;
 
 /// One who is there; `PresenceEntry` on the wire.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -161,14 +164,11 @@ impl Beacon {
         keep(&mut self.reason, newer.reason);
         keep(&mut self.text, newer.text);
         self.last_input_seconds = newer.last_input_seconds.or(self.last_input_seconds);
-        for role in newer.roles {
-            if !self.roles.contains(&role) {
-                self.roles.push(role);
-            }
-        }
-        for scope in newer.scopes {
-            if !self.scopes.contains(&scope) {
-                self.scopes.push(scope);
+        for (known, more) in [(&mut self.roles, newer.roles), (&mut self.scopes, newer.scopes)] {
+            for name in more {
+                if known.len() < MAX_NAMES && !known.contains(&name) {
+                    known.push(name);
+                }
             }
         }
         if !newer.tags.is_empty() {
@@ -380,6 +380,16 @@ mod tests {
         assert_eq!(entry.scopes, ["x", "y"]);
         assert_eq!(entry.reason.as_deref(), Some("disconnect"));
         assert_eq!(version.presence, 3);
+    }
+
+    #[test]
+    fn an_entry_grows_to_so_many_scopes_and_no_further() {
+        let presence = Presence::new(Beacon::default());
+        for index in 0..3 * MAX_NAMES {
+            presence.announce("a", beacon("a", &[index.to_string().as_str()]), 1);
+        }
+        let entry = list(&presence, 1).pop().unwrap();
+        assert_eq!((entry.scopes.len(), entry.scopes[0].as_str()), (MAX_NAMES, "0"));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::support::trouble;
 
-/// How long to wait when the process is out of file descriptors.
+/// How long to wait when the process is out of file descriptors, or nearly.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// How a listening socket is.
@@ -45,10 +45,9 @@ impl Accepting {
                 }
             };
             match accepted {
-                Ok(socket) => {
-                    self.is_well();
-                    return socket;
-                }
+                // Where there was trouble, others may still wait, and this was the last place:
+                // it is over once nobody waits.
+                Ok(socket) => return socket,
                 Err(error) if is_of_the_peer(&error) => {
                     tracing::debug!(part = self.part, %error, "gone before it was accepted");
                 }

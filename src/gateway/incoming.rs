@@ -1,5 +1,6 @@
 //! The listening socket, and how its connections begin.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 #[cfg(target_os = "linux")]
@@ -10,6 +11,7 @@ use rustix::net::sockopt;
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::auth::bucket;
+use crate::support::descriptors;
 
 use super::accepting::Accepting;
 use super::io::MeteredStream;
@@ -57,10 +59,17 @@ impl Incoming {
         // What has come on those before is looked at first: else, of very many at once,
         // somebody who has asked already would give way as if he had been silent.
         tokio::task::yield_now().await;
-        let (tcp, address) = self.accepting.next(|| self.listener.accept()).await;
+        let (tcp, address) = self.accepting.next(|| take(&self.listener)).await;
         adjust(&tcp);
         (self.open(tcp, address), address)
     }
+}
+
+/// The next connection; there is none while the last descriptors are all that is left. Who
+/// comes by then waits at the system.
+async fn take(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
+    descriptors::check_room(listener)?;
+    listener.accept().await
 }
 
 /// What the system is asked for on every connection. One that is gone already

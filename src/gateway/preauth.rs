@@ -12,17 +12,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rustix::process::{Resource, getrlimit};
 use tokio::time::Instant;
 
 use super::meter::Meter;
+use crate::support::descriptors;
 
 /// Most connections of all clients together that may wait. Each holds a file
-/// descriptor and some KiB.
+/// descriptor and some KiB. Where the system gives few of those, whoever is in and the
+/// gateway's own files need the others.
 const MAX_TOTAL: usize = 1024;
-/// What part of all file descriptors they have at most: where the system gives few, whoever is
-/// in and the gateway's own files need the others.
-const PART_OF_FILES: u64 = 4;
 /// A client logs in within milliseconds. One that has waited for so long gives
 /// its place to another of the same address.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -115,7 +113,7 @@ impl PreauthBudget {
     /// A budget of `per_place` connections for each place, and of as many for all as the
     /// limit of open files leaves room for.
     pub fn new(per_place: usize) -> Self {
-        Self::of(per_place, most_of(getrlimit(Resource::Nofile).current))
+        Self::of(per_place, descriptors::share(MAX_TOTAL))
     }
 
     fn of(per_place: usize, most: usize) -> Self {
@@ -148,12 +146,6 @@ impl PreauthBudget {
             waiting: Arc::clone(&self.waiting),
         }
     }
-}
-
-/// How many may wait where the system allows so many open files; none says any number.
-fn most_of(files: Option<u64>) -> usize {
-    let part = files.and_then(|files| usize::try_from(files / PART_OF_FILES).ok());
-    part.map_or(MAX_TOTAL, |part| part.clamp(1, MAX_TOTAL))
 }
 
 impl PreauthPermit {
@@ -306,16 +298,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn where_few_files_may_be_open_fewer_may_wait() {
-        for (files, most) in [
-            (Some(64), 16),
-            (Some(2), 1),
-            (Some(1 << 20), MAX_TOTAL),
-            (Some(u64::MAX), MAX_TOTAL),
-            (None, MAX_TOTAL),
-        ] {
-            assert_eq!(most_of(files), most, "{files:?}");
-        }
-        let budget = PreauthBudget::of(32, most_of(Some(64)));
+        let budget = PreauthBudget::of(32, 16);
         let silent: Vec<_> = (0..80).map(|_| enter(&budget, ip(1))).collect();
         assert_eq!(silent.iter().filter(|(_, meter)| !meter.is_cut()).count(), 16);
         let (late, _) = enter(&budget, ip(1));

@@ -91,7 +91,8 @@ impl Guest<'_> {
         if principal.role() == Role::Node
             && let (Connect::Standard(connect), Some(node_id)) = (&connect, &admission.device_id)
         {
-            services.nodes.join(self.joining(connect, node_id)).await;
+            let joining = self.joining(connect, node_id, admission.granted.is_some());
+            services.nodes.join(joining).await;
         }
         let standing = admission.granted.as_ref().map(|granted| granted.standing.clone());
         Footing::new(auth, standing).look_again(self.gateway, &subscriber).await;
@@ -150,7 +151,7 @@ impl Guest<'_> {
     }
 
     /// A node that comes in, in its own words.
-    fn joining(&self, connect: &StandardConnect, node_id: &str) -> Joining {
+    fn joining(&self, connect: &StandardConnect, node_id: &str, is_paired: bool) -> Joining {
         let (client, offers) = (connect.client.clone(), connect.offers.clone());
         let is_near = self.peer.is_local();
         let remote_ip =
@@ -158,6 +159,7 @@ impl Guest<'_> {
         Joining {
             node_id: node_id.to_owned(),
             conn_id: Arc::clone(&self.conn_id),
+            is_paired,
             facts: NodeFacts {
                 display_name: client.display_name,
                 platform: Some(client.platform),

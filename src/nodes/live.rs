@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::heard::Heard;
 use super::invoke::Waiting;
@@ -10,7 +10,7 @@ use super::{Nodes, policy};
 use crate::bus::{Audience, EventKind};
 use crate::config::{NodesSettings, Settings};
 use crate::sessions::SessionKey;
-use crate::store::{NodeFacts, NodePairRequest, StoreError};
+use crate::store::{NodeFacts, NodeGround, NodePairRequest, StoreError};
 use crate::support::Live;
 
 /// Names that a node may declare, of commands or of what it is good for: far
@@ -36,6 +36,8 @@ pub struct Joining {
     pub node_id: String,
     /// Its connection.
     pub conn_id: Arc<str>,
+    /// Whether that device is paired, which it need not be where nobody is asked for anything.
+    pub is_paired: bool,
     /// What it says of itself, with all the commands that it declares.
     pub facts: NodeFacts,
     /// What its user lets it do.
@@ -53,6 +55,8 @@ pub struct LiveNode {
     pub connected_at: u64,
     /// What it was granted of them.
     granted: Vec<String>,
+    /// The name that a person gave it, once somebody has looked; nodes report often.
+    given_name: Arc<OnceLock<Option<String>>>,
     /// Which of them count may change while it is there.
     settings: Live<Settings>,
     /// The settings by which its approval was last asked for.
@@ -140,7 +144,14 @@ impl Nodes {
         let settings = self.parts.settings.clone();
         let rules = settings.now().nodes.clone();
         let granted = self.admit(&node, &rules, is_imported, now_ms).await;
-        let mut live = LiveNode { joined: node, connected_at: now_ms, granted, settings, rules };
+        let mut live = LiveNode {
+            joined: node,
+            connected_at: now_ms,
+            granted,
+            given_name: Arc::default(),
+            settings,
+            rules,
+        };
         while let Some((newer, back)) = self.take_in(live, grants) {
             (grants, live) = (newer, back);
             live.granted = self.granted_now(&live.joined.node_id).await;
@@ -159,7 +170,8 @@ impl Nodes {
         let id = self.parts.ids.uuid();
         let (of, live) = (node.node_id.clone(), self.live_ids_with(&node.node_id));
         let facts = listed(rules, &node.facts);
-        let admitted = self.parts.store.admit_node(of, facts, is_imported, id, live, now_ms).await;
+        let ground = NodeGround { may_begin: is_imported, is_paired: node.is_paired };
+        let admitted = self.parts.store.admit_node(of, facts, ground, id, live, now_ms).await;
         match admitted {
             Ok(admitted) => {
                 if let Some((request, true)) = &admitted.request {
@@ -313,7 +325,35 @@ impl Nodes {
         let mut state = self.state.lock();
         state.grants += 1;
         for node in state.nodes.get_mut(node_id).into_iter().flatten() {
-            Arc::make_mut(node).granted = granted.to_vec();
+            let node = Arc::make_mut(node);
+            node.granted = granted.to_vec();
+            // An approval may be the first, and its end takes the name as well.
+            node.given_name = Arc::default();
+        }
+    }
+
+    /// The name that a person gave a node; none where that cannot be read, since what the node
+    /// reports is heard all the same.
+    pub async fn given_name(&self, node_id: &str) -> Option<String> {
+        // Whoever changes it leaves this place to those who have looked before.
+        let place = self.live(node_id).map(|node| Arc::clone(&node.given_name)).unwrap_or_default();
+        if let Some(name) = place.get() {
+            return name.clone();
+        }
+        match self.parts.store.node_pair(node_id).await {
+            Ok(pair) => place.get_or_init(|| pair.and_then(|(pair, _)| pair.label)).clone(),
+            Err(error) => {
+                tracing::warn!(node = %node_id, %error, "the name of a node cannot be read");
+                None
+            }
+        }
+    }
+
+    /// The name of a node is another one.
+    pub(super) fn renamed(&self, node_id: &str) {
+        let mut state = self.state.lock();
+        for node in state.nodes.get_mut(node_id).into_iter().flatten() {
+            Arc::make_mut(node).given_name = Arc::default();
         }
     }
 

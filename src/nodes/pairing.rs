@@ -153,7 +153,9 @@ impl Nodes {
     /// When it cannot be recorded.
     pub async fn rename(&self, node_id: &str, name: &str) -> Result<bool, StoreError> {
         self.imported().await;
-        self.parts.store.rename_node(node_id, name).await
+        let is_known = self.parts.store.rename_node(node_id, name).await?;
+        self.renamed(node_id);
+        Ok(is_known)
     }
 
     /// The node that this token was given to.

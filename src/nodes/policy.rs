@@ -50,6 +50,8 @@ const ANDROID: [&str; 5] = [
     "callLog.search",
 ];
 const NOTIFY: [&str; 1] = ["system.notify"];
+/// A picture of the screen, which computers may be asked for and phones not, as in the original.
+const SCREEN: [&str; 1] = ["screen.snapshot"];
 /// What any device may have, as in the original.
 const ANYWHERE: [&str; 2] = ["camera.list", "location.get"];
 /// Programs of the machine.
@@ -80,8 +82,8 @@ impl Platform {
         match self {
             Self::Ios => &[&CANVAS, &DEVICE, &PERSONAL, &TALK, &NOTIFY],
             Self::Android => &[&CANVAS, &DEVICE, &PERSONAL, &TALK, &ANDROID, &NOTIFY],
-            Self::MacOs => &[&CANVAS, &DEVICE, &PERSONAL, &TALK, &MACHINE],
-            Self::Windows => &[&CANVAS, &DEVICE, &MACHINE],
+            Self::MacOs => &[&CANVAS, &DEVICE, &PERSONAL, &TALK, &MACHINE, &SCREEN],
+            Self::Windows => &[&CANVAS, &DEVICE, &MACHINE, &SCREEN],
             Self::Linux => &[&MACHINE],
             Self::Unknown => &[&CANVAS, &ANYWHERE, &NOTIFY],
         }
@@ -166,12 +168,15 @@ mod tests {
         let may = |platform: &str, command: &str| allows(&none, Some(platform), None, command);
         assert!(may("iOS 18.4.0", "canvas.eval") && may("darwin", "system.run"));
         assert!(may("linux", "system.run") && may("win32", "browser.proxy"));
+        assert!(may("macOS 15", "screen.snapshot") && may("windows", "screen.snapshot"));
         for command in ["canvas.eval", "camera.list", "location.get", "system.notify"] {
             assert!(may("toaster", command), "{command}");
         }
         for (platform, command) in [
             ("iOS 18.4.0", "system.run"),
             ("iOS 18.4.0", "camera.snap"),
+            ("iOS 18.4.0", "screen.snapshot"),
+            ("macOS 15", "screen.record"),
             ("linux", "canvas.snapshot"),
             ("android", "sms.send"),
             ("toaster", "camera.snap"),

@@ -139,16 +139,6 @@ impl Nodes {
         self.parts.store.ack_node(node_id, ids, done, self.parts.clock.now_ms()).await
     }
 
-    /// The name that a person gave a node; none where that cannot be read, since what the node
-    /// reports is heard all the same.
-    pub async fn given_name(&self, node_id: &str) -> Option<String> {
-        let pair = self.parts.store.node_pair(node_id).await.unwrap_or_else(|error| {
-            tracing::warn!(node = %node_id, %error, "the name of a node cannot be read");
-            None
-        });
-        pair.and_then(|(pair, _)| pair.label)
-    }
-
     /// Notes that a node is there, though it may not stay; answers whether it is
     /// known.
     ///

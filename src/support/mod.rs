@@ -2,12 +2,13 @@
 //!
 //! Owns: time, ids, supervised tasks, work that waits for files, secrets, fingerprints, own
 //! addresses, values that are replaced, reads that are shared, locks by name, programs and what
-//! they start, what went wrong lately, errors as one line, which characters are not seen. Must
-//! not: know anything of the gateway's own nouns.
+//! they start, what went wrong lately, errors as one line, which characters are not seen, how
+//! many descriptors are left. Must not: know anything of the gateway's own nouns.
 
 mod blocking;
 mod cause;
 mod clock;
+pub mod descriptors;
 mod escapes;
 mod fingerprint;
 mod hex;
@@ -22,6 +23,7 @@ mod open;
 mod packed;
 mod permits;
 mod program;
+pub mod reading;
 mod route;
 mod secret;
 mod shared_reads;

@@ -5,9 +5,11 @@
 //! process: the threads that write know nothing of services.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::{Clock, SystemClock, stability};
@@ -26,6 +28,10 @@ pub struct Trouble {
 
 static BOARD: Mutex<BTreeMap<&'static str, Trouble>> = Mutex::new(BTreeMap::new());
 
+/// How often something began or ended, for whoever keeps a picture of all parts.
+static CHANGES: AtomicU64 = AtomicU64::new(0);
+static CHANGED: Notify = Notify::const_new();
+
 /// What a thread that writes is at.
 struct Work {
     began: Instant,
@@ -38,11 +44,46 @@ static UNDER_WAY: Mutex<BTreeMap<&'static str, Work>> = Mutex::new(BTreeMap::new
 /// Notes how a part is: what is wrong with it, or that nothing is. Answers what
 /// is wrong now, and what begins or ends is noted in [`stability`].
 pub fn tell(part: &'static str, error: Option<String>) -> Option<Trouble> {
+    let (wrong, is_news) = put(part, error);
+    if is_news {
+        change();
+    }
+    wrong
+}
+
+/// The same for who makes a picture of all parts, which is not out of date by what it finds.
+pub fn found(part: &'static str, error: Option<String>) -> Option<Trouble> {
+    put(part, error).0
+}
+
+/// A number that is another one once a part has failed or is well again.
+pub fn changes() -> u64 {
+    CHANGES.load(Ordering::Acquire)
+}
+
+/// Waits until that has happened. One at a time waits.
+pub async fn changed() {
+    CHANGED.notified().await;
+}
+
+/// Makes that number another one: no part fails, and yet not all is as it was.
+pub fn outdate() {
+    CHANGES.fetch_add(1, Ordering::AcqRel);
+}
+
+fn change() {
+    outdate();
+    CHANGED.notify_one();
+}
+
+/// Puts it on the board, and whether that began or ended something.
+fn put(part: &'static str, error: Option<String>) -> (Option<Trouble>, bool) {
     let now_ms = SystemClock.now_ms();
     let mut board = BOARD.lock();
     let Some(error) = error else {
         let over = board.remove(part);
         drop(board);
+        let is_news = over.is_some();
         if let Some(over) = over {
             let lasted = now_ms.saturating_sub(over.since);
             stability::note(
@@ -50,7 +91,7 @@ pub fn tell(part: &'static str, error: Option<String>) -> Option<Trouble> {
                 crate::support::json!({"source": part, "durationMs": lasted}),
             );
         }
-        return None;
+        return (None, is_news);
     };
     let known = board.get(part).map(|trouble| trouble.since);
     let trouble = Trouble { error, since: known.unwrap_or(now_ms) };
@@ -61,7 +102,7 @@ pub fn tell(part: &'static str, error: Option<String>) -> Option<Trouble> {
             crate::support::json!({"source": part, "outcome": "error", "reason": trouble.error});
         stability::note("service.failed", members);
     }
-    Some(trouble)
+    (Some(trouble), known.is_none())
 }
 
 /// What is wrong with a part.
@@ -84,6 +125,7 @@ pub fn watched<T>(part: &'static str, work: impl FnOnce() -> T) -> T {
         let lasted = seconds.saturating_mul(1000);
         let members = crate::support::json!({"source": part, "durationMs": lasted});
         stability::note("service.recovered", members);
+        change();
     }
     done
 }
@@ -103,6 +145,7 @@ fn hang(part: &str, work: &mut Work) -> Option<Trouble> {
         tracing::error!(part, %error, "a disk hangs");
         let members = crate::support::json!({"source": part, "outcome": "error", "reason": error});
         stability::note("service.failed", members);
+        change();
     }
     Some(Trouble { error, since: work.since })
 }
@@ -121,6 +164,18 @@ mod tests {
         assert!(work.is_told);
         assert_eq!(watched("test of work", || of("test of work")), None);
         assert!(!UNDER_WAY.lock().contains_key("test of work"));
+    }
+
+    #[test]
+    fn what_begins_and_what_ends_is_news_but_for_who_has_found_it() {
+        let part = "test of news";
+        for error in [Some("one".to_owned()), None] {
+            let before = changes();
+            tell(part, error);
+            assert!(changes() > before);
+        }
+        assert!(put(part, Some("one".into())).1 && !put(part, Some("two".into())).1);
+        assert!(put(part, None).1 && !put(part, None).1);
     }
 
     #[test]

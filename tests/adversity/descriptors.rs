@@ -1,20 +1,27 @@
 //! A process without file descriptors.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::seen::{descriptors, health, readiness, records, ticks};
-use crate::stage::{Api, admin, ask, end_of, history, scripted, until};
-use crate::support::{Gateway, WsClient};
+use crate::stage::{Api, admin, ask, config, end_of, history, scripted, until};
+use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
 /// Connections that come although there is no room for them.
 const CROWD: usize = 40;
 /// Room that is left for what is under way.
 const LEFT: usize = 8;
+/// What a gateway has from its start on that cannot get more, and conversations that are more
+/// than that.
+const FEW: usize = 96;
+const CONVERSATIONS: usize = 120;
 /// How long it is watched, and what it may need meanwhile: a spinning thread takes
 /// all of it.
 const WATCHED: Duration = Duration::from_secs(2);
@@ -26,6 +33,27 @@ fn limit(gateway: &Gateway, count: Option<usize>) {
     let maximum = getrlimit(Resource::Nofile).maximum;
     let current = count.map_or(maximum, |count| u64::try_from(count).ok());
     prlimit(pid, Resource::Nofile, Rlimit { current, maximum }).unwrap();
+}
+
+/// A gateway that has few from its start on.
+async fn with_few() -> (Gateway, MockProvider) {
+    let mock = MockProvider::start().await;
+    let root = TempDir::with_prefix("clawgate-test-").unwrap();
+    let through = root.path().join("through");
+    fs::write(&through, format!("#!/bin/sh\nulimit -n {FEW}\nexec \"$@\"\n")).unwrap();
+    fs::set_permissions(&through, Permissions::from_mode(0o700)).unwrap();
+    let options = GatewayOptions {
+        through: Some(through),
+        ..GatewayOptions::with_config(config(mock.address(), Api::OpenAi))
+    };
+    (Gateway::start_in(root, options).await.unwrap(), mock)
+}
+
+/// A conversation of one message, which is answered.
+async fn converse(client: &mut WsClient, session: &str) {
+    let text = format!("@mock text text={session}");
+    let end = ask(client, session, &text, &format!("run-{session}")).await;
+    assert_eq!(end["state"], "final", "{end}");
 }
 
 async fn listener(client: &mut WsClient) -> Value {
@@ -90,4 +118,39 @@ async fn without_descriptors_it_serves_who_is_there_and_takes_others_when_there_
         assert_eq!(times, 1, "{text} in {told:#?}");
     }
     assert_eq!(readiness(&gateway).await, (true, json!([])));
+}
+
+#[tokio::test]
+async fn more_conversations_than_descriptors_are_written() {
+    let (gateway, _mock) = with_few().await;
+    let mut client = admin(&gateway).await;
+    for number in 0..CONVERSATIONS {
+        converse(&mut client, &format!("one-{number}")).await;
+    }
+    let told = health(&mut client).await;
+    assert_eq!(told["services"]["transcripts"]["ok"], true, "{told}");
+    assert_eq!(told["services"]["listener"]["ok"], true, "there is room for others: {told}");
+    // What was closed meanwhile is written on.
+    let again = ask(&mut client, "one-0", "@mock text text=again", "run-again").await;
+    assert_eq!(again["state"], "final", "{again}");
+}
+
+#[tokio::test]
+async fn idle_clients_leave_the_last_descriptors_to_those_who_work() {
+    let (gateway, _mock) = with_few().await;
+    let mut client = admin(&gateway).await;
+    converse(&mut client, "before").await;
+    let mut idle = Vec::new();
+    while listener(&mut client).await["ok"] == true {
+        // One for whom there is no room waits.
+        idle.extend(timeout(WATCHED, admin(&gateway)).await);
+        assert!(idle.len() < FEW, "they are let in without end");
+    }
+    for number in 0..2 * LEFT {
+        converse(&mut client, &format!("late-{number}")).await;
+    }
+    drop(idle);
+    timeout(Duration::from_secs(10), admin(&gateway)).await.expect("a new client");
+    let is_well = async || (listener(&mut client).await["ok"] == true).then_some(());
+    until("health says that all is well", is_well).await;
 }

@@ -208,6 +208,11 @@ async fn on_a_full_disk_nothing_is_taken_by_half_and_what_is_stored_can_be_read(
     call(&mut client, "sessions.list", json!({})).await;
 
     disk.make_room();
+    // Nobody writes anything, or asks for a new look.
+    until("health", async || {
+        (call(&mut client, "health", json!({})).await["ok"] == true).then_some(())
+    })
+    .await;
     until("readiness", async || readiness(&disk.gateway).await.0.then_some(())).await;
     // The same message once more: it was not taken.
     call(&mut client, "chat.send", message("main", &run)).await;

@@ -18,12 +18,14 @@ mod stage;
 #[path = "../storage/strace.rs"]
 mod strace;
 
+mod agent_removed;
 mod crowd;
 mod descriptors;
 mod full_disk;
 mod hanging_disk;
 mod link;
 mod providers;
+mod put_away;
 mod records;
 mod road;
 mod seen;

@@ -1,6 +1,7 @@
 //! Nodes over real sockets: what they are asked, what they answer, and what
 //! waits for them.
 
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::stage::{
@@ -279,15 +280,33 @@ async fn what_a_node_reports_is_told_under_the_name_that_a_person_gave_it() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let mut client = admin(&gateway).await;
     let mut phone = NodeClient::connect(&gateway, "Phone", "iOS 18", &["location.get"]).await;
+    let id = phone.id.clone();
     let pairings = call(&mut client, "node.pair.list", json!({})).await;
     let request = json!({"requestId": pairings["pending"][0]["requestId"]});
     call(&mut client, "node.pair.approve", request).await;
-    let rename = json!({"nodeId": phone.id, "displayName": "Ann's phone"});
-    call(&mut client, "node.rename", rename).await;
-    let posted = json!({"change": "posted", "key": "1", "title": "Mail"});
-    phone.report("notifications.changed", &posted).await;
-    let waiting = call(&mut client, "status", json!({})).await["queuedSystemEvents"].clone();
-    assert!(waiting[0].as_str().unwrap().contains("(node=Ann's phone key=1)"), "{waiting}");
+    let mut posts = async |client: &mut WsClient, key: &str| {
+        let posted = json!({"change": "posted", "key": key, "title": "Mail"});
+        phone.report("notifications.changed", &posted).await;
+        call(client, "status", json!({})).await["queuedSystemEvents"].to_string()
+    };
+    let waiting = posts(&mut client, "0").await;
+    assert!(waiting.contains("(node=Phone key=0)"), "{waiting}");
+    let rename = |name: &str| json!({"nodeId": id, "displayName": name});
+    call(&mut client, "node.rename", rename("Ann's phone")).await;
+    let waiting = posts(&mut client, "1").await;
+    assert!(waiting.contains("(node=Ann's phone key=1)"), "{waiting}");
+    // It is not looked up for each report, but for the first after a change.
+    let database = Connection::open(gateway.state_dir().join("clawgate.sqlite")).unwrap();
+    let renamed = database.execute("UPDATE node_pairs SET label = 'Nobody'", []).unwrap();
+    assert_eq!(renamed, 1);
+    let waiting = posts(&mut client, "2").await;
+    assert!(waiting.contains("(node=Ann's phone key=2)"), "{waiting}");
+    call(&mut client, "node.rename", rename("Bob's phone")).await;
+    let waiting = posts(&mut client, "3").await;
+    assert!(waiting.contains("(node=Bob's phone key=3)"), "{waiting}");
+    call(&mut client, "node.pair.remove", json!({"nodeId": id})).await;
+    let waiting = posts(&mut client, "4").await;
+    assert!(waiting.contains("(node=Phone key=4)"), "{waiting}");
 }
 
 #[tokio::test]

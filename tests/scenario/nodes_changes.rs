@@ -1,13 +1,14 @@
 //! Nodes while something changes: their connections, the config, what was decided
 //! on them, and requests that come again.
 
+use rusqlite::Connection;
 use serde_json::{Value, json};
 
 use crate::channels::patch;
 use crate::stage::{Api, Stage, admin, call, refusal, until};
 use crate::support::client::SOON;
-use crate::support::node_client::{invoke, invoked};
-use crate::support::{Gateway, NodeClient, WsClient};
+use crate::support::node_client::{connect_params, invoke, invoked};
+use crate::support::{DeviceKey, Gateway, NodeClient, WsClient, now_ms};
 
 async fn gateway() -> Gateway {
     Stage::new(Api::OpenAi).await.gateway
@@ -22,6 +23,50 @@ async fn approve(client: &mut WsClient) {
     let pending = call(client, "node.pair.list", json!({})).await["pending"].clone();
     let request = json!({"requestId": pending[0]["requestId"]});
     call(client, "node.pair.approve", request).await;
+}
+
+/// Waits until the list of who is there says this of a device.
+async fn is_listed(client: &mut WsClient, device: &str, reason: &str) {
+    until(reason, async || {
+        let all = call(&mut *client, "system-presence", json!({})).await;
+        let is_it = |entry: &Value| entry["deviceId"] == device && entry["reason"] == reason;
+        all.as_array().unwrap().iter().any(is_it).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_a_node_whose_device_is_removed_while_it_connects() {
+    let gateway = gateway().await;
+    let mut client = admin(&gateway).await;
+    let commands = ["location.get"];
+    let node = NodeClient::connect(&gateway, "Phone", "iOS 18", &commands).await;
+    let id = node.id.clone();
+    drop(node);
+    is_listed(&mut client, &id, "disconnect").await;
+
+    // While somebody else holds the database the node is let in, and its device is removed
+    // before the node is recorded.
+    let database = Connection::open(gateway.state_dir().join("clawgate.sqlite")).unwrap();
+    database.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let params = json!({"deviceId": id});
+    let remove =
+        json!({"type": "req", "id": "remove", "method": "device.pair.remove", "params": params});
+    client.send(&remove).await;
+    call(&mut client, "health", json!({})).await;
+    let mut coming = gateway.open().await;
+    let mut params = connect_params("Phone", "iOS 18", &commands);
+    params["device"] = DeviceKey::named("Phone").proof(&params, &coming.nonce().await, now_ms());
+    let connect = json!({"type": "req", "id": "connect", "method": "connect", "params": params});
+    coming.send(&connect).await;
+    is_listed(&mut client, &id, "connect").await;
+    database.execute_batch("COMMIT").unwrap();
+
+    assert_eq!(client.answer("remove").await.expect("an answer")["ok"], true);
+    assert_eq!(coming.wait_closed(SOON).await.expect("it is closed").code, 4001);
+    let rows = "SELECT (SELECT COUNT(*) FROM nodes) + (SELECT COUNT(*) FROM node_requests)";
+    let left: i64 = database.query_row(rows, [], |row| row.get(0)).unwrap();
+    assert_eq!(left, 0);
 }
 
 #[tokio::test]
