@@ -195,6 +195,60 @@ async fn an_import_that_was_cut_off_is_gone_on_with_and_lists_nothing_twice() {
 }
 
 #[test]
+fn what_is_no_matter_of_an_import_is_named_with_what_helps() {
+    let home = Home::new();
+    openclaw(&home);
+    let others = [
+        "agents/main/agent/auth-profiles.json",
+        "credentials/oauth.json",
+        "credentials/telegram-allowFrom.json",
+        "cron/jobs.json.bak",
+        "devices/pending.json",
+        "identity/device.json",
+        "media/inbound/a.png",
+        "nodes/paired.json",
+        "openclaw.json.last-good",
+        "settings/tts.json",
+        "unheard-of",
+    ];
+    for path in others {
+        home.write(path, "{}");
+    }
+    let (code, report) = home.report(&[]);
+    assert_eq!(code, Some(0), "{report}");
+    let source = fs::canonicalize(home.source()).unwrap();
+    let told = report["notTaken"].as_array().unwrap().iter().map(|one| {
+        assert!(one["why"].as_str().is_some_and(|why| !why.is_empty()), "{one}");
+        let path = Path::new(one["what"].as_str().unwrap());
+        path.strip_prefix(&source).unwrap().to_str().unwrap().to_owned()
+    });
+    let expected = [
+        "agents/main/agent",
+        "agents/main/sessions/*.trajectory*",
+        "credentials/oauth.json",
+        "cron/jobs.json.bak",
+        "devices/pending.json",
+        "identity",
+        "media",
+        "nodes",
+        "openclaw.json",
+        "openclaw.json.last-good",
+        "settings",
+        "unheard-of",
+    ];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+    let text = String::from_utf8(home.import(&[]).stdout).unwrap();
+    let head = "\nNot part of an import, so only there:\n  agents/main/agent: ";
+    assert!(text.contains(head), "{text}");
+    assert!(text.contains("\n  openclaw.json: the settings, "), "{text}");
+    // The settings of OpenClaw hold where its directory is used in place.
+    fs::remove_dir_all(home.state()).unwrap();
+    fs::rename(home.source(), home.state()).unwrap();
+    let (_, report) = home.report(&["--from", home.state().to_str().unwrap()]);
+    assert_eq!(report["notTaken"], json!([]));
+}
+
+#[test]
 fn a_dry_run_tells_the_same_and_makes_nothing() {
     let home = Home::new();
     openclaw(&home);

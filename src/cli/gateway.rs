@@ -1,5 +1,6 @@
 //! `clawgate gateway`: runs the gateway, and what else can be done with one.
 
+use std::fs;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -8,8 +9,8 @@ use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
 use tokio::runtime::{Builder, Runtime};
 
-use super::service::ServiceCommand;
-use super::{CallArgs, HealthArgs, banner, output};
+use super::service::{self, ServiceCommand};
+use super::{CallArgs, HealthArgs, Screen, Surroundings, banner, output};
 use crate::app::{self, AppError, Ended, Ready, Signals, Sockets, Start};
 use crate::config::document::ConfigIssue;
 use crate::config::{AuthMode, BindChoice, Env, GatewayMode, Overrides};
@@ -28,6 +29,7 @@ const TASKS_BETWEEN_LOOKS: u32 = 8;
 
 /// Flags of the gateway.
 #[derive(Debug, Clone, Default, Args)]
+#[allow(clippy::struct_excessive_bools)] // each is a flag
 pub struct GatewayArgs {
     /// What the flags decide over the environment and the config file.
     #[command(flatten)]
@@ -40,6 +42,15 @@ pub struct GatewayArgs {
     /// machine for it to be mended
     #[arg(long)]
     pub strict: bool,
+    /// Stop the gateway that runs on this state directory first, if one does
+    #[arg(long)]
+    pub force: bool,
+    /// OpenClaw writes frames into its log so.
+    #[arg(long, hide = true, value_name = "STYLE")]
+    pub ws_log: Option<String>,
+    /// The same.
+    #[arg(long, hide = true)]
+    pub compact: bool,
     /// Log details
     #[arg(long)]
     pub verbose: bool,
@@ -93,6 +104,9 @@ pub struct OverrideArgs {
     /// `OPENCLAW_GATEWAY_PASSWORD`
     #[arg(long, value_parser = secret)]
     pub password: Option<Secret>,
+    /// File with the gateway password
+    #[arg(long, value_name = "FILE", value_parser = secret_in, conflicts_with = "password")]
+    pub password_file: Option<Secret>,
 }
 
 impl OverrideArgs {
@@ -103,7 +117,7 @@ impl OverrideArgs {
             bind: self.bind,
             auth: self.auth,
             token: self.token.clone(),
-            password: self.password.clone(),
+            password: self.password.clone().or_else(|| self.password_file.clone()),
             read_only: false,
         }
     }
@@ -112,6 +126,11 @@ impl OverrideArgs {
 fn secret(text: &str) -> Result<Secret, String> {
     let secret = Secret::new(text);
     if secret.is_empty() { Err("must not be empty".into()) } else { Ok(secret) }
+}
+
+/// The secret that is all of a file.
+fn secret_in(path: &str) -> Result<Secret, String> {
+    secret(&fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}"))?)
 }
 
 /// Runs the gateway until it is told to stop.
@@ -127,6 +146,11 @@ pub fn run(args: &GatewayArgs, env: &Env) -> anyhow::Result<ExitCode> {
         );
     }
     create_private_dir(&settings.paths.state_dir)?;
+    if args.force {
+        let mut screen = Screen::stdio(true);
+        let around = Surroundings::find(env.clone(), &mut screen);
+        super::one_thread()?.block_on(service::make_way(&around, &mut screen))?;
+    }
     let mut lock = InstanceLock::acquire(&settings.paths.instance_lock())?;
     let ended = run_again_and_again(start, env, &mut lock, args.strict);
     telemetry::flush_at_end();

@@ -1,6 +1,8 @@
 //! `clawgate import`: takes over the sessions, devices, jobs and people of
 //! channels of an OpenClaw state directory.
 
+mod rest;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -25,6 +27,8 @@ use crate::support::{Clock, SystemClock, json};
 
 /// Exit code when something was left out.
 const LEFT_OUT: u8 = 3;
+/// Above what is no matter of an import.
+const NOT_TAKEN: &str = "Not part of an import, so only there";
 
 /// Arguments of `clawgate import`.
 #[derive(Debug, Clone, Args)]
@@ -101,7 +105,12 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
         let seen = std::mem::take(&mut report.seen);
         runtime.block_on(note(&**store, &own, import.is_in_place(), seen, notes))?;
     }
-    let beside = Beside { devices, jobs, unheard, people };
+    let rest = if import.is_in_place() {
+        Vec::new()
+    } else {
+        rest::of(&import.from, &paths.exec_approvals())
+    };
+    let beside = Beside { devices, jobs, unheard, people, rest };
     let text = if args.json {
         as_json(&import, &report, &beside)
     } else {
@@ -247,6 +256,8 @@ struct Beside {
     jobs: Imported,
     unheard: Vec<Unheard>,
     people: ImportedPeople,
+    /// What no import takes over.
+    rest: Vec<LeftOut>,
 }
 
 fn as_json(import: &Import, report: &ImportReport, beside: &Beside) -> String {
@@ -263,13 +274,14 @@ fn as_json(import: &Import, report: &ImportReport, beside: &Beside) -> String {
         "channels": {"people": people.people, "knownPeople": people.known,
             "waiting": people.waiting},
         "leftOut": report.left_out,
+        "notTaken": beside.rest,
         "unheard": unheard,
     });
     format!("{answer:#}\n")
 }
 
 fn as_text(import: &Import, report: &ImportReport, beside: &Beside) -> String {
-    let Beside { devices, jobs, unheard, people } = beside;
+    let Beside { devices, jobs, unheard, people, rest } = beside;
     let head = ["agent", "sessions", "messages", "files", "size", "here before", "left out"];
     let mut rows = vec![head.map(str::to_owned)];
     for agent in &report.agents {
@@ -303,16 +315,26 @@ fn as_text(import: &Import, report: &ImportReport, beside: &Beside) -> String {
         text.extend(["\nchannels: ", &new, " people let in, ", &known, " here before, "]);
         text.extend([&waiting, " waiting\n"]);
     }
-    let mut left_out = report.all_left_out().peekable();
-    if left_out.peek().is_some() {
-        text.push_str("\nLeft out or changed:\n");
-        for one in left_out {
-            let what = Path::new(&one.what);
-            let what = what.strip_prefix(&import.from).unwrap_or(what).display();
-            text.extend(["  ", &what.to_string(), ": ", &one.why, "\n"]);
-        }
-    }
+    add_left_out("Left out or changed", report.all_left_out(), &import.from, &mut text);
+    add_left_out(NOT_TAKEN, rest.iter(), &import.from, &mut text);
     text
+}
+
+/// Adds what was not taken over, if anything.
+fn add_left_out<'a>(
+    head: &str,
+    all: impl Iterator<Item = &'a LeftOut>,
+    from: &Path,
+    text: &mut String,
+) {
+    for (place, one) in all.enumerate() {
+        if place == 0 {
+            text.extend(["\n", head, ":\n"]);
+        }
+        let what = Path::new(&one.what);
+        let what = what.strip_prefix(from).unwrap_or(what).display();
+        text.extend(["  ", &what.to_string(), ": ", &one.why, "\n"]);
+    }
 }
 
 fn shown(path: &Path) -> String {

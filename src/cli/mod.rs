@@ -44,6 +44,7 @@ mod sessions;
 mod skills;
 mod status;
 mod surroundings;
+mod system;
 mod token;
 mod tui;
 mod ui;
@@ -91,6 +92,7 @@ pub use sessions::SessionsArgs;
 pub use skills::SkillsArgs;
 pub use status::{HealthArgs, StatusArgs};
 pub use surroundings::Surroundings;
+pub use system::SystemArgs;
 pub use token::TokenArgs;
 pub use tui::TuiArgs;
 pub use ui::UiArgs;
@@ -164,6 +166,8 @@ enum Command {
     Cron(CronArgs),
     /// Show, install and switch skills.
     Skills(SkillsArgs),
+    /// Tell the main session something, switch heartbeats, show who is connected.
+    System(SystemArgs),
     /// Show, approve and remove devices.
     Devices(DevicesArgs),
     /// Print a code that sets up one phone.
@@ -207,6 +211,9 @@ const INSTEAD: &[(&str, &str, &str)] = &[
     ("plugins", "plugins", "see `clawgate skills` and `clawgate channels`"),
     ("channels", "add", "use `clawgate configure --section channels`"),
     ("channels", "login", "use `clawgate configure --section channels`"),
+    ("gateway", "probe", "use `clawgate gateway status`"),
+    ("gateway", "usage-cost", "use `clawgate call usage.cost`"),
+    ("gateway", "stability", "use `clawgate call diagnostics.stability`"),
 ];
 
 /// What to do instead of what was typed, for what people often mean by it.
@@ -248,12 +255,17 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         Some(Command::Chat(args)) => {
             client(env, async |around, screen| chat::run(args, around, screen).await)
         }
-        Some(Command::Tui(args)) => client(env, async |around, _| tui::run(args, around).await),
+        Some(Command::Tui(args)) => {
+            client(env, async |around, screen| tui::run(args, around, screen).await)
+        }
         Some(Command::Nodes(args)) => {
             client(env, async |around, screen| nodes::run(args, around, screen).await)
         }
         Some(Command::Skills(args)) => {
             client(env, async |around, screen| skills::run(args, around, screen).await)
+        }
+        Some(Command::System(args)) => {
+            client(env, async |around, screen| system::run(args, around, screen).await)
         }
         Some(Command::Devices(args)) => {
             client(env, async |around, screen| devices::run(args, around, screen).await)
@@ -352,6 +364,14 @@ fn follow_secrets(settings: &mut Settings, env: &Env) -> anyhow::Result<()> {
     followed.map_err(|(key, error)| anyhow::Error::new(error).context(key))
 }
 
+/// Follows the references to tokens of hooks. That one leads nowhere is for `doctor` to tell.
+fn follow_hooks(settings: &mut Settings, env: &Env) -> anyhow::Result<()> {
+    let env = &settings.environment(env);
+    let (secrets, auth) = (&settings.secrets, &settings.gateway.auth);
+    one_thread()?.block_on(settings.hooks.follow(secrets, env, auth));
+    Ok(())
+}
+
 /// Token and password of `gateway.remote`.
 fn remote_credentials(settings: &Settings, env: &Env) -> anyhow::Result<[Option<Secret>; 2]> {
     let env = &settings.environment(env);
@@ -410,6 +430,12 @@ mod tests {
             &["devices", "rotate", "--device", "d", "--role", "operator", "--scope", "a", "b"],
             &["completion", "--shell", "zsh"],
             &["terminal", "--message", "hi"],
+            &["system", "event", "--text", "Done", "--mode", "now"],
+            &["system", "heartbeat", "last", "--json"],
+            &["doctor", "--deep", "--no-workspace-suggestions"],
+            &["skills", "list", "--eligible", "-v"],
+            &["sessions", "--all-agents", "--active", "60", "--verbose"],
+            &["gateway", "run", "--force", "--ws-log", "compact", "--compact"],
         ] {
             let parsed = Cli::try_parse_from([&["clawgate"], line].concat());
             assert!(parsed.is_ok(), "{line:?}: {parsed:?}");

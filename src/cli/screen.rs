@@ -43,6 +43,9 @@ pub struct Screen {
     err: Stream,
     /// Whether stdout is in the middle of a line.
     is_mid_line: bool,
+    /// Whether a `\r` waits for what comes after it: a line that ends as those of Windows do
+    /// may come in two pieces.
+    holds_return: bool,
 }
 
 impl Screen {
@@ -59,20 +62,22 @@ impl Screen {
             out: stream(Box::new(out), out_terminal),
             err: stream(Box::new(err), err_terminal),
             is_mid_line: false,
+            holds_return: false,
         }
     }
 
     /// Prints nothing: for what is looked up while something else fills the terminal.
     pub fn silent() -> Self {
         let stream = || Stream { to: Box::new(io::sink()), is_terminal: false, has_colour: false };
-        Self { out: stream(), err: stream(), is_mid_line: false }
+        Self { out: stream(), err: stream(), is_mid_line: false, holds_return: false }
     }
 
     /// Streams that are no terminals, for tests.
     #[cfg(test)]
     pub fn captured(out: impl Write + 'static, err: impl Write + 'static) -> Self {
         let stream = |to| Stream { to, is_terminal: false, has_colour: false };
-        Self { out: stream(Box::new(out)), err: stream(Box::new(err)), is_mid_line: false }
+        let (out, err) = (stream(Box::new(out)), stream(Box::new(err)));
+        Self { out, err, is_mid_line: false, holds_return: false }
     }
 
     /// A piece of running text on stdout, visible at once.
@@ -80,8 +85,12 @@ impl Screen {
         if text.is_empty() {
             return Ok(());
         }
-        self.out.write(text, "")?;
+        let held = if std::mem::take(&mut self.holds_return) { "\r" } else { "" };
+        let whole = [held, text].concat();
+        let now = whole.strip_suffix('\r');
+        self.holds_return = now.is_some();
         self.is_mid_line = !text.ends_with('\n');
+        self.out.write(now.unwrap_or(&whole), "")?;
         self.out.to.flush()
     }
 
@@ -246,6 +255,17 @@ mod tests {
         screen.error("bad").unwrap();
         assert_eq!(out.text(), "ab\ntool\nc\nd\n");
         assert_eq!(err.text(), "error: bad\n");
+    }
+
+    #[test]
+    fn a_line_may_end_in_two_pieces() {
+        let (out, err) = (Shared::default(), Shared::default());
+        let mut screen = Screen::captured(out.clone(), err);
+        for piece in ["a\r", "\nb\r", "c\r", "\r", "\n", "d\r"] {
+            screen.text(piece).unwrap();
+        }
+        screen.line("e").unwrap();
+        assert_eq!(out.text(), "a\r\nb\\u000dc\\u000d\r\nd\r\ne\n");
     }
 
     struct Full;

@@ -27,6 +27,12 @@ enum SkillsCommand {
         /// Which agent's; the default one's when absent
         #[arg(long)]
         agent: Option<String>,
+        /// Only those that are ready
+        #[arg(long)]
+        eligible: bool,
+        /// OpenClaw tells more with it; `skills info` does.
+        #[arg(short, long, hide = true)]
+        verbose: bool,
         /// How to reach the gateway.
         #[command(flatten)]
         connect: ConnectArgs,
@@ -78,11 +84,18 @@ pub async fn run(
     screen: &mut Screen,
 ) -> Result<u8, CliError> {
     match args.command {
-        SkillsCommand::List { agent, connect } => {
+        SkillsCommand::List { agent, eligible, connect, .. } => {
             let mut client = connect.connect(around).await?;
-            let status = status(&mut client, agent.as_deref()).await?;
+            let mut status = status(&mut client, agent.as_deref()).await?;
+            let skills = status.get_mut("skills").and_then(Value::as_array_mut);
+            let is_none_ready = skills.filter(|_| eligible).is_some_and(|skills| {
+                skills.retain(|skill| state(skill) == "ready");
+                skills.is_empty()
+            });
             if connect.json {
                 screen.line(&format::compact(&status))?;
+            } else if is_none_ready {
+                screen.line("No skill is ready; `clawgate skills list` shows all")?;
             } else {
                 screen.text(&list_text(&status))?;
             }

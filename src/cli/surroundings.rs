@@ -91,6 +91,7 @@ impl Surroundings {
                 remote,
                 token: settings.gateway.auth.token.clone(),
                 password: settings.gateway.auth.password.clone(),
+                extra_authorities: extra_authorities(&settings.environment(&env)),
             },
             history: Some(history(&settings.paths)),
             running,
@@ -105,7 +106,8 @@ impl Surroundings {
     fn of_place(env: Env) -> Self {
         let paths = Paths::resolve(&env).ok();
         let running = paths.as_ref().and_then(|paths| running_at(&paths.instance_lock()));
-        let mut local = LocalGateway::default();
+        let extra_authorities = extra_authorities(&env);
+        let mut local = LocalGateway { extra_authorities, ..LocalGateway::default() };
         if let Some(Running { address, is_tls, fingerprint, .. }) = near(running) {
             (local.address, local.is_tls) = (address, is_tls);
             local.tls_fingerprint = fingerprint;
@@ -187,6 +189,11 @@ fn missing_elsewhere(error: &ConfigError) -> Option<String> {
     let ConfigError::MissingVariable { key, variable, .. } = error else { return None };
     let section = key.split(['.', '[']).next().unwrap_or_default();
     (!OWN_SECTIONS.contains(&section)).then(|| variable.clone())
+}
+
+/// The file of authorities that are believed beside the system's.
+fn extra_authorities(env: &Env) -> Option<PathBuf> {
+    env.get("NODE_EXTRA_CA_CERTS").map(PathBuf::from)
 }
 
 fn history(paths: &Paths) -> PathBuf {

@@ -86,8 +86,16 @@ async fn the_link_leads_to_where_a_browser_reaches_the_gateway() {
     assert!(notes.contains(fingerprint), "{notes}");
 
     let public = ["dashboard", "--no-open", "--public-url", "https://gw.example/claw/"];
-    let url = said(&gateway, &public).await;
+    let output = command(&gateway, &public).await;
+    let (url, notes) = (text(&output.stdout), text(&output.stderr));
     assert!(url.starts_with("https://gw.example/claw/clawgate/login#code="), "{url}");
+    let closed = "a page of https://gw.example may not connect: origin not allowed; to allow it, \
+                  add \"https://gw.example\" to gateway.controlUi.allowedOrigins";
+    assert!(notes.contains(closed), "{notes}");
+    for open in ["https://192.0.2.7:8443", "http://localhost:8080"] {
+        let output = command(&gateway, &["dashboard", "--no-open", "--public-url", open]).await;
+        assert!(!text(&output.stderr).contains("may not connect"), "{output:?}");
+    }
     for wrong in ["gw.example", "https://gw.example/?token=x", "https://ada@gw.example"] {
         let output = command(&gateway, &["dashboard", "--public-url", wrong]).await;
         assert_eq!(output.status.code(), Some(2), "{wrong}");

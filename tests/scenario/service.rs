@@ -6,7 +6,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -384,6 +384,38 @@ async fn a_gateway_that_runs_by_hand_is_shown_restarted_and_stopped() {
     assert!(shown.contains("Runtime: stopped\n") && shown.contains("RPC probe: failed"), "{shown}");
     let no_call = fs::read_to_string(gateway.root().join("calls")).unwrap_or_default();
     assert!(!no_call.contains("stop") && !no_call.contains("restart"), "{no_call}");
+}
+
+#[tokio::test]
+async fn a_gateway_that_is_to_run_by_force_stops_the_one_before_it() {
+    let options = GatewayOptions::with_config(default_config("127.0.0.1:9"));
+    let mut gateway = Gateway::start(options).await;
+    let root = gateway.root().to_owned();
+    fake_systemctl(&root);
+    let password = root.join("password");
+    fs::write(&password, "of a file, and long enough\n").unwrap();
+    let port = free_port().to_string();
+    let file = password.display().to_string();
+    let run = ["gateway", "run", "--force", "--port", &port, "--ws-log", "compact"];
+    let by_file = ["--auth", "password", "--password-file", &file];
+    let absent = about(&gateway, &["run", "--password-file", "/no/such/file"]).await;
+    assert_eq!(absent.status.code(), Some(2), "{absent:?}");
+
+    let mut start = command(&gateway, &[&run[..], &by_file].concat());
+    start.env("PATH", root.join("bin")).env("TMPDIR", root.join("tmp"));
+    let mut next = start.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let pid = i64::from(next.id().unwrap());
+    assert!(gateway.wait_exit(STOP_LIMIT).await.unwrap().success());
+    until("the next one listens", async || {
+        let status = json_of(&about(&gateway, &["status", "--no-probe", "--json"]).await);
+        (status["gateway"]["pid"] == pid && status["gateway"]["running"] == true).then_some(())
+    })
+    .await;
+    let url = format!("ws://127.0.0.1:{port}");
+    let known = ["health", "--url", &url, "--password", "of a file, and long enough"];
+    let health = json_of(&about(&gateway, &[&known[..], &["--json"]].concat()).await);
+    assert!(health["services"].is_object(), "{health}");
+    next.kill().await.unwrap();
 }
 
 #[tokio::test]

@@ -155,15 +155,17 @@ async fn a_renewed_certificate_is_served_and_open_connections_stay() {
         || async { gateway.stderr().contains("the new certificate is of no use").then_some(()) };
     until("a complaint about the certificate", told).await;
     admin(&gateway, &next.cert).await;
+    // Nobody asks for a new look.
     until("the fault", async || {
-        let wrong = health(&mut before).await["services"]["tls"]["error"].take();
+        let wrong = call(&mut before, "health", json!({})).await["services"]["tls"]["error"].take();
         wrong.as_str()?.contains("there is no certificate in").then_some(())
     })
     .await;
     next.replace(&served);
     let is_well = json!({"ok": true});
     until("its end", async || {
-        (health(&mut before).await["services"]["tls"] == is_well).then_some(())
+        let health = call(&mut before, "health", json!({})).await;
+        (health["services"]["tls"] == is_well).then_some(())
     })
     .await;
 }
@@ -300,6 +302,16 @@ async fn a_gateway_without_a_usable_certificate_does_not_start() {
 
 /// What `clawgate …` printed, and how it ended.
 async fn clawgate(gateway: &Gateway, state: &Path, args: &[&str]) -> (bool, String) {
+    clawgate_with(gateway, state, args, None).await
+}
+
+/// The same where the environment names authorities.
+async fn clawgate_with(
+    gateway: &Gateway,
+    state: &Path,
+    args: &[&str],
+    authorities: Option<&Path>,
+) -> (bool, String) {
     let mut command = Command::new(program());
     command
         .args(args)
@@ -307,6 +319,9 @@ async fn clawgate(gateway: &Gateway, state: &Path, args: &[&str]) -> (bool, Stri
         .env("HOME", gateway.home())
         .env("OPENCLAW_STATE_DIR", state)
         .stdin(Stdio::null());
+    if let Some(file) = authorities {
+        command.env("NODE_EXTRA_CA_CERTS", file);
+    }
     let ran = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
     let text = [ran.stdout, ran.stderr].map(|text| String::from_utf8(text).unwrap()).concat();
     (ran.status.success(), text)
@@ -345,6 +360,29 @@ async fn commands_on_this_machine_know_the_certificate_and_others_pin_it() {
     fs::write(elsewhere.join("openclaw.json"), remote.to_string()).unwrap();
     let (ok, text) = clawgate(&gateway, &elsewhere, &["status"]).await;
     assert!(ok && text.contains(&localhost), "{text}");
+}
+
+#[tokio::test]
+async fn commands_believe_the_authorities_that_the_environment_names() {
+    let gateway = gateway(json!({"enabled": true})).await;
+    let certificate = own_certificate(&gateway);
+    let url = format!("wss://localhost:{}", gateway.port());
+    let call = ["call", "health", "--url", &url, "--token", SECRET];
+    let elsewhere = gateway.root().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    let (ok, text) = clawgate(&gateway, &elsewhere, &call).await;
+    assert!(!ok && text.contains("NODE_EXTRA_CA_CERTS"), "{text}");
+    let (ok, text) = clawgate_with(&gateway, &elsewhere, &call, Some(&certificate)).await;
+    assert!(ok, "{text}");
+    for wrong in [gateway.config_path(), elsewhere.join("gone.pem")] {
+        let (ok, text) = clawgate_with(&gateway, &elsewhere, &call, Some(&wrong)).await;
+        let said = format!("no certificates can be read from {}", wrong.display());
+        assert!(!ok && text.contains(&said), "{text}");
+    }
+    let dotenv = format!("NODE_EXTRA_CA_CERTS={}\n", certificate.display());
+    fs::write(elsewhere.join(".env"), dotenv).unwrap();
+    let (ok, text) = clawgate(&gateway, &elsewhere, &call).await;
+    assert!(ok, "{text}");
 }
 
 /// A client that others wrote, with Node's TLS.

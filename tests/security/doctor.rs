@@ -2,13 +2,13 @@
 //! what is open or broken is found, named and, where that is safe, closed.
 
 use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use rusqlite::Connection;
-use rustix::process::geteuid;
+use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -180,6 +180,130 @@ fn of_a_client_the_gateway_elsewhere_is_told_and_no_port_of_here() {
     assert_eq!(told["severity"], "ok");
     assert!(told["title"].as_str().unwrap().contains("wss://gw.example:1"), "{told}");
     assert_eq!(look(json!({}))["severity"], "critical");
+    let open = look(json!({"url": "ws://10.1.1.1", "token": "remote-canary-1"}));
+    assert_eq!(open["severity"], "critical");
+    assert!(open["title"].as_str().unwrap().starts_with("SECURITY ERROR: "), "{open}");
+    let (_, report) = home.run("doctor");
+    assert!(!report.to_string().contains("remote-canary-1"), "{report}");
+    // Where no model answers none is missing.
+    assert!(findings(&report, "models.none").is_empty(), "{report:#}");
+}
+
+#[test]
+fn files_of_an_agent_that_cannot_be_had_are_found() {
+    let home = Home::new();
+    let rules = home.write("workspace/AGENTS.md", 0o600, "Be brief.");
+    home.write("openclaw.json", 0o600, "{}");
+    assert!(findings(&home.run("doctor").1, "agents.files").is_empty());
+    fs::remove_file(&rules).unwrap();
+    symlink(home.state().join("openclaw.json"), &rules).unwrap();
+    let (code, report) = home.run("doctor");
+    let found = finding(&report, "agents.files");
+    assert_eq!((code, &found["severity"]), (1, &json!("critical")));
+    assert!(found["title"].as_str().unwrap().contains("AGENTS.md"), "{found}");
+}
+
+#[test]
+fn a_reference_of_hooks_to_the_gateways_own_secret_is_found() {
+    let home = Home::new();
+    home.write(".env", 0o600, "HT=hooks-canary-0123456789abcdef\nOTHER=another-0123456789abcdef\n");
+    let reference = |id: &str| json!({"source": "env", "provider": "default", "id": id});
+    for (id, is_found) in [("HT", true), ("OTHER", false)] {
+        let config = json!({
+            "gateway": {"auth": {"mode": "token", "token": reference("HT")}},
+            "hooks": {"enabled": true, "token": reference(id)},
+        });
+        home.write("openclaw.json", 0o600, &config.to_string());
+        for line in ["doctor", "security audit"] {
+            let (_, report) = home.run(line);
+            let found = findings(&report, "hooks.token_reuse");
+            assert_eq!(!found.is_empty(), is_found, "{line} {id}: {report:#}");
+            assert!(found.iter().all(|finding| finding["severity"] == "critical"));
+            assert!(!report.to_string().contains("hooks-canary"), "{report}");
+        }
+    }
+}
+
+#[test]
+fn a_key_of_a_certificate_that_others_can_read_is_found_and_closed() {
+    let home = Home::new();
+    let pair = rcgen::KeyPair::generate().unwrap();
+    let params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
+    let [cert, key] = ["cert.pem", "key.pem"].map(|name| home.0.path().join(name));
+    fs::write(&cert, params.self_signed(&pair).unwrap().pem()).unwrap();
+    fs::write(&key, pair.serialize_pem()).unwrap();
+    let tls = json!({"enabled": true, "certPath": cert, "keyPath": key});
+    home.write("openclaw.json", 0o600, &json!({"gateway": {"tls": tls}}).to_string());
+    for line in ["doctor", "security audit"] {
+        fs::set_permissions(&key, Permissions::from_mode(0o644)).unwrap();
+        let (code, report) = home.run(line);
+        let found = finding(&report, "gateway.tls_key_open");
+        assert_eq!((code, &found["severity"]), (1, &json!("critical")), "{line}");
+        home.run(&format!("{line} --fix"));
+        assert_eq!(mode(&key), 0o640, "a group may read it");
+        assert!(findings(&home.run(line).1, "gateway.tls_key_open").is_empty());
+    }
+}
+
+#[test]
+fn origins_of_no_page_are_told() {
+    let home = Home::new();
+    let origins =
+        ["gateway.example.com", "https://*.example.com", "https://ui.example/", "tauri://app", "*"];
+    let config = json!({"gateway": {"controlUi": {"allowedOrigins": origins}}});
+    home.write("openclaw.json", 0o600, &config.to_string());
+    let expected = [0, 1].map(|index| format!("gateway.controlUi.allowedOrigins[{index}]"));
+    let (_, report) = home.run("doctor");
+    let found = findings(&report, "gateway.control_ui.allowed_origins_vain");
+    let titles: Vec<_> = found.iter().map(|it| it["title"].as_str().unwrap()).collect();
+    assert_eq!(titles.len(), expected.len(), "{titles:?}");
+    for (title, path) in titles.iter().zip(&expected) {
+        assert!(title.starts_with(path.as_str()), "{title}");
+    }
+    let (_, checked) = home.run("config validate");
+    let warnings = checked["warnings"].as_array().unwrap();
+    let paths: Vec<_> = warnings.iter().map(|it| it["path"].as_str().unwrap()).collect();
+    assert_eq!(paths, expected);
+}
+
+#[test]
+fn of_a_reference_to_no_variable_nobody_hears_how_to_write_a_text() {
+    let home = Home::new();
+    let config = json!({"gateway": {"auth": {"token": {"source": "env", "id": "NOPE"}}}});
+    home.write("openclaw.json", 0o600, &config.to_string());
+    let (_, report) = home.run("doctor");
+    let title = finding(&report, "config.invalid")["title"].as_str().unwrap();
+    assert!(title.contains("NOPE is not set") && title.ends_with("; set it"), "{title}");
+}
+
+#[test]
+fn a_place_without_a_right_to_it_and_a_lock_of_somebody_else_are_found() {
+    const NOBODY: u32 = 65534;
+    if !geteuid().is_root() {
+        return not_run("what doctor says of places of root: the tests do not run as root");
+    }
+    let home = TempDir::with_prefix("clawgate-doctor-").unwrap();
+    fs::set_permissions(home.path(), Permissions::from_mode(0o755)).unwrap();
+    let state = home.path().join(".openclaw");
+    let look = || {
+        let mut command = command("doctor", home.path(), &state);
+        command.uid(NOBODY).gid(NOBODY).output().ok().map(|output| answer(&output))
+    };
+    let Some((code, report)) = look() else {
+        return not_run("what doctor says of places of root: others cannot run the program");
+    };
+    assert_eq!(code, 1);
+    let title = finding(&report, "state.unusable")["title"].as_str().unwrap();
+    assert!(title.contains("cannot be made in") && title.contains("(os error 13)"), "{title}");
+    fs::create_dir(&state).unwrap();
+    let lock = state.join("clawgate.lock");
+    fs::write(&lock, "").unwrap();
+    fs::set_permissions(&lock, Permissions::from_mode(0o600)).unwrap();
+    chown(&state, Some(NOBODY), Some(NOBODY)).unwrap();
+    let (_, report) = look().unwrap();
+    let found = finding(&report, "state.lock");
+    assert_eq!(found["severity"], "critical");
+    assert_eq!(found["remediation"], format!("sudo chown -R \"$(id -u)\" {}", lock.display()));
 }
 
 #[test]
@@ -410,6 +534,29 @@ fn every_model_that_there_is_not_is_found_and_is_worse_where_nothing_stands_in_f
     assert_eq!(bad("agents.list[1].model: "), "critical");
 }
 
+#[test]
+fn a_provider_that_is_written_in_two_ways_is_found() {
+    let home = Home::new();
+    let provider = |model: &str| {
+        json!({"baseUrl": "http://127.0.0.1:9/v1", "api": "openai-completions",
+            "models": [{"id": model}]})
+    };
+    let of = |ids: [&str; 3]| {
+        let providers: serde_json::Map<_, _> =
+            ids.iter().map(|id| ((*id).to_owned(), provider("m"))).collect();
+        json!({"agents": {"defaults": {"model": "near/m"}},
+            "models": {"mode": "replace", "providers": providers}})
+    };
+    home.write("openclaw.json", 0o600, &of(["near", "zai", "z"]).to_string());
+    assert!(findings(&home.run("doctor").1, "models.twice").is_empty());
+    home.write("openclaw.json", 0o600, &of(["near", "zai", "Z.AI"]).to_string());
+    let (_, report) = home.run("doctor");
+    let twice = finding(&report, "models.twice");
+    assert_eq!(twice["severity"], "warn");
+    let title = twice["title"].as_str().unwrap();
+    assert!(title.contains("zai") && title.contains("Z.AI"), "{title}");
+}
+
 #[tokio::test]
 async fn a_gateway_that_runs_is_recognised_and_its_port_is_no_trouble() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
@@ -423,6 +570,13 @@ async fn a_gateway_that_runs_is_recognised_and_its_port_is_no_trouble() {
     assert_eq!(finding(&report, "sessions.transcripts")["title"], "1 transcripts can be read");
     // It goes on as before.
     ask(&mut client, "main", "hello again", "run-2").await;
+    let pid = gateway.pid().and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?)).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    let report = look(&gateway);
+    kill_process(pid, Signal::CONT).unwrap();
+    let silent = finding(&report, "gateway.running");
+    assert_eq!(silent["severity"], "critical", "{silent}");
+    assert!(silent["title"].as_str().unwrap().ends_with("does not answer"), "{silent}");
 }
 
 #[tokio::test]

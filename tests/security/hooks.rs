@@ -12,7 +12,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::support::{Gateway, GatewayOptions, default_config, now_ms};
+use crate::stage::{admin, call};
+use crate::support::{Gateway, GatewayOptions, SECRET, default_config, now_ms};
 
 const TOKEN: &str = "a-token-of-hooks-for-tests";
 const SIGNING: &str = "a secret for signing webhooks";
@@ -134,4 +135,20 @@ async fn a_large_body_whose_signature_is_over_all_of_it_arrives() {
     assert_eq!(right.0, 200, "{}", right.1);
     assert!(right.1.contains("\"accepted\""), "{}", right.1);
     assert_eq!(signed(&gateway, false).await.0, 401);
+}
+
+#[tokio::test]
+async fn a_reference_that_lets_nobody_in_is_told_by_health() {
+    let reference = |id: &str| json!({"source": "env", "provider": "default", "id": id});
+    for (id, why) in [("HT", "must not match gateway auth token"), ("NOPE", "NOPE is not set")] {
+        let mut config = default_config("127.0.0.1:9");
+        config["gateway"]["trustedProxies"] = json!(["127.0.0.1"]);
+        config["hooks"] = json!({"enabled": true, "token": reference(id)});
+        let gateway = Gateway::start(GatewayOptions::with_config(config).env("HT", SECRET)).await;
+        assert_eq!(wake(&gateway, "203.0.113.9", SECRET).await.0, 401);
+        let health = call(&mut admin(&gateway).await, "health", json!({})).await;
+        assert_eq!(health["degraded"], json!(["hooks"]), "{health}");
+        let error = health["services"]["hooks"]["error"].as_str().unwrap();
+        assert!(error.contains(why), "{error}");
+    }
 }

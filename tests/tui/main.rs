@@ -464,6 +464,44 @@ async fn ctrl_z_goes_to_the_shell_and_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_was_stopped_from_elsewhere_takes_the_terminal_as_it_was() {
+    let (gateway, _mock) = place().await;
+    let mut screen = Screen::open(&gateway, &[]);
+    screen.set_usual();
+    assert!(screen.is_usual());
+    screen.signal(Signal::CONT);
+    // Waits until single keys are taken.
+    screen.types("draft");
+    screen.shows("> draft");
+    assert!(!screen.is_usual());
+    screen.types("\x15\x04");
+    assert_eq!(screen.ends().code(), Some(0));
+    is_given_back(&mut screen);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_at_last_is_taken_or_told_to_be_lost() {
+    let (mut gateway, _mock) = place().await;
+    let mut screen = Screen::open(&gateway, &[]);
+    screen.types("the last words\r\x04");
+    assert_eq!(screen.ends().code(), Some(0));
+    let mut reader = client(&gateway).await;
+    let history = call(&mut reader, "chat.history", json!({"sessionKey": "main"})).await;
+    assert!(history.to_string().contains("the last words"), "{history}");
+    drop(reader);
+
+    let mut screen = Screen::open(&gateway, &[]);
+    gateway.kill9();
+    screen.shows("○ offline");
+    screen.says("nobody hears this");
+    screen.shows("1 waiting to be sent");
+    screen.types("\x04");
+    assert_eq!(screen.ends().code(), Some(1));
+    screen.shows("this may not have reached the gateway: nobody hears this");
+    assert!(screen.is_usual() && !screen.terminal().alternate_screen());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn without_colours_there_are_none() {
     let (gateway, _mock) = place().await;
     let mut screen = Screen::open_with(&gateway, &["--message", "hello"], &[("NO_COLOR", "1")]);

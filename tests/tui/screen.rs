@@ -145,6 +145,11 @@ impl Screen {
         self.pty.echoes()
     }
 
+    /// Does what a shell does with the terminal of a command that was stopped from elsewhere.
+    pub fn set_usual(&self) {
+        self.pty.set_usual();
+    }
+
     pub fn ends(&mut self) -> ExitStatus {
         self.pty.ends()
     }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use anyhow::bail;
 use clap::Args;
 
-use super::{conflicts, place, roster, settings, show, shown, stays};
-use crate::agent::roster::{BindingPlace, Bound, NewAgent};
+use super::{conflicts, place, roster, settings, show, shown};
+use crate::agent::roster::{BindingPlace, NewAgent};
 use crate::app;
 use crate::config::Env;
 use crate::support::{Clock, SystemClock, json, without_nulls};
@@ -46,14 +46,8 @@ pub fn run(args: AddArgs, env: &Env) -> anyhow::Result<ExitCode> {
     if let Some(model) = &args.model {
         check_model(model, env)?;
     }
-    let roster = roster(env);
     let new = NewAgent { name: args.name, workspace, model: args.model, ..NewAgent::default() };
-    let created = roster.create(new)?;
-    let bound = if args.bind.is_empty() {
-        Bound::default()
-    } else {
-        roster.bind(&created.id, &args.bind)?
-    };
+    let (created, bound) = roster(env).create_bound(new, &args.bind)?;
     let agent_dir = settings(env)?.paths.agent_dir(created.id.as_str()).join("agent");
     let told = without_nulls(json!({
         "agentId": created.id.as_str(),
@@ -70,9 +64,8 @@ pub fn run(args: AddArgs, env: &Env) -> anyhow::Result<ExitCode> {
     }));
     let mut lines = vec![format!("{} works in {}", created.id, created.workspace.display())];
     lines.extend(bound.added.iter().map(|place| format!("It answers {place}")));
-    lines.extend(stays(&bound.conflicts));
     show(args.json, &told, &lines)?;
-    Ok(if bound.conflicts.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(ExitCode::SUCCESS)
 }
 
 /// An agent whose model there is not is answered by another one, or not at all.

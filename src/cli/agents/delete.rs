@@ -11,11 +11,11 @@ use super::super::client::Client;
 use super::super::{CliError, ConnectArgs, Screen, Surroundings};
 use super::{SEE, roster, settings, show};
 use crate::agent::approvals::forget_agent;
-use crate::agent::roster::RosterError;
+use crate::agent::roster::{RosterError, settle_removal};
 use crate::config::{Env, Settings};
 use crate::sessions::AgentId;
 use crate::store::instance::{InstanceLock, running_at};
-use crate::store::{SessionQuery, SqliteStore, Store};
+use crate::store::{SessionQuery, SourceStore, SqliteStore, Store};
 use crate::support::json;
 
 /// Arguments of `clawgate agents delete`.
@@ -120,11 +120,19 @@ fn alone(
 ) -> anyhow::Result<Outcome> {
     let _held = InstanceLock::acquire(&settings.paths.instance_lock())?;
     let roster = roster(env);
-    let removed = roster.remove(id)?;
+    let note = roster.removal(id)?.note(!args.keep_files);
     let runtime = super::super::one_thread()?;
     let database = settings.paths.database();
-    if database.exists() {
-        let store = SqliteStore::open(&database)?;
+    let store = if database.exists() { Some(SqliteStore::open(&database)?) } else { None };
+    if let Some(store) = &store {
+        runtime.block_on(store.note_sources(vec![note.clone()]))?;
+    }
+    let removed = roster.remove(id);
+    if let (Some(store), Err(_)) = (&store, &removed) {
+        runtime.block_on(settle_removal(store, note.clone(), true));
+    }
+    let removed = removed?;
+    if let Some(store) = &store {
         runtime.block_on(async {
             let query = SessionQuery { agent: Some(id.to_string()), ..SessionQuery::default() };
             for row in store.list_sessions(query).await?.entries {
@@ -134,7 +142,11 @@ fn alone(
         })?;
     }
     let mut kept = if args.keep_files { Vec::new() } else { roster.discard(&removed).kept };
-    if let Err(error) = runtime.block_on(forget_agent(&settings.paths, id)) {
+    let forgotten = runtime.block_on(forget_agent(&settings.paths, id));
+    if let Some(store) = &store {
+        runtime.block_on(settle_removal(store, note, forgotten.is_ok()));
+    }
+    if let Err(error) = forgotten {
         kept.push((settings.paths.exec_approvals(), error.to_string()));
     }
     let kept = kept.iter();

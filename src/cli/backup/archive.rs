@@ -5,6 +5,7 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::{Context as _, ensure};
 use flate2::Compression;
@@ -13,6 +14,7 @@ use tar::{Builder, Header};
 use tempfile::NamedTempFile;
 
 use super::super::bar::Bar;
+use super::super::output::note;
 use super::{Found, verify};
 use crate::config::Paths;
 use crate::store;
@@ -20,6 +22,12 @@ use crate::store::atomic::sync_dir;
 
 /// How often the folder is looked through for what came while it was written.
 const LOOKS: usize = 4;
+/// How the names of what is being written begin, and how that of an archive ends.
+const UNFINISHED: (&str, &str) = (".clawgate-backup-", ".tmp");
+
+/// Which file it is, whatever its name is by now. The number of one that is gone may be that of
+/// a new one, which was not made at the same time.
+type FileId = (u64, u64, Option<SystemTime>);
 
 /// What goes into an archive beside the database.
 struct Item {
@@ -57,13 +65,17 @@ pub(super) fn write(
     verifies: bool,
 ) -> anyhow::Result<(Found, Vec<PathBuf>)> {
     let failed = || format!("cannot write {}", target.display());
-    let mut archive = beside(target, ".tmp")?;
+    let folder = target.parent().unwrap_or(Path::new("."));
+    for left in sweep(folder) {
+        note(&format!("removed {}, which a backup that was cut off has left", left.display()));
+    }
+    let mut archive = unfinished(folder)?;
+    let copy = database.exists().then(|| copied(database, &archive)).transpose()?;
     let gzip = GzEncoder::new(BufWriter::new(archive.as_file_mut()), Compression::default());
     let mut writing = Writing::new(Builder::new(gzip));
     // First: a message may then be in a transcript and not in the index yet, which is put
     // right when it is used.
-    if database.exists() {
-        let copy = copied(database, target)?;
+    if let Some(copy) = copy {
         writing.add_database(copy.path()).with_context(failed)?;
     }
     let links = writing.add_all(root)?;
@@ -72,7 +84,7 @@ pub(super) fn write(
     let synced = flushed.map_err(io::IntoInnerError::into_error).and_then(|file| file.sync_all());
     synced.with_context(failed)?;
     if verifies {
-        let (read, _) = verify::verify(archive.path(), beside(target, ".sqlite")?)?;
+        let (read, _) = verify::verify(archive.path(), part_of(&archive)?)?;
         ensure!(read == found, "what was written for {} is not what is read", target.display());
     }
     keep(archive, target).with_context(failed)?;
@@ -86,17 +98,60 @@ fn keep(archive: NamedTempFile, target: &Path) -> io::Result<()> {
     sync_dir(folder)
 }
 
-/// An empty file beside the archive that is to be.
-fn beside(target: &Path, end: &str) -> anyhow::Result<NamedTempFile> {
-    let folder = target.parent().unwrap_or(Path::new("."));
+/// Removes what backups have left in a folder that were cut off: the token and the keys are in
+/// it. Answers which archives were to be.
+fn sweep(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let names: Vec<_> = names.filter(|name| name.starts_with(UNFINISHED.0)).collect();
+    let mut removed = Vec::new();
+    for name in names.iter().filter(|name| name.ends_with(UNFINISHED.1)) {
+        let path = folder.join(name);
+        let is_file = fs::symlink_metadata(&path).is_ok_and(|about| about.is_file());
+        let Some(file) = is_file.then(|| File::open(&path).ok()).flatten() else { continue };
+        // Whoever still writes it holds its lock.
+        if file.try_lock().is_err() {
+            continue;
+        }
+        for part in names.iter().filter(|it| *it != name && it.starts_with(name.as_str())) {
+            // The next backup finds what cannot be removed, as long as the archive is there.
+            let _ = fs::remove_file(folder.join(part));
+        }
+        if fs::remove_file(&path).is_ok() {
+            removed.push(path);
+        }
+    }
+    removed
+}
+
+/// An empty file for the archive that is to be.
+fn unfinished(folder: &Path) -> anyhow::Result<NamedTempFile> {
     let mut name = tempfile::Builder::new();
-    let made = name.prefix(".clawgate-backup-").suffix(end).tempfile_in(folder);
+    let name = name.prefix(UNFINISHED.0).suffix(UNFINISHED.1);
+    loop {
+        let made = name.tempfile_in(folder);
+        let made = made.with_context(|| format!("cannot write to {}", folder.display()))?;
+        // Where nothing can be locked nothing is swept.
+        let _ = made.as_file().lock();
+        // Another backup may have swept it before.
+        if made.path().exists() {
+            return Ok(made);
+        }
+    }
+}
+
+/// An empty file beside an archive that is written, which is swept with it.
+fn part_of(archive: &NamedTempFile) -> anyhow::Result<NamedTempFile> {
+    let (path, mut name) = (archive.path(), tempfile::Builder::new());
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let begin = path.file_name().unwrap_or_default();
+    let made = name.prefix(begin).suffix(".sqlite").tempfile_in(folder);
     made.with_context(|| format!("cannot write to {}", folder.display()))
 }
 
 /// A copy of the database.
-fn copied(database: &Path, target: &Path) -> anyhow::Result<NamedTempFile> {
-    let copy = beside(target, ".sqlite")?;
+fn copied(database: &Path, archive: &NamedTempFile) -> anyhow::Result<NamedTempFile> {
+    let copy = part_of(archive)?;
     let copying = store::copy_beside(database, copy.path());
     copying.with_context(|| format!("cannot copy the database to {}", copy.path().display()))?;
     Ok(copy)
@@ -108,8 +163,8 @@ struct Writing<W: Write> {
     found: Found,
     /// What is in it.
     names: HashSet<PathBuf>,
-    /// Of each file, whatever its name is by now.
-    ids: HashSet<(u64, u64)>,
+    /// Its files.
+    ids: HashSet<FileId>,
 }
 
 impl<W: Write> Writing<W> {
@@ -176,7 +231,7 @@ impl<W: Write> Writing<W> {
         let about = file.metadata()?;
         self.names.insert(name.to_owned());
         // It has another name, under which it is in the archive.
-        if !self.ids.insert((about.dev(), about.ino())) && is_later {
+        if !self.ids.insert((about.dev(), about.ino(), about.created().ok())) && is_later {
             return Ok(());
         }
         let mut header = Header::new_gnu();
@@ -235,12 +290,12 @@ fn collect(root: &Path, at: &Path, items: &mut Vec<Item>) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Whether it is of the running program: its lock, its prompts for the CLI that answers, or the
-/// database, which comes as a copy.
+/// Whether it is of the running program: its lock, its prompts for the CLI that answers, its
+/// commands in the background, or the database, which comes as a copy.
 fn is_of_program(name: &str) -> bool {
     let end = name.strip_prefix(Paths::DATABASE);
     let is_database = end.is_some_and(|end| ["", "-wal", "-shm", "-journal"].contains(&end));
-    is_database || [Paths::LOCK, Paths::CLI_PROMPTS].contains(&name)
+    is_database || [Paths::LOCK, Paths::CLI_PROMPTS, Paths::EXEC_RUNNING].contains(&name)
 }
 
 /// The links to folders and files, of which the archive has no more than that.
@@ -280,5 +335,41 @@ mod tests {
             .map(|entry| entry.unwrap().path().unwrap().into_owned().to_str().unwrap().to_owned());
         assert_eq!(names.collect::<Vec<_>>(), ["a", "b.reset"]);
         assert_eq!((writing.found.files, writing.found.bytes), (2, 2));
+    }
+
+    #[test]
+    fn what_comes_later_with_the_number_of_what_is_gone_is_in_it() {
+        let home = tempfile::tempdir().unwrap();
+        let [first, second] = ["a", "b"].map(|name| home.path().join(name));
+        let mut writing = Writing::new(Builder::new(io::sink()));
+        fs::write(&first, "first").unwrap();
+        let born = fs::metadata(&first).unwrap().created();
+        writing.add(&items_of(home.path()).unwrap()[0], false).unwrap();
+        fs::remove_file(&first).unwrap();
+        fs::write(&second, "second").unwrap();
+        // Clocks of files are coarse.
+        let Ok(born) = born else { return };
+        while fs::metadata(&second).unwrap().created().unwrap() == born {
+            fs::remove_file(&second).unwrap();
+            fs::write(&second, "second").unwrap();
+        }
+        writing.add(&items_of(home.path()).unwrap()[0], true).unwrap();
+        assert_eq!(writing.found.files, 2);
+    }
+
+    #[test]
+    fn what_was_cut_off_is_removed_and_what_is_written_stays() {
+        let shelf = tempfile::tempdir().unwrap();
+        let written = unfinished(shelf.path()).unwrap();
+        let part = part_of(&written).unwrap();
+        let [left, of_left, other] =
+            [".clawgate-backup-x.tmp", ".clawgate-backup-x.tmpy.sqlite", "mine.tmp"]
+                .map(|name| shelf.path().join(name));
+        for file in [&left, &of_left, &other] {
+            fs::write(file, "").unwrap();
+        }
+        assert_eq!(sweep(shelf.path()), std::slice::from_ref(&left));
+        assert!(!left.exists() && !of_left.exists() && other.exists());
+        assert!(written.path().exists() && part.path().exists());
     }
 }

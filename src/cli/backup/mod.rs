@@ -218,6 +218,12 @@ fn is_folder(output: &Path) -> bool {
 fn to_be_made(folder: &Path) -> PathBuf {
     match (fs::canonicalize(folder), folder.parent(), folder.file_name()) {
         (Err(_), Some(outer), Some(name)) => to_be_made(outer).join(name),
+        // `..` behind one that is not there leads back out of it.
+        (Err(_), Some(outer), None) => {
+            let mut within = to_be_made(outer);
+            within.pop();
+            within
+        }
         (found, ..) => found.unwrap_or_else(|_| folder.to_owned()),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, Write};
-use std::path::Path;
+use std::path::{Component, Path};
 
 use anyhow::{Context as _, bail, ensure};
 use flate2::read::GzDecoder;
@@ -35,10 +35,17 @@ pub(super) fn verify(archive: &Path, scratch: NamedTempFile) -> anyhow::Result<(
     let (mut found, mut is_state) = (Found::default(), false);
     for entry in reader.entries().with_context(damaged)? {
         let mut entry = entry.with_context(damaged)?;
+        let name = entry.path().with_context(damaged)?.into_owned();
+        let is_inside = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+        ensure!(
+            name.components().all(is_inside),
+            "{} is no backup of a gateway: {} is outside of the folder to unpack it in",
+            archive.display(),
+            name.display()
+        );
         if !entry.header().entry_type().is_file() {
             continue;
         }
-        let name = entry.path().with_context(damaged)?.into_owned();
         let is_database = name == Path::new(Paths::DATABASE);
         is_state |= is_database || STATE.iter().any(|begin| name.starts_with(begin));
         found.files += 1;

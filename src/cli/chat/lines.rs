@@ -8,7 +8,9 @@ use std::cell::RefCell;
 use std::io::{self, BufRead, ErrorKind, IsTerminal};
 use std::path::PathBuf;
 
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
+};
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::{CmdKind, Highlighter};
@@ -20,6 +22,10 @@ use tokio::sync::{mpsc, oneshot};
 
 /// What the user sees when it is his turn.
 const PROMPT: &str = "you> ";
+/// How long a terminal is silent when a paste has ended, in tenths of a second; and how much
+/// may come before that, in pieces of what a terminal holds.
+const SILENCE: u8 = 1;
+const PIECES: usize = 1024;
 
 /// What came from stdin.
 #[derive(Debug)]
@@ -27,7 +33,7 @@ pub enum Line {
     /// A line, without its end.
     Text(String),
     /// Something that is not UTF-8. Of a line that is typed, what stood before it is there
-    /// again when the next one is asked for.
+    /// again when the next one is asked for; what has come behind it is not.
     NotText,
     /// Ctrl-C at the prompt, or its signal from elsewhere.
     Interrupted,
@@ -170,6 +176,7 @@ impl Source {
                     Err(ReadlineError::Eof) => Ok(Line::End),
                     Err(ReadlineError::Io(error)) if error.kind() == ErrorKind::InvalidData => {
                         *draft = editor.helper().map(|it| it.0.take()).unwrap_or_default();
+                        pass_over()?;
                         Ok(Line::NotText)
                     }
                     Err(error) => Err(io::Error::other(error)),
@@ -184,6 +191,27 @@ impl Source {
             }
         }
     }
+}
+
+/// Takes what has come behind a byte that is no text, which is not for the next line: there the
+/// ends of lines of a paste would send it piece by piece.
+fn pass_over() -> io::Result<()> {
+    let terminal = io::stdin();
+    let before = tcgetattr(&terminal)?;
+    let mut raw = before.clone();
+    raw.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+    raw.special_codes[SpecialCodeIndex::VMIN] = 0;
+    raw.special_codes[SpecialCodeIndex::VTIME] = SILENCE;
+    tcsetattr(&terminal, OptionalActions::Now, &raw)?;
+    let mut space = [0; 4096];
+    for _ in 0..PIECES {
+        match rustix::io::read(&terminal, &mut space) {
+            Ok(1..) => {}
+            // Whoever interrupts it waits for no more of it.
+            Ok(0) | Err(_) => break,
+        }
+    }
+    Ok(tcsetattr(&terminal, OptionalActions::Now, &before)?)
 }
 
 /// A history that cannot be kept is no reason to end a conversation.

@@ -75,7 +75,7 @@ impl Repl<'_> {
             is_leaving = !is_interactive;
             let Some(line) = line else {
                 self.screen.note(if is_interactive {
-                    "a key that is not UTF-8 is left out, and of a paste what stands behind it"
+                    "a key that is not UTF-8 is left out; a paste with one in it is not taken whole"
                 } else {
                     "that is not UTF-8; say it again"
                 })?;

@@ -197,7 +197,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = GatewayUrl::at(listener.local_addr().unwrap(), false).unwrap();
         let find = format!("lsof -nP -iTCP:{} -sTCP:LISTEN", url.port());
-        let target = Target { url, token: None, password: None, tls_fingerprint: None };
+        let (token, password, tls_fingerprint, extra_authorities) = (None, None, None, None);
+        let target = Target { url, token, password, tls_fingerprint, extra_authorities };
         let (start, limit) = (Instant::now(), Duration::from_mins(1));
         let error = Client::connect(&target, limit).await.err().unwrap().to_string();
         assert!(error.contains(&find) && error.contains("--timeout"), "{error}");

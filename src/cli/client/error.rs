@@ -112,7 +112,9 @@ pub enum ClientError {
     /// There is no TLS with it.
     #[error(
         "no TLS with {url}: {source}; a gateway that made its own certificate prints its \
-         fingerprint when it starts: give that by --tls-fingerprint or gateway.remote.tlsFingerprint"
+         fingerprint when it starts: give that by --tls-fingerprint or \
+         gateway.remote.tlsFingerprint; where an authority of your own made it, name the file of \
+         that authority's certificate in NODE_EXTRA_CA_CERTS"
     )]
     Tls {
         /// Which gateway.

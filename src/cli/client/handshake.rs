@@ -59,7 +59,7 @@ pub(super) async fn open(target: &Target) -> Result<(Socket, Value), ClientError
 }
 
 async fn attempt(target: &Target, form: Form) -> Result<(Socket, Value), ClientError> {
-    let mut socket = Socket::open(&target.url, target.tls_fingerprint).await?;
+    let mut socket = Socket::open(target).await?;
     if form == Form::Standard {
         wait_for_challenge(&mut socket).await?;
     }

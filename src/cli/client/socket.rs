@@ -15,11 +15,9 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
-use crate::support::Fingerprint;
-
-use super::address::GatewayUrl;
 use super::error::ClientError;
 use super::frame::{self, Frame};
+use super::target::Target;
 use super::tls;
 
 /// Gateways send frames of up to 25 MiB (`policy.maxPayload`).
@@ -48,13 +46,9 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Connects and upgrades; over TLS only with the certificate of `pin`, if
-    /// there is one.
-    pub(super) async fn open(
-        url: &GatewayUrl,
-        pin: Option<Fingerprint>,
-    ) -> Result<Self, ClientError> {
-        let wire = wire(url, pin).await?;
+    /// Connects and upgrades; over TLS only with a certificate that is believed.
+    pub(super) async fn open(target: &Target) -> Result<Self, ClientError> {
+        let (url, wire) = (&target.url, wire(target).await?);
         let config = WebSocketConfig::default()
             .read_buffer_size(READ_BUFFER)
             .max_message_size(Some(MAX_FRAME))
@@ -119,14 +113,15 @@ impl Socket {
     }
 }
 
-async fn wire(url: &GatewayUrl, pin: Option<Fingerprint>) -> Result<Box<dyn Wire>, ClientError> {
+async fn wire(target: &Target) -> Result<Box<dyn Wire>, ClientError> {
+    let url = &target.url;
     let unreachable = |error| not_opened(url.to_string(), tungstenite::Error::Io(error));
     let tcp = TcpStream::connect((url.host(), url.port())).await.map_err(unreachable)?;
     tcp.set_nodelay(true).map_err(unreachable)?;
     if !url.is_tls() {
         return Ok(Box::new(tcp));
     }
-    match tls::connect(tcp, url.host(), pin).await {
+    match tls::connect(tcp, target).await {
         Ok(stream) => Ok(Box::new(stream)),
         Err(source) => Err(ClientError::Tls { url: url.to_string(), source }),
     }

@@ -5,6 +5,7 @@
 //! leads to no other than the flags give. Must not: read files or the environment itself.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 use crate::cli::ConnectArgs;
 use crate::config::allows_plain;
@@ -36,6 +37,8 @@ pub struct LocalGateway {
     pub token: Option<Secret>,
     /// Its shared password.
     pub password: Option<Secret>,
+    /// What `NODE_EXTRA_CA_CERTS` names, here or in the file `.env`.
+    pub extra_authorities: Option<PathBuf>,
 }
 
 impl Default for LocalGateway {
@@ -48,6 +51,7 @@ impl Default for LocalGateway {
             remote: None,
             token: None,
             password: None,
+            extra_authorities: None,
         }
     }
 }
@@ -76,6 +80,8 @@ pub struct Target {
     pub password: Option<Secret>,
     /// The only certificate that is believed.
     pub tls_fingerprint: Option<Fingerprint>,
+    /// Without one, a file of authorities that are believed beside the system's.
+    pub extra_authorities: Option<PathBuf>,
 }
 
 /// Why there is no target.
@@ -156,7 +162,8 @@ impl Target {
             return Err(TargetError::PlainText(url.to_string()));
         }
         let tls_fingerprint = args.tls_fingerprint.or(known.tls_fingerprint);
-        Ok(Self { url, token, password, tls_fingerprint })
+        let extra_authorities = local.extra_authorities.clone();
+        Ok(Self { url, token, password, tls_fingerprint, extra_authorities })
     }
 
     /// The gateway that runs on this machine's state, whatever is said of others.
@@ -166,6 +173,7 @@ impl Target {
             token: local.token.clone(),
             password: local.password.clone(),
             tls_fingerprint: running.fingerprint.or(local.tls_fingerprint),
+            extra_authorities: local.extra_authorities.clone(),
         })
     }
 

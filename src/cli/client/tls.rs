@@ -1,23 +1,28 @@
 //! TLS to a gateway.
 //!
 //! Owns: whose certificate is believed: the one that is pinned, or else any
-//! that the system trusts. Promises: with a pin, nothing else about the
-//! certificate counts, and nobody without its key passes.
+//! that the system trusts, or an authority of `NODE_EXTRA_CA_CERTS`. Promises:
+//! with a pin, nothing else about the certificate counts, and nobody without
+//! its key passes.
 
 use std::fmt;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, OtherError, SignatureScheme};
-use rustls_platform_verifier::BuilderVerifierExt;
+use rustls_platform_verifier::Verifier;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::support::{Fingerprint, blocking};
+
+use super::target::Target;
 
 /// Why there is no TLS with a gateway.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +30,14 @@ pub enum TlsFailure {
     /// The certificates of the system cannot be used.
     #[error("this machine's certificates cannot be used: {0}")]
     System(String),
+    /// The file that the environment names has none.
+    #[error("no certificates can be read from {} of NODE_EXTRA_CA_CERTS: {why}", path.display())]
+    Extra {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The host is no name that a certificate can be for.
     #[error("its name cannot be in a certificate")]
     Name,
@@ -33,33 +46,42 @@ pub enum TlsFailure {
     Handshake(#[source] io::Error),
 }
 
-/// Begins TLS with `host`.
+/// Begins TLS with the host of `target`.
 pub(super) async fn connect(
     tcp: TcpStream,
-    host: &str,
-    pin: Option<Fingerprint>,
+    target: &Target,
 ) -> Result<TlsStream<TcpStream>, TlsFailure> {
-    let name = ServerName::try_from(host.to_owned()).map_err(|_| TlsFailure::Name)?;
+    let host = target.url.host().to_owned();
+    let name = ServerName::try_from(host).map_err(|_| TlsFailure::Name)?;
+    let (pin, extra) = (target.tls_fingerprint, target.extra_authorities.clone());
     // Reading the system's certificates takes a while.
-    let config = blocking(move || config(pin)).await;
-    let config = config
-        .map_err(|error| TlsFailure::System(error.to_string()))?
-        .map_err(|error| TlsFailure::System(error.to_string()))?;
+    let config = blocking(move || config(pin, extra.as_deref())).await;
+    let config = config.map_err(|error| TlsFailure::System(error.to_string()))??;
     let connector = TlsConnector::from(Arc::new(config));
     connector.connect(name, tcp).await.map_err(TlsFailure::Handshake)
 }
 
-fn config(pin: Option<Fingerprint>) -> Result<ClientConfig, rustls::Error> {
+fn config(pin: Option<Fingerprint>, extra: Option<&Path>) -> Result<ClientConfig, TlsFailure> {
+    let system = |error: rustls::Error| TlsFailure::System(error.to_string());
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()?;
-    Ok(match pin {
-        None => builder.with_platform_verifier()?.with_no_client_auth(),
-        Some(expected) => builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Pinned { expected, provider }))
-            .with_no_client_auth(),
-    })
+        .with_safe_default_protocol_versions()
+        .map_err(system)?;
+    let verifier: Arc<dyn ServerCertVerifier> = if let Some(expected) = pin {
+        Arc::new(Pinned { expected, provider })
+    } else {
+        let extra = extra.map(authorities).transpose()?.unwrap_or_default();
+        Arc::new(Verifier::new_with_extra_roots(extra, provider).map_err(system)?)
+    };
+    Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
+}
+
+fn authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFailure> {
+    let wrong = |why: String| TlsFailure::Extra { path: path.to_owned(), why };
+    let read = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read).collect();
+    let found = found.ok().filter(|found| !found.is_empty());
+    found.ok_or_else(|| wrong("it has none in PEM".to_owned()))
 }
 
 /// Believes one certificate.

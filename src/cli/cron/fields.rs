@@ -313,6 +313,31 @@ pub struct EditFlags {
     /// A run fails when nobody could be told
     #[arg(long, conflicts_with = "best_effort_deliver")]
     no_best_effort_deliver: bool,
+    /// Tell of failures in a row, as the config says where nothing else does
+    #[arg(long, conflicts_with = "no_failure_alert")]
+    failure_alert: bool,
+    /// The channel that hears of them
+    #[arg(long, value_name = "CHANNEL", conflicts_with = "no_failure_alert")]
+    failure_alert_channel: Option<String>,
+    /// The chat there that does, or the web server
+    #[arg(long, value_name = "TO", conflicts_with = "no_failure_alert")]
+    failure_alert_to: Option<String>,
+    /// The account of the channel that tells
+    #[arg(long, value_name = "ID", conflicts_with = "no_failure_alert")]
+    failure_alert_account_id: Option<String>,
+    /// Whether a channel hears of them, or a web server
+    #[arg(long, value_name = "MODE", conflicts_with = "no_failure_alert",
+        value_parser = ["announce", "webhook"])]
+    failure_alert_mode: Option<String>,
+    /// Not again for so long, such as 1h
+    #[arg(long, value_name = "TIME", conflicts_with = "no_failure_alert", value_parser = span)]
+    failure_alert_cooldown: Option<u64>,
+    /// Count runs that were skipped
+    #[arg(long, conflicts_with_all = ["no_failure_alert", "failure_alert_exclude_skipped"])]
+    failure_alert_include_skipped: bool,
+    /// Do not
+    #[arg(long, conflicts_with = "no_failure_alert")]
+    failure_alert_exclude_skipped: bool,
 }
 
 impl EditFlags {
@@ -340,11 +365,41 @@ impl EditFlags {
         if self.no_best_effort_deliver {
             patch.entry("delivery").or_insert_with(|| json!({}))["bestEffort"] = false.into();
         }
+        let rules = self.alert();
+        if (self.failure_alert || !rules.is_empty())
+            && let Some(alert) =
+                patch.entry("failureAlert").or_insert_with(|| json!({})).as_object_mut()
+        {
+            alert.extend(rules);
+        }
+    }
+
+    /// How failures are told, beside after how many.
+    fn alert(&self) -> Map<String, Value> {
+        let text = |value: &Option<String>| value.clone().map(Value::from);
+        let includes = self.failure_alert_include_skipped;
+        let is_said = includes || self.failure_alert_exclude_skipped;
+        let channel = self.failure_alert_channel.as_ref();
+        let rules = [
+            ("channel", channel.map(|channel| channel.trim().to_lowercase().into())),
+            ("to", text(&self.failure_alert_to)),
+            ("accountId", text(&self.failure_alert_account_id)),
+            ("mode", text(&self.failure_alert_mode)),
+            ("cooldownMs", self.failure_alert_cooldown.map(Value::from)),
+            ("includeSkipped", is_said.then_some(includes.into())),
+        ];
+        let rules = rules.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+        rules.collect()
     }
 }
 
 fn no_time(flag: &str) -> CliError {
     CliError::Usage(format!("{flag}: give a time such as 90s, 10m, 2h or 1d"))
+}
+
+/// Reads `--failure-alert-cooldown`.
+fn span(text: &str) -> Result<u64, String> {
+    duration(text).ok_or_else(|| "give a time such as 90s, 10m, 2h or 1d".to_owned())
 }
 
 /// Reads `--session`.

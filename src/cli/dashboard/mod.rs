@@ -13,10 +13,13 @@ use std::net::{IpAddr, SocketAddr};
 
 use clap::{Args, ValueEnum};
 
+use crate::auth::origin::page_verdict;
+use crate::config::Overrides;
 use crate::support::json;
 
 use super::client::GatewayUrl;
 use super::devices::Way;
+use super::surroundings::settings;
 use super::{CliError, ConnectArgs, Screen, Surroundings, banner, format};
 use link::login_link;
 
@@ -78,6 +81,10 @@ pub async fn run(
     // What stands before the gateway elsewhere has a certificate of its own.
     let is_direct = public.is_none();
     let link = link_at(public.as_ref().unwrap_or(&url));
+    if let (Way::Control(_), Some(text)) = (&way, public.as_ref().and_then(|it| closed(it, around)))
+    {
+        screen.note(&text)?;
+    }
     if args.connect.json {
         let answer = json!({
             "url": link,
@@ -115,6 +122,16 @@ fn parse_public(text: &str) -> Result<GatewayUrl, CliError> {
             "--public-url is no address of a gateway; write it like https://gateway.example".into(),
         )
     })
+}
+
+/// What is wrong with a link to there: this machine's gateway takes no page of that address,
+/// wherever its browser is.
+fn closed(public: &GatewayUrl, around: &Surroundings) -> Option<String> {
+    let looking = Overrides { read_only: true, ..Overrides::default() };
+    // Without settings nothing is known against it.
+    let settings = settings(&around.env, &looking).ok()?;
+    let verdict = page_verdict(public.as_str(), &settings.gateway.control_ui)?;
+    (verdict.here.is_err() && verdict.elsewhere.is_err()).then(|| verdict.to_string())
 }
 
 /// Every address is one to listen at, and none to go to: who names it means this machine.

@@ -11,13 +11,15 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 
 use super::finding::{Finding, Repair, Severity};
-use crate::config::Paths;
+use crate::config::{Paths, Settings};
 use crate::support::in_shell;
 
 /// The others' right to write.
 const WRITE: u32 = 0o022;
 /// The others' right to read.
 const READ: u32 = 0o044;
+/// What others may not do with a key.
+const OPEN_KEY: u32 = 0o026;
 /// Every right of others.
 const OTHERS: u32 = 0o077;
 /// Files that hold credentials, wherever they are.
@@ -106,6 +108,24 @@ pub fn check(paths: &Paths) -> Vec<Finding> {
         findings.push(Finding::ok("fs.state", "the gateway's files are closed to other users"));
     }
     findings
+}
+
+/// Whether others have the key of a certificate that the gateway has not made itself. A group
+/// may read it: there are such for keys.
+pub fn tls_key(settings: &Settings) -> Option<Finding> {
+    let tls = &settings.gateway.tls;
+    let key = fs::canonicalize(&tls.key_path).ok().filter(|_| tls.enabled && !tls.is_own)?;
+    let mode = fs::metadata(&key).ok()?.mode() & 0o7777;
+    (mode & OPEN_KEY != 0).then(|| {
+        Finding::new(
+            "gateway.tls_key_open",
+            Severity::Critical,
+            format!("the key {} of gateway.tls is open to other users", tls.key_path.display()),
+            "whoever has it can pass for the gateway, and read what clients send",
+            format!("run again with --fix, or: chmod g-w,o-rwx {}", in_shell(&key)),
+        )
+        .repaired_by(vec![Repair::Chmod(key, mode & !(OPEN_KEY | 0o001))])
+    })
 }
 
 /// The command that makes this user the owner.

@@ -8,8 +8,10 @@ mod files;
 mod finding;
 mod jobs;
 mod kept;
+mod running;
 mod setup;
 mod state;
+mod usable;
 
 use std::process::ExitCode;
 
@@ -17,12 +19,13 @@ use clap::Args;
 
 use super::output::say_of_others;
 use super::service;
-use crate::config::{self, Env, Overrides, Paths};
+use crate::config::{self, Env, GatewayMode, Overrides, Paths};
 use crate::support::{Clock, SystemClock};
 
-pub(super) use files::check as check_files;
+pub(super) use files::{check as check_files, tls_key};
 pub(super) use finding::{Finding, Report, Severity};
 pub(super) use setup::unenforced as check_restrictions;
+pub(super) use usable::reused as check_hooks;
 
 /// Arguments of `clawgate doctor`.
 #[derive(Debug, Clone, Args)]
@@ -41,6 +44,12 @@ pub struct DoctorArgs {
     /// The same.
     #[arg(long, hide = true)]
     yes: bool,
+    /// OpenClaw looks for services of others with it.
+    #[arg(long, hide = true)]
+    deep: bool,
+    /// Nothing is suggested about workspaces here.
+    #[arg(long, hide = true)]
+    no_workspace_suggestions: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -62,13 +71,15 @@ pub fn run(args: &DoctorArgs, env: &Env) -> anyhow::Result<ExitCode> {
     findings.extend(loaded.iter().flat_map(setup::mistaken));
     findings.extend(loaded.iter().flat_map(|it| setup::workspaces(it, env)));
     findings.extend(loaded.iter().flat_map(setup::channels));
+    findings.extend(loaded.iter().flat_map(usable::origins));
     findings.extend(loaded.iter().flat_map(setup::unenforced));
     if let (Some(url), Ok(settings)) = (&args.url, &loaded) {
         findings.push(setup::page(url, settings));
     }
     findings.extend(state::directory(&paths));
     findings.extend(check_files(&paths));
-    findings.extend(state::running(&paths, loaded.as_ref().ok()));
+    findings.extend(loaded.as_ref().ok().and_then(tls_key));
+    findings.extend(running::check(&paths, loaded.as_ref().ok(), env));
     let now = SystemClock.now_ms();
     findings.extend(loaded.as_ref().ok().and_then(|it| setup::certificate(it, now)));
     let database = state::database(&paths);
@@ -92,8 +103,14 @@ pub fn run(args: &DoctorArgs, env: &Env) -> anyhow::Result<ExitCode> {
     findings.extend(kept::check(&paths));
     if let Ok(settings) = &loaded {
         let runtime = super::one_thread()?;
-        findings.extend(runtime.block_on(setup::references(settings, &settings.environment(env))));
-        findings.extend(runtime.block_on(setup::models(settings, env)));
+        let with_own = settings.environment(env);
+        findings.extend(runtime.block_on(setup::references(settings, &with_own)));
+        findings.extend(runtime.block_on(usable::hooks(settings, &with_own)));
+        // Where the gateway is elsewhere no agent works here, and no model is asked.
+        if settings.gateway.mode != GatewayMode::Remote {
+            findings.extend(usable::files_of_agents(settings));
+            findings.extend(runtime.block_on(setup::models(settings, env)));
+        }
     }
     findings.extend(setup::programs(env, is_of_service));
     findings.push(setup::sandbox(loaded.as_ref().ok()));

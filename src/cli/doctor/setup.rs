@@ -15,6 +15,7 @@ use crate::app;
 use crate::auth::origin::page_verdict;
 use crate::config::document::{self, ConfigIssue};
 use crate::config::foreign::{self, Foreign};
+use crate::config::models::is_same_provider;
 use crate::config::secrets::{self, targets};
 use crate::config::{self, ConfigError, Env, Overrides, Paths, Settings, keys};
 use crate::gateway::tls::{Tls, expiry_of_file};
@@ -282,6 +283,7 @@ pub async fn models(settings: &Settings, env: &Env) -> Vec<Finding> {
     };
     let named_in_vain = missing_models(Arc::clone(&failover), &settings.agents);
     let mut findings: Vec<_> = named_in_vain.into_iter().map(missing).collect();
+    findings.extend(twice(settings));
     findings.extend(cli_backend(&failover));
     if failover.catalog().default_choice().model.options.missing.is_none() {
         findings.push(default_model(settings, &failover).await);
@@ -297,6 +299,22 @@ fn missing(MissingModel { path, message, is_answered, .. }: MissingModel) -> Fin
         (Severity::Critical, "whoever wants it is answered by an error")
     };
     Finding::new("models.missing", severity, format!("{path}: {message}"), detail, CORRECT_MODEL)
+}
+
+/// Providers that differ in nothing but how they are written.
+fn twice(settings: &Settings) -> Vec<Finding> {
+    let ids: Vec<_> = settings.models.providers.iter().map(|(id, _)| id).collect();
+    let later = ids.iter().enumerate().filter_map(|(place, id)| {
+        let first = ids.iter().take(place).find(|first| is_same_provider(first, id))?;
+        Some(Finding::new(
+            "models.twice",
+            Severity::Warn,
+            format!("models.providers: {first} and {id} are two ways to write one provider"),
+            "of two models with the same name the first one answers; credentials are of both",
+            "put their models under one of them, or give one another name",
+        ))
+    });
+    later.collect()
 }
 
 /// Whether the CLI that may answer is there.
@@ -332,8 +350,7 @@ async fn default_model(settings: &Settings, failover: &Failover) -> Finding {
     }
     let agent = &settings.agents.default_id;
     let stored = failover.credentials().profiles(agent).await;
-    let is_stored =
-        stored.iter().any(|it| it.profile.provider == name.provider && it.secret.is_some());
+    let is_stored = stored.iter().any(|it| it.opens(&name.provider));
     if is_stored || choice.model.has_credential() {
         let title = format!(
             "there is a credential for {name}, or it needs none; nobody was asked: \

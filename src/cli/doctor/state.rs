@@ -2,17 +2,17 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
-use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Access, access};
+
+use super::files::give;
 use super::finding::{Finding, Severity};
 use crate::app;
-use crate::cli::client::GatewayUrl;
-use crate::config::{GatewayMode, Paths, Settings};
+use crate::config::{Paths, Settings};
 use crate::sessions::import::Indexes;
 use crate::sessions::{SessionError, Source, StoredSession, lost_with_database, stored_sessions};
 use crate::store;
-use crate::store::instance::running_at;
 use crate::support::in_shell;
 
 /// With less than this nothing can be kept for long.
@@ -34,6 +34,9 @@ pub fn directory(paths: &Paths) -> Vec<Finding> {
     let shown = dir.display();
     let facts = match fs::metadata(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if let Some(why) = cannot_be_made(dir) {
+                return vec![unusable(dir, &why)];
+            }
             let title = format!("there is no state directory {shown} yet");
             let why = "the gateway makes it at its first start";
             return vec![Finding::new(
@@ -54,9 +57,30 @@ pub fn directory(paths: &Paths) -> Vec<Finding> {
         Ok(_) => vec![Finding::ok("state.directory", format!("state directory {shown}"))],
         Err(error) => vec![unusable(dir, &error.to_string())],
     };
+    findings.extend(lock(&paths.instance_lock()));
     findings.extend(space(dir));
     findings.extend(synced(dir));
     findings
+}
+
+/// Why a folder that is not there cannot be made: that is up to the last one on the way to it.
+fn cannot_be_made(dir: &Path) -> Option<String> {
+    let last = dir.ancestors().find(|folder| folder.exists())?;
+    let error = access(last, Access::WRITE_OK | Access::EXEC_OK).err()?;
+    Some(format!("it is not there, and cannot be made in {}: {error}", last.display()))
+}
+
+/// Whether the file can be used by which there is one gateway only.
+fn lock(path: &Path) -> Option<Finding> {
+    let opened = File::options().read(true).write(true).open(path);
+    let error = opened.err().filter(|error| error.kind() != io::ErrorKind::NotFound)?;
+    Some(Finding::new(
+        "state.lock",
+        Severity::Critical,
+        format!("{} cannot be opened: {error}", path.display()),
+        "the gateway does not start without it",
+        give(path),
+    ))
 }
 
 fn unusable(dir: &Path, why: &str) -> Finding {
@@ -95,53 +119,6 @@ fn synced(dir: &Path) -> Option<Finding> {
         "a database that is copied while it is written to breaks, and its secrets leave the machine",
         "move it, and set OPENCLAW_STATE_DIR",
     ))
-}
-
-/// Who runs on the directory, and whether the port is free.
-pub fn running(paths: &Paths, settings: Option<&Settings>) -> Vec<Finding> {
-    if let Some(running) = running_at(&paths.instance_lock()) {
-        let title = format!("a gateway runs on this state directory, at {}", running.address);
-        return vec![Finding::ok("gateway.running", title)];
-    }
-    let Some(settings) = settings else { return Vec::new() };
-    if settings.gateway.mode == GatewayMode::Remote {
-        return vec![remote(settings)];
-    }
-    let address = SocketAddr::new(settings.gateway.bind.host(), settings.gateway.port);
-    match TcpListener::bind(address) {
-        Ok(_) => vec![Finding::ok("gateway.port", format!("nobody listens at {address}"))],
-        Err(error) => vec![Finding::new(
-            "gateway.port",
-            Severity::Critical,
-            format!("the gateway cannot listen at {address}: {error}"),
-            "another program has the port, or the address is not of this machine",
-            format!(
-                "find it with `lsof -nP -iTCP:{} -sTCP:LISTEN`, or choose another gateway.port",
-                address.port()
-            ),
-        )],
-    }
-}
-
-/// Whether it is known where the gateway is whose client this machine is.
-fn remote(settings: &Settings) -> Finding {
-    let url = settings.gateway.remote.url.as_deref().map(GatewayUrl::parse);
-    let why = match url {
-        Some(Ok(url)) => {
-            let title = format!("gateway.mode is remote: commands ask the gateway at {url}");
-            return Finding::ok("gateway.remote", title);
-        }
-        // Not repeated: it may hold a secret.
-        Some(Err(_)) => "gateway.remote.url is no address of a gateway, or holds a secret",
-        None => "gateway.mode is remote, and gateway.remote.url is not set",
-    };
-    Finding::new(
-        "gateway.remote",
-        Severity::Critical,
-        why,
-        "no gateway starts here in this mode, and commands do not know where theirs is",
-        "clawgate onboard --mode remote; or --mode local, to run a gateway here",
-    )
 }
 
 /// Whether the database is whole.

@@ -43,8 +43,8 @@ pub fn run(args: &ListArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let catalog = failover.catalog();
     let view = if args.all { View::All } else { View::Default };
     let is_wanted = |model: &&&std::sync::Arc<ModelInfo>| {
-        let provider = args.provider.as_ref().map(|name| name.to_lowercase());
-        provider.is_none_or(|name| name == model.provider) && (!args.local || model.is_local())
+        args.provider.as_ref().is_none_or(|name| model.is_of(name))
+            && (!args.local || model.is_local())
     };
     let models = catalog.view(view, &|provider| has_profile(&stored, provider));
     let rows: Vec<Row> = models
@@ -76,7 +76,7 @@ pub fn run(args: &ListArgs, env: &Env) -> anyhow::Result<ExitCode> {
 }
 
 pub fn has_profile(stored: &[ProfileState], provider: &str) -> bool {
-    stored.iter().any(|state| state.profile.provider == provider && state.secret.is_some())
+    stored.iter().any(|state| state.opens(provider))
 }
 
 struct Row<'a> {

@@ -12,6 +12,7 @@ use super::super::output::{note, say};
 use super::list::has_profile;
 use super::{Facts, agent, probe};
 use crate::config::Env;
+use crate::config::models::is_same_provider;
 use crate::providers::credentials::{ProfileState, status};
 use crate::providers::{ModelInfo, key_in_environment, known_provider};
 use crate::support::json;
@@ -132,9 +133,9 @@ fn in_use(facts: &Facts, agent: &str) -> Vec<Arc<ModelInfo>> {
 fn providers(in_use: &[Arc<ModelInfo>], profiles: &[Value]) -> Vec<String> {
     let used = in_use.iter().map(|model| model.provider.clone());
     let stored = profiles.iter().filter_map(|row| Some(row["provider"].as_str()?.to_owned()));
-    let mut all = Vec::new();
+    let mut all: Vec<String> = Vec::new();
     for id in used.chain(stored) {
-        if !all.contains(&id) {
+        if !all.iter().any(|known| is_same_provider(known, &id)) {
             all.push(id);
         }
     }
@@ -151,7 +152,7 @@ fn provider_row(
     let model = in_use.iter().find(|model| model.provider == id);
     let variable = key_in_environment(id, &|name| env.get(name));
     let (kind, detail) = if has_profile(stored, id) {
-        let first = stored.iter().find(|it| it.profile.provider == id && it.secret.is_some());
+        let first = stored.iter().find(|it| it.opens(id));
         ("profiles", first.map(|state| state.profile.id.clone()).unwrap_or_default())
     } else if let Some(variable) = variable {
         ("env", variable.to_owned())
@@ -165,7 +166,7 @@ fn provider_row(
     };
     let count = profiles
         .iter()
-        .find(|row| row["provider"] == id)
+        .find(|row| row["provider"].as_str().is_some_and(|it| is_same_provider(it, id)))
         .and_then(|row| row["profiles"].as_array())
         .map_or(0, Vec::len);
     json!({"provider": id, "effective": {"kind": kind, "detail": detail}, "profiles": count})

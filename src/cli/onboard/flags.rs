@@ -285,7 +285,9 @@ fn of_model(args: &OnboardArgs, env: &Env, answers: &mut Answers) -> anyhow::Res
         _ => key.map(|(_, key)| key).or(model.token.as_ref()),
     };
     let by_reference = model.secret_input_mode == Some(InputMode::Ref);
-    if let Some(provider) = provider.filter(|_| by_reference && given.is_some()) {
+    // A server of one's own may want no key.
+    let refers = by_reference && (given.is_some() || provider != Some(CUSTOM));
+    if let Some(provider) = provider.filter(|_| refers) {
         check_variable(provider, env)?;
     }
     let mut put = |name: &'static str, value: Option<Value>| {
@@ -313,8 +315,8 @@ fn of_model(args: &OnboardArgs, env: &Env, answers: &mut Answers) -> anyhow::Res
     Ok(())
 }
 
-/// A key that is given is not stored when a variable is to be referred to: without one it
-/// would be lost.
+/// A key is not stored when a variable is to be referred to: without one there is nothing to
+/// refer to, and a key that is given would be lost.
 fn check_variable(provider: &str, env: &Env) -> anyhow::Result<()> {
     let lookup = |name: &str| env.get(name);
     let (variable, is_set) = match known_provider(provider) {
@@ -430,8 +432,12 @@ mod tests {
         assert_eq!(found["keySource"], "enter");
         assert!(read(&["--gemini-api-key", "k", "--auth-choice", "apiKey"]).is_err());
         assert!(read(&["--gemini-api-key", "k", "--openai-api-key", "k"]).is_err());
-        let found = read(&["--auth-choice", "apiKey", "--secret-input-mode", "ref"]).unwrap();
+        let env = Env::fixed([("ANTHROPIC_API_KEY", "v")], "/h");
+        let by_reference = ["--auth-choice", "apiKey", "--secret-input-mode", "ref"];
+        let found = read_with(&by_reference, &env).unwrap();
         assert_eq!((found["keySource"].clone(), found.get("key")), (json!("variable"), None));
+        let error = read(&by_reference).unwrap_err().to_string();
+        assert!(error.contains("ANTHROPIC_API_KEY is not set; set it, or leave"), "{error}");
     }
 
     #[test]

@@ -74,19 +74,24 @@ impl Drop for Keys {
 
 fn decode(mut read: impl FnMut() -> io::Result<Option<u8>>) -> io::Result<Key> {
     let Some(first) = read()? else { return Ok(Key::Stop) };
+    key_of(first, &mut read)
+}
+
+/// The key that begins with this byte.
+fn key_of(first: u8, read: &mut impl FnMut() -> io::Result<Option<u8>>) -> io::Result<Key> {
     Ok(match first {
         b'\r' | b'\n' => Key::Enter,
         3 | 4 => Key::Stop,
         8 | 127 => Key::Backspace,
         21 => Key::Clear,
         0x1b => match read()? {
-            Some(b'[' | b'O') => arrow(&mut read)?,
+            Some(b'[' | b'O') => arrow(read)?,
             None => Key::Stop,
             Some(_) => Key::Other,
         },
         0..=31 => Key::Other,
         32..=126 => Key::Char(char::from(first)),
-        128.. => letter(first, &mut read)?,
+        128.. => letter(first, read)?,
     })
 }
 
@@ -114,7 +119,9 @@ fn letter(first: u8, read: &mut impl FnMut() -> io::Result<Option<u8>>) -> io::R
     let mut bytes = vec![first];
     while bytes.len() < length {
         match read()? {
-            Some(byte) => bytes.push(byte),
+            Some(byte @ 0x80..=0xbf) => bytes.push(byte),
+            // What was begun is not UTF-8. This is another key, such as Enter or Ctrl-C.
+            Some(byte) => return key_of(byte, read),
             None => return Ok(Key::Stop),
         }
     }
@@ -154,5 +161,7 @@ mod tests {
         );
         assert_eq!(keys(b"a\x03b"), [Key::Char('a')]);
         assert_eq!(keys(b"\xff\x1b[Zx"), [Key::Other, Key::Other, Key::Char('x')]);
+        // Of a terminal that is not in UTF-8.
+        assert_eq!(keys(b"\xe9\rx\xe9\x03y"), [Key::Enter, Key::Char('x')]);
     }
 }

@@ -92,14 +92,17 @@ fn walk(
         bail!("there is no terminal to ask on; give --non-interactive and flags, see --help");
     }
     let looking = Overrides { read_only: true, ..Overrides::default() };
-    // What is wrong with the config is told by who is asked to change it.
-    let loaded = config::load(env, &looking).ok();
-    let written = loaded.as_ref().and_then(|it| it.gateway.remote.url.as_ref());
+    // Told before the flags are looked at: what they miss may stand in the files.
+    let loaded = match config::load(env, &looking) {
+        Ok(loaded) => loaded,
+        Err(error) => return Ok(complain(&wizard::unusable(&error))),
+    };
+    let written = &loaded.gateway.remote.url;
     let is_remote = args.mode() == Some(Mode::Remote);
     if args.non_interactive && is_remote && !args.has_remote_url() && written.is_none() {
         bail!("Missing --remote-url for remote mode.");
     }
-    let around = loaded.map_or_else(|| env.clone(), |it| it.environment(env));
+    let around = loaded.environment(env);
     let answers = flags::answers(args, &around)?;
     let has_colour = env.get("NO_COLOR").is_none();
     let terminal = (!args.non_interactive).then(|| terminal::Terminal::new(has_colour));

@@ -121,7 +121,7 @@ fn is_weak(secret: &Secret, least: usize) -> bool {
     text.chars().count() < least || different.len() < VARIETY_LEAST
 }
 
-/// Tokens of hooks. What a reference leads to is not looked up here.
+/// Tokens of hooks, those among them to which a reference was followed.
 fn hooks(settings: &Settings) -> Vec<Finding> {
     let hooks = &settings.hooks;
     if !hooks.enabled {

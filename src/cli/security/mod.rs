@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use super::doctor::{Finding, Report, check_files, check_restrictions, tell};
+use super::doctor::{Finding, Report, check_files, check_hooks, check_restrictions, tell, tls_key};
 use crate::config::{self, Env, Overrides, Settings};
 
 /// Arguments of `clawgate security`.
@@ -47,8 +47,10 @@ pub fn run(args: &SecurityArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let SecurityCommand::Audit { fix, json, .. } = args.command;
     let mut settings = config::load(env, &Overrides { read_only: true, ..Overrides::default() })?;
     super::follow_secrets(&mut settings, env)?;
+    super::follow_hooks(&mut settings, env)?;
     let mut findings = audit(&settings);
     findings.extend(check_files(&settings.paths));
+    findings.extend(tls_key(&settings));
     tell(Report::new(findings), fix, json)
 }
 
@@ -58,6 +60,7 @@ fn audit(settings: &Settings) -> Vec<Finding> {
     findings.extend(secrets::check(settings));
     findings.extend(tools::check(settings));
     findings.extend(check_restrictions(settings));
+    findings.extend(check_hooks(&settings.hooks));
     findings
 }
 

@@ -100,6 +100,18 @@ pub async fn stop(around: &Surroundings, screen: &mut Screen) -> Result<Done, Se
     }
 }
 
+/// Stops the gateway of this state directory, if one runs, so that another one can.
+///
+/// # Errors
+/// When it cannot be stopped, or goes on.
+pub async fn make_way(around: &Surroundings, screen: &mut Screen) -> Result<(), ServiceError> {
+    let place = Place::of(&around.env)?;
+    if Holder::of(&place.paths.instance_lock()).is_some() {
+        stop(around, screen).await?;
+    }
+    Ok(())
+}
+
 /// Has the service, or the gateway that runs without one, begin again.
 pub async fn restart(around: &Surroundings, screen: &mut Screen) -> Result<Done, ServiceError> {
     match About::find(around)? {

@@ -25,6 +25,7 @@ use self::place::{Installed, Place};
 use super::{CliError, Screen, Surroundings, format};
 
 pub use install::{InstallArgs, install};
+pub use lifecycle::make_way;
 pub use status::StatusArgs;
 
 /// What can be done with the service, and with the gateway that runs.

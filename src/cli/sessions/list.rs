@@ -20,6 +20,9 @@ pub struct ListArgs {
     /// Those of all agents, as it is without --agent
     #[arg(long, hide = true, conflicts_with = "agent")]
     all_agents: bool,
+    /// OpenClaw tells more with it; here all is told.
+    #[arg(long, hide = true)]
+    verbose: bool,
     /// Only those that were used within so many minutes
     #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(u64).range(1..))]
     active: Option<u64>,

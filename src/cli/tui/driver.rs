@@ -11,11 +11,11 @@ use ratatui::crossterm::event::Event as TerminalEvent;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::keyboard::{self, Typed};
 use super::link::{Link, Wish};
-use super::state::{Effect, Event, State};
+use super::state::{self, Effect, Event, State};
 use super::terminal::Screen;
 use super::view::{Turn, View};
 use crate::cli::CliError;
@@ -25,6 +25,8 @@ use crate::support::{Clock, SystemClock};
 const FRAME: Duration = Duration::from_millis(33);
 /// Time between two drawings of what moves by itself.
 const TICK: Duration = Duration::from_millis(100);
+/// Who leaves waits for so long until the gateway has what was said last.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// The screen and everything that changes it.
 pub struct Driver {
@@ -70,8 +72,9 @@ impl Driver {
         Ok(Self { state, view, screen, link, clock: SystemClock, is_stale: true, exit: None })
     }
 
-    /// Runs until the user leaves; gives the exit code.
-    pub async fn run(mut self) -> Result<u8, CliError> {
+    /// Runs until the user leaves; gives the exit code, and what was said and is not known to
+    /// have reached the gateway.
+    pub async fn run(mut self) -> Result<(u8, Vec<String>), CliError> {
         let mut signals = Signals::new()?;
         let mut keys = keyboard::listen()?;
         let (mut next_frame, mut next_tick) = (Instant::now(), Instant::now() + TICK);
@@ -101,7 +104,23 @@ impl Driver {
             }
             self.read_on(&mut keys)?;
         }
-        Ok(self.exit.unwrap_or(0))
+        let code = self.exit.unwrap_or(0);
+        let mut unsent = if code == 0 { self.hand_over().await? } else { Vec::new() };
+        unsent.extend(self.state.unsent());
+        Ok((code, unsent))
+    }
+
+    /// Waits until the gateway has what was said, as long as there is a connection. Gives what it
+    /// has refused, which nobody sees on the screen any more.
+    async fn hand_over(&mut self) -> Result<Vec<String>, CliError> {
+        let give_up = Instant::now() + LAST_WORDS;
+        let mut refused = Vec::new();
+        while self.state.waiting() > 0 && self.state.link == state::Link::Up {
+            let Ok(Some(event)) = timeout_at(give_up, self.link.events.recv()).await else { break };
+            refused.extend(self.state.refused_by(&event));
+            self.take(event)?;
+        }
+        Ok(refused)
     }
 
     /// Takes what is there already, so that one drawing shows all of it.

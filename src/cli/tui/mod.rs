@@ -62,7 +62,11 @@ pub struct TuiArgs {
 }
 
 /// Talks until the user leaves.
-pub async fn run(args: TuiArgs, around: &Surroundings) -> Result<u8, CliError> {
+pub async fn run(
+    args: TuiArgs,
+    around: &Surroundings,
+    screen: &mut Screen,
+) -> Result<u8, CliError> {
     if args.connect.json {
         let text = "a screen is no JSON; for programs there is `clawgate chat --json`";
         return Err(CliError::Usage(text.to_owned()));
@@ -100,5 +104,10 @@ pub async fn run(args: TuiArgs, around: &Surroundings) -> Result<u8, CliError> {
     let driver = Driver::new(state, View::new(Theme { has_colour }), link)?;
     let tasks = Tasks::default();
     tasks.spawn("tui.link", keeper.keep(client));
-    driver.run().await
+    let (code, unsent) = driver.run().await?;
+    for text in &unsent {
+        // A terminal that is gone shows nothing more.
+        let _ = screen.error(&format!("this may not have reached the gateway: {text}"));
+    }
+    Ok(if unsent.is_empty() { code } else { code.max(1) })
 }

@@ -22,6 +22,7 @@ use ratatui::crossterm::terminal::{
 };
 use ratatui::layout::{Position, Rect};
 use rustix::process::{Signal, getpid, kill_process};
+use rustix::termios::{LocalModes, tcgetattr};
 
 /// Whether the modes are ours, for whoever gives them back.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
@@ -41,6 +42,11 @@ pub fn is_there() -> bool {
 }
 
 fn take() -> io::Result<()> {
+    // A shell that has stopped us without our knowing has set its own modes meanwhile, and what is
+    // noted as taken is not taken again.
+    if tcgetattr(io::stdin()).is_ok_and(|it| it.local_modes.contains(LocalModes::ICANON)) {
+        disable_raw_mode()?;
+    }
     enable_raw_mode()?;
     IS_TAKEN.store(true, Ordering::SeqCst);
     execute!(

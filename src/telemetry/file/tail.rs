@@ -6,7 +6,7 @@
 //! removed meanwhile, and is told so then.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::place::{LogPlace, Opened, read_at};
 use crate::telemetry::line::LINE_MAX;
@@ -65,6 +65,11 @@ pub fn tail(
             files = place.files(now_ms).map_err(failed)?;
         }
     }
+    if let Some(cursor) = cursor.filter(|cursor| *cursor > end(&files))
+        && is_to_come(&files, &file)
+    {
+        return Ok(Tail { file, cursor, size: cursor, ..Tail::default() });
+    }
     let read = match cursor.filter(|cursor| contains(&files, *cursor)) {
         Some(cursor) => after(&files, cursor, limit, max_bytes),
         None => last(&files, limit, max_bytes),
@@ -85,6 +90,12 @@ fn contains(files: &[Opened], cursor: u64) -> bool {
         [] => cursor == 0,
         files => files.iter().any(|file| (file.base..=file.end()).contains(&cursor)),
     }
+}
+
+/// Whether somebody has just taken away or emptied the file that is written. Its first line
+/// will say how much came before it: until then nothing is known to be missing.
+fn is_to_come(files: &[Opened], current: &Path) -> bool {
+    files.iter().find(|file| file.path == current).is_none_or(|file| file.len == 0)
 }
 
 /// The bytes from `from` to `to`, over all files. Where the log has a hole, as

@@ -93,7 +93,9 @@ impl Writer {
             Ok(()) => {}
             Err(error) => {
                 self.open = None;
-                trouble::tell(LOG, Some(error.to_string()));
+                // Not each error names a file.
+                let path = self.place.current(now_ms);
+                trouble::tell(LOG, Some(format!("cannot write {}: {error}", path.display())));
                 // This line finds its way to standard error only.
                 if !std::mem::replace(&mut self.has_failed, true) {
                     tracing::error!(%error, "the log file cannot be written");

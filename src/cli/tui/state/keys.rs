@@ -51,7 +51,7 @@ impl State {
         }
         if key.is_ctrl('z') {
             self.do_it(Effect::Suspend);
-        } else if key.is_ctrl('d') {
+        } else if key.is_ctrl('d') && self.editor.is_empty() {
             self.do_it(Effect::Quit);
         } else if self.approvals.shown().is_some() {
             self.approval_key(&key);
@@ -126,6 +126,7 @@ impl State {
             KeyCode::Backspace => editor.delete(Move::Left),
             KeyCode::Char('h') if key.has_ctrl => editor.delete(Move::Left),
             KeyCode::Delete => editor.delete(Move::Right),
+            KeyCode::Char('d') if key.has_ctrl => editor.delete(Move::Right),
             KeyCode::Char('d') if key.has_alt => editor.delete(Move::WordRight),
             KeyCode::Char('u') if key.has_ctrl => editor.delete(Move::Home),
             KeyCode::Char('k') if key.has_ctrl => editor.delete(Move::End),

@@ -175,6 +175,18 @@ impl State {
         self.outbox.len()
     }
 
+    /// What was said, and is not known to have reached the gateway.
+    pub fn unsent(&self) -> Vec<String> {
+        self.outbox.iter().map(|message| message.text.clone()).collect()
+    }
+
+    /// What was said and is refused by this, with the reason.
+    pub fn refused_by(&self, event: &Event) -> Option<String> {
+        let Event::Answer { ask: Ask::Send(key), result: Err(why) } = event else { return None };
+        let message = self.outbox.iter().find(|message| message.key == *key)?;
+        Some(format!("{} ({why})", message.text))
+    }
+
     /// Whether nothing of the session was read yet.
     pub const fn is_reading(&self) -> bool {
         self.reading.is_under_way

@@ -151,8 +151,13 @@ fn a_message_is_sent_once_and_again_after_a_lost_connection() {
 fn what_is_refused_comes_back_to_be_changed() {
     let mut state = online();
     say(&mut state, "hello");
-    let result = Err("send policy denies it".to_owned());
-    state.update(Event::Answer { ask: Ask::Send("k0".into()), result }, NOW);
+    let answered = |result| Event::Answer { ask: Ask::Send("k0".into()), result };
+    assert_eq!(state.refused_by(&answered(Ok(json!({})))), None);
+    let refusal = answered(Err("send policy denies it".to_owned()));
+    // For who has left.
+    let told = state.refused_by(&refusal);
+    assert_eq!(told.as_deref(), Some("hello (send policy denies it)"));
+    state.update(refusal, NOW);
     assert_eq!(state.editor.text(), "hello");
     assert_eq!(notices(&state), ["send policy denies it"]);
 }
@@ -290,6 +295,19 @@ fn ctrl_c_clears_and_leaves_only_when_it_comes_twice_soon() {
     assert!(state.update(late, NOW + 5000).is_empty());
     let soon = Event::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
     assert_eq!(state.update(soon, NOW + 5500), [Effect::Quit]);
+    assert_eq!(ctrl(&mut state, 'd'), [Effect::Quit]);
+}
+
+#[test]
+fn ctrl_d_leaves_nothing_behind_that_was_typed() {
+    let mut state = online();
+    state.update(Event::Paste("xdraft".into()), NOW);
+    assert!(ctrl(&mut state, 'd').is_empty(), "at the end there is nothing to take away");
+    plain(&mut state, KeyCode::Home);
+    assert!(ctrl(&mut state, 'd').is_empty());
+    assert_eq!(state.editor.text(), "draft");
+    ctrl(&mut state, 'u');
+    ctrl(&mut state, 'k');
     assert_eq!(ctrl(&mut state, 'd'), [Effect::Quit]);
 }
 

@@ -8,7 +8,9 @@ const TAB: &str = "    ";
 /// Text of several lines without what steers a terminal or turns around what is read.
 /// Tabs are spaces, and every line ends with a newline alone.
 pub fn clean(text: &str) -> String {
-    let text = text.replace("\r\n", "\n").replace('\t', TAB);
+    let text = text.replace("\r\n", "\n");
+    // What a progress bar would write over stays apart.
+    let text = text.trim_end_matches('\r').replace('\r', "\n").replace('\t', TAB);
     unsteered(&text).chars().filter(|letter| !reorders(*letter)).collect()
 }
 
@@ -37,6 +39,7 @@ mod tests {
     fn nothing_of_a_text_steers_the_terminal() {
         assert_eq!(clean("a\x1b[2J\r\n\tb\u{9b}1m\u{202e}c\x07\r"), "a[2J\n    b1mc");
         assert_eq!(clean("ü 漢 👩‍👩‍👧"), "ü 漢 👩‍👩‍👧");
+        assert_eq!(clean("1%\r2%\r100%\r\n"), "1%\n2%\n100%\n");
         assert_eq!(one_line(" a\n\n b\tc "), "a b c");
     }
 

@@ -99,16 +99,22 @@ impl Transcript {
     fn limit_notices(&mut self) {
         let count = self.entries.iter().filter(|entry| entry.is_only_here()).count();
         let mut surplus = count.saturating_sub(MAX_NOTICES);
-        self.entries.retain(|entry| {
+        self.retain(|entry| {
             let goes = surplus > 0 && entry.is_only_here();
             surplus -= usize::from(goes);
             !goes
         });
-        if count > MAX_NOTICES
-            && let Some(live) = &mut self.live
-        {
-            // Places have changed.
-            live.end_turn();
+    }
+
+    /// Takes the others away. What is being said at the moment goes on where it is.
+    fn retain(&mut self, stays: impl FnMut(&Entry) -> bool) {
+        let places = self.live.as_ref().map(|live| [live.text_at, live.thought_at]);
+        let ids = places.unwrap_or_default().map(|at| Some(self.entries.get(at?)?.id.clone()));
+        self.entries.retain(stays);
+        let [text_at, thought_at] =
+            ids.map(|id| self.entries.iter().position(|entry| Some(&entry.id) == id.as_ref()));
+        if let Some(live) = &mut self.live {
+            (live.text_at, live.thought_at) = (text_at, thought_at);
         }
     }
 
@@ -135,10 +141,7 @@ impl Transcript {
     /// The gateway refused it.
     pub fn refused(&mut self, key: &str) {
         let id = format!("e:{key}");
-        self.entries.retain(|entry| entry.id != id);
-        if let Some(live) = &mut self.live {
-            live.end_turn();
-        }
+        self.retain(|entry| entry.id != id);
     }
 
     /// Somebody said something in the session, maybe here.

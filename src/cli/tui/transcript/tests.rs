@@ -59,6 +59,24 @@ fn what_was_typed_and_answered_is_shown_once() {
 }
 
 #[test]
+fn an_answer_goes_on_in_its_place_when_something_beside_it_is_taken_away() {
+    let mut transcript = Transcript::default();
+    for _ in 0..100 {
+        transcript.notice(Level::Note, "old");
+    }
+    spoke(&mut transcript, "r", "Hello", "Hello");
+    transcript.echo("k", "more");
+    transcript.refused("k");
+    spoke(&mut transcript, "r", "Hello you", " you");
+    transcript.notice(Level::Error, "refused");
+    spoke(&mut transcript, "r", "Hello you two", " two");
+    let shown = shown(&transcript);
+    let answers: Vec<_> = shown.iter().filter(|line| line.starts_with('<')).collect();
+    assert_eq!(answers, ["< Hello you two"]);
+    assert_eq!(shown.len(), 101);
+}
+
+#[test]
 fn an_answer_that_was_seen_in_full_stays_so_where_the_history_cuts_it() {
     for cut in ["Hel\n...(truncated)...", "[chat.history omitted: message too large]"] {
         let mut transcript = Transcript::default();

@@ -20,7 +20,7 @@ const KEYS: &[(&str, &str)] = &[
     ),
     ("Esc", "stop what runs"),
     ("Ctrl+C", "clear the input; twice: leave"),
-    ("Ctrl+D", "leave"),
+    ("Ctrl+D", "leave, where nothing is typed; else take away one character"),
     ("Ctrl+L, Ctrl+G, Ctrl+P", "choose a model, an agent, a session"),
     ("Ctrl+O", "show or hide what tools give"),
     ("Ctrl+T", "show or hide what the model thinks"),

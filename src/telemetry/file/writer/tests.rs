@@ -192,6 +192,41 @@ fn a_file_that_somebody_emptied_goes_on_after_all_that_was_logged() {
 }
 
 #[test]
+fn who_follows_a_file_that_somebody_puts_away_is_told_of_what_is_missing_only() {
+    for empties in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let place = place(dir.path(), 100_000);
+        let current = place.current(1000);
+        let mut writer = Writer::new(place.clone());
+        // As logrotate does it with copytruncate, and without.
+        let put_away = || {
+            if empties {
+                fs::OpenOptions::new().write(true).truncate(true).open(&current).unwrap();
+            } else {
+                fs::rename(&current, dir.path().join("gateway.log.1")).unwrap();
+            }
+        };
+        let follow = |cursor| tail(&place, Some(cursor), 10, 10_000, 1000).unwrap();
+        writer.write(&line(0), 1000).unwrap();
+        let read = tail(&place, None, 10, 10_000, 1000).unwrap();
+        put_away();
+        let between = follow(read.cursor);
+        assert_eq!((between.cursor, between.size), (read.cursor, read.cursor), "{between:?}");
+        assert!(!between.reset && between.lines.is_empty(), "{between:?}");
+        writer.write(&line(1), 1000).unwrap();
+        let next = follow(between.cursor);
+        assert_eq!((numbers(&next), next.reset), (vec![1], false));
+        // This time something goes with the file that he has not read.
+        writer.write(&line(2), 1000).unwrap();
+        put_away();
+        assert!(!follow(next.cursor).reset);
+        writer.write(&line(3), 1000).unwrap();
+        let after = follow(next.cursor);
+        assert_eq!((numbers(&after), after.reset), (vec![3], true));
+    }
+}
+
+#[test]
 fn only_so_many_files_are_kept() {
     let dir = tempfile::tempdir().unwrap();
     let place = place(dir.path(), 700);
