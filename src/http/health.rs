@@ -4,26 +4,17 @@
 //! restarts one that is only busy; it is ready when it takes work; no provider and
 //! no disk keeps it from answering. Must not: tell strangers what is wrong.
 
-use std::time::Duration;
-
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
 
 use crate::auth::{HttpCaller, HttpProof};
+use crate::handlers::look_again;
 use crate::registry::Services;
 use crate::support::{json, trouble};
 
 use super::caller::{foreign, reader};
 use super::{Asked, json_answer};
-
-/// How long a probe waits for a disk: many who ask give up after a second.
-const DISK_LIMIT: Duration = Duration::from_millis(500);
-
-/// However many ask, the disk is tried once at a time.
-static TRYING: Semaphore = Semaphore::const_new(1);
 
 /// `/healthz`.
 pub(super) fn live() -> Response {
@@ -54,28 +45,6 @@ pub(super) async fn ready(asked: Asked<'_>) -> Response {
     }
     let status = if failing.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     fresh(status, &told)
-}
-
-/// Tries a write where the last one was not stored: a gateway that gets no work
-/// because it is not ready would not learn that the disk has room again. Of a disk
-/// that hangs it learns by what waits for it already.
-async fn look_again(services: &Services) {
-    let fails = |part: &str| trouble::of(part).is_some();
-    if trouble::disk_hangs() || (!fails("store") && !fails("transcripts")) {
-        return;
-    }
-    let Ok(_turn) = TRYING.try_acquire() else { return };
-    let parts = services.runs.parts();
-    // What comes of it is on the board.
-    let both = async {
-        if fails("store") {
-            let _ = parts.store.try_write().await;
-        }
-        if fails("transcripts") {
-            let _ = parts.sessions.look_again().await;
-        }
-    };
-    let _ = timeout(DISK_LIMIT, both).await;
 }
 
 /// What keeps it from taking work.

@@ -134,7 +134,7 @@ pub(super) fn not_ok_for(error: &ErrorShape) -> Response {
 fn status_of(error: &ErrorShape) -> StatusCode {
     match (error.code, error.kind) {
         (ErrorCode::ApprovalNotFound, _) | (_, ErrorKind::NotFound) => StatusCode::NOT_FOUND,
-        (_, ErrorKind::PermissionDenied) => StatusCode::FORBIDDEN,
+        (_, ErrorKind::PermissionDenied | ErrorKind::MissingScope) => StatusCode::FORBIDDEN,
         (_, ErrorKind::RateLimited) => StatusCode::TOO_MANY_REQUESTS,
         (ErrorCode::AgentTimeout, _) | (_, ErrorKind::Timeout) => StatusCode::GATEWAY_TIMEOUT,
         (ErrorCode::Unavailable | ErrorCode::NotLinked, _) => StatusCode::SERVICE_UNAVAILABLE,

@@ -207,6 +207,15 @@ mod tests {
         assert!(bytes < MOST_BYTES, "{bytes}");
     }
 
+    /// `config set` writes the whole list, and pages of other origins would be shut out.
+    #[test]
+    fn who_is_told_to_add_an_origin_is_not_told_to_replace_the_others() {
+        let login = ASSETS.iter().find(|asset| asset.name == "js/login.js").unwrap();
+        let text = unpacked(login.packed);
+        assert!(text.contains("Add this to gateway.controlUi.allowedOrigins"), "{text}");
+        assert!(!text.contains("config set gateway.controlUi"), "{text}");
+    }
+
     #[test]
     fn no_script_makes_elements_of_text() {
         let scripts = ASSETS.iter().filter(|asset| content_type(asset.name).contains("javascript"));

@@ -84,6 +84,8 @@ def tools():
 def responses():
     first = client.responses.create(model="openclaw", input='@mock text text="one"')
     assert first.output_text == "one" and first.status == "completed", first
+    details = first.usage.input_tokens_details, first.usage.output_tokens_details
+    assert (details[0].cached_tokens, details[1].reasoning_tokens) == (0, 0), first
     second = client.responses.create(
         model="openclaw", input='@mock text text="two"', previous_response_id=first.id
     )

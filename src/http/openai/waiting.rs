@@ -204,8 +204,7 @@ impl Waiting {
                 // What was told of it already stands as it came.
                 let shown = of(&report, report.progress.shown().to_string(), self.files);
                 let shown = shown.map_or_else(|failed| failed.said, |answered| answered.text);
-                let rest = shown.strip_prefix(&self.said).filter(|rest| !rest.is_empty());
-                self.left.extend(rest.map(|rest| Step::Says(rest.to_owned())));
+                self.left.extend(rest(&self.said, &report.progress.said(), &shown));
                 of(&report, report.progress.paragraphs(), self.files)
             }
             Err(error) => Err(unreadable(&error)),
@@ -253,6 +252,30 @@ impl Drop for Waiting {
     }
 }
 
+/// What is left to tell of `shown`, which is what these turns have said, and what stands below
+/// it. Nothing where something else was told.
+fn rest(told: &str, turns: &[&str], shown: &str) -> Vec<Step> {
+    let (mut rest, mut begins) = (Vec::new(), 0);
+    if !shown.starts_with(told) {
+        return rest;
+    }
+    for said in turns {
+        let left = said.get(told.len().saturating_sub(begins)..).unwrap_or_default();
+        if !left.is_empty() {
+            if begins > 0 && begins >= told.len() {
+                rest.push(Step::Turns);
+            }
+            rest.push(Step::Says(left.to_owned()));
+        }
+        begins += said.len();
+    }
+    let below = shown.get(begins.max(told.len())..).unwrap_or_default();
+    if !below.is_empty() {
+        rest.push(Step::Says(below.to_owned()));
+    }
+    rest
+}
+
 const CUT_OFF: Failed = Failed::new(StatusCode::UNAUTHORIZED, CUT);
 
 fn unreadable(error: &StoreError) -> Failed {
@@ -263,6 +286,32 @@ fn unreadable(error: &StoreError) -> Failed {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_rest_for_who_is_behind_has_its_turns_apart_too() {
+        let turns = ["I look.", "", "Döne.", "Bye."];
+        let (text, below) = (turns.concat(), "\n\nFile: a.txt");
+        let shown = format!("{text}{below}");
+        let rest = |told: &str, turns: &[&str], shown: &str| {
+            let steps = rest(told, turns, shown).into_iter().map(|step| {
+                let Step::Says(text) = step else { return "|".to_owned() };
+                text
+            });
+            steps.collect::<String>()
+        };
+        for (told, left) in [
+            ("", "I look.|Döne.|Bye.\n\nFile: a.txt"),
+            ("I lo", "ok.|Döne.|Bye.\n\nFile: a.txt"),
+            ("I look.", "|Döne.|Bye.\n\nFile: a.txt"),
+            ("I look.Dö", "ne.|Bye.\n\nFile: a.txt"),
+            (text.as_str(), below),
+            (shown.as_str(), ""),
+            ("Another", ""),
+        ] {
+            assert_eq!(rest(told, &turns, &shown), left, "{told}");
+        }
+        assert_eq!(rest("", &[""], "Nothing."), "Nothing.");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn news_that_are_not_told_do_not_put_off_what_keeps_the_connection_in_use() {

@@ -85,6 +85,18 @@ async fn a_file_that_cannot_be_had_is_told_and_one_with_spaces_in_its_name_is_sh
 }
 
 #[tokio::test]
+async fn a_file_with_two_dots_in_its_name_can_be_read() {
+    let (gateway, _mock) = place(|_| {}).await;
+    fs::write(gateway.workspace().join("v1..2.png"), PNG).unwrap();
+    let mut chat = Chat::open(&gateway).await;
+    let frames = chat.say("@mock text text=\"MEDIA:./v1..2.png\"").await;
+    let file = &find(&frames, "media")["files"][0];
+    assert_eq!(file["name"], "v1..2.png");
+    let url = format!("http://{}{}", gateway.address(), file["url"].as_str().unwrap());
+    assert_eq!(http().get(url).send().await.unwrap().status(), 200);
+}
+
+#[tokio::test]
 async fn files_of_old_answers_go() {
     let (mut gateway, _mock) = place(|_| {}).await;
     let kept = gateway.state_dir().join("media/outgoing/chat");

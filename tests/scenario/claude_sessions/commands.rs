@@ -26,6 +26,26 @@ async fn what_a_command_does_later_has_an_end_and_keeps_nobody_out() {
 }
 
 #[tokio::test]
+async fn a_side_question_in_the_middle_of_a_turn_ends_nothing() {
+    let scene = Scene::new(Api::OpenAi).await;
+    let mut claude = scene.claude().await;
+    let [begun, gate] = ["begun", "gate"].map(|name| scene.gateway.workspace().join(name));
+    let (touch, wait) = (begun.display(), gate.display());
+    let command = format!("touch {touch}; until [ -e {wait} ]; do sleep 0.05; done; echo open");
+    let arguments = json!({ "command": command });
+    claude.say(&format!("@mock tool name=exec args={arguments} then=done")).await;
+    until("the command", async || begun.exists().then_some(())).await;
+    claude.say("/btw @mock text text=aside").await;
+    let is_aside = |it: &Value| it["message"]["content"][0]["text"] == "aside";
+    claude.find("answer", is_aside).await;
+    fs::write(&gate, "").unwrap();
+    let is_end = |it: &Value| it["type"] == "result" && it["num_turns"] == 2;
+    claude.find("end", is_end).await;
+    let frames = claude.frames();
+    assert_eq!(of_type(&frames, "result").len(), 1, "{frames:#?}");
+}
+
+#[tokio::test]
 async fn what_is_answered_while_a_tool_runs_is_not_for_the_model_and_its_result_is_told_once() {
     let mut scene = Scene::new(Api::OpenAi).await;
     let mut claude = scene.claude().await;

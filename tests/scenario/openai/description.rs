@@ -18,6 +18,24 @@ async fn the_gateway_gives_its_own_description() {
     assert_eq!(given, written);
 }
 
+#[test]
+fn what_is_taken_is_described() {
+    let written: Value = serde_json::from_str(include_str!("../../../docs/openapi.json")).unwrap();
+    let schemas = &written["components"]["schemas"];
+    let request = &schemas["ResponseRequest"]["properties"];
+    let chat = &schemas["ChatRequest"]["properties"];
+    for form in [&chat["response_format"], &request["text"]["properties"]["format"]] {
+        let kinds = form["anyOf"].to_string();
+        assert!(kinds.contains("json_object") && kinds.contains("json_schema"), "{form}");
+    }
+    let items = schemas["InputItem"]["anyOf"].as_array().unwrap();
+    let kinds: Vec<_> =
+        items.iter().filter_map(|it| it["properties"]["type"]["const"].as_str()).collect();
+    let all = ["message", "function_call", "function_call_output", "reasoning", "item_reference"];
+    assert_eq!(kinds, all);
+    assert!(schemas["Error"]["properties"]["error"]["properties"]["param"].is_object());
+}
+
 /// Whether a schema of a text lets this one through.
 fn fits(schema: &Value, text: &str) -> bool {
     let length = u64::try_from(text.chars().count()).unwrap();

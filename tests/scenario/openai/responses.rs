@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::chat::stop_what_speaks;
 use super::{answer, offering, offering_with, pieces, post};
-use crate::stage::{admin, serve};
+use crate::stage::{admin, serve, start};
+use crate::support::client::SOON;
 use crate::support::{Gateway, MockProvider};
 
 const PATH: &str = "/v1/responses";
@@ -27,7 +28,13 @@ async fn a_response_goes_on_where_another_one_ended() {
     other["previous_response_id"] = json!("resp_of-nobody");
     let (status, refused) = answer(post(&gateway, PATH, &other)).await;
     assert_eq!(status, 400);
-    assert!(refused["error"]["message"].as_str().unwrap().contains("not found"), "{refused}");
+    let message = refused["error"]["message"].as_str().unwrap();
+    let told = "Previous response with id 'resp_of-nobody' not found. Responses are known for 24";
+    assert!(message.starts_with(told) && message.contains("`input`"), "{refused}");
+    // By these programs tell it from other refusals, as with OpenAI itself.
+    assert_eq!(refused["error"]["code"], "previous_response_not_found", "{refused}");
+    assert_eq!(refused["error"]["param"], "previous_response_id", "{refused}");
+    assert_eq!(refused["error"]["type"], "invalid_request_error", "{refused}");
 }
 
 #[tokio::test]
@@ -159,6 +166,68 @@ async fn items_that_are_only_named_are_what_their_responses_have_said() {
         }
         assert!(!heard.contains("MEDIA:"), "{heard}");
         assert!(new.contains("Result of the tool add (") && !new.contains("question"), "{heard}");
+    }
+}
+
+#[tokio::test]
+async fn a_named_item_is_all_of_its_answer_also_after_a_message_that_went_into_its_run() {
+    let (mut gateway, mock) = offering().await;
+    let mut client = admin(&gateway).await;
+    let key = "agent:main:steered";
+    let asked = json!({"model": "openclaw", "input": "@mock stream n=12 delay=40"});
+    let request = post(&gateway, PATH, &asked).header("x-openclaw-session-key", key);
+    let steered = async {
+        let speaks = client.wait_for(SOON, |frame| {
+            let payload = &frame["payload"];
+            frame["event"] == "chat" && payload["sessionKey"] == key && payload["state"] == "delta"
+        });
+        speaks.await.expect("a word");
+        start(&mut client, key, "@mock text text=afterwards", "steers").await;
+    };
+    let ((_, first), ()) = tokio::join!(answer(request), steered);
+    let whole = said(&first).as_str().unwrap().to_owned();
+    assert!(whole.starts_with("w1 ") && whole.ends_with("\n\nafterwards"), "{first}");
+    // What the session says later is no part of it.
+    let later = json!({"model": "openclaw", "input": "@mock text text=\"later on\""});
+    let later = post(&gateway, PATH, &later).header("x-openclaw-session-key", key);
+    assert_eq!(answer(later).await.0, 200);
+    let body = json!({"model": "openclaw", "input": [
+        {"role": "user", "content": "the first question"},
+        {"type": "item_reference", "id": first["output"][0]["id"]},
+        {"role": "user", "content": "@mock text text=\"fine\""}]});
+    for is_restarted in [false, true] {
+        if is_restarted {
+            gateway.restart().await;
+        }
+        let (_, told) = answer(post(&gateway, PATH, &body)).await;
+        assert_eq!(said(&told), "fine", "{told}");
+        let heard = last_message(&mock);
+        // As JSON has the end of a line.
+        let part = whole.replace('\n', "\\n");
+        assert!(heard.contains(&part) && !heard.contains("later on"), "{part}: {heard}");
+    }
+}
+
+#[tokio::test]
+async fn a_named_item_that_is_json_stays_json() {
+    let (mut gateway, mock) = offering().await;
+    let then = json!("{\"fit\": true}\nMEDIA:plot.png");
+    let asked = json!({"model": "openclaw",
+        "input": format!("@mock text text={then}"), "text": {"format": {"type": "json_object"}}});
+    let (_, first) = answer(post(&gateway, PATH, &asked)).await;
+    assert_eq!(said(&first), "{\"fit\": true}", "{first}");
+    let body = json!({"model": "openclaw", "input": [
+        {"role": "user", "content": "the first question"},
+        {"type": "item_reference", "id": first["output"][0]["id"]},
+        {"role": "user", "content": "@mock text text=\"fine\""}]});
+    for is_restarted in [false, true] {
+        if is_restarted {
+            gateway.restart().await;
+        }
+        let (_, told) = answer(post(&gateway, PATH, &body)).await;
+        assert_eq!(said(&told), "fine", "{told}");
+        let heard = last_message(&mock);
+        assert!(heard.contains("fit") && !heard.contains("plot.png"), "{heard}");
     }
 }
 

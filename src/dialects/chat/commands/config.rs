@@ -37,9 +37,10 @@ pub async fn run(cx: &Ctx, _session: Option<&SessionKey>, args: &str) -> Reply<S
 fn shown(cx: &Ctx) -> Reply<String> {
     cx.check("status")?;
     let settings = cx.services.settings.now();
-    let model = cx.services.models.of_agent(&cx.services.keys.now().default_agent).reference();
+    let models = &cx.services.models;
+    let model = models.of_agent(&cx.services.keys.now().default_agent);
+    let (level, model) = (models.thinking_default(&model).as_str(), model.reference());
     let secret = if settings.gateway.auth.mode == AuthMode::None { "not set" } else { "set" };
-    let level = settings.agents.defaults.thinking_default.as_deref().unwrap_or("off");
     Ok(format!(
         "Runtime Configuration\n  Model: {model}\n  Thinking: {level}\n  Archival policy: {}\n  \
          Admin port: {}\n  Data dir: {}\n  Admin secret: {secret}\n\n{USAGE}",

@@ -324,7 +324,7 @@ fn over(report: Result<Arc<RunReport>, StoreError>) -> Over {
     let end = match &report.end {
         RunEnd::Answered => End::Answered,
         RunEnd::Failed(error) => End::Failed(text_for_people(error, "unknown")),
-        RunEnd::Aborted(_) => End::Stopped,
+        RunEnd::Aborted(reason) => End::of_stop(*reason),
     };
     let progress = &report.progress;
     Over { end, text: Arc::clone(progress.shown()), files: progress.files.clone() }

@@ -7,10 +7,10 @@
 use serde_json::Value;
 
 use super::frame;
-use crate::agent::Card;
 use crate::agent::feed::{Ending, RunNews, Told};
 use crate::agent::guardrails::{GUARDRAILS, GuardNews};
 use crate::agent::tools::ToolOutput;
+use crate::agent::{AbortReason, Card};
 use crate::providers::StreamEvent;
 use crate::sessions::SessionKey;
 
@@ -19,6 +19,8 @@ const CARDS_MAX: usize = 20;
 /// What is called for a response without words.
 const NO_ANSWER: &str = "The model did not respond. Try again, or choose another model \
                          with /model.";
+/// What is told of one that has no end, though nobody has stopped it.
+const TOO_LONG: &str = "It took too long and was stopped.";
 /// Why the policy says no, in the words of the original.
 const BY_RULE: &str = "Denied by guardrail rule";
 /// The file that a skill is.
@@ -33,6 +35,19 @@ pub enum End {
     Failed(String),
     /// Somebody stopped it.
     Stopped,
+}
+
+impl End {
+    /// How one ends whose run was stopped.
+    pub fn of_stop(reason: AbortReason) -> Self {
+        match reason {
+            AbortReason::Timeout => Self::Failed(TOO_LONG.to_owned()),
+            AbortReason::Rpc
+            | AbortReason::Stop
+            | AbortReason::Shutdown
+            | AbortReason::Interrupt => Self::Stopped,
+        }
+    }
 }
 
 /// What a piece of news means.
@@ -224,7 +239,7 @@ impl Turn {
         let end = match ending {
             Ending::Answered { .. } => End::Answered,
             Ending::Failed { told, .. } => End::Failed(told.clone()),
-            Ending::Aborted(_) => End::Stopped,
+            Ending::Aborted(reason) => End::of_stop(*reason),
             Ending::TakenInto(run_id) => {
                 self.run_id.clone_from(run_id);
                 // Somebody else has asked for that one.

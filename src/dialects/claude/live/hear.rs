@@ -36,9 +36,10 @@ const NO_CALL: &str = "no call waits for a result of a client: the gateway runs 
 const CHANGED: &str = "the input of a call cannot be changed: allow it as it is, or deny it and say \
     what to do instead";
 
-/// Tokens of thinking, and the level that they are about; more is the highest.
+/// Tokens of thinking from which on a level is meant: as many as Anthropic's API is asked for at
+/// it. Claude Code's own most are 31 999.
 const LEVELS: [(u64, &str); 5] =
-    [(0, "off"), (2048, "minimal"), (8192, "low"), (16_384, "medium"), (32_000, "high")];
+    [(0, "off"), (1024, "minimal"), (2048, "low"), (8192, "medium"), (16_384, "high")];
 
 /// A connection, as whoever speaks for it.
 pub struct Hearing {
@@ -172,11 +173,7 @@ impl Hearing {
             }
             Some("set_max_thinking_tokens") => {
                 let tokens = request["max_thinking_tokens"].as_u64();
-                let level = tokens.map(|tokens| {
-                    let level = LEVELS.iter().rev().find(|(least, _)| *least <= tokens);
-                    level.map_or("off", |(_, level)| level)
-                });
-                let set = self.patch(&json!({"thinkingLevel": level})).await;
+                let set = self.patch(&json!({"thinkingLevel": tokens.map(level_of)})).await;
                 let said = set.map(|()| success(id, None));
                 self.controlled(id, "set_max_thinking_tokens", said, false);
             }
@@ -289,7 +286,7 @@ impl Hearing {
         let asked: Value = serde_json::from_str(&waiting.frame).unwrap_or_default();
         updated.into_iter().any(|input| {
             let is_given = input.as_object().is_some_and(|input| !input.is_empty());
-            is_given && *input != asked["request"]["input"]
+            is_given && !is_same(input, &asked["request"]["input"])
         })
     }
 
@@ -355,10 +352,72 @@ impl Hearing {
     }
 }
 
+/// The level of thinking that so many tokens are about.
+fn level_of(tokens: u64) -> &'static str {
+    let level = LEVELS.iter().rev().find(|(least, _)| *least <= tokens);
+    level.map_or("off", |(_, level)| level)
+}
+
+/// Whether two values say the same. JavaScript writes `1500.0` as `1500`.
+fn is_same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(_), Value::Number(_)) => one == other || one.as_f64() == other.as_f64(),
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len()
+                && one.iter().zip(other).all(|(one, other)| is_same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let has = |(name, value): (&String, &Value)| {
+                other.get(name).is_some_and(|other| is_same(value, other))
+            };
+            one.len() == other.len() && one.iter().all(has)
+        }
+        _ => one == other,
+    }
+}
+
 fn success(id: &str, found: Option<Value>) -> Value {
     let mut said = json!({"subtype": "success", "request_id": id});
     if let Some(found) = found {
         said["response"] = found;
     }
     said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_is_the_same_when_javascript_has_written_its_numbers() {
+        let asked = json!({"command": "ls", "timeout": 1500.0, "more": [{"n": 2.0}]});
+        let written = json!({"more": [{"n": 2}], "timeout": 1500, "command": "ls"});
+        assert!(is_same(&written, &asked));
+        for other in [
+            json!({"command": "ls", "timeout": 1501, "more": [{"n": 2}]}),
+            json!({"command": "ls", "timeout": "1500", "more": [{"n": 2}]}),
+            json!({"command": "ls", "timeout": 1500, "more": [{"n": 2}, 3]}),
+            json!({"command": "ls", "timeout": 1500, "more": [{"m": 2}]}),
+            json!({"command": "ls", "timeout": 1500}),
+            json!({"command": "ls", "timeout": 1500, "more": [{"n": 2}], "env": {}}),
+        ] {
+            assert!(!is_same(&other, &asked), "{other}");
+        }
+    }
+
+    #[test]
+    fn tokens_of_thinking_are_the_level_that_they_are_about() {
+        for (tokens, level) in [
+            (0, "off"),
+            (1023, "off"),
+            (1024, "minimal"),
+            (2048, "low"),
+            (10_000, "medium"),
+            (16_383, "medium"),
+            (16_384, "high"),
+            (31_999, "high"),
+        ] {
+            assert_eq!(level_of(tokens), level, "{tokens}");
+        }
+    }
 }

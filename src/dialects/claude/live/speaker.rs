@@ -95,6 +95,12 @@ fn is_in_line(frame: &Value) -> bool {
 }
 
 impl Viewer {
+    /// Whether a turn goes on that clients are told of.
+    fn is_working(&self) -> bool {
+        let run = self.gateway.services.runs.active(&self.key);
+        run.is_some_and(|run| run.progress().started_at.is_some() && !run.terms.is_heartbeat)
+    }
+
     /// The answer to a side question.
     fn say_aside(&self, event: &Event) {
         let Ok(payload) = serde_json::from_str::<Value>(event.payload()) else { return };
@@ -103,6 +109,10 @@ impl Viewer {
         let (ids, now_ms) = (&self.gateway.services.ids, self.gateway.services.clock.now_ms());
         let said = frame::said_by_gateway(&self.session_id, text, &ids.uuid(), now_ms);
         outbox.answer(said.to_string());
+        // What goes on meanwhile has an end of its own, and no client is idle before that.
+        if self.is_working() {
+            return;
+        }
         for frame in idle(&self.session_id, text, 0.0, &ids.uuid(), now_ms) {
             outbox.answer(frame.text.to_string());
         }

@@ -67,9 +67,10 @@ impl Follow {
             let (place, file) = (self.place, self.file.clone());
             let read = self.projects.work(move |folder, _| step(folder, &file, place)).await?;
             let (place, happened) = read.unwrap_or_else(|| gone(place));
+            // There may be more of it, also behind lines that say nothing.
+            let has_more =
+                place.offset > self.place.offset || matches!(happened, Some(Followed::Restarted));
             self.place = place;
-            // There may be more of it.
-            let has_more = matches!(happened, Some(Followed::Lines(_) | Followed::Restarted));
             self.heard.settle(has_more);
             if let Some(happened) = happened {
                 return Ok(happened);

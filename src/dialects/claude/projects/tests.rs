@@ -215,6 +215,17 @@ async fn what_is_added_is_told_when_it_is_whole() {
 }
 
 #[tokio::test]
+async fn what_is_added_behind_much_that_cannot_be_read_is_told_too() {
+    let scene = Scene::new();
+    let file = scene.write("-w", ONE, &[user("a", "hi")]);
+    let end = scene.projects.burst(ONE).await.unwrap().unwrap().end;
+    let unreadable = format!("{}\n", "x".repeat(1024 * 1024));
+    append(&file, &format!("{}{}\n", unreadable.repeat(6), answer("b")));
+    let mut follow = scene.projects.follow(ONE, end).await.unwrap().unwrap();
+    assert_eq!(told(&mut follow, 1).await, [answer("b")]);
+}
+
+#[tokio::test]
 async fn a_file_that_is_cut_exchanged_or_gone_is_told_so() {
     let scene = Scene::new();
     let file = scene.write("-w", ONE, &[user("a", "hi"), answer("b")]);

@@ -104,6 +104,19 @@ const fn reason(answered: &Answered) -> &'static str {
 
 fn usage(used: &Usage) -> Value {
     let input = input_tokens(used);
-    json!({"prompt_tokens": input, "completion_tokens": used.output,
-        "total_tokens": input + used.output})
+    json!({"prompt_tokens": input, "prompt_tokens_details": {"cached_tokens": used.cache_read},
+        "completion_tokens": used.output, "total_tokens": input + used.output})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_cache_gave_is_told_as_part_of_what_went_in() {
+        let used = Usage { input: 3, output: 5, cache_read: 40, ..Usage::default() };
+        let told = json!({"prompt_tokens": 43, "prompt_tokens_details": {"cached_tokens": 40},
+            "completion_tokens": 5, "total_tokens": 48});
+        assert_eq!(usage(&used), told);
+    }
 }

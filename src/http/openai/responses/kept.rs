@@ -19,7 +19,6 @@ use crate::http::openai::read::{At, Wrong};
 use crate::protocol::message::{AgentMessage, ToolCall};
 use crate::registry::Ctx;
 use crate::sessions::{Entries, EntryBody, EntryPlace, SessionError, SessionKey, StoredTranscript};
-use crate::store::RunState;
 use crate::support::json;
 
 /// What the ids of messages begin with.
@@ -69,10 +68,20 @@ struct Kept {
 }
 
 impl Kept {
+    /// Adds what a message of its transcript says.
+    fn hear(&mut self, message: &AgentMessage) {
+        self.speech.hear(message);
+        if let AgentMessage::Assistant(answer) = message {
+            self.calls = answer.tool_calls().cloned().collect();
+        }
+    }
+
     /// One of its calls, or its message.
     fn item(&self, call: Option<&str>) -> Option<Value> {
         let Some(call) = call else {
-            let text = with_files(self.speech.text.clone(), &self.speech.files);
+            let text = self.speech.text.clone();
+            // No form is written down that was asked for: what is JSON is left as it was told.
+            let text = if is_json(&text) { text } else { with_files(text, &self.speech.files) };
             let has_nothing = text.is_empty() && self.calls.is_empty();
             let text = if has_nothing { NOTHING.to_owned() } else { text };
             return Some(json!({"type": "message", "role": "assistant", "content": text}));
@@ -81,6 +90,12 @@ impl Kept {
         Some(json!({"type": "function_call", "call_id": call.id, "name": call.name,
             "arguments": call.arguments.to_string()}))
     }
+}
+
+/// Whether a text is an object or a list of JSON, which a program reads.
+fn is_json(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '['])
+        && matches!(serde_json::from_str(text), Ok(Value::Object(_) | Value::Array(_)))
 }
 
 /// Puts into `input` what it only names. All of that may be as long as a body. Returns the
@@ -143,8 +158,8 @@ fn whole(id: &str, kept: &HashMap<String, Kept>) -> Option<Value> {
 async fn kept(cx: &Ctx, responses: HashSet<String>) -> Result<HashMap<String, Kept>, SessionError> {
     let (runs, sessions) = (&cx.services.runs, &cx.services.sessions);
     let mut kept = HashMap::new();
-    // By their sessions, each of which is read once.
-    let mut elsewhere: HashMap<String, HashSet<String>> = HashMap::new();
+    // By their sessions, each of which is read once; with the ends of their runs.
+    let mut elsewhere: HashMap<String, HashMap<String, u64>> = HashMap::new();
     for id in responses {
         let report = runs.remembered(Family::Agent, &id);
         if let Some(report) = report.filter(|it| it.progress.started_at.is_some()) {
@@ -153,8 +168,10 @@ async fn kept(cx: &Ctx, responses: HashSet<String>) -> Result<HashMap<String, Ke
             continue;
         }
         let Some(run) = runs.parts().store.run(&id).await? else { continue };
-        if run.scope == Family::Agent.as_str() && run.state != RunState::Active {
-            elsewhere.entry(run.session_key).or_default().insert(id);
+        if run.scope == Family::Agent.as_str()
+            && let Some(ended_at) = run.ended_at
+        {
+            elsewhere.entry(run.session_key).or_default().insert(id, ended_at);
         }
     }
     for (key, wanted) in elsewhere {
@@ -168,25 +185,27 @@ async fn kept(cx: &Ctx, responses: HashSet<String>) -> Result<HashMap<String, Ke
     Ok(kept)
 }
 
-/// What a transcript tells of these responses.
-fn told(entries: Entries<'_>, wanted: &HashSet<String>) -> io::Result<HashMap<String, Kept>> {
-    let (mut kept, mut current) = (HashMap::<String, Kept>::new(), None);
+/// What a transcript tells of these responses, of each until its run ended. All that models say
+/// until then is of it, also after messages that went into the run.
+fn told(entries: Entries<'_>, ends: &HashMap<String, u64>) -> io::Result<HashMap<String, Kept>> {
+    let (mut kept, mut open) = (HashMap::<String, Kept>::new(), Vec::<(&String, u64)>::new());
     for entry in entries {
-        let EntryBody::Message(message) = entry?.body else { continue };
+        let entry = entry?;
+        open.retain(|(_, ended_at)| entry.timestamp <= *ended_at);
+        let EntryBody::Message(message) = entry.body else { continue };
         match &message {
             AgentMessage::User(user) => {
                 let run = user.extra.get("idempotencyKey").and_then(Value::as_str);
-                current = run.filter(|run| wanted.contains(*run)).map(str::to_owned);
-                if let Some(run) = &current {
+                if let Some((run, ended_at)) = run.and_then(|run| ends.get_key_value(run)) {
                     kept.insert(run.clone(), Kept::default());
+                    open.push((run, *ended_at));
                 }
             }
             AgentMessage::Assistant(answer) if answer.is_from_gateway() => {}
             AgentMessage::Assistant(_) | AgentMessage::ToolResult(_) => {
-                if let Some(said) = current.as_ref().and_then(|run| kept.get_mut(run)) {
-                    said.speech.hear(&message);
-                    if let AgentMessage::Assistant(answer) = &message {
-                        said.calls = answer.tool_calls().cloned().collect();
+                for (run, _) in &open {
+                    if let Some(said) = kept.get_mut(*run) {
+                        said.hear(&message);
                     }
                 }
             }

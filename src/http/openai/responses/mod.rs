@@ -10,15 +10,16 @@ use std::fmt::Display;
 use axum::http::StatusCode;
 use axum::response::Response;
 
-use super::read::{At, Wrong, body};
+use super::read::{At, body};
 use super::said::{goes_on, received};
 use super::sse;
 use super::target::{Wanted, target};
 use super::waiting::Waiting;
 use crate::handlers::ask::Question;
-use crate::http::{Asked, Attending, Manner, json_answer};
+use crate::http::{Asked, Attending, Manner, json_answer, openai_word};
 use crate::registry::Ctx;
 use crate::sessions::SessionKey;
+use crate::support::json;
 use request::Request;
 use told::Made;
 
@@ -26,6 +27,9 @@ use told::Made;
 const PREFIX: &str = "openresponses";
 /// What the ids of responses begin with.
 const ID: &str = "resp_";
+/// What to do about a response that is not known.
+const NOT_KEPT: &str = "Responses are known for 24 hours, and the newest 10 000 runs: send what \
+    was said so far in `input`, or name the session by `user` or `x-openclaw-session-key`.";
 
 pub async fn answer(asked: Asked<'_>) -> Response {
     answered(asked).await.unwrap_or_else(|refusal| refusal)
@@ -86,7 +90,12 @@ async fn answered(mut asked: Asked<'_>) -> Result<Response, Response> {
 /// The session of a response. Its id is a random number that only who got it
 /// knows; and who may write to one session may write to all.
 async fn session_of(cx: &Ctx, id: &str) -> Result<SessionKey, Response> {
-    let unknown = || Wrong(format!("Previous response with id '{id}' not found.")).answer();
+    let unknown = || {
+        let message = format!("Previous response with id '{id}' not found. {NOT_KEPT}");
+        let error = json!({"message": message, "type": openai_word(StatusCode::BAD_REQUEST),
+            "param": "previous_response_id", "code": "previous_response_not_found"});
+        json_answer(StatusCode::BAD_REQUEST, &json!({"error": error}))
+    };
     if !id.starts_with(ID) {
         return Err(unknown());
     }

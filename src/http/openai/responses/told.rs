@@ -65,11 +65,8 @@ impl Made {
     }
 
     fn frame(&self, status: &str, output: &[Value], used: &Usage) -> Value {
-        let input = input_tokens(used);
         json!({"id": self.id, "object": "response", "created_at": self.created_at,
-            "status": status, "model": self.model, "output": output,
-            "usage": {"input_tokens": input, "output_tokens": used.output,
-                "total_tokens": input + used.output}})
+            "status": status, "model": self.model, "output": output, "usage": usage(used)})
     }
 
     fn answer(&self, answered: &Answered) -> Value {
@@ -157,10 +154,25 @@ impl Made {
     }
 }
 
+/// What was used. Clients of OpenAI read the details without a look whether they are there. How
+/// much of the answer was thought is not known: none is what they are told.
+fn usage(used: &Usage) -> Value {
+    let input = input_tokens(used);
+    json!({"input_tokens": input, "input_tokens_details": {"cached_tokens": used.cache_read},
+        "output_tokens": used.output, "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": input + used.output})
+}
+
 /// A text of the message. Clients of OpenAI insist on the list, as on the status of a
 /// call; the original has neither.
 fn text_part(text: &str) -> Value {
     json!({"type": "output_text", "text": text, "annotations": []})
+}
+
+/// Whether two texts have the same letters in the same order.
+fn is_same_but_for_space(told: &str, text: &str) -> bool {
+    let is_letter = |letter: &char| !letter.is_whitespace();
+    told.chars().filter(is_letter).eq(text.chars().filter(is_letter))
 }
 
 impl Pieces for Made {
@@ -189,7 +201,7 @@ impl Pieces for Made {
     }
 
     fn over(&mut self, end: Result<Answered, Failed>) -> Vec<String> {
-        let answered = match end {
+        let mut answered = match end {
             Ok(answered) => answered,
             Err(failed) => {
                 let said = std::mem::take(&mut self.told);
@@ -199,6 +211,10 @@ impl Pieces for Made {
                 return self.last(events);
             }
         };
+        // Clients put the pieces together and take what they get for the text of the message.
+        if is_same_but_for_space(&self.told, &answered.text) {
+            answered.text = std::mem::take(&mut self.told);
+        }
         let message = self.answer(&answered);
         let mut events = self.of_end(&answered.text, &message);
         let calls: Vec<_> = answered.calls.iter().map(|call| self.call(call)).collect();
@@ -217,5 +233,53 @@ impl Pieces for Made {
         let name = if is_cut { "response.incomplete" } else { "response.completed" };
         events.push(Self::of_response(name, &whole));
         self.last(events)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(text: &str) -> Answered {
+        Answered { text: text.into(), calls: Vec::new(), used: Usage::default(), cut: None }
+    }
+
+    /// The data of these lines, without the last one.
+    fn data_of(lines: &[String]) -> Vec<Value> {
+        let data = lines.iter().flat_map(|line| line.lines());
+        let data = data.filter_map(|line| line.strip_prefix("data: "));
+        data.filter_map(|data| serde_json::from_str(data).ok()).collect()
+    }
+
+    #[test]
+    fn what_a_cache_gave_is_told_as_part_of_what_went_in() {
+        let used = Usage { input: 3, output: 5, cache_read: 40, ..Usage::default() };
+        let made = Made::new("resp_1".into(), "openclaw".into(), 1);
+        let whole = made.whole(&Answered { used, ..answered("Done.") });
+        let usage = json!({"input_tokens": 43, "input_tokens_details": {"cached_tokens": 40},
+            "output_tokens": 5, "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": 48});
+        assert_eq!(whole["usage"], usage);
+    }
+
+    #[test]
+    fn the_text_of_a_stream_is_its_pieces_to_the_letter() {
+        // What the run keeps has other white space between its turns than what came.
+        for (pieces, text, whole) in [
+            (["I look. ", "\nDone."], "I look.\n\nDone.", "I look. \n\n\nDone."),
+            // What came does not count any more: the text is what does.
+            (["I look.", "No."], "Done.", "Done."),
+        ] {
+            let mut made = Made::new("resp_1".into(), "openclaw".into(), 1);
+            made.says(pieces[0]);
+            made.between();
+            made.says(pieces[1]);
+            let all = data_of(&made.over(Ok(answered(text))));
+            assert_eq!(all[0]["type"], "response.output_text.done", "{all:?}");
+            let last = &all[3]["response"]["output"][0]["content"][0];
+            for told in [&all[0], &all[1]["part"], &all[2]["item"]["content"][0], last] {
+                assert_eq!(told["text"], whole, "{all:?}");
+            }
+        }
     }
 }

@@ -48,8 +48,8 @@ const REFUSALS = {
   ],
   CONTROL_UI_ORIGIN_NOT_ALLOWED: (link) => [
     "This address is not allowed",
-    h("p", {}, "The gateway does not take pages from here. Add the address to its config:"),
-    command(`clawgate config set gateway.controlUi.allowedOrigins '["${location.origin}"]'`),
+    h("p", {}, "The gateway does not take pages from here. Add this to gateway.controlUi.allowedOrigins in its config:"),
+    command(`"${location.origin}"`),
     again(link),
   ],
   CONTROL_UI_DEVICE_IDENTITY_REQUIRED: () => (isSecureContext ? noKeys() : [

@@ -217,6 +217,8 @@ fn errors_and_stops_end_a_response() {
     assert_eq!(end(failed), Some(End::Failed("The model failed.".into())));
     assert_eq!(end(Ending::Aborted(AbortReason::Rpc)), Some(End::Stopped));
     assert_eq!(end(Ending::Aborted(AbortReason::Shutdown)), Some(End::Stopped));
+    let too_long = Some(End::Failed("It took too long and was stopped.".into()));
+    assert_eq!(end(Ending::Aborted(AbortReason::Timeout)), too_long);
 }
 
 #[test]
