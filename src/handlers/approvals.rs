@@ -17,9 +17,9 @@ use crate::protocol::methods::approvals::{
     PluginApprovalRequestParams, TurnSource, WaitDecisionParams,
 };
 use crate::protocol::methods::{AnyParams, NoParams};
-use crate::protocol::{ErrorShape, simple};
+use crate::protocol::{ErrorKind, ErrorShape, simple};
 use crate::registry::{Ctx, Reply};
-use crate::support::json;
+use crate::support::{json, with_cause};
 
 use super::agent::while_open;
 
@@ -273,7 +273,7 @@ fn find(cx: &Ctx, kind: QuestionKind, id: &str) -> Reply<Arc<Question>> {
 fn refusal(error: DecideError) -> ErrorShape {
     let text = error.to_string();
     match error {
-        DecideError::NotAllowed => ErrorShape::denied(text),
+        DecideError::NotAllowed => ErrorShape::denied(text).kind(ErrorKind::MissingScope),
         DecideError::Ambiguous | DecideError::NotOffered => ErrorShape::invalid(text),
         DecideError::Unknown => ErrorShape::not_found(text).details(json!({
             "reason": "APPROVAL_NOT_FOUND",
@@ -305,7 +305,7 @@ fn file_failed(error: &ApprovalsFileError) -> ErrorShape {
         ApprovalsFileError::Stale | ApprovalsFileError::NoBase => {
             ErrorShape::invalid(error.to_string())
         }
-        _ => ErrorShape::unavailable(format!("Error: {error}")),
+        _ => ErrorShape::unavailable(format!("Error: {}", with_cause(error))),
     }
 }
 

@@ -1,11 +1,9 @@
 //! `chat.*`.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio::time::timeout;
 use unicode_normalization::UnicodeNormalization;
 
 use super::session_settings::refuse_malformed;
@@ -14,7 +12,7 @@ use crate::agent::{
 };
 use crate::commands::{Meaning, Work};
 use crate::protocol::message::{AgentMessage, AssistantMessage};
-use crate::protocol::methods::chat::{ChatAbortParams, ChatInjectParams, ChatSendParams, Route};
+use crate::protocol::methods::chat::{ChatInjectParams, ChatSendParams, Route};
 use crate::protocol::{ErrorKind, ErrorShape, Scope, simple};
 use crate::providers::ThinkingLevel;
 use crate::registry::{ACTION_CHAT, Caller, Ctx, Reply};
@@ -22,6 +20,7 @@ use crate::sessions::{RECEIPT_MEMBER, SessionEntry, SessionError, SessionKey, WE
 use crate::store::OutboxAddress;
 use crate::support::{json, trouble};
 
+use super::stopping::not_stopped;
 use super::{attachments, reply};
 
 /// A run that was given a `timeoutMs` is given so much more than `timeoutMs` …
@@ -32,9 +31,6 @@ const TIMEOUT_MIN: Duration = Duration::from_mins(2);
 const TIMEOUT_MAX: Duration = Duration::from_hours(24);
 /// When to ask again whether a disk answers, in milliseconds.
 const DISK_RETRY_MS: u64 = 2_000;
-/// How long a stop waits for the requests that came before it: what one of them waits for may
-/// never come.
-const LINE_LIMIT: Duration = Duration::from_secs(5);
 
 /// What somebody hears whose message was accepted before the last stop.
 pub(super) const INTERRUPTED: &str = "the gateway stopped while this message was being answered; it \
@@ -369,52 +365,6 @@ pub(crate) fn clean(message: &str) -> Reply<String> {
         return Err(ErrorShape::invalid("message must not contain null bytes"));
     }
     Ok(message.nfc().filter(|c| !c.is_control() || "\t\n\r".contains(*c)).collect())
-}
-
-/// `chat.abort`: stops one run, or all of the session that the caller may stop.
-pub async fn abort(cx: Ctx, p: ChatAbortParams) -> Reply<Value> {
-    let key = cx.session_key(&p.session_key);
-    let runs = stop(&cx, &key, p.run_id.as_deref(), AbortReason::Rpc).await?;
-    Ok(json!({"ok": true, "aborted": !runs.is_empty(), "runIds": runs}))
-}
-
-/// Stops at once what goes on, and what requests to the session that came before this one are
-/// about to begin, if they begin it soon. Where one run is meant and there already, none of those
-/// is waited for.
-pub(super) async fn stop(
-    cx: &Ctx,
-    key: &SessionKey,
-    run_id: Option<&str>,
-    reason: AbortReason,
-) -> Reply<Vec<String>> {
-    let look = || cx.services.runs.abort(key, run_id, &cx.caller.principal, reason);
-    let mut line = pin!(timeout(LINE_LIMIT, cx.enter_lane(key)));
-    // In line before it looks: what comes after this request is not stopped by it.
-    let has_lane = futures_util::poll!(&mut line).is_ready();
-    let mut stopped = look().await.unwrap_or_default();
-    if run_id.is_some() && !stopped.is_empty() {
-        return Ok(stopped);
-    }
-    if !has_lane && line.await.is_err() {
-        tracing::warn!(session = %key, "a stop is answered before a request that came first");
-    }
-    match look().await {
-        Ok(mut more) => {
-            // One that winds down slowly is found both times.
-            more.retain(|id| !stopped.contains(id));
-            stopped.extend(more);
-        }
-        Err(_) if !stopped.is_empty() => {}
-        Err(error) => return Err(not_stopped(error)),
-    }
-    Ok(stopped)
-}
-
-fn not_stopped(error: AbortError) -> ErrorShape {
-    match error {
-        AbortError::OtherSession => ErrorShape::invalid(error.to_string()),
-        AbortError::NotYours => ErrorShape::denied(error.to_string()),
-    }
 }
 
 /// `chat.inject`: adds an assistant note without asking the model.

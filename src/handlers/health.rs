@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::{sleep, timeout};
 
 use super::channels::Seen;
 use super::health_parts::parts;
@@ -19,7 +21,7 @@ use crate::protocol::ErrorShape;
 use crate::protocol::methods::system::HealthParams;
 use crate::registry::{Ctx, Reply, Services, Shared};
 use crate::sessions::SessionError;
-use crate::support::{json, millis, without_nulls};
+use crate::support::{json, millis, trouble, without_nulls};
 use crate::telemetry::metrics::History;
 
 /// A snapshot is made anew after this time.
@@ -33,6 +35,12 @@ const CLIENTS_PER_SETTLE: usize = 100;
 const SETTLE_MAX: Duration = Duration::from_secs(5);
 /// Who does not ask for a new snapshot waits no longer for one when there is an older one.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a look at a disk waits for it: many who ask give up after a second.
+const DISK_LIMIT: Duration = Duration::from_millis(500);
+/// How often a disk is tried that took nothing. A write is little work.
+const TRY_EVERY: Duration = Duration::from_secs(2);
+/// However many ask, the disk is tried once at a time.
+static TRYING: Semaphore = Semaphore::const_new(1);
 /// Sessions that a snapshot names.
 const RECENT: u32 = 5;
 
@@ -77,10 +85,20 @@ impl HealthCache {
         self.refresh_soon();
     }
 
+    /// How much has changed: here, and what is wrong with parts.
+    fn known(&self) -> u64 {
+        self.changes.load(Ordering::Acquire) + trouble::changes()
+    }
+
     /// The last snapshot, if it tells of all that is told at once.
     fn current(&self) -> Option<Arc<Box<RawValue>>> {
+        self.last_of(self.known())
+    }
+
+    /// The last snapshot, if it knows of so many changes.
+    fn last_of(&self, known: u64) -> Option<Arc<Box<RawValue>>> {
         let last = self.last.load();
-        let current = last.as_ref().filter(|it| it.known == self.changes.load(Ordering::Acquire));
+        let current = last.as_ref().filter(|it| it.known == known);
         current.map(|it| Arc::clone(&it.told))
     }
 
@@ -134,7 +152,7 @@ pub async fn health(cx: Ctx, p: HealthParams) -> Reply<Shared> {
 /// What `fresh` comes to, or `last` while a database that refuses to be read, or does not
 /// answer, keeps it from coming.
 async fn or_last(fresh: impl Future<Output = Reply<Shared>>, last: Arc<Box<RawValue>>) -> Shared {
-    let fresh = tokio::time::timeout(PATIENCE, fresh).await;
+    let fresh = timeout(PATIENCE, fresh).await;
     fresh.ok().and_then(Result::ok).unwrap_or_else(|| last.into())
 }
 
@@ -144,18 +162,65 @@ pub async fn keep_fresh(services: Arc<Services>) {
         if let Err(error) = refresh(&services).await {
             tracing::error!(%error, "health snapshot failed");
         }
-        tokio::select! {
-            () = tokio::time::sleep(REFRESH_EVERY) => {}
-            () = services.health.refresh.notified() => settle(&services).await,
+        let is_news = tokio::select! {
+            () = sleep(REFRESH_EVERY) => false,
+            () = try_disk(&services) => true,
+            () = services.health.refresh.notified() => true,
+            () = trouble::changed() => true,
+        };
+        if is_news {
+            settle(&services).await;
+            // The next one tells of both.
+            let _ = services.health.refresh.notified().now_or_never();
+            let _ = trouble::changed().now_or_never();
         }
     }
+}
+
+/// Tries a disk that took nothing until it has room: nobody else may, and it would not be
+/// known. Where nothing is to be tried this does not end.
+async fn try_disk(services: &Services) {
+    if !is_unstored() {
+        std::future::pending::<()>().await;
+    }
+    while is_unstored() {
+        sleep(TRY_EVERY).await;
+        look_again(services).await;
+    }
+}
+
+/// Whether the last write was not stored.
+fn is_unstored() -> bool {
+    ["store", "transcripts"].into_iter().any(|part| trouble::of(part).is_some())
+}
+
+/// Tries a write where the last one was not stored: a gateway that gets no work
+/// because it is not ready would not learn that the disk has room again. Of a disk
+/// that hangs it learns by what waits for it already.
+pub async fn look_again(services: &Services) {
+    if trouble::disk_hangs() || !is_unstored() {
+        return;
+    }
+    let fails = |part: &str| trouble::of(part).is_some();
+    let Ok(_turn) = TRYING.try_acquire() else { return };
+    let parts = services.runs.parts();
+    // What comes of it is on the board.
+    let both = async {
+        if fails("store") {
+            let _ = parts.store.try_write().await;
+        }
+        if fails("transcripts") {
+            let _ = parts.sessions.look_again().await;
+        }
+    };
+    let _ = timeout(DISK_LIMIT, both).await;
 }
 
 /// Waits for the end of a burst.
 async fn settle(services: &Services) {
     let times = 1 + services.bus.load().connections / CLIENTS_PER_SETTLE;
     let burst = SETTLE.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX));
-    tokio::time::sleep(burst.min(SETTLE_MAX)).await;
+    sleep(burst.min(SETTLE_MAX)).await;
 }
 
 /// Tells of departures, one event for a whole burst.
@@ -175,7 +240,7 @@ pub fn publish_presence(services: &Services) {
 /// Makes a snapshot, keeps it, and sends it to everybody.
 pub async fn refresh(services: &Services) -> Result<Arc<Box<RawValue>>, SessionError> {
     let _turn = services.health.making.lock().await;
-    let known = services.health.changes.load(Ordering::Acquire);
+    let known = services.health.known();
     let snapshot = snapshot(services).await?;
     let raw = Arc::new(to_raw_value(&snapshot).unwrap_or_default());
     services.health.keep(Arc::clone(&raw), known);
@@ -215,8 +280,9 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
         .or(state.trouble.as_ref())
         .map(|issue| json!({"path": issue.path, "message": issue.message}));
     let parts = parts(services, channels.get("channelAccounts")).await;
+    let is_stopping = services.runs.is_stopping();
     let mut told = json!({
-        "ok": parts.is_well() && services.repair.is_none(),
+        "ok": parts.is_well() && services.repair.is_none() && !is_stopping,
         "ts": now_ms,
         "durationMs": millis(began.elapsed()),
         "uptimeMs": services.uptime_ms(),
@@ -237,6 +303,9 @@ async fn snapshot(services: &Services) -> Result<Value, SessionError> {
     // Only where there is something to tell; ours.
     if let Some(issue) = config {
         told["configIssue"] = issue;
+    }
+    if is_stopping {
+        told["stopping"] = Value::Bool(true);
     }
     let settings = services.settings.now();
     if !settings.pending.is_empty() {
@@ -317,7 +386,9 @@ mod tests {
     fn a_snapshot_is_out_of_date_once_something_changes_that_it_does_not_know_of() {
         let told = |text: &str| Arc::new(to_raw_value(text).unwrap());
         let cache = HealthCache::default();
-        let current = || cache.current().map(|told| told.get().to_owned());
+        // Parts that fail elsewhere in the meantime are none of this.
+        let changes = || cache.changes.load(Ordering::Acquire);
+        let current = || cache.last_of(changes()).map(|told| told.get().to_owned());
         assert_eq!(current(), None);
         cache.keep(told("first"), 0);
         assert_eq!(current().unwrap(), "\"first\"");
@@ -328,6 +399,9 @@ mod tests {
         assert_eq!(current(), None);
         cache.keep(told("third"), 1);
         assert_eq!(current().unwrap(), "\"third\"");
+        cache.keep(told("fourth"), cache.known());
+        trouble::outdate();
+        assert!(cache.current().is_none());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::config::document::ConfigIssue;
 use crate::config::{self, ConfigFile, Env};
 use crate::registry::Services;
-use crate::support::{blocking, hex, json, memory, trouble, without_nulls};
+use crate::support::{blocking, hex, json, memory, trouble, with_cause, without_nulls};
 use crate::telemetry;
 
 /// Parts without which nothing can be promised.
@@ -35,7 +35,7 @@ impl Parts {
 
     /// Adds a part: what it does, and what is wrong with it.
     fn add(&mut self, name: &'static str, facts: Value, error: Option<String>) {
-        let wrong = trouble::tell(name, error);
+        let wrong = trouble::found(name, error);
         self.put(name, facts, wrong);
     }
 
@@ -89,7 +89,15 @@ pub async fn parts(services: &Services, accounts: Option<&Value>) -> Parts {
     approvals(services, &mut parts).await;
     models(services, &mut parts).await;
     parts.add("nodes", json!({"connected": services.nodes.connected()}), None);
-    for name in ["database", "openclaw", "sessions"] {
+    let workspaces = Arc::clone(&services.runs.parts().workspaces);
+    let lacking = if workspaces.lacks_any() {
+        blocking(move || workspaces.lacking()).await.ok().flatten()
+    } else {
+        None
+    };
+    trouble::found("workspaces", lacking);
+    trouble::found("hooks", services.settings.now().hooks.trouble.clone());
+    for name in ["database", "hooks", "openclaw", "sessions", "workspaces"] {
         if trouble::of(name).is_some() {
             parts.add_noted(name, json!({}));
         }
@@ -189,7 +197,7 @@ async fn approvals(services: &Services, parts: &mut Parts) {
     } else {
         None
     };
-    parts.add("approvals", json!({}), error.map(|error| error.to_string()));
+    parts.add("approvals", json!({}), error.map(|error| with_cause(&error)));
 }
 
 /// Whether the default model can be asked.
@@ -202,8 +210,7 @@ async fn models(services: &Services, parts: &mut Parts) {
     let offered = credentials.for_model(agent, &model).await;
     let rests: Vec<_> = offered.iter().filter_map(|it| credentials.rest(it, &model)).collect();
     let stored = credentials.profiles(agent).await;
-    let is_stored =
-        stored.iter().any(|it| it.profile.provider == model.provider && it.secret.is_some());
+    let is_stored = stored.iter().any(|it| it.opens(&model.provider));
     let has_any = is_stored || model.has_credential();
     let name = model.reference().to_string();
     let error = if let Some(why) = &model.options.missing {

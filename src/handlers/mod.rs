@@ -47,6 +47,7 @@ mod sessions;
 mod shared;
 mod skill_search;
 mod skills;
+mod stopping;
 mod system;
 mod talk;
 mod tools;
@@ -63,7 +64,7 @@ pub use channel_inlet::ChannelInlet;
 pub(crate) use chat::clean;
 pub use cleanup::keep_tidy;
 pub(crate) use config::{in_turn, take_up};
-pub use health::{HealthCache, keep_fresh, tell_presence};
+pub use health::{HealthCache, keep_fresh, look_again, tell_presence};
 pub use metrics::keep_history;
 pub use shared::Reads;
 
@@ -189,7 +190,7 @@ fn of_chats(r: &mut Registry) {
     r.add(read("chat.startup"), history::startup);
     r.add(read("chat.message.get"), history::message);
     r.add(write("chat.send"), chat::send);
-    r.add(write("chat.abort"), chat::abort);
+    r.add(write("chat.abort"), stopping::abort);
     r.add(write("agent").waits(), agent::run);
     r.add(write("agent.wait").waits(), agent::wait);
     r.add(admin("chat.inject"), chat::inject);

@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use super::nodes::unrecorded;
 use crate::nodes::{ApproveError, required_scopes};
-use crate::protocol::ErrorShape;
 use crate::protocol::methods::NoParams;
 use crate::protocol::methods::nodes::{
     NodeIdParams, NodePairDecisionParams, NodePairRequestParams, NodePairVerifyParams,
 };
+use crate::protocol::{ErrorKind, ErrorShape};
 use crate::registry::{Ctx, Reply};
 use crate::store::NodeFacts;
 use crate::support::json;
@@ -56,7 +56,7 @@ pub async fn approve(cx: Ctx, p: NodePairDecisionParams) -> Reply<Value> {
     let approved = cx.services.nodes.approve(&cx.caller.principal, p.request_id.trim()).await;
     approved.map_err(|error| match error {
         ApproveError::Unknown => ErrorShape::not_found(error.to_string()),
-        ApproveError::Refused(text) => ErrorShape::denied(text),
+        ApproveError::Refused(text) => ErrorShape::denied(text).kind(ErrorKind::MissingScope),
         ApproveError::NoToken(_) | ApproveError::Store(_) => {
             ErrorShape::unavailable(error.to_string())
         }

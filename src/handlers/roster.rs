@@ -7,7 +7,9 @@ use tokio::sync::OwnedMutexGuard;
 
 use crate::agent::roster::{
     AgentChange, Created, Discarded, NewAgent, Removed, Roster, RosterError, WouldWork,
+    settle_removal,
 };
+use crate::agent::workspace::FilesError;
 use crate::agent::{Deletion, RunEnd};
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::agents::{
@@ -15,7 +17,8 @@ use crate::protocol::methods::agents::{
 };
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{AgentId, Remains, SessionKey, SessionQuery};
-use crate::support::{json, without_nulls};
+use crate::store::SourceNote;
+use crate::support::{json, with_cause, without_nulls};
 
 use super::config;
 use super::session_changes::clear;
@@ -87,13 +90,24 @@ pub async fn delete(cx: Ctx, p: AgentsDeleteParams) -> Reply<Value> {
     let id = AgentId::normalize(&p.agent_id);
     let of = id.clone();
     let _turn = turn(&cx).await;
-    let removed = work(&cx, "agents.delete", move |roster| roster.remove(&of)).await?;
+    let store = &*cx.services.runs.parts().store;
+    let note = note(&cx, &id, p.delete_files).await?;
+    // Written and not taken up, the next start completes it.
+    let removed = match work(&cx, DELETE, move |roster| Ok(roster.remove(&of))).await? {
+        Ok(removed) => removed,
+        Err(error) => {
+            settle_removal(store, note, true).await;
+            return Err(refusal(DELETE, error));
+        }
+    };
     tracing::info!(agent = %id, by = %cx.caller.name, "an agent was removed");
-    end_sessions(&cx, &id).await;
+    let have_ended = end_sessions(&cx, &id).await;
     let bindings = removed.bindings;
     let discarded = if p.delete_files { discard(&cx, removed).await } else { Discarded::default() };
     let mut kept = discarded.kept;
-    if let Err(error) = cx.services.runs.parts().approvals.forget(&id).await {
+    let forgotten = cx.services.runs.parts().approvals.forget(&id).await;
+    settle_removal(store, note, have_ended && forgotten.is_ok()).await;
+    if let Err(error) = forgotten {
         tracing::error!(agent = %id, %error, "what a removed agent was always allowed is still written");
         kept.push((cx.services.settings.now().paths.exec_approvals(), error.to_string()));
     }
@@ -129,17 +143,18 @@ fn comes_back(cx: &Ctx, agent: &AgentId, model: &str) -> bool {
 }
 
 /// Stops what runs in the sessions of an agent and takes them out of the index,
-/// so that nobody can write to them. It is gone already: that a session does not
-/// end at once is no reason to say otherwise.
-async fn end_sessions(cx: &Ctx, id: &AgentId) {
+/// so that nobody can write to them; whether all are. It is gone already: that a
+/// session does not end at once is no reason to say otherwise.
+async fn end_sessions(cx: &Ctx, id: &AgentId) -> bool {
     let query = SessionQuery { agent: Some(id.to_string()), ..SessionQuery::default() };
     let rows = match cx.services.sessions.list(query).await {
         Ok(page) => page.entries,
         Err(error) => {
             tracing::warn!(agent = %id, %error, "sessions of a removed agent not found");
-            return;
+            return false;
         }
     };
+    let mut are_out = true;
     for row in rows {
         let key = SessionKey::from_canonical(&row.key);
         let held = clear(cx, &key, &row.key).await;
@@ -152,12 +167,30 @@ async fn end_sessions(cx: &Ctx, id: &AgentId) {
                 let (runs, session_id) = (Arc::clone(&cx.services.runs), row.entry.session_id);
                 cx.after_answer(Deletion { runs, key, session_id });
             }
-            Err(error) => tracing::warn!(session = %key, %error, "session not removed"),
+            Err(error) => {
+                are_out = false;
+                tracing::warn!(session = %key, %error, "session not removed");
+            }
         }
         if let Ok(held) = held {
             held.end(RunEnd::Answered).await;
         }
     }
+    are_out
+}
+
+/// Notes that an agent is about to be removed: what a kill comes between, the next start
+/// completes.
+async fn note(cx: &Ctx, id: &AgentId, with_files: bool) -> Reply<SourceNote> {
+    let (env, clock) = (cx.services.env.clone(), Arc::clone(&cx.services.clock));
+    let id = id.clone();
+    let look = move |would_work: Box<WouldWork>| Roster::new(env, clock, would_work).removal(&id);
+    let (found, turn) = config::in_turn(&cx.services, look).await?;
+    drop(turn);
+    let note = found.map_err(|error| refusal(DELETE, error))?.note(with_files);
+    let noted = cx.services.runs.parts().store.note_sources(vec![note.clone()]).await;
+    noted.map_err(|error| ErrorShape::unavailable(with_cause(&error)))?;
+    Ok(note)
 }
 
 /// Moves the folders of a removed agent in the turn of the config file: in no other is it
@@ -169,6 +202,9 @@ async fn discard(cx: &Ctx, removed: Removed) -> Discarded {
     let moved = config::in_turn(&cx.services, work).await;
     moved.map(|(discarded, _turn)| discarded).unwrap_or_default()
 }
+
+/// The method that removes one, in what is told of it.
+const DELETE: &str = "agents.delete";
 
 /// The lane of all who add, change and remove agents.
 const LANE: &str = "agents of the config";
@@ -198,7 +234,9 @@ async fn work<T: Send + 'static>(
 fn refusal(method: &str, error: RosterError) -> ErrorShape {
     match error {
         RosterError::Config(error) => config::refusal(&error),
-        RosterError::Folder(_) => ErrorShape::unavailable(error.to_string()),
+        RosterError::Folder(_) | RosterError::Identity(FilesError::Unwritable { .. }) => {
+            ErrorShape::unavailable(with_cause(&error))
+        }
         RosterError::NotFound(_) => ErrorShape::not_found(error.to_string()),
         RosterError::TooLong { .. } | RosterError::Place { .. } => {
             ErrorShape::invalid(format!("invalid {method} params: {error}"))

@@ -47,6 +47,9 @@ pub enum ErrorKind {
     NotFound,
     /// The credential is missing, wrong, or worth too little.
     PermissionDenied,
+    /// The credential is worth too little: a scope is missing. On the wire that is a denied
+    /// permission.
+    MissingScope,
     /// Too many requests.
     RateLimited,
     /// The gateway or something behind it failed.
@@ -61,7 +64,7 @@ impl ErrorKind {
         match self {
             Self::InvalidParams | Self::Taken => "invalid_params",
             Self::NotFound => "not_found",
-            Self::PermissionDenied => "permission_denied",
+            Self::PermissionDenied | Self::MissingScope => "permission_denied",
             Self::RateLimited => "rate_limited",
             Self::InternalError => "internal_error",
             Self::Timeout => "timeout",
@@ -69,12 +72,9 @@ impl ErrorKind {
     }
 }
 
-/// How it begins what whoever lacks a scope is told.
-const MISSING_SCOPE: &str = "missing scope: ";
-
 /// What whoever lacks this scope is told.
 pub fn missing_scope(scope: &str) -> String {
-    format!("{MISSING_SCOPE}{scope}")
+    format!("missing scope: {scope}")
 }
 
 /// An error on its way to a client.
@@ -126,12 +126,12 @@ impl ErrorShape {
 
     /// A request whose sender lacks this scope.
     pub fn lacks(scope: &str) -> Self {
-        Self::denied(missing_scope(scope))
+        Self::denied(missing_scope(scope)).kind(ErrorKind::MissingScope)
     }
 
     /// Whether its sender lacks a scope.
     pub fn is_lack(&self) -> bool {
-        self.message.starts_with(MISSING_SCOPE)
+        self.kind == ErrorKind::MissingScope
     }
 
     /// A client that must identify itself first.
@@ -209,3 +209,15 @@ impl std::fmt::Display for ErrorShape {
 }
 
 impl std::error::Error for ErrorShape {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_lacks_a_scope_is_known_by_the_kind_and_not_by_words() {
+        let (lacks, quotes) = (ErrorShape::lacks("x"), ErrorShape::denied(missing_scope("x")));
+        assert!(lacks.is_lack() && !quotes.is_lack());
+        assert_eq!(lacks.to_wire(Profile::Simple), quotes.to_wire(Profile::Simple));
+    }
+}

@@ -88,6 +88,8 @@ const CANVAS: &str = "There is no canvas host yet, so no address of one is given
 const NO_CANVAS: &str = "There is no canvas host yet.";
 const EVENT_LOOP: &str = "Describes the event loop of a Node process.";
 const PLUGINS: &str = "The plugins of the original do not exist here.";
+const LEVEL_TOLD: &str =
+    "Events tell how hard the model would think, as answers do; the original's do not look.";
 const ONE_MESSAGE: &str = "A user message is announced once, when it is stored, instead of twice.";
 const POSITION: &str =
     "messageSeq is the message's position; the original's can be 0 or lag by one.";
@@ -144,7 +146,9 @@ const TRUNCATED: &str = "A message that was shortened says so, and its id gives 
 const PLAIN_TEXT: &str =
     "The model gets what the user wrote; the day is in the system prompt, not before each message.";
 const WHOLE_THOUGHT: &str = "Of a thought inside a text not even a piece is shown.";
-const CUT_WITH_HEADER: &str = "A cut transcript keeps its header, so its messages are still there; the original overwrites it.";
+const CUT_WITH_HEADER: &str =
+    "A cut transcript keeps its header, so there is something to sum up; the request is not sent.";
+const SUMMED_UP: &str = "A compaction that a command begins is told as any other.";
 const PACE: &str = "How far an answer had come when it was stopped is a matter of pace.";
 const CUT_ID: &str = "An answer that was cut has no id of the provider.";
 const CUT_COUNTS: &str = "What the session's context held before a run was stopped is still told.";
@@ -288,6 +292,8 @@ const SAYS_FAILED: &str =
     "A failure in a stream is told as an error, not as an answer without a word.";
 const CLIENTS_INSIST: &str = "Clients of OpenAI refuse a text without its list of annotations.";
 const CLIENTS_COUNT: &str = "Clients of OpenAI refuse an event without its number.";
+const CLIENTS_READ_DETAILS: &str =
+    "Clients of OpenAI read the details of what was used without a look whether they are there.";
 const CLIENTS_TURN: &str =
     "The model is not asked again before the client has done what it called for.";
 const CALLS_COMPLETE: &str = "A response that ends with calls is completed, as with OpenAI: its clients take another for cut.";
@@ -477,10 +483,10 @@ pub const DIFFERENCES: &[Difference] = &[
         WHOLE_THOUGHT,
     ),
     allow(
-        Kind::Value,
+        Kind::MissingFrame,
         "chat/sessions",
-        "s res sessions.compact",
-        "/payload/reason",
+        "s event sessions.changed",
+        "compact",
         CUT_WITH_HEADER,
     ),
     instead_of("done", "chat/*", "* event run", "/payload*/status", FRESH_ROW),
@@ -490,6 +496,7 @@ pub const DIFFERENCES: &[Difference] = &[
     allow(Kind::Absent, "chat/*", "* event session.*", "/payload*/endedAt", FRESH_ROW),
     allow(Kind::Absent, "chat/*", "* event session.*", "/payload*/runtimeMs", FRESH_ROW),
     allow(Kind::Value, "chat/*", "* event session.tool", "/payload/seq", PIECES),
+    instead_of("off", "chat/thinking", "*", "*/thinkingDefault", LEVEL_TOLD),
     allow(
         Kind::Absent,
         "handshake/ok-token-other-clients",
@@ -742,13 +749,6 @@ pub const DIFFERENCES: &[Difference] = &[
         "/payload/totalTokensFresh",
         CUT_COUNTS,
     ),
-    allow(
-        Kind::Extra,
-        "chat/sessions",
-        "* event sessions.changed",
-        "/payload/totalTokens",
-        CUT_COUNTS,
-    ),
     allow(Kind::ExtraFrame, "methods/sessions", "op event run", "agent assistant", PACE),
     allow(Kind::Extra, "methods/sessions", "op event run", "/payload/message", PACE),
     allow(Kind::Value, "methods/sessions", "op res sessions.compact", "/payload/kept", PACE),
@@ -902,7 +902,7 @@ pub const DIFFERENCES: &[Difference] = &[
     told("Current: mock/mock-1", "There is one runtime, so none can be chosen."),
     told("Model \"mock/nope\" is not", "The name is not known, whatever is allowed."),
     told("Providers:\n- amazon", BEDROCK),
-    told("Current thinking level", "Without a setting, no model is asked to think."),
+    told("Current thinking level", "The model of the replay cannot think."),
     told("🧭 Identity", "It tells what the sender may do; there is no allowFrom for clients."),
     told("🧠 /context", OWN_CONTEXT),
     told(
@@ -911,7 +911,8 @@ pub const DIFFERENCES: &[Difference] = &[
     ),
     told("⚙️ Config (raw)", "The config is shown without its secrets."),
     told("⚙️ Config gateway.port", "The port of the replay is not in the config file."),
-    told("⚙️ Compacted (0", "What is too short to be summed up is left as it is."),
+    told("⚙️ Compacted (0", "What the conversation took before is told."),
+    allow(Kind::ExtraFrame, "chat/slash-commands", "* event run", "agent compaction *", SUMMED_UP),
     told("Echo: [", PLAIN_TEXT),
     told("Available tools", "The tools of this gateway are listed."),
     told("📋 Tasks", TASKS),
@@ -1596,6 +1597,7 @@ pub const DIFFERENCES: &[Difference] = &[
     ),
     allow(Kind::Extra, "http/openai-responses", "POST *", "*/annotations", CLIENTS_INSIST),
     allow(Kind::Extra, "http/openai-responses", "POST *", "*/sequence_number", CLIENTS_COUNT),
+    allow(Kind::Extra, "http/*", "POST *", "*/usage/*_details", CLIENTS_READ_DETAILS),
     allow(
         Kind::Absent,
         "http/openai-responses",

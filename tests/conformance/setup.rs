@@ -230,11 +230,18 @@ pub const STOPPED_FIRST: &[(&str, &str)] = &[
 
 /// Requests that are not sent, because what the original does with them would
 /// make all that follows another recording: trace, request id, why.
-pub const NOT_SENT: &[(&str, &str, &str)] = &[(
-    "chat/abort",
-    "a-6",
-    "A message under the id of a run that was stopped is swallowed by the original; here it is answered, and the next ones wait for that answer.",
-)];
+pub const NOT_SENT: &[(&str, &str, &str)] = &[
+    (
+        "chat/abort",
+        "a-6",
+        "A message under the id of a run that was stopped is swallowed by the original; here it is answered, and the next ones wait for that answer.",
+    ),
+    (
+        "chat/sessions",
+        "s-35",
+        "The original finds nothing to sum up in a transcript whose header it has cut off; here there is something, and the session has a checkpoint.",
+    ),
+];
 
 /// Whether this frame is, or answers, a request that is not sent.
 pub fn is_not_sent(trace: &str, frame: &Value) -> bool {

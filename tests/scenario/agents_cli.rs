@@ -177,6 +177,14 @@ async fn accounts_are_given_and_taken_and_belong_to_one_agent() {
     assert_eq!((&bound["added"], &bound["updated"]), (&json!([]), &json!(["telegram:ops"])));
     let (code, text) = agents(&gateway, &["bind", "--agent", "b", "--bind", "telegram:ops"]).await;
     assert_eq!((code, text.as_str()), (1, "telegram:ops stays with a\n"));
+    // A new agent has all of its accounts, or is not made.
+    let add = ["add", "c", "--bind", "webhook", "--bind", "telegram:ops"];
+    let (code, text) = agents(&gateway, &add).await;
+    assert!(code == 1 && text.contains("telegram:ops stays with a, so there is no new"), "{text}");
+    let config = config_of(&gateway);
+    assert!(!config["agents"]["list"].to_string().contains("\"c\""), "{config}");
+    assert_eq!(config["bindings"].as_array().unwrap().len(), 2, "{config}");
+    assert!(!gateway.state_dir().join("agents/c").exists());
     let list = json_of(&gateway, &["bindings", "--agent", "a"]).await;
     assert_eq!(list[0]["match"], json!({"channel": "telegram", "accountId": "ops"}));
     assert_eq!(list.as_array().unwrap().len(), 2);

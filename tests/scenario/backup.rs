@@ -199,8 +199,33 @@ async fn a_folder_that_is_named_as_one_is_made_for_the_archive() {
     let made = json_of(&backup(&gateway, &create).await);
     let archive = Path::new(made["archive"].as_str().unwrap());
     assert!(archive.is_file() && archive.parent() == Some(folder.as_path()), "{made}");
-    let output = format!("{}/", inside.display());
-    let refused = backup(&gateway, &["create", "-o", &output]).await;
-    let why = String::from_utf8(refused.stderr).unwrap();
-    assert!(why.contains("inside the state directory") && !inside.exists(), "{why}");
+    let around = format!("{}/none/../state/new/", root.display());
+    for output in [format!("{}/", inside.display()), around] {
+        let refused = backup(&gateway, &["create", "-o", &output]).await;
+        let why = String::from_utf8(refused.stderr).unwrap();
+        assert!(why.contains("inside the state directory") && !inside.exists(), "{why}");
+        assert!(!root.join("none").exists());
+    }
+    // What a kill leaves is removed by the next one, and told.
+    let left = folder.join(".clawgate-backup-left.tmp");
+    fs::write(&left, "secret").unwrap();
+    let output = folder.join("next.tgz");
+    let made = backup(&gateway, &["create", "-o", output.to_str().unwrap()]).await;
+    let told = String::from_utf8(made.stderr).unwrap();
+    assert!(told.contains("removed ") && told.contains("cut off") && !left.exists(), "{told}");
+}
+
+#[tokio::test]
+async fn an_archive_that_leads_out_of_its_folder_is_no_backup() {
+    let (mut gateway, _mock) = scripted(Api::OpenAi).await;
+    gateway.terminate().await;
+    let archive = shelf(&gateway).join("out.tgz");
+    let mut tar = std::process::Command::new("tar");
+    tar.args(["-czPf", archive.to_str().unwrap(), "-C"]).arg(gateway.state_dir());
+    let done = tar.args(["openclaw.json", "../state/openclaw.json"]).output().unwrap();
+    assert!(done.status.success(), "{done:?}");
+    let output = backup(&gateway, &["verify", archive.to_str().unwrap()]).await;
+    let why = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{why}");
+    assert!(why.contains("../state/openclaw.json is outside of the folder"), "{why}");
 }

@@ -61,8 +61,7 @@ async fn bytes_that_are_no_text_end_no_conversation() {
         // What was typed before such a key is still there, and the cursor is where it was.
         for keys in [&b"day \xff"[..], &b"\x01\xff"[..]] {
             terminal.types(keys);
-            terminal
-                .shows("a key that is not UTF-8 is left out, and of a paste what stands behind it");
+            terminal.shows("a key that is not UTF-8 is left out; a paste with one in it");
             terminal.shows("you> day ");
         }
         terminal.types("good \x05to you\r");
@@ -76,6 +75,19 @@ async fn bytes_that_are_no_text_end_no_conversation() {
         let has_colours = shown.split("\u{1b}[").skip(1).any(is_colour);
         assert!(variable.is_none() || !has_colours, "{shown:?}");
     }
+
+    // Of a paste that is longer than what is read at a time nothing is sent.
+    let mut terminal = conversation(&gateway);
+    let rows = "row of it\r".repeat(200);
+    terminal.types(&[&b"\x1b[200~bad \xff"[..], rows.as_bytes(), b"\x1b[201~"].concat());
+    terminal.shows("a paste with one in it");
+    terminal.shows("you> ");
+    terminal.types("good day\r");
+    terminal.shows("Echo: good day");
+    terminal.shows("you> ");
+    terminal.types("/quit\r");
+    assert_eq!(terminal.ends().code(), Some(0), "{}", terminal.all());
+    assert!(!terminal.all().contains("Echo: row"), "{}", terminal.all());
 
     let lines = gateway.root().join("lines");
     std::fs::write(&lines, b"bad \xff\nhello\n").unwrap();

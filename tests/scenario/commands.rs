@@ -202,17 +202,17 @@ async fn after_send_off_nothing_is_taken_until_an_admin_patches_the_session() {
 async fn a_level_inside_of_a_message_holds_for_that_message_and_is_not_said_to_the_model() {
     let (gateway, mock) = scripted(Api::Anthropic).await;
     let mut client = admin(&gateway).await;
-    ask(&mut client, "main", "please /think high tell me", "run-1").await;
+    ask(&mut client, "main", "please /think off tell me", "run-1").await;
     ask(&mut client, "main", "and now?", "run-2").await;
     let thinks = |at: usize| mock.requests()[at].body["thinking"]["type"].clone();
-    assert_eq!((thinks(0), thinks(1)), (json!("enabled"), Value::Null));
+    assert_eq!((thinks(0), thinks(1)), (Value::Null, json!("enabled")));
     assert_eq!(told(&mut client, "main").await[0], ("user".into(), "please tell me".into()));
     assert!(row(&mut client, MAIN).await["thinkingLevel"].is_null());
     // It needs no more than a message does.
     let mut writer = connect(&gateway, &standard_connect(&["operator.write"])).await;
-    start(&mut writer, "main", "/t low why?", "run-3").await;
+    start(&mut writer, "main", "/t off why?", "run-3").await;
     end_of(&client, "run-3").await;
-    assert_eq!(thinks(2), json!("enabled"));
+    assert_eq!(thinks(2), Value::Null);
 }
 
 #[tokio::test]

@@ -308,7 +308,25 @@ async fn a_variable_is_referred_to_and_its_value_is_stored_nowhere() {
     // Without the variable there is nothing to refer to.
     let error =
         machine.fails(&["--auth-choice", "openai-api-key", "--secret-input-mode", "ref"]).await;
-    assert!(error.contains("api-key"), "{error}");
+    assert!(error.contains("OPENAI_API_KEY is not set; set it, or leave the mode out"), "{error}");
+}
+
+#[tokio::test]
+async fn a_variable_that_the_config_misses_is_told_before_what_the_flags_miss() {
+    let machine = Machine::new().await;
+    let provider = json!({"baseUrl": "http://127.0.0.1:9/v1", "apiKey": "${NOBODY_HAS_THIS}",
+        "api": "openai-completions", "models": [{"id": "m"}]});
+    let remote = json!({"mode": "remote", "remote": {"url": "wss://gw.example:1"}});
+    let config = json!({"gateway": remote, "models": {"providers": {"p": provider}}}).to_string();
+    fs::write(machine.config(), &config).unwrap();
+    let by_reference = ["--auth-choice", "apiKey", "--secret-input-mode", "ref"];
+    for flags in [&["--mode", "remote"][..], &by_reference] {
+        let error = machine.fails(flags).await;
+        for told in ["NOBODY_HAS_THIS is not set", "set it", "Mend the config file first"] {
+            assert!(error.contains(told), "{told} in {error}");
+        }
+        assert_eq!(machine.text(), config);
+    }
 }
 
 #[tokio::test]

@@ -411,7 +411,9 @@ async fn a_log_file_that_cannot_be_written_is_said_and_stops_nobody() {
         let log = part(&mut client, "log").await;
         (log["ok"] == false).then_some(log)
     });
-    assert!(wrong.await["since"].is_u64());
+    let wrong = wrong.await;
+    assert!(wrong["since"].is_u64());
+    assert!(wrong["error"].as_str().unwrap().contains("there.log: "), "{wrong}");
     fs::remove_file(&place).unwrap();
     until("the log goes on", async || {
         drop(admin(&gateway).await);

@@ -41,6 +41,8 @@ async fn a_stop_lets_the_run_end_and_says_good_bye() {
     let params = json!({"sessionKey": "work", "message": "too late", "idempotencyKey": "run-2"});
     let refused = client.request("chat.send", params).await;
     assert_eq!(refused["error"]["code"], "UNAVAILABLE", "{refused}");
+    let health = call(&mut client, "health", json!({})).await;
+    assert_eq!((&health["ok"], &health["stopping"]), (&json!(false), &json!(true)), "{health}");
     let end = end_of(&client, "run-1").await;
     assert_eq!(end["state"], "final", "{end}");
     for connection in [&client, &idle] {

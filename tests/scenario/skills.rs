@@ -181,8 +181,15 @@ async fn the_command_line_lists_installs_and_switches_skills() {
     assert!(ok && text.contains("Installed cli-skill"), "{text}");
     let (ok, text) = clawgate(&gateway, &["skills", "list"]);
     assert!(ok && text.contains("cli-skill") && text.contains("ready"), "{text}");
+    let (ok, text) = clawgate(&gateway, &["skills", "list", "--eligible", "-v"]);
+    assert!(ok && text.contains("cli-skill"), "{text}");
     let (ok, text) = clawgate(&gateway, &["skills", "disable", "cli-skill"]);
     assert!(ok, "{text}");
+    let (ok, text) = clawgate(&gateway, &["skills", "list", "--eligible"]);
+    assert!(ok && text.starts_with("No skill is ready"), "{text}");
+    let (ok, text) = clawgate(&gateway, &["skills", "list", "--eligible", "--json"]);
+    let status: Value = serde_json::from_str(&text).unwrap();
+    assert!(ok && status["skills"] == json!([]), "{text}");
     let (ok, text) = clawgate(&gateway, &["skills", "info", "cli-skill"]);
     assert!(ok && text.contains("off") && text.contains("About cli-skill"), "{text}");
     let (ok, text) = clawgate(&gateway, &["skills", "enable", "nope"]);

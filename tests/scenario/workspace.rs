@@ -213,3 +213,42 @@ async fn an_agent_is_called_what_its_identity_file_says() {
     let listed = call(&mut client, "agents.list", json!({})).await;
     assert_eq!(listed["agents"][0]["identity"]["avatarUrl"], picture);
 }
+
+#[tokio::test]
+async fn rules_that_cannot_be_read_are_told_by_health_until_they_can() {
+    let (gateway, mock) = gateway(json!({})).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "@mock text text=hi", "run-1").await;
+    let kept = call(&mut client, "health", json!({})).await;
+    assert_eq!(kept["degraded"], json!([]), "{kept}");
+    let rules = gateway.workspace().join("AGENTS.md");
+    fs::remove_file(&rules).unwrap();
+    symlink(gateway.config_path(), &rules).unwrap();
+    ask(&mut client, "main", "@mock text text=hi", "run-2").await;
+    assert!(!system_prompt(&mock).contains("mock-key"));
+    // No new look is asked for: what was told before is out of date by itself.
+    let health = call(&mut client, "health", json!({})).await;
+    assert_eq!((&health["ok"], &health["degraded"]), (&json!(true), &json!(["workspaces"])));
+    let error = health["services"]["workspaces"]["error"].as_str().unwrap();
+    assert!(error.contains(rules.to_str().unwrap()), "{error}");
+    fs::remove_file(&rules).unwrap();
+    fs::write(&rules, "Be brief.").unwrap();
+    ask(&mut client, "main", "@mock text text=hi", "run-3").await;
+    let health = call(&mut client, "health", json!({})).await;
+    assert_eq!(health["degraded"], json!([]), "{health}");
+}
+
+#[tokio::test]
+async fn why_a_file_or_folder_cannot_be_written_is_said() {
+    let (gateway, _mock) = gateway(json!({"skipBootstrap": true})).await;
+    let mut client = admin(&gateway).await;
+    let workspace = gateway.workspace();
+    fs::remove_dir(&workspace).unwrap();
+    fs::write(&workspace, "in the way").unwrap();
+    let set = json!({"agentId": "main", "name": "AGENTS.md", "content": "x"});
+    let create = json!({"name": "Late", "workspace": workspace.join("late")});
+    for (method, params) in [("agents.files.set", set), ("agents.create", create)] {
+        let text = refusal(&mut client, method, params).await;
+        assert!(text.contains("(os error "), "{method}: {text}");
+    }
+}

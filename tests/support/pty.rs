@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+use rustix::termios::{LocalModes, OptionalActions, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 use tokio::time::Instant;
 
 /// How long the command may take to show something.
@@ -109,6 +109,13 @@ impl Pty {
     /// Whether what is typed is shown again.
     pub fn echoes(&self) -> bool {
         tcgetattr(&self.other).unwrap().local_modes.contains(LocalModes::ECHO)
+    }
+
+    /// Sets the modes that a shell has for what it runs.
+    pub fn set_usual(&self) {
+        let mut modes = tcgetattr(&self.other).unwrap();
+        modes.local_modes.insert(LocalModes::ICANON | LocalModes::ECHO);
+        tcsetattr(&self.other, OptionalActions::Now, &modes).unwrap();
     }
 
     /// Waits for the end of the command.

@@ -95,8 +95,8 @@ pub struct AgentParams {
     pub place: ReplyRoute,
     /// Where to: `replyTo`, `replyChannel` and so on before `to`, `channel`.
     pub reply: ReplyRoute,
-    /// Whether the run goes on when that cannot be done.
-    pub best_effort: bool,
+    /// Whether the run goes on when that cannot be done, where it is said.
+    pub best_effort: Option<bool>,
     /// Pictures and files.
     pub attachments: Vec<Value>,
     /// The run is stopped after so long; without, or with 0, the agents' limit
@@ -143,7 +143,7 @@ impl Params for AgentParams {
             f.optional(name, text());
         }
         let timeout_seconds = f.optional("timeout", integer_from(0));
-        let best_effort = f.optional("bestEffortDeliver", boolean()).unwrap_or_default();
+        let best_effort = f.optional("bestEffortDeliver", boolean());
         // Each session is a lane here, and servers of tools are shared by all runs.
         f.optional("lane", text());
         f.optional("cleanupBundleMcpOnRunEnd", boolean());

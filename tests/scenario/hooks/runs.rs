@@ -279,8 +279,9 @@ async fn a_run_that_waits_for_its_session_comes_after_a_compaction_and_whoever_s
     let mut client = admin(&gateway).await;
     let steer = json!({"key": "diary", "message": "@mock text text=\"steered\"",
         "idempotencyKey": "steer"});
+    let sum_up = json!({"key": "diary", "instructions": "@mock text text=\"They counted.\""});
     for (method, params, chat, name) in [
-        ("sessions.compact", json!({"key": "diary"}), "chat-1", "first"),
+        ("sessions.compact", sum_up, "chat-1", "first"),
         ("sessions.steer", steer, "chat-2", "second"),
     ] {
         start(&mut client, "diary", "@mock stream n=2000 delay=20", chat).await;

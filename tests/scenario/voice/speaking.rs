@@ -245,7 +245,9 @@ async fn a_program_may_be_a_command_line_and_its_sound_where_and_as_it_likes() {
         (json!({"command": line}), "wav", "RIFF it's"),
         (json!({"command": "sh", "args": otherwise}), "m4a", "sound"),
         (json!({"command": "sh -c", "args": ["printf 'RIFF '; cat"]}), "wav", "RIFF it's"),
-        (json!({"command": cat}), "mp3", "it's"),
+        (json!({"command": cat, "outputFormat": "mp3"}), "mp3", "it's"),
+        // Bare samples are what such programs print that are asked for nothing.
+        (json!({"command": cat}), "pcm", "it's"),
     ] {
         let gateway = gateway(json!({"providers": {"tts-local-cli": program}})).await;
         let mut client = admin(&gateway).await;
