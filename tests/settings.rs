@@ -567,6 +567,7 @@ fn models_without_an_alias_have_those_of_openclaw_unless_another_has_it() {
         [some("old"), some("opus")]
     );
     assert_eq!(aliases("{'openai/gpt-5.4': {}, 'p/m': {alias: 'GPT'}}"), [None, some("GPT")]);
+    assert_eq!(aliases("{'openai/gpt-5.4': {alias: ' '}}"), [None::<String>]);
 }
 
 #[test]

@@ -405,7 +405,7 @@ fn named_models(node: &Node<'_>) -> Result<Vec<NamedModel>, ConfigError> {
         let is_object = node.value().is_some_and(serde_json::Value::is_object);
         let thinking = if is_object { None } else { node.text()? };
         let thinking = thinking.as_deref().and_then(thinking_level).map(ToOwned::to_owned);
-        Ok(NamedModel { name, alias: alias.filter(|alias| !alias.is_empty()), thinking })
+        Ok(NamedModel { name, alias, thinking })
     };
     let mut models =
         node.members()?.into_iter().map(named).collect::<Result<Vec<_>, ConfigError>>()?;

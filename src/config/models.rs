@@ -99,7 +99,8 @@ const USUAL_ALIASES: [(&str, &str); 8] = [
     ("gemini-flash-lite", "google/gemini-3.1-flash-lite-preview"),
 ];
 
-/// Gives models those aliases, unless another one has it by the file.
+/// Gives models those aliases, unless another one has it by the file. An empty one is none, and
+/// says that the model is to have none.
 pub(super) fn fill_aliases(models: &mut [NamedModel]) {
     for (alias, name) in USUAL_ALIASES {
         let is_it = |own: &str| own.eq_ignore_ascii_case(alias);
@@ -109,6 +110,9 @@ pub(super) fn fill_aliases(models: &mut [NamedModel]) {
         if let Some(model) = models.iter_mut().find(|it| it.name == name && it.alias.is_none()) {
             model.alias = Some(alias.to_owned());
         }
+    }
+    for model in models {
+        model.alias = model.alias.take().filter(|alias| !alias.is_empty());
     }
 }
 

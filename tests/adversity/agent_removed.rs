@@ -5,6 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::stage::{Api, admin, ask, call, refusal, scripted, until};
@@ -101,8 +102,7 @@ async fn what_a_kill_has_left_of_a_removed_agent_the_next_start_takes_away() {
         let params = json!({"agentId": "old", "deleteFiles": with_files});
         let _asking = ask_for_removal(&gateway, params).await;
         config_lets_it_go(&gateway).await;
-        gateway.kill9();
-        drop(held);
+        held.kill(&mut gateway);
         gateway.restart().await;
         gateway.logs(COMPLETED).await;
         assert_eq!(left(&gateway).await, [false, !with_files, !with_files, false]);
@@ -124,17 +124,19 @@ async fn what_a_kill_has_left_of_an_agent_that_a_command_removed_the_next_start_
     }
     let (mut gateway, _mock) = with_agent().await;
     gateway.kill9();
-    // It becomes the command, which another process holds.
     let mut command = Command::new("strace");
-    command.args(["-D", "-f", "-o", "/dev/null"]).args(holding("delay_exit")).arg("--");
+    command.args(["-f", "-o", "/dev/null"]).args(holding("delay_exit")).arg("--");
     command.args([tested::program(), "agents", "delete", "old", "--force"]).env_clear();
     command.env("PATH", std::env::var("PATH").unwrap_or_default());
     command.env("HOME", gateway.home()).env("OPENCLAW_STATE_DIR", gateway.state_dir());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut deleting = command.spawn().unwrap();
+    let mut held = command.spawn().unwrap();
     config_lets_it_go(&gateway).await;
-    deleting.kill().unwrap();
-    deleting.wait().unwrap();
+    let children = format!("/proc/{0}/task/{0}/children", held.id());
+    let deleting = fs::read_to_string(children).unwrap().trim().parse().unwrap();
+    kill_process(Pid::from_raw(deleting).unwrap(), Signal::KILL).unwrap();
+    held.kill().unwrap();
+    held.wait().unwrap();
     gateway.restart().await;
     gateway.logs(COMPLETED).await;
     assert_eq!(left(&gateway).await, [false; 4]);
@@ -151,8 +153,7 @@ async fn an_agent_that_the_config_did_not_let_go_before_a_kill_keeps_all_it_has(
         names.any(|name| name.starts_with(".clawgate-")).then_some(())
     })
     .await;
-    gateway.kill9();
-    drop(held);
+    held.kill(&mut gateway);
     assert!(is_in_config(&gateway));
     gateway.restart().await;
     assert_eq!(left(&gateway).await, [true; 4]);

@@ -111,8 +111,7 @@ async fn what_a_kill_kept_from_being_put_away_the_next_start_puts_away_and_nothi
     ask_for(&mut deleting, "sessions.delete", GONE).await;
     ask_for(&mut resetting, "sessions.reset", ANEW).await;
     both_are_let_go(&mut client, &ids[1]).await;
-    gateway.kill9();
-    drop(held);
+    held.kill(&mut gateway);
     let before = files(&gateway);
     for id in &ids {
         assert!(before.contains_key(&format!("{id}.jsonl")), "it was put away before: {before:?}");

@@ -11,6 +11,8 @@ use std::thread::{self, JoinHandle};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::support::Gateway;
+
 /// All calls that change a file or a name, and those that tell somebody something.
 const CHANGES: &str = "open,openat,lseek,write,writev,pwrite64,sendto,sendmsg,fsync,fdatasync,\
     rename,renameat,renameat2,unlink,unlinkat,rmdir,link,linkat,mkdir,mkdirat,ftruncate,\
@@ -158,6 +160,16 @@ impl Injection {
         self.stop();
         let log = fs::read_to_string(self.folder.path().join("log"));
         log.unwrap_or_default().contains("(INJECTED)")
+    }
+
+    /// Kills the gateway while calls of it are held, and waits for its end, which nobody
+    /// would hear of before `strace` has ended: that waits for the call to be over.
+    pub fn kill(mut self, gateway: &mut Gateway) {
+        gateway.signal(Signal::KILL);
+        let _ = self.tracer.kill();
+        let _ = self.tracer.wait();
+        let _ = self.reader.take().map(JoinHandle::join);
+        gateway.kill9();
     }
 
     /// It lets go of the gateway before it ends.

@@ -302,9 +302,14 @@ impl Gateway {
 
     /// Sends SIGTERM and returns at once.
     pub fn signal_term(&self) {
+        self.signal(rustix::process::Signal::TERM);
+    }
+
+    /// Sends a signal and returns at once.
+    pub fn signal(&self, signal: rustix::process::Signal) {
         let pid = self.pid().and_then(|pid| i32::try_from(pid).ok());
         if let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            let _ = rustix::process::kill_process(pid, signal);
         }
     }
 
