@@ -1,6 +1,7 @@
 //! Slash commands that a client of the dialect gives.
 
 use std::fs;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
@@ -25,16 +26,22 @@ async fn what_a_command_does_later_has_an_end_and_keeps_nobody_out() {
     assert_eq!(text_of(&end["message"]), "after");
 }
 
-#[tokio::test]
-async fn a_side_question_in_the_middle_of_a_turn_ends_nothing() {
-    let scene = Scene::new(Api::OpenAi).await;
-    let mut claude = scene.claude().await;
+/// Has a command run until there is the file that this gives.
+async fn work(scene: &Scene, claude: &mut Claude) -> PathBuf {
     let [begun, gate] = ["begun", "gate"].map(|name| scene.gateway.workspace().join(name));
     let (touch, wait) = (begun.display(), gate.display());
     let command = format!("touch {touch}; until [ -e {wait} ]; do sleep 0.05; done; echo open");
     let arguments = json!({ "command": command });
     claude.say(&format!("@mock tool name=exec args={arguments} then=done")).await;
     until("the command", async || begun.exists().then_some(())).await;
+    gate
+}
+
+#[tokio::test]
+async fn a_side_question_in_the_middle_of_a_turn_ends_nothing() {
+    let scene = Scene::new(Api::OpenAi).await;
+    let mut claude = scene.claude().await;
+    let gate = work(&scene, &mut claude).await;
     claude.say("/btw @mock text text=aside").await;
     let is_aside = |it: &Value| it["message"]["content"][0]["text"] == "aside";
     claude.find("answer", is_aside).await;
@@ -49,12 +56,7 @@ async fn a_side_question_in_the_middle_of_a_turn_ends_nothing() {
 async fn what_is_answered_while_a_tool_runs_is_not_for_the_model_and_its_result_is_told_once() {
     let mut scene = Scene::new(Api::OpenAi).await;
     let mut claude = scene.claude().await;
-    let [begun, gate] = ["begun", "gate"].map(|name| scene.gateway.workspace().join(name));
-    let (touch, wait) = (begun.display(), gate.display());
-    let command = format!("touch {touch}; until [ -e {wait} ]; do sleep 0.05; done; echo open");
-    let arguments = json!({ "command": command });
-    claude.say(&format!("@mock tool name=exec args={arguments} then=done")).await;
-    until("the command", async || begun.exists().then_some(())).await;
+    let gate = work(&scene, &mut claude).await;
     let key = scene.key.clone();
     let note = ask(&mut scene.main, &key, "/status", "note").await;
     let note = text_of(&note["message"]);

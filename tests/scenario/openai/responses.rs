@@ -169,6 +169,21 @@ async fn items_that_are_only_named_are_what_their_responses_have_said() {
     }
 }
 
+/// What the model hears of a response whose item is named, at once and after a restart.
+async fn heard_of_item(gateway: &mut Gateway, mock: &MockProvider, first: &Value) -> [String; 2] {
+    let body = json!({"model": "openclaw", "input": [
+        {"role": "user", "content": "the first question"},
+        {"type": "item_reference", "id": first["output"][0]["id"]},
+        {"role": "user", "content": "@mock text text=\"fine\""}]});
+    let (_, told) = answer(post(gateway, PATH, &body)).await;
+    assert_eq!(said(&told), "fine", "{told}");
+    let heard = last_message(mock);
+    gateway.restart().await;
+    let (_, told) = answer(post(gateway, PATH, &body)).await;
+    assert_eq!(said(&told), "fine", "{told}");
+    [heard, last_message(mock)]
+}
+
 #[tokio::test]
 async fn a_named_item_is_all_of_its_answer_also_after_a_message_that_went_into_its_run() {
     let (mut gateway, mock) = offering().await;
@@ -191,19 +206,9 @@ async fn a_named_item_is_all_of_its_answer_also_after_a_message_that_went_into_i
     let later = json!({"model": "openclaw", "input": "@mock text text=\"later on\""});
     let later = post(&gateway, PATH, &later).header("x-openclaw-session-key", key);
     assert_eq!(answer(later).await.0, 200);
-    let body = json!({"model": "openclaw", "input": [
-        {"role": "user", "content": "the first question"},
-        {"type": "item_reference", "id": first["output"][0]["id"]},
-        {"role": "user", "content": "@mock text text=\"fine\""}]});
-    for is_restarted in [false, true] {
-        if is_restarted {
-            gateway.restart().await;
-        }
-        let (_, told) = answer(post(&gateway, PATH, &body)).await;
-        assert_eq!(said(&told), "fine", "{told}");
-        let heard = last_message(&mock);
-        // As JSON has the end of a line.
-        let part = whole.replace('\n', "\\n");
+    // As JSON has the end of a line.
+    let part = whole.replace('\n', "\\n");
+    for heard in heard_of_item(&mut gateway, &mock, &first).await {
         assert!(heard.contains(&part) && !heard.contains("later on"), "{part}: {heard}");
     }
 }
@@ -216,17 +221,7 @@ async fn a_named_item_that_is_json_stays_json() {
         "input": format!("@mock text text={then}"), "text": {"format": {"type": "json_object"}}});
     let (_, first) = answer(post(&gateway, PATH, &asked)).await;
     assert_eq!(said(&first), "{\"fit\": true}", "{first}");
-    let body = json!({"model": "openclaw", "input": [
-        {"role": "user", "content": "the first question"},
-        {"type": "item_reference", "id": first["output"][0]["id"]},
-        {"role": "user", "content": "@mock text text=\"fine\""}]});
-    for is_restarted in [false, true] {
-        if is_restarted {
-            gateway.restart().await;
-        }
-        let (_, told) = answer(post(&gateway, PATH, &body)).await;
-        assert_eq!(said(&told), "fine", "{told}");
-        let heard = last_message(&mock);
+    for heard in heard_of_item(&mut gateway, &mock, &first).await {
         assert!(heard.contains("fit") && !heard.contains("plot.png"), "{heard}");
     }
 }
