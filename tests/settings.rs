@@ -571,6 +571,23 @@ fn models_without_an_alias_have_those_of_openclaw_unless_another_has_it() {
 }
 
 #[test]
+fn what_is_no_thinking_level_of_a_model_counts_for_nothing_and_stops_no_gateway() {
+    for (written, level) in [
+        ("'max'", Some("xhigh")),
+        ("'ultra'", None),
+        ("{type: 'enabled'}", None),
+        ("false", None),
+        ("5", None),
+        ("null", None),
+    ] {
+        let models = format!("{{'p/m': {{params: {{thinking: {written}}}}}}}");
+        let text = format!("{{agents: {{defaults: {{models: {models}}}}}}}");
+        let models = Home::with(&text).settings().agents.defaults.models;
+        assert_eq!(models[0].thinking.as_deref(), level, "{written}");
+    }
+}
+
+#[test]
 fn a_model_is_a_text_or_a_primary_with_fallbacks() {
     let model = |text: &str| {
         Home::with(&format!("{{agents: {{defaults: {{model: {text}}}}}}}"))

@@ -400,12 +400,11 @@ pub(super) fn model(node: &Node<'_>) -> Result<Option<ModelSetting>, ConfigError
 fn named_models(node: &Node<'_>) -> Result<Vec<NamedModel>, ConfigError> {
     let named = |(name, node): (String, Node<'_>)| {
         let alias = node.member("alias")?.text()?.map(|alias| alias.trim().to_owned());
-        // For some providers OpenClaw knows objects here.
-        let node = node.at("params.thinking")?;
-        let is_object = node.value().is_some_and(serde_json::Value::is_object);
-        let thinking = if is_object { None } else { node.text()? };
-        let thinking = thinking.as_deref().and_then(thinking_level).map(ToOwned::to_owned);
-        Ok(NamedModel { name, alias, thinking })
+        // OpenClaw takes anything here, and knows objects for some providers.
+        let thinking = node.at("params.thinking")?;
+        let thinking =
+            thinking.value().and_then(serde_json::Value::as_str).and_then(thinking_level);
+        Ok(NamedModel { name, alias, thinking: thinking.map(ToOwned::to_owned) })
     };
     let mut models =
         node.members()?.into_iter().map(named).collect::<Result<Vec<_>, ConfigError>>()?;

@@ -212,8 +212,7 @@ async fn a_model_that_there_is_not_is_stood_in_for_by_a_fallback_or_fails_by_its
     assert!(told("agents.defaults.model").ends_with("; its fallback mock/mock-2 answers"));
     assert!(told("agents.list[1].model").ends_with("; runs with it fail"));
     assert!(told("agents.list[2].model").ends_with("; its fallback mock/mock-1 answers"));
-    let log = gateway.stderr();
-    assert!(log.contains("agents.list[1].model: there is no model"), "{log}");
+    gateway.logs("agents.list[1].model: there is no model").await;
     let path = "agents.list[1].model";
     let patch = json!({"agents": {"list": [{"id": "lost", "model": "nowhere/fourth"}]}});
     let params = json!({"raw": patch.to_string(), "baseHash": seen["hash"]});
@@ -223,9 +222,10 @@ async fn a_model_that_there_is_not_is_stood_in_for_by_a_fallback_or_fails_by_its
         "{refused}"
     );
     // A fallback is told of when it comes into use, not by whoever looks at a text.
-    let log = gateway.stderr();
     for path in ["agents.defaults.model.fallbacks", "agents.list[2].model.fallbacks"] {
         let line = format!("{path}: there is no model \"nowhere/second\"");
+        gateway.logs(&line).await;
+        let log = gateway.stderr();
         assert_eq!(log.matches(&line).count(), 1, "{log}");
     }
 }

@@ -325,11 +325,20 @@ impl Gateway {
         while Instant::now() < deadline {
             if let Some(status) = self.exited() {
                 self.child = None;
+                self.last_lines().await;
                 return Some(status);
             }
             sleep(POLL).await;
         }
         None
+    }
+
+    /// Waits until all that was said is read. What it has started may hold its pipes longer.
+    async fn last_lines(&self) {
+        let sure = Instant::now() + SURE;
+        while !self.readers.iter().all(JoinHandle::is_finished) && Instant::now() < sure {
+            sleep(POLL).await;
+        }
     }
 
     /// Starts the gateway again on the same state and kills it `after` a

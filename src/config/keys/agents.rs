@@ -99,15 +99,13 @@ const DEFAULTS: &[Key] = &[
 
 const CHOICE: &[Key] = &[
     key("alias", Text, "A shorter name for the model.").like("\"fast\""),
-    key("params", Object(CHOICE_PARAMS), "What holds for this model."),
+    key(
+        "params",
+        Map(&Any),
+        "What holds for this model; of this `thinking` is read, its thinking level.",
+    )
+    .like("{\"thinking\": \"high\"}"),
 ];
-
-const CHOICE_PARAMS: &[Key] = &[key(
-    "thinking",
-    Either(&[Map(&Any), LEVELS]),
-    "Its thinking level where nobody says so; what is no level counts for nothing.",
-)
-.like("\"high\"")];
 
 const COMPACTION: &[Key] = &[
     key("keepRecentTokens", COUNT, "At least so many tokens of the end stay as they are.")

@@ -42,6 +42,7 @@ async fn a_secret_that_comes_later_is_taken_up_though_nobody_touches_the_file() 
     has_fault(&gateway, None).await;
     let mut client = admin(&gateway).await;
     assert_eq!(call(&mut client, "agents.list", json!({})).await["mainKey"], "chief");
+    gateway.logs("the last good one stays").await;
     assert_eq!(gateway.stderr().matches("the last good one stays").count(), 1, "told once");
 }
 
@@ -229,6 +230,7 @@ async fn a_restart_stays_given_up_while_a_program_does_not_tell_its_secret() {
     .await;
     let health = call(&mut client, "health", json!({"probe": true})).await;
     assert_eq!(health["configIssue"]["path"], key, "{health}");
+    gateway.logs("no restart; going on").await;
     assert_eq!(gateway.stderr().matches("no restart; going on").count(), 1, "told once");
     fs::remove_file(&silent).unwrap();
     super::until(&mut client, "health", |told| told["configIssue"].is_null()).await;
