@@ -4,7 +4,6 @@
 //! connected is there until its last connection ends; other entries expire; the list is
 //! bounded, newest first.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -14,6 +13,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::protocol::connect::ClientInfo;
 use crate::protocol::hello::StateVersion;
 use crate::protocol::methods::system::SystemEventParams;
+use crate::support::{Few, reading, sort};
 
 /// An entry that nobody renews goes after this time.
 const EXPIRES_AFTER_MS: u64 = 5 * 60 * 1000;
@@ -195,7 +195,7 @@ impl Entry {
     }
 
     fn beacon(&self) -> Beacon {
-        serde_json::from_str(self.told.get()).unwrap_or_default()
+        reading::text(self.told.get()).unwrap_or_default()
     }
 
     fn tell(&mut self, beacon: &Beacon) {
@@ -209,7 +209,7 @@ fn told(beacon: &Beacon) -> Arc<RawValue> {
 
 #[derive(Debug, Default)]
 struct State {
-    entries: BTreeMap<String, Entry>,
+    entries: Few<String, Entry>,
     version: StateVersion,
 }
 
@@ -267,7 +267,7 @@ impl Presence {
         let entries = state.entries.values().map(|entry| (entry.ts, Arc::clone(&entry.told)));
         let (mut others, version): (Vec<_>, _) = (entries.collect(), state.version);
         drop(state);
-        others.sort_by_key(|(ts, _)| std::cmp::Reverse(*ts));
+        sort::by_key(&mut others, |(ts, _)| std::cmp::Reverse(*ts));
         let others = others.into_iter().map(|(_, told)| told);
         let own = Beacon { ts: now_ms, ..self.own.clone() };
         (std::iter::once(told(&own)).chain(others).collect(), version)
@@ -318,6 +318,8 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     fn beacon(host: &str, scopes: &[&str]) -> Beacon {

@@ -60,6 +60,14 @@ pub struct ConnectArgs {
     pub timeout: Option<Timeout>,
 }
 
+/// How what is found or done is told.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct JsonArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// A time that was given with a unit or without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeout {

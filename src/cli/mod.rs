@@ -49,11 +49,13 @@ mod token;
 mod tui;
 mod ui;
 
+use std::pin::{Pin, pin};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
+use tokio::runtime::{Builder, Runtime};
 
 use crate::agent::exec::launcher::run_step;
 use crate::config::{Env, Settings};
@@ -138,7 +140,7 @@ enum Command {
     Token(TokenArgs),
     /// Log a browser in: print and open a link that works once.
     Dashboard(DashboardArgs),
-    /// Look at the effective configuration.
+    /// Look at the configuration, and change it.
     Config(ConfigArgs),
     /// Look whether a gateway works here, and say what to do.
     Doctor(DoctorArgs),
@@ -146,7 +148,7 @@ enum Command {
     Security(SecurityArgs),
     /// Set up model, key, channels and gateway by answering questions.
     Onboard(Box<OnboardArgs>),
-    /// Change parts of that.
+    /// Change parts of what `onboard` sets up.
     Configure(Box<ConfigureArgs>),
     /// Install, show and remove the Control UI, OpenClaw's web pages.
     Ui(UiArgs),
@@ -236,9 +238,7 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
     match cli.command {
         None => gateway::run(&cli.gateway, &env),
         Some(Command::Gateway(command)) => of_gateway(*command, env),
-        Some(Command::Daemon(service)) => {
-            client(env, async |around, screen| service::run(service, around, screen).await)
-        }
+        Some(Command::Daemon(service)) => client(env, service, service::run),
         Some(Command::Token(args)) => token::run(&args, &env),
         Some(Command::Completion(args)) => completion::run(&args, &env),
         Some(Command::Config(args)) => config::run(&args, &env),
@@ -252,60 +252,24 @@ fn run(cli: Cli, env: Env) -> anyhow::Result<ExitCode> {
         Some(Command::Sessions(args)) => sessions::run(*args, env),
         Some(Command::Agents(args)) => agents::run(args, &env),
         Some(Command::Models(args)) => models::run(&args, &env),
-        Some(Command::Chat(args)) => {
-            client(env, async |around, screen| chat::run(args, around, screen).await)
-        }
-        Some(Command::Tui(args)) => {
-            client(env, async |around, screen| tui::run(args, around, screen).await)
-        }
-        Some(Command::Nodes(args)) => {
-            client(env, async |around, screen| nodes::run(args, around, screen).await)
-        }
-        Some(Command::Skills(args)) => {
-            client(env, async |around, screen| skills::run(args, around, screen).await)
-        }
-        Some(Command::System(args)) => {
-            client(env, async |around, screen| system::run(args, around, screen).await)
-        }
-        Some(Command::Devices(args)) => {
-            client(env, async |around, screen| devices::run(args, around, screen).await)
-        }
-        Some(Command::Qr(args)) => {
-            client(env, async |around, screen| devices::qr(args, around, screen).await)
-        }
-        Some(Command::Dashboard(args)) => {
-            client(env, async |around, screen| dashboard::run(args, around, screen).await)
-        }
-        Some(Command::Cron(args)) => {
-            client(env, async |around, screen| cron::run(args, around, screen).await)
-        }
-        Some(Command::Channels(args)) => {
-            client(env, async |around, screen| channels::run(args, around, screen).await)
-        }
-        Some(Command::Message(args)) => {
-            client(env, async |around, screen| message::run(args, around, screen).await)
-        }
-        Some(Command::Pairing(args)) => {
-            client(env, async |around, screen| pairing::run(args, around, screen).await)
-        }
-        Some(Command::Logs(args)) => {
-            client(env, async |around, screen| logs::run(args, around, screen).await)
-        }
-        Some(Command::Agent(args)) => {
-            client(env, async |around, screen| agent::run(*args, around, screen).await)
-        }
-        Some(Command::Approvals(args)) => {
-            client(env, async |around, screen| approvals::run(args, around, screen).await)
-        }
-        Some(Command::Call(args)) => {
-            client(env, async |around, screen| call::run(args, around, screen).await)
-        }
-        Some(Command::Health(args)) => {
-            client(env, async |around, screen| status::health(args, around, screen).await)
-        }
-        Some(Command::Status(args)) => {
-            client(env, async |around, screen| status::status(args, around, screen).await)
-        }
+        Some(Command::Chat(args)) => client(env, args, chat::run),
+        Some(Command::Tui(args)) => client(env, args, tui::run),
+        Some(Command::Nodes(args)) => client(env, args, nodes::run),
+        Some(Command::Skills(args)) => client(env, args, skills::run),
+        Some(Command::System(args)) => client(env, args, system::run),
+        Some(Command::Devices(args)) => client(env, args, devices::run),
+        Some(Command::Qr(args)) => client(env, args, devices::qr),
+        Some(Command::Dashboard(args)) => client(env, args, dashboard::run),
+        Some(Command::Cron(args)) => client(env, args, cron::run),
+        Some(Command::Channels(args)) => client(env, args, channels::run),
+        Some(Command::Message(args)) => client(env, args, message::run),
+        Some(Command::Pairing(args)) => client(env, args, pairing::run),
+        Some(Command::Logs(args)) => client(env, args, logs::run),
+        Some(Command::Agent(args)) => client(env, *args, agent::run),
+        Some(Command::Approvals(args)) => client(env, args, approvals::run),
+        Some(Command::Call(args)) => client(env, args, call::run),
+        Some(Command::Health(args)) => client(env, args, status::health),
+        Some(Command::Status(args)) => client(env, args, status::status),
     }
 }
 
@@ -314,15 +278,9 @@ fn of_gateway(command: GatewayCommand, env: Env) -> anyhow::Result<ExitCode> {
     match command.command {
         None => gateway::run(&command.args, &env),
         Some(GatewaySubcommand::Run(args)) => gateway::run(&args, &env),
-        Some(GatewaySubcommand::Service(service)) => {
-            client(env, async |around, screen| service::run(service, around, screen).await)
-        }
-        Some(GatewaySubcommand::Call(args)) => {
-            client(env, async |around, screen| call::run(args, around, screen).await)
-        }
-        Some(GatewaySubcommand::Health(args)) => {
-            client(env, async |around, screen| status::health(args, around, screen).await)
-        }
+        Some(GatewaySubcommand::Service(service)) => client(env, service, service::run),
+        Some(GatewaySubcommand::Call(args)) => client(env, args, call::run),
+        Some(GatewaySubcommand::Health(args)) => client(env, args, status::health),
     }
 }
 
@@ -332,25 +290,44 @@ const MAYBE_CHANGED: &str = "gateway.auth refers to its secret, and the gateway 
     before by --token (a password by --password)";
 
 /// Runs a command that is a client of a gateway.
-fn client(
+fn client<Args>(
     env: Env,
-    command: impl AsyncFnOnce(&Surroundings, &mut Screen) -> Result<u8, CliError>,
+    args: Args,
+    command: impl AsyncFnOnce(Args, &Surroundings, &mut Screen) -> Result<u8, CliError>,
 ) -> anyhow::Result<ExitCode> {
-    let mut screen = Screen::stdio(env.get("NO_COLOR").is_some_and(|set| !set.is_empty()));
-    let around = Surroundings::find(env, &mut screen);
-    let runtime = one_thread()?;
-    let outcome = runtime.block_on(command(&around, &mut screen));
-    // A name that is still being looked up must not hold the command back.
-    runtime.shutdown_background();
-    let code = outcome.unwrap_or_else(|error| {
-        let code = error.report(&mut screen);
-        if around.refers_to_secret && error.is_of_another_secret() {
-            // The exit code is the same where nobody reads it.
-            let _ = screen.note(MAYBE_CHANGED);
-        }
-        code
-    });
-    Ok(ExitCode::from(code))
+    let mut place = Place::find(env)?;
+    let outcome = block_on(&place.runtime, command(args, &place.around, &mut place.screen));
+    Ok(place.leave(outcome))
+}
+
+/// What a client of a gateway has around it.
+struct Place {
+    around: Surroundings,
+    screen: Screen,
+    runtime: Runtime,
+}
+
+impl Place {
+    fn find(env: Env) -> anyhow::Result<Self> {
+        let mut screen = Screen::stdio(env.get("NO_COLOR").is_some_and(|set| !set.is_empty()));
+        let around = Surroundings::find(env, &mut screen);
+        Ok(Self { around, screen, runtime: one_thread()? })
+    }
+
+    /// Tells what went wrong, if anything did.
+    fn leave(mut self, outcome: Result<u8, CliError>) -> ExitCode {
+        // A name that is still being looked up must not hold the command back.
+        self.runtime.shutdown_background();
+        let code = outcome.unwrap_or_else(|error| {
+            let code = error.report(&mut self.screen);
+            if self.around.refers_to_secret && error.is_of_another_secret() {
+                // The exit code is the same where nobody reads it.
+                let _ = self.screen.note(MAYBE_CHANGED);
+            }
+            code
+        });
+        ExitCode::from(code)
+    }
 }
 
 /// Follows the references to the gateway's token and password, if there are any.
@@ -360,7 +337,7 @@ fn follow_secrets(settings: &mut Settings, env: &Env) -> anyhow::Result<()> {
     if auth.referred.is_empty() {
         return Ok(());
     }
-    let followed = one_thread()?.block_on(auth.follow(&settings.secrets, env));
+    let followed = block_on(&one_thread()?, auth.follow(&settings.secrets, env));
     followed.map_err(|(key, error)| anyhow::Error::new(error).context(key))
 }
 
@@ -368,7 +345,7 @@ fn follow_secrets(settings: &mut Settings, env: &Env) -> anyhow::Result<()> {
 fn follow_hooks(settings: &mut Settings, env: &Env) -> anyhow::Result<()> {
     let env = &settings.environment(env);
     let (secrets, auth) = (&settings.secrets, &settings.gateway.auth);
-    one_thread()?.block_on(settings.hooks.follow(secrets, env, auth));
+    block_on(&one_thread()?, settings.hooks.follow(secrets, env, auth));
     Ok(())
 }
 
@@ -376,15 +353,33 @@ fn follow_hooks(settings: &mut Settings, env: &Env) -> anyhow::Result<()> {
 fn remote_credentials(settings: &Settings, env: &Env) -> anyhow::Result<[Option<Secret>; 2]> {
     let env = &settings.environment(env);
     let found = settings.gateway.remote.credentials(&settings.secrets, env);
-    one_thread()?.block_on(found).context("gateway.remote")
+    block_on(&one_thread()?, found).context("gateway.remote")
 }
 
 /// A runtime for a command that only talks to others.
-fn one_thread() -> anyhow::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_current_thread()
+fn one_thread() -> anyhow::Result<Runtime> {
+    Builder::new_current_thread()
         .enable_all()
         .build()
         .context("the runtime does not start; check the limits of this user")
+}
+
+/// What becomes of `future`. The runtime is not told what it runs, nor what that leads to:
+/// its own part is in the program once then, not once for each command.
+fn block_on<T>(runtime: &Runtime, future: impl Future<Output = T>) -> T {
+    let mut future = Box::pin(future);
+    loop {
+        let mut outcome = None;
+        run_to_end(runtime, pin!(async { outcome = Some(future.as_mut().await) }));
+        // There is one after the first round.
+        if let Some(outcome) = outcome {
+            return outcome;
+        }
+    }
+}
+
+fn run_to_end(runtime: &Runtime, future: Pin<&mut dyn Future<Output = ()>>) {
+    runtime.block_on(future);
 }
 
 #[cfg(test)]
@@ -394,6 +389,15 @@ mod tests {
     #[test]
     fn the_argument_tables_are_sound() {
         <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn a_future_is_run_to_its_end() {
+        let ending = async {
+            tokio::task::yield_now().await;
+            7
+        };
+        assert_eq!(block_on(&one_thread().unwrap(), ending), 7);
     }
 
     #[test]

@@ -68,7 +68,7 @@ enum NodesCommand {
         #[command(flatten)]
         connect: ConnectArgs,
     },
-    /// Do not
+    /// Refuse what a node asks for
     Reject {
         /// Id of the request, or how it begins; see `nodes list`
         request: String,

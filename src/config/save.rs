@@ -12,7 +12,8 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
+use serde_json::Value;
 
 use super::edit::EditError;
 use super::error::ConfigError;
@@ -82,31 +83,57 @@ pub(super) fn write_with<E: From<SaveError>>(
     path: &Path,
     next: impl FnOnce(Option<&[u8]>) -> Result<String, E>,
 ) -> Result<bool, E> {
-    // Before: there is to be no lock beside `/dev/null`, which is never written.
-    refuse_other(path)?;
-    let _one = WRITING.lock();
-    let _alone = WriteLock::acquire(path).map_err(SaveError::from)?;
-    let before = read(path)?;
-    let text = readable_start(before.as_deref().unwrap_or_default());
-    let meaning = || include::meaning(text, path);
-    let known = meaning();
-    let after = next(before.as_deref())?;
-    // Nothing to be said is no reason to make a file, which would be an empty one.
-    if before.as_deref().unwrap_or_default() == after.as_bytes() {
-        return Ok(false);
+    let writing = Writing::begin(path)?;
+    let after = next(writing.before.as_deref())?;
+    Ok(writing.end(disk, &after)?)
+}
+
+/// One write of the file; nobody else writes it meanwhile.
+struct Writing<'a> {
+    path: &'a Path,
+    before: Option<Vec<u8>>,
+    /// What it meant then.
+    known: Option<Value>,
+    _alone: WriteLock,
+    _one: MutexGuard<'static, ()>,
+}
+
+impl<'a> Writing<'a> {
+    fn begin(path: &'a Path) -> Result<Self, SaveError> {
+        // Before: there is to be no lock beside `/dev/null`, which is never written.
+        refuse_other(path)?;
+        let one = WRITING.lock();
+        let alone = WriteLock::acquire(path)?;
+        let before = read(path)?;
+        let known = meaning(before.as_deref(), path);
+        Ok(Self { path, before, known, _alone: alone, _one: one })
     }
-    let unchanged = || -> Result<(), SaveError> {
-        let is_same = read(path)? == before && meaning() == known;
-        if is_same { Ok(()) } else { Err(SaveError::Stale(path.to_owned())) }
-    };
-    // First: a write that is refused must not cost an earlier version. Last, when only the name
-    // is missing: an editor may have been faster than the disk.
-    unchanged()?;
-    if let Some(before) = &before {
-        keep(disk, path, before).map_err(SaveError::from)?;
+
+    /// Whether anything is different by what the file says now.
+    fn end(&self, disk: &dyn Disk, after: &str) -> Result<bool, SaveError> {
+        let (path, before) = (self.path, self.before.as_deref());
+        // Nothing to be said is no reason to make a file, which would be an empty one.
+        if before.unwrap_or_default() == after.as_bytes() {
+            return Ok(false);
+        }
+        let unchanged = || -> Result<(), SaveError> {
+            let is_same = read(path)? == self.before && meaning(before, path) == self.known;
+            if is_same { Ok(()) } else { Err(SaveError::Stale(path.to_owned())) }
+        };
+        // First: a write that is refused must not cost an earlier version. Last, when only the
+        // name is missing: an editor may have been faster than the disk.
+        unchanged()?;
+        if let Some(before) = before {
+            keep(disk, path, before)?;
+        }
+        atomic::write_private_if(disk, path, after.as_bytes(), unchanged)?;
+        Ok(true)
     }
-    atomic::write_private_if(disk, path, after.as_bytes(), unchanged)?;
-    Ok(true)
+}
+
+/// What a file with these bytes means, with what it includes.
+fn meaning(bytes: Option<&[u8]>, path: &Path) -> Option<Value> {
+    include::meaning(readable_start(bytes.unwrap_or_default()), path)
 }
 
 /// What is in it, if there is a file.

@@ -17,7 +17,7 @@ use crate::protocol::{
     ErrorShape, FrameError, MAX_SPARE, Request, Response, parse_binary, parse_request, response_err,
 };
 use crate::registry::{Answer, Caller, Ctx, Denial, Exchange, Reply};
-use crate::support::{json, millis, stability};
+use crate::support::{BoxFuture, json, millis, stability};
 use crate::telemetry::asked;
 
 use super::frames::{Frames, append_frame};
@@ -47,7 +47,7 @@ pub async fn run(gateway: Arc<Gateway>, socket: Socket, peer: Peer) {
     };
     let client = Arc::clone(&connection.cx.caller.client_id);
     let began = tokio::time::Instant::now();
-    let (end, rest) = talk::serve(socket, connection).await;
+    let (end, rest) = talk::serve(socket, Box::new(connection)).await;
     let members = json!({
         "source": &*client,
         "connId": &*leave.conn_id,
@@ -106,18 +106,22 @@ struct Connection {
 
 impl Speaker for Connection {
     /// As the original.
-    const PING_EVERY: Duration = Duration::from_secs(25);
+    fn ping_every(&self) -> Duration {
+        Duration::from_secs(25)
+    }
 
     fn subscriber(&self) -> &Arc<Subscriber> {
         &self.cx.caller.subscriber
     }
 
-    async fn hear(&mut self, message: Utf8Bytes) {
+    fn hear(&mut self, message: Utf8Bytes) -> Option<BoxFuture<'_, ()>> {
         self.frame(parse_request(&message));
+        None
     }
 
-    async fn hear_binary(&mut self, message: Bytes) {
+    fn hear_binary(&mut self, message: Bytes) -> Option<BoxFuture<'_, ()>> {
         self.frame(parse_binary(&message));
+        None
     }
 
     fn settle(&mut self) {

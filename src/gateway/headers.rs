@@ -6,6 +6,7 @@ use axum::http::Uri;
 use axum::http::header::{self, HeaderMap, HeaderName};
 
 use crate::auth::{Claims, Peer};
+use crate::support::sort;
 
 /// Headers that only proxies add. A request with one is never local.
 const FORWARDING: [&str; 7] = [
@@ -35,7 +36,7 @@ pub(super) fn peer_of(remote: IpAddr, uri: &Uri, headers: &HeaderMap, wanted: &[
         let value = once(headers, name).filter(|value| value.len() <= MAX_CLAIM)?;
         Some((name.clone(), value.to_owned()))
     };
-    let claims: Claims = wanted.iter().filter_map(claim).collect();
+    let claims: Claims = sort::map(wanted.iter().filter_map(claim));
     Peer {
         forwarded_for: (!forwarded_for.is_empty()).then(|| forwarded_for.join(",")),
         // A user is named by a proxy, even by one that leaves no other trace.

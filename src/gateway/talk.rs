@@ -29,27 +29,27 @@ use super::upgrade::Gateway;
 /// Messages that are read before what they caused is written.
 const READ_BURST: usize = 64;
 
-/// What is said on a connection.
+/// What is said on a connection. Always behind a pointer, so that the loop is compiled once.
 pub trait Speaker: Send + Sync {
     /// How often it pings; a missing pong has no consequence.
-    const PING_EVERY: Duration;
+    fn ping_every(&self) -> Duration;
 
     /// Its place in the bus.
     fn subscriber(&self) -> &Arc<Subscriber>;
 
     /// Begins: what is put into the outbox here is sent first.
-    fn begin(&mut self) -> impl Future<Output = ()> + Send {
-        std::future::ready(())
+    fn begin(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
     }
 
-    /// A message came. While this waits, nothing else is read or written: what
-    /// takes long is a task.
-    fn hear(&mut self, message: Utf8Bytes) -> impl Future<Output = ()> + Send;
+    /// A message came; what of it waits for something, if any does. While that waits, nothing
+    /// else is read or written: what takes long is a task.
+    fn hear(&mut self, message: Utf8Bytes) -> Option<BoxFuture<'_, ()>>;
 
     /// A binary message came. Nobody minds it, where texts are spoken.
-    fn hear_binary(&mut self, message: Bytes) -> impl Future<Output = ()> + Send {
+    fn hear_binary(&mut self, message: Bytes) -> Option<BoxFuture<'_, ()>> {
         drop(message);
-        std::future::ready(())
+        None
     }
 
     /// Nothing more has come for now: what it held back is put into the outbox. Who is
@@ -73,34 +73,31 @@ pub trait Speaker: Send + Sync {
 }
 
 /// A connection of a dialect that was let in and is about to become a WebSocket.
-pub struct Opened(
-    Box<dyn FnOnce(Arc<Gateway>, Socket, Footing) -> BoxFuture<'static, String> + Send>,
-);
+pub struct Opened {
+    dialect: &'static str,
+    speaker: Box<dyn Speaker>,
+}
 
 impl Opened {
     /// The connection of `dialect` that `speaker` serves. It is in the hub while it
     /// lasts, so it ends with what let it in.
     pub fn new(dialect: &'static str, speaker: impl Speaker + 'static) -> Self {
-        Self(Box::new(move |gateway, socket, footing| {
-            Box::pin(async move {
-                let subscriber = Arc::clone(speaker.subscriber());
-                gateway.door.join(&subscriber);
-                let open = OpenConnection::new(subscriber.principal.role().as_str(), dialect);
-                let conn_id = Arc::clone(&subscriber.conn_id);
-                let leave = Leave::new(Arc::clone(&gateway), conn_id, None, open);
-                footing.look_again(&gateway, &subscriber).await;
-                let marked = asked::connection(&subscriber.conn_id);
-                let (end, rest) = serve(socket, speaker).instrument(marked).await;
-                drop(leave);
-                rest.finish().await;
-                end
-            })
-        }))
+        Self { dialect, speaker: Box::new(speaker) }
     }
 
     /// Serves it to its end; says why it ended.
     pub async fn run(self, gateway: Arc<Gateway>, socket: Socket, footing: Footing) -> String {
-        (self.0)(gateway, socket, footing).await
+        let subscriber = Arc::clone(self.speaker.subscriber());
+        gateway.door.join(&subscriber);
+        let open = OpenConnection::new(subscriber.principal.role().as_str(), self.dialect);
+        let conn_id = Arc::clone(&subscriber.conn_id);
+        let leave = Leave::new(Arc::clone(&gateway), conn_id, None, open);
+        footing.look_again(&gateway, &subscriber).await;
+        let marked = asked::connection(&subscriber.conn_id);
+        let (end, rest) = serve(socket, self.speaker).instrument(marked).await;
+        drop(leave);
+        rest.finish().await;
+        end
     }
 }
 
@@ -119,38 +116,39 @@ const GONE: &str = "gone";
 const TOO_LARGE: &str = "message too large (maxPayload); upload files by POST /api/chat/uploads";
 
 /// Serves a connection to its end; says why it ended, and what may still come of it.
-pub(super) async fn serve<S: Speaker>(mut socket: Socket, mut speaker: S) -> (String, Rest) {
+pub(super) async fn serve(mut socket: Socket, mut speaker: Box<dyn Speaker>) -> (String, Rest) {
+    let speaker = &mut *speaker;
     speaker.begin().await;
     let subscriber = Arc::clone(speaker.subscriber());
     let outbox = &subscriber.outbox;
-    let mut pings = pings(S::PING_EVERY);
+    let mut pings = pings(speaker.ping_every());
     let mut burst = 0;
     loop {
         let is_sated = burst >= READ_BURST;
-        let turn = turn(&mut socket, &mut speaker, outbox, &mut pings, is_sated).await;
+        let turn = turn(&mut socket, speaker, outbox, &mut pings, is_sated).await;
         burst = if matches!(turn, Turn::Read(_)) { burst + 1 } else { 0 };
         match turn {
-            Turn::Read(Received::Message(message)) => speaker.hear(message).await,
-            Turn::Read(Received::Binary(message)) => speaker.hear_binary(message).await,
+            Turn::Read(Received::Message(message)) => wait(speaker.hear(message)).await,
+            Turn::Read(Received::Binary(message)) => wait(speaker.hear_binary(message)).await,
             Turn::Read(Received::TooLarge) => {
-                write_rest(&mut socket, &mut speaker).await;
+                write_rest(&mut socket, speaker).await;
                 return ("message too large".into(), socket.close(1009, TOO_LARGE).await);
             }
             Turn::Read(Received::Broken(code)) => {
-                write_rest(&mut socket, &mut speaker).await;
+                write_rest(&mut socket, speaker).await;
                 let end = format!("broken frames, closed with {code}");
                 return (end, socket.close(code, "").await);
             }
             Turn::Read(Received::Gone(code)) => {
-                let rest = rest(&mut speaker);
+                let rest = rest(speaker);
                 let end = code.map_or_else(|| GONE.into(), |code| format!("closed with {code}"));
-                return (end, socket.part(frames_of(&mut speaker, rest)));
+                return (end, socket.part(frames_of(speaker, rest)));
             }
-            Turn::Ping if !ping(&mut socket, &speaker).await => return gone(),
+            Turn::Ping if !ping(&mut socket, speaker).await => return gone(),
             Turn::Ping | Turn::Read(Received::Control) => {}
             Turn::Write => match outbox.take() {
                 Batch::Items(items) => {
-                    if !write(&mut socket, &mut speaker, items).await {
+                    if !write(&mut socket, speaker, items).await {
                         return gone();
                     }
                 }
@@ -159,7 +157,7 @@ pub(super) async fn serve<S: Speaker>(mut socket: Socket, mut speaker: S) -> (St
                     // A peer that was cut off does not read: whoever wrote to it would wait.
                     let last = if drains { speaker.farewell() } else { Vec::new() };
                     let items: Vec<_> = last.into_iter().map(Item::Frame).collect();
-                    if !items.is_empty() && !write(&mut socket, &mut speaker, items).await {
+                    if !items.is_empty() && !write(&mut socket, speaker, items).await {
                         return gone();
                     }
                     let conn_id = &subscriber.conn_id;
@@ -169,6 +167,12 @@ pub(super) async fn serve<S: Speaker>(mut socket: Socket, mut speaker: S) -> (St
                 }
             },
         }
+    }
+}
+
+async fn wait(heard: Option<BoxFuture<'_, ()>>) {
+    if let Some(heard) = heard {
+        heard.await;
     }
 }
 
@@ -182,7 +186,7 @@ fn gone() -> (String, Rest) {
 /// right any more to ask for anything, and nothing is answered.
 async fn turn(
     socket: &mut Socket,
-    speaker: &mut impl Speaker,
+    speaker: &mut dyn Speaker,
     outbox: &Outbox,
     pings: &mut Interval,
     is_sated: bool,
@@ -219,7 +223,7 @@ async fn turn(
 /// The turn of a connection that is read no more before something is answered.
 async fn without_room(
     socket: &mut Socket,
-    speaker: &impl Speaker,
+    speaker: &dyn Speaker,
     outbox: &Outbox,
     pings: &mut Interval,
 ) -> Turn {
@@ -240,7 +244,7 @@ async fn without_room(
 
 /// `false` when the peer is gone. Like a write, a ping waits for a peer that
 /// does not read.
-async fn ping(socket: &mut Socket, speaker: &impl Speaker) -> bool {
+async fn ping(socket: &mut Socket, speaker: &dyn Speaker) -> bool {
     let outbox = &speaker.subscriber().outbox;
     outbox.unless_cut(socket.ping()).await.unwrap_or(true)
 }
@@ -248,12 +252,12 @@ async fn ping(socket: &mut Socket, speaker: &impl Speaker) -> bool {
 /// Writes a batch in one flush; `false` when the peer is gone. A peer that does
 /// not read is left waiting here until its queue is cut; the loop then finds the
 /// close in the outbox.
-async fn write(socket: &mut Socket, speaker: &mut impl Speaker, items: Vec<Item>) -> bool {
+async fn write(socket: &mut Socket, speaker: &mut dyn Speaker, items: Vec<Item>) -> bool {
     let frames = frames_of(speaker, items);
     speaker.subscriber().outbox.unless_cut(socket.write(frames)).await.unwrap_or(true)
 }
 
-fn frames_of(speaker: &mut impl Speaker, items: Vec<Item>) -> Frames {
+fn frames_of(speaker: &mut dyn Speaker, items: Vec<Item>) -> Frames {
     let texts = items.iter().filter(|item| !matches!(item, Item::Written(_)));
     let mut frames = Frames::for_texts(texts.map(Item::len));
     for item in items {
@@ -269,7 +273,7 @@ fn frames_of(speaker: &mut impl Speaker, items: Vec<Item>) -> Frames {
 
 /// What was caused by messages before the last one, and is not written yet: all of it,
 /// which the outbox bounds.
-fn rest(speaker: &mut impl Speaker) -> Vec<Item> {
+fn rest(speaker: &mut dyn Speaker) -> Vec<Item> {
     speaker.settle();
     let mut rest = Vec::new();
     while let Batch::Items(items) = speaker.subscriber().outbox.take() {
@@ -278,7 +282,7 @@ fn rest(speaker: &mut impl Speaker) -> Vec<Item> {
     rest
 }
 
-async fn write_rest(socket: &mut Socket, speaker: &mut impl Speaker) {
+async fn write_rest(socket: &mut Socket, speaker: &mut dyn Speaker) {
     let rest = rest(speaker);
     // If the peer is gone, closing finds out as well.
     let _ = rest.is_empty() || write(socket, speaker, rest).await;

@@ -94,6 +94,6 @@ impl Adapters {
 }
 
 fn made<A: HttpApi>(http: &Http, clock: &Arc<dyn Clock>, retry: RetryPolicy) -> Arc<dyn Provider> {
-    let provider = HttpProvider::<A>::new(http.clone(), Arc::clone(clock));
+    let provider = HttpProvider::new::<A>(http.clone(), Arc::clone(clock));
     Arc::new(Retry::new(Arc::new(provider), retry))
 }

@@ -6,7 +6,6 @@
 //! are part of that: refused once, they would be refused with every later message.
 
 use std::borrow::Cow;
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use reqwest::header::HeaderMap;
@@ -33,7 +32,7 @@ pub trait HttpApi: Send + Sync + 'static {
     /// an object is named with it.
     const DISPENSABLE: &'static [&'static str] = &[];
     /// What reads its stream.
-    type Reader: Reader + Send;
+    type Reader: Reader + Send + 'static;
 
     /// Where a request goes.
     fn url(model: &ModelInfo) -> String;
@@ -51,23 +50,41 @@ pub trait HttpApi: Send + Sync + 'static {
     fn reader(model: &ModelInfo, began: u64) -> Self::Reader;
 }
 
-/// The adapter of an API.
-pub struct HttpProvider<A> {
+/// The adapter of an API. What is peculiar to it are values here, so that a call is compiled
+/// once instead of once for each API.
+pub struct HttpProvider {
     http: Http,
     clock: Arc<dyn Clock>,
     refusals: Refusals,
-    api: PhantomData<A>,
+    style: ErrorStyle,
+    framing: Framing,
+    dispensable: &'static [&'static str],
+    url: fn(&ModelInfo) -> String,
+    headers: fn(&ModelInfo) -> Result<HeaderMap, ProviderError>,
+    body: fn(&ModelRequest) -> Value,
+    reader: fn(&ModelInfo, u64) -> Box<dyn Reader + Send>,
 }
 
-impl<A: HttpApi> HttpProvider<A> {
-    /// An adapter that calls through `http`.
-    pub fn new(http: Http, clock: Arc<dyn Clock>) -> Self {
-        Self { http, clock, refusals: Refusals::default(), api: PhantomData }
+impl HttpProvider {
+    /// An adapter of `A` that calls through `http`.
+    pub fn new<A: HttpApi>(http: Http, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            http,
+            clock,
+            refusals: Refusals::default(),
+            style: A::STYLE,
+            framing: A::FRAMING,
+            dispensable: A::DISPENSABLE,
+            url: A::url,
+            headers: A::headers,
+            body: A::body,
+            reader: |model, began| Box::new(A::reader(model, began)),
+        }
     }
 
     async fn open(&self, request: &ModelRequest) -> Result<EventStream, ProviderError> {
         let model = &request.model;
-        let mut left_out = self.refusals.of(model, A::DISPENSABLE, self.clock.now_ms());
+        let mut left_out = self.refusals.of(model, self.dispensable, self.clock.now_ms());
         let refused = left_out.until(THOUGHTS, request);
         let less = refused.and_then(|until| without_thoughts(request, until));
         let mut request = less.map_or(Cow::Borrowed(request), Cow::Owned);
@@ -76,15 +93,15 @@ impl<A: HttpApi> HttpProvider<A> {
         if let Some(less) = less {
             request = Cow::Owned(less);
         }
-        let mut body = left_out.without(A::body(&request));
+        let mut body = left_out.without((self.body)(&request));
         loop {
             let post = Post {
                 model,
-                url: A::url(model),
-                headers: A::headers(model)?,
+                url: (self.url)(model),
+                headers: (self.headers)(model)?,
                 body: &body,
-                style: A::STYLE,
-                framing: A::FRAMING,
+                style: self.style,
+                framing: self.framing,
             };
             let error = match self.http.post(post).await {
                 Ok(stream) => {
@@ -101,7 +118,7 @@ impl<A: HttpApi> HttpProvider<A> {
             };
             tracing::warn!(model = %model.id, %error, "asked again without {part}");
             left_out.take_part(part, &request);
-            body = left_out.without(A::body(&less));
+            body = left_out.without((self.body)(&less));
             request = Cow::Owned(less);
         }
     }
@@ -120,7 +137,7 @@ fn without_refused(
     thoughts.map(|less| (THOUGHTS, less)).or_else(|| Some((PICTURES, pictures()?)))
 }
 
-impl<A: HttpApi> Provider for HttpProvider<A> {
+impl Provider for HttpProvider {
     fn stream<'a>(
         &'a self,
         request: &'a ModelRequest,
@@ -130,7 +147,7 @@ impl<A: HttpApi> Provider for HttpProvider<A> {
             let began = self.clock.now_ms();
             let stream = self.open(request).await?;
             let answer = Answer::new(&request.model, events, began).among(&request.messages);
-            reader::run(stream, A::reader(&request.model, began), answer).await
+            reader::run(stream, (self.reader)(&request.model, began), answer).await
         })
     }
 }

@@ -6,16 +6,18 @@
 
 use std::borrow::Cow;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
+use serde_json::{Error, Map, Value};
 
-use super::error::{ProviderError, ProviderErrorKind};
+use super::error::{ErrorStyle, ProviderError, ProviderErrorKind};
 use super::halves::MARK;
+use crate::support::reading;
 
 /// Reads one document of a stream.
 ///
 /// # Errors
 /// When it is no JSON, or not of this shape.
-pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
+pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Error> {
     serde_json::from_str(text).or_else(|error| match marked(text) {
         Cow::Owned(text) => serde_json::from_str(&text),
         Cow::Borrowed(_) => Err(error),
@@ -27,10 +29,90 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
 /// # Errors
 /// The same, as an error of the provider.
 pub fn piece<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, ProviderError> {
-    parse(text).map_err(|error| {
-        let text = format!("the provider sent {name} that is no JSON of this API: {error}");
-        ProviderError::new(ProviderErrorKind::Protocol, text)
+    parse(text).map_err(|error| malformed(name, &error))
+}
+
+fn malformed(name: &str, error: &Error) -> ProviderError {
+    let text = format!("the provider sent {name} that is no JSON of this API: {error}");
+    ProviderError::new(ProviderErrorKind::Protocol, text)
+}
+
+/// Reads an event of a stream that has errors among its events. Servers that stand between may
+/// write theirs in their own way.
+///
+/// # Errors
+/// The same, or what such a server says.
+pub fn event<T>(
+    style: ErrorStyle,
+    text: &str,
+    read: fn(Members) -> Result<T, Error>,
+) -> Result<T, ProviderError> {
+    Members::parse(text).and_then(read).map_err(|error| {
+        let data: Value = parse(text).unwrap_or_default();
+        let is_error = data.get("error").is_some_and(|error| !error.is_null());
+        if is_error {
+            ProviderError::from_event(style, &data)
+        } else {
+            malformed("an event", &error)
+        }
     })
+}
+
+/// The members of a document that is of one of several kinds. Who knows the kind takes what
+/// belongs to it: a tagged `enum` would be compiled with all that it could be read from.
+pub struct Members(Map<String, Value>);
+
+impl Members {
+    /// Reads a document.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        parse(text).map(Self)
+    }
+
+    /// Takes a member; null when it is absent.
+    pub fn value(&mut self, name: &str) -> Value {
+        self.0.remove(name).unwrap_or_default()
+    }
+
+    /// Takes a member that must be there.
+    pub fn needed(&mut self, name: &'static str) -> Result<Value, Error> {
+        self.0.remove(name).ok_or_else(|| Error::missing_field(name))
+    }
+
+    /// Takes a text that must be there.
+    pub fn text(&mut self, name: &'static str) -> Result<String, Error> {
+        match self.needed(name)? {
+            Value::String(text) => Ok(text),
+            other => Err(reading::other_kind(&other, &"a string")),
+        }
+    }
+
+    /// Takes a text; an empty one when it is absent.
+    pub fn text_or_empty(&mut self, name: &'static str) -> Result<String, Error> {
+        if self.0.contains_key(name) { self.text(name) } else { Ok(String::new()) }
+    }
+
+    /// Takes the members of a member.
+    pub fn inside(&mut self, name: &'static str) -> Result<Self, Error> {
+        match self.needed(name)? {
+            Value::Object(members) => Ok(Self(members)),
+            other => Err(reading::other_kind(&other, &"an object")),
+        }
+    }
+
+    /// Reads a member that must be there.
+    pub fn read<T: DeserializeOwned>(&mut self, name: &'static str) -> Result<T, Error> {
+        reading::of(&self.needed(name)?)
+    }
+
+    /// Reads a member; `None` when it is absent or null.
+    pub fn maybe<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, Error> {
+        reading::of(&self.value(name))
+    }
+
+    /// Those that nobody has taken.
+    pub fn rest(self) -> Value {
+        Value::Object(self.0)
+    }
 }
 
 /// `text` with marks for the escapes of surrogates that have no partner in it.
@@ -82,6 +164,18 @@ fn unit(text: &str, at: usize) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::providers::halves::whole;
+
+    #[test]
+    fn members_are_taken_as_what_they_are() {
+        let mut all = Members::parse(r#"{"type": "x", "n": 1, "in": {"a": null}}"#).unwrap();
+        assert_eq!(all.text("type").unwrap(), "x");
+        assert_eq!(all.text("type").unwrap_err().to_string(), "missing field `type`");
+        assert_eq!(all.text_or_empty("type").unwrap(), "");
+        let other = all.text("n").unwrap_err().to_string();
+        assert_eq!(other, "invalid type: integer `1`, expected a string");
+        assert_eq!(all.inside("in").unwrap().maybe::<u64>("a").unwrap(), None);
+        assert!(all.value("in").is_null());
+    }
 
     #[test]
     fn half_a_character_is_left_out_and_a_whole_one_stays() {

@@ -34,7 +34,7 @@ pub trait Reader {
 /// With what had arrived by then.
 pub async fn run(
     mut stream: EventStream,
-    mut reader: impl Reader,
+    mut reader: Box<dyn Reader + Send>,
     mut answer: Answer<'_>,
 ) -> Result<AssistantMessage, ProviderError> {
     let broken = loop {
@@ -53,12 +53,12 @@ pub async fn run(
             Err(error) => return Err(answer.fail(error)),
         }
     };
-    conclude(&reader, answer, broken)
+    conclude(&*reader, answer, broken)
 }
 
 /// The message, or `broken` when the provider never announced an end.
 pub fn conclude(
-    reader: &impl Reader,
+    reader: &dyn Reader,
     answer: Answer<'_>,
     broken: ProviderError,
 ) -> Result<AssistantMessage, ProviderError> {

@@ -1,13 +1,13 @@
 //! Methods, and what calling one needs.
 
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::{CatchUnwind, Either};
+use futures_util::future::{self, CatchUnwind, Either};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
@@ -25,8 +25,9 @@ use super::context::{Caller, Ctx, Services};
 /// What a handler answers.
 pub type Reply<T> = Result<T, ErrorShape>;
 
-type Handler =
-    Box<dyn Fn(Ctx, Option<Box<RawValue>>) -> BoxFuture<'static, Reply<Answer>> + Send + Sync>;
+type Answering = BoxFuture<'static, Reply<Answer>>;
+
+type Handler = Box<dyn Fn(Ctx, Option<Box<RawValue>>) -> Reply<Answering> + Send + Sync>;
 
 /// Gives what is kept to answer those with who ask without params to somebody who answers
 /// with it. Answers whether it was there and he did.
@@ -171,21 +172,17 @@ impl Registry {
     pub fn add<P, R, F, Fut>(&mut self, method: Method, handler: F)
     where
         P: Params + Send + 'static,
-        R: Answers,
-        F: Fn(Ctx, P) -> Fut + Clone + Send + Sync + 'static,
+        R: Answers + 'static,
+        F: Fn(Ctx, P) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Reply<R>> + Send + 'static,
     {
         let name = method.name;
         self.enter(
             method,
             Box::new(move |cx, raw| {
-                let handler = handler.clone();
-                Box::pin(async move {
-                    let unknown = cx.caller.profile.unknown_params();
-                    let params: P = decode::params(name, raw.as_deref(), unknown)?;
-                    drop(raw);
-                    handler(cx, params).await?.into_answer().map_err(|error| unwritten(&error))
-                })
+                let unknown = cx.caller.profile.unknown_params();
+                let params = decode::params(name, raw.as_deref(), unknown)?;
+                Ok(Box::pin(handler(cx, params).map(answered)))
             }),
         );
     }
@@ -251,13 +248,13 @@ impl Registry {
 
     /// Checks role and scope, whether the method is served while the gateway is being
     /// repaired, whether it exists, and how often the caller has changed the gateway, in
-    /// this order. The params are checked by the answer's future.
+    /// this order. Params that are wrong are said by the answer.
     pub fn call(
         &self,
         cx: Ctx,
         method: &str,
         params: Option<Box<RawValue>>,
-    ) -> Result<Either<Call, BoxFuture<'static, Reply<Answer>>>, Denial> {
+    ) -> Result<Either<Call, Answering>, Denial> {
         let entry = self.entry(method);
         let denied = entry.map_or(&NUMBERS.unknown_methods, |entry| &entry.denied);
         let entry = self.admit(&cx.services, &cx.caller, entry, method).inspect_err(|_| {
@@ -265,7 +262,10 @@ impl Registry {
             stir();
         })?;
         let began = Instant::now();
-        let answer = AssertUnwindSafe((entry.handler)(cx, params)).catch_unwind();
+        let answer = catch_unwind(AssertUnwindSafe(|| (entry.handler)(cx, params)))
+            .unwrap_or_else(|_| Err(panicked(entry.name)))
+            .unwrap_or_else(|error| Box::pin(future::ready(Err(error))));
+        let answer = AssertUnwindSafe(answer).catch_unwind();
         let call = Call { answer, method: entry.name, timing: Arc::clone(&entry.timing), began };
         Ok(if traces::is_on() { Either::Right(traced(call)) } else { Either::Left(call) })
     }
@@ -320,7 +320,7 @@ impl Registry {
 
 /// The answer of a handler, once there is one.
 pub struct Call {
-    answer: CatchUnwind<AssertUnwindSafe<BoxFuture<'static, Reply<Answer>>>>,
+    answer: CatchUnwind<AssertUnwindSafe<Answering>>,
     method: &'static str,
     timing: Arc<Timing>,
     began: Instant,
@@ -330,11 +330,8 @@ impl Future for Call {
     type Output = Reply<Answer>;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<Reply<Answer>> {
-        let method = self.method;
-        let reply = ready!(self.answer.poll_unpin(task)).unwrap_or_else(|_| {
-            tracing::error!(method, "handler panicked");
-            Err(ErrorShape::unavailable(format!("Error: {method} failed inside the gateway")))
-        });
+        let reply =
+            ready!(self.answer.poll_unpin(task)).unwrap_or_else(|_| Err(panicked(self.method)));
         let told = self.timing.get_or_init(Box::default);
         told.took.note(self.began.elapsed());
         if reply.is_err() {
@@ -345,12 +342,19 @@ impl Future for Call {
     }
 }
 
-fn unwritten(error: &serde_json::Error) -> ErrorShape {
-    ErrorShape::unavailable(format!("Error: {error}"))
+/// What a handler gave, as JSON.
+fn answered<R: Answers>(reply: Reply<R>) -> Reply<Answer> {
+    let failed = |error: serde_json::Error| ErrorShape::unavailable(format!("Error: {error}"));
+    reply?.into_answer().map_err(failed)
+}
+
+fn panicked(method: &'static str) -> ErrorShape {
+    tracing::error!(method, "handler panicked");
+    ErrorShape::unavailable(format!("Error: {method} failed inside the gateway"))
 }
 
 /// A call, as a span.
-fn traced(call: Call) -> BoxFuture<'static, Reply<Answer>> {
+fn traced(call: Call) -> Answering {
     Box::pin(async move {
         let mut span = Span::here(call.method, Kind::Server);
         span.set("rpc.system", "openclaw");

@@ -19,6 +19,7 @@ use super::error::{Fault, StoreError};
 use super::group::{self, Damage, Found, Job, Work};
 use super::migrations;
 use super::readers::Readers;
+use crate::support::BoxFuture;
 
 /// Writes that may wait; beyond it callers wait for a place.
 const QUEUE_MAX: usize = 1024;
@@ -71,16 +72,16 @@ impl Database {
     /// Runs `work` inside a transaction on the writer thread. The future is
     /// ready when the commit is on disk. `operation` completes the sentence
     /// "cannot … in the database".
-    pub(super) async fn write<T, F>(
+    pub(super) fn write<T, F>(
         &self,
         operation: &'static str,
         work: F,
-    ) -> Result<T, StoreError>
+    ) -> impl Future<Output = Result<T, StoreError>> + Send
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     {
-        unboxed(operation, self.write_boxed(operation, boxed(work)).await?)
+        unboxed(operation, Box::pin(self.write_boxed(operation, boxed(work))))
     }
 
     async fn write_boxed(&self, operation: &'static str, work: Work) -> Result<Found, StoreError> {
@@ -92,12 +93,16 @@ impl Database {
     }
 
     /// Runs `work` on a read connection; it sees everything that was answered.
-    pub(super) async fn read<T, F>(&self, operation: &'static str, work: F) -> Result<T, StoreError>
+    pub(super) fn read<T, F>(
+        &self,
+        operation: &'static str,
+        work: F,
+    ) -> impl Future<Output = Result<T, StoreError>> + Send
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Fault> + Send + 'static,
     {
-        unboxed(operation, self.inner.readers.read(operation, boxed(work)).await?)
+        unboxed(operation, Box::pin(self.inner.readers.read(operation, boxed(work))))
     }
 
     #[cfg(test)]
@@ -124,8 +129,13 @@ fn boxed<T: Send + 'static>(
     Box::new(|connection| Ok(Box::new(work(connection)?)))
 }
 
-fn unboxed<T: 'static>(operation: &'static str, found: Found) -> Result<T, StoreError> {
-    found.downcast().map(|found| *found).map_err(|_| StoreError::Stopped { operation })
+/// What was found, as what was asked for. Of the work it knows nothing, so that it is compiled
+/// once for each `T` instead of once for each question.
+async fn unboxed<T: 'static>(
+    operation: &'static str,
+    found: BoxFuture<'_, Result<Found, StoreError>>,
+) -> Result<T, StoreError> {
+    found.await?.downcast().map(|found| *found).map_err(|_| StoreError::Stopped { operation })
 }
 
 /// SQLite gives the `-wal` and `-shm` files the mode and the owner of the database file.

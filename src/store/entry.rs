@@ -22,63 +22,63 @@ pub struct SessionEntry {
     #[serde(deserialize_with = "maybe_whole", skip_serializing_if = "Option::is_none")]
     pub last_interaction_at: Option<u64>,
     /// Path of the transcript; only its file name is trusted.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub session_file: Option<String>,
     /// Name that a user gave it; unique.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
     /// Name that a channel gave it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
     /// `off … xhigh`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub thinking_level: Option<String>,
     /// `on`, `off` or `full`: how much of tool calls is shown.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub verbose_level: Option<String>,
     /// `on`, `off` or `raw`: whether plugins show what they did.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub trace_level: Option<String>,
     /// `on`, `off` or `stream`: whether thinking is shown.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub reasoning_level: Option<String>,
     /// `on`, `off`, `ask` or `full`: whether commands leave the sandbox.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub elevated_level: Option<String>,
     /// Whether the provider's faster service is asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fast_mode: Option<bool>,
     /// `tokens` or `full`: what answers tell of their price.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub response_usage: Option<String>,
     /// `auto`, `sandbox`, `gateway` or `node`: where commands run.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub exec_host: Option<String>,
     /// `deny`, `allowlist` or `full`: which commands run.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub exec_security: Option<String>,
     /// `off`, `on-miss` or `always`: whether a person is asked before.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub exec_ask: Option<String>,
     /// `default`, `acceptEdits`, `plan` or `bypassPermissions`, once somebody has
     /// chosen one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<String>,
     /// The node that commands run on.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub exec_node: Option<String>,
     /// `mention` or `always`: what is answered in a group.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub group_activation: Option<String>,
     /// Added to the system prompt of this session.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub extra_system_prompt: Option<String>,
     /// `deny` refuses `chat.send`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub send_policy: Option<String>,
     /// What happens to messages while a run is active here; the config's word
     /// when absent, as for the next three.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub queue_mode: Option<String>,
     /// Milliseconds of quiet before collected messages are answered.
     #[serde(deserialize_with = "maybe_whole", skip_serializing_if = "Option::is_none")]
@@ -87,28 +87,28 @@ pub struct SessionEntry {
     #[serde(deserialize_with = "maybe_whole", skip_serializing_if = "Option::is_none")]
     pub queue_cap: Option<u64>,
     /// `old`, `new` or `summarize`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub queue_drop: Option<String>,
     /// Provider chosen for this session.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub provider_override: Option<String>,
     /// Model chosen for this session.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub model_override: Option<String>,
     /// Who chose it: `user` or `auto`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub model_override_source: Option<String>,
     /// Whether the model was changed since the last run began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub live_model_switch_pending: Option<bool>,
     /// `direct`, `group` or `channel`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub chat_type: Option<String>,
     /// Channel it belongs to.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
     /// Channel of the last message.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub last_channel: Option<String>,
     /// Where the first message came from.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,7 +123,7 @@ pub struct SessionEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aborted_last_run: Option<bool>,
     /// `running`, `done`, `failed`, `killed` or `timeout`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
     /// Start of the last run.
     #[serde(deserialize_with = "maybe_whole", skip_serializing_if = "Option::is_none")]
@@ -159,10 +159,10 @@ pub struct SessionEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub estimated_cost_usd: Option<f64>,
     /// Provider of the last run.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub model_provider: Option<String>,
     /// Model of the last run.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// How often it was compacted.
     #[serde(deserialize_with = "maybe_whole", skip_serializing_if = "Option::is_none")]
@@ -171,26 +171,26 @@ pub struct SessionEntry {
     #[serde(deserialize_with = "checkpoint::readable", skip_serializing_if = "Vec::is_empty")]
     pub compaction_checkpoints: Vec<CompactionCheckpoint>,
     /// Session that spawned this one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub spawned_by: Option<String>,
     /// Folder that it works in, by the wish of that session.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub spawned_workspace_dir: Option<String>,
     /// How many sessions are above it.
     #[serde(deserialize_with = "maybe_whole", skip_serializing_if = "Option::is_none")]
     pub spawn_depth: Option<u64>,
     /// `orchestrator` or `leaf`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub subagent_role: Option<String>,
     /// `children` or `none`: which sessions it may steer.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub subagent_control_scope: Option<String>,
     /// Lists of tools that it may use at all: one that is not in all of them is
     /// not. Sub-agents inherit them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_limits: Vec<Vec<String>>,
     /// Session that this one was branched off.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "text", skip_serializing_if = "Option::is_none")]
     pub parent_session_key: Option<String>,
     /// Members that we do not use.
     #[serde(flatten)]
@@ -217,6 +217,12 @@ pub struct TranscriptFacts {
     pub opening: Option<String>,
     /// The beginning of the last message with text.
     pub last_message: Option<String>,
+}
+
+/// There are many of these, and each would be compiled by itself.
+#[inline(never)]
+fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Option::deserialize(deserializer)
 }
 
 /// JavaScript writes times that come from the file system with a fraction.

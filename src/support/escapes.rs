@@ -30,7 +30,8 @@ pub fn json_file_of_javascript(path: &Path) -> io::Result<Value> {
 
 /// The text with each half of a surrogate pair that stands alone replaced;
 /// `None` when there is none.
-pub(super) fn whole_escapes(text: &str) -> Option<String> {
+#[must_use]
+pub fn whole_escapes(text: &str) -> Option<String> {
     let mut bytes = text.as_bytes().to_vec();
     let mut is_changed = false;
     let mut at = 0;

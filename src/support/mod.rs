@@ -2,14 +2,16 @@
 //!
 //! Owns: time, ids, supervised tasks, work that waits for files, secrets, fingerprints, own
 //! addresses, values that are replaced, reads that are shared, locks by name, programs and what
-//! they start, what went wrong lately, errors as one line, which characters are not seen, how
-//! many descriptors are left. Must not: know anything of the gateway's own nouns.
+//! they start, what went wrong lately, sorting, maps of few entries, errors as one line, which
+//! characters are not seen, how many descriptors are left. Must not: know anything of the
+//! gateway's own nouns.
 
 mod blocking;
 mod cause;
 mod clock;
 pub mod descriptors;
 mod escapes;
+mod few;
 mod fingerprint;
 mod hex;
 mod ids;
@@ -27,6 +29,7 @@ pub mod reading;
 mod route;
 mod secret;
 mod shared_reads;
+pub mod sort;
 pub mod stability;
 pub mod sync;
 mod tasks;
@@ -36,7 +39,8 @@ mod unseen;
 pub use blocking::{Unfinished, blocking};
 pub use cause::with_cause;
 pub use clock::{Clock, SystemClock, millis};
-pub use escapes::{json_file_of_javascript, json_of_javascript};
+pub use escapes::{json_file_of_javascript, json_of_javascript, whole_escapes};
+pub use few::Few;
 pub use fingerprint::Fingerprint;
 pub use hex::hex;
 pub use ids::{Ids, RandomIds};

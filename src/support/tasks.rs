@@ -3,6 +3,7 @@
 //! Owns: every task the gateway starts. Promises: a panic in one is caught,
 //! logged once with the task's name, and counted where `health` can see it.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -43,6 +44,18 @@ impl Tasks {
         future: impl Future<Output = T> + Send + 'static,
     ) -> JoinHandle<Option<T>> {
         self.spawn_boxed(name, Box::pin(future), &self.uncounted)
+    }
+
+    /// The same for what is asked for its result: `None` when it panicked. What it has is boxed,
+    /// so that what the runtime does with a task is compiled once for all of these.
+    pub fn result_of<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> impl Future<Output = Option<T>> + Send {
+        let future = future.map(|found| -> Box<dyn Any + Send> { Box::new(found) });
+        let task = self.spawn(name, future);
+        async move { task.await.ok().flatten()?.downcast::<T>().ok().map(|found| *found) }
     }
 
     fn spawn_boxed<T: Send + 'static>(
@@ -89,6 +102,14 @@ mod tests {
         let healthy = tasks.spawn("healthy", async { 7 });
         assert_eq!(healthy.await.unwrap(), Some(7));
         assert!(broken.await.unwrap().is_none());
+        assert_eq!(tasks.panics(), BTreeMap::from([("broken", 1)]));
+    }
+
+    #[tokio::test]
+    async fn who_asks_for_the_result_of_a_task_gets_it_unless_it_panicked() {
+        let tasks = Tasks::default();
+        assert_eq!(tasks.result_of("healthy", async { 7 }).await, Some(7));
+        assert!(tasks.result_of("broken", async { panic!("boom") }).await.is_none());
         assert_eq!(tasks.panics(), BTreeMap::from([("broken", 1)]));
     }
 

@@ -4,7 +4,6 @@
 //! not let end is found by whoever looks, while it lasts. One board for the
 //! process: the threads that write know nothing of services.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::{Clock, SystemClock, stability};
+use super::{Clock, Few, SystemClock, stability};
 
 /// A disk that needs longer than this is not busy, but gone for a while.
 const HANGS_AFTER: Duration = Duration::from_secs(5);
@@ -26,7 +25,7 @@ pub struct Trouble {
     pub since: u64,
 }
 
-static BOARD: Mutex<BTreeMap<&'static str, Trouble>> = Mutex::new(BTreeMap::new());
+static BOARD: Mutex<Few<&'static str, Trouble>> = Mutex::new(Few::new());
 
 /// How often something began or ended, for whoever keeps a picture of all parts.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
@@ -39,7 +38,7 @@ struct Work {
     is_told: bool,
 }
 
-static UNDER_WAY: Mutex<BTreeMap<&'static str, Work>> = Mutex::new(BTreeMap::new());
+static UNDER_WAY: Mutex<Few<&'static str, Work>> = Mutex::new(Few::new());
 
 /// Notes how a part is: what is wrong with it, or that nothing is. Answers what
 /// is wrong now, and what begins or ends is noted in [`stability`].

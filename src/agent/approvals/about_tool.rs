@@ -5,7 +5,8 @@
 
 use serde_json::Value;
 
-use super::authorize::{ApprovalNews, SHOWN_MAX, Withdrawal, slug};
+use super::asking::{ApprovalNews, Asked};
+use super::authorize::SHOWN_MAX;
 use super::pending::{Decision, Draft, QuestionKind};
 use super::service::Approvals;
 use crate::bus::Audience;
@@ -90,27 +91,14 @@ impl Approvals {
         let (limit, call_id) = (GUARDRAIL_ASK_LIMIT, Some(about.call_id.to_owned()));
         let draft = Draft { kind, request, allowed, limit, call_id };
         let question = self.open(None, draft).map_err(|_| ToolRefusal::Full)?;
-        let guard = Withdrawal { approvals: self, question: &question };
-        let data = |phase: &str, status: &str, title: &str| {
-            json!({"phase": phase, "kind": "plugin", "status": status, "title": title,
-                "itemId": format!("tool:{}", about.call_id), "toolCallId": about.call_id,
-                "approvalId": question.id, "approvalSlug": slug(&question.id),
-                "toolName": about.tool, "message": ""})
+        let about = Asked {
+            kind: "plugin",
+            noun: "Tool",
+            item: "tool",
+            call_id: about.call_id,
+            rest: &[("toolName", about.tool)],
         };
-        let asking = async {
-            news.tell(data("requested", "pending", "Tool approval requested")).await;
-            let answer = question.decision().await;
-            drop(guard);
-            let (status, title) = match answer {
-                None => ("unavailable", "Tool approval expired"),
-                Some(Decision::Deny) => ("denied", "Tool approval denied"),
-                Some(_) => ("approved", "Tool approval granted"),
-            };
-            news.tell(data("resolved", status, title)).await;
-            answer
-        };
-        let answer = news.while_asked(Box::pin(asking)).await;
-        match answer {
+        match self.wait(&question, about, news).await {
             None => Err(ToolRefusal::Expired),
             Some(Decision::Deny) => Err(ToolRefusal::Denied),
             Some(_) => Ok(()),

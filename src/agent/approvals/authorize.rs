@@ -8,8 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
-
+use super::asking::{ApprovalNews, Asked};
 use super::assess::Assessment;
 use super::denial::Denial;
 use super::lineage::Lineage;
@@ -22,25 +21,11 @@ use super::service::Approvals;
 use crate::bus::Audience;
 use crate::config::{ExecAsk, ExecSecurity, GUARDRAIL_ASK_LIMIT};
 use crate::sessions::SessionEntry;
-use crate::support::{BoxFuture, blocking, json};
+use crate::support::{blocking, json};
 
 /// What a person can read and a client shows whole, in bytes. A longer command
 /// is not shown in part: it is refused.
 pub const SHOWN_MAX: usize = 16 * 1024;
-
-/// Who tells a run's watchers of a question.
-pub trait ApprovalNews: Send + Sync {
-    /// Tells the data of an `approval` event.
-    fn tell(&self, data: Value) -> BoxFuture<'_, ()>;
-
-    /// Waits for a person's answer: nobody works on anything meanwhile.
-    fn while_asked<'a>(
-        &'a self,
-        asking: BoxFuture<'a, Option<Decision>>,
-    ) -> BoxFuture<'a, Option<Decision>> {
-        asking
-    }
-}
 
 impl Approvals {
     /// Decides on a command, asking a person if need be; that takes as long as
@@ -85,7 +70,7 @@ impl Approvals {
             return Ok(Permit::issue(request, binding, direct, None));
         }
         let question = self.ask(request, lineage.own(), &policy, &seen, &binding)?;
-        let answer = self.wait(request, &question, news).await;
+        let answer = self.wait_for(request, &question, news).await;
         match answer {
             None => Err(Denial::by_question(request, "approval-timeout", &question.id)),
             Some(Decision::Deny) => Err(Denial::by_question(request, "user-denied", &question.id)),
@@ -236,37 +221,21 @@ impl Approvals {
         })
     }
 
-    pub(super) async fn wait(
+    /// Waits for the answer about a command.
+    pub(super) async fn wait_for(
         &self,
         request: &ExecRequest,
         question: &Arc<Question>,
         news: &dyn ApprovalNews,
     ) -> Option<Decision> {
-        // From here on whoever drops this takes the question back.
-        let guard = Withdrawal { approvals: self, question };
-        let about = |phase: &str, status: &str, title: &str| {
-            json!({"phase": phase, "kind": "exec", "status": status, "title": title,
-                "itemId": format!("command:{}", request.call_id), "toolCallId": request.call_id,
-                "approvalId": question.id, "approvalSlug": slug(&question.id),
-                "command": request.command, "host": request.host.as_str(), "message": ""})
+        let about = Asked {
+            kind: "exec",
+            noun: "Command",
+            item: "command",
+            call_id: &request.call_id,
+            rest: &[("command", &request.command), ("host", request.host.as_str())],
         };
-        let mut asked = about("requested", "pending", "Command approval requested");
-        if let Some(warning) = question.request["warningText"].as_str() {
-            asked["warningText"] = warning.into();
-        }
-        let asking = async {
-            news.tell(asked).await;
-            let answer = question.decision().await;
-            drop(guard);
-            let (status, title) = match answer {
-                None => ("unavailable", "Command approval expired"),
-                Some(Decision::Deny) => ("denied", "Command approval denied"),
-                Some(_) => ("approved", "Command approval granted"),
-            };
-            news.tell(about("resolved", status, title)).await;
-            answer
-        };
-        news.while_asked(Box::pin(asking)).await
+        self.wait(question, about, news).await
     }
 
     async fn always_allow(&self, request: &ExecRequest, seen: &Assessment) {
@@ -293,25 +262,6 @@ impl Approvals {
     pub(super) fn has_deciders(&self) -> bool {
         self.parts.bus.wants(QuestionKind::Exec.requested(), &Audience::Everyone)
     }
-}
-
-/// Takes a question back when nobody waits for its answer any more.
-pub(super) struct Withdrawal<'a> {
-    pub approvals: &'a Approvals,
-    pub question: &'a Question,
-}
-
-impl Drop for Withdrawal<'_> {
-    fn drop(&mut self) {
-        let Self { approvals, question } = self;
-        let tell = || approvals.tell_resolved(question, Decision::Deny, "gateway");
-        question.decide_then(Decision::Deny, tell);
-    }
-}
-
-/// How people name a question: its first eight characters.
-pub(super) fn slug(id: &str) -> &str {
-    id.get(..8).unwrap_or(id)
 }
 
 /// The words on the wire.

@@ -48,7 +48,7 @@ impl Approvals {
             entries: entries.unwrap_or_default(),
             workspaces: workspaces(&settings),
             home: settings.paths.home().map(ToOwned::to_owned),
-            search: settings.exec.env.get("PATH").cloned(),
+            search: settings.exec.search(),
         }
     }
 }

@@ -7,6 +7,7 @@
 
 mod about_tool;
 mod allowlist;
+mod asking;
 mod assess;
 mod authorize;
 mod denial;
@@ -26,8 +27,9 @@ mod variables;
 mod words;
 
 pub use about_tool::{ToolQuestion, ToolRefusal};
+pub use asking::ApprovalNews;
 pub use assess::analysis_of;
-pub use authorize::{ApprovalNews, SHOWN_MAX};
+pub use authorize::SHOWN_MAX;
 pub use denial::Denial;
 pub use file::{ApprovalsFileError, ApprovalsSnapshot};
 pub use lineage::{ExecWords, Lineage, LineageError};

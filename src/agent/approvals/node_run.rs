@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::pending::{Decision, QuestionKind};
 use super::service::Approvals;
-use crate::support::{hex, json};
+use crate::support::{hex, json, sort};
 
 /// Why a decision does not count for a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -61,8 +61,7 @@ fn env_hash(env: &[(String, String)]) -> Option<String> {
     if env.is_empty() {
         return None;
     }
-    let sorted: std::collections::BTreeMap<_, _> =
-        env.iter().map(|(name, value)| (name, value)).collect();
+    let sorted = sort::map(env.iter().map(|(name, value)| (name, value)));
     Some(hex(Sha256::digest(json!(sorted).to_string())))
 }
 

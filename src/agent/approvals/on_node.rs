@@ -13,8 +13,9 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
+use super::asking::ApprovalNews;
 use super::assess::analysis_of;
-use super::authorize::{ApprovalNews, SHOWN_MAX, words};
+use super::authorize::{SHOWN_MAX, words};
 use super::denial::Denial;
 use super::lineage::Lineage;
 use super::node_run::binding_of;
@@ -144,7 +145,7 @@ impl Approvals {
             return Err(Denial::by_question(request, "no-approval-route", &id));
         }
         let question = self.ask_on_node(run, rules)?;
-        match self.wait(request, &question, news).await {
+        match self.wait_for(request, &question, news).await {
             None => Err(Denial::by_question(request, "approval-timeout", &question.id)),
             Some(Decision::Deny) => Err(Denial::by_question(request, "user-denied", &question.id)),
             Some(_) => {

@@ -30,12 +30,13 @@ use super::arguments::Renamed;
 use super::client::Client;
 use super::lines::Lines;
 use super::process::Process;
+use super::way::Way;
 use super::{Surroundings, list, naming, schema, trouble};
 use crate::config::cli_backend;
 use crate::config::mcp::{McpProgram, McpServer, McpWay};
 use crate::config::secrets::{ResolvedSecrets, SecretInput, resolve};
 use crate::providers::root_cause;
-use crate::support::{BoxFuture, Secret};
+use crate::support::{BoxFuture, Secret, sort};
 
 /// Longest message of a server: a picture.
 pub const MAX_MESSAGE: usize = 16 * 1024 * 1024;
@@ -156,7 +157,8 @@ impl Connection {
         // The lines have bounds already.
         let transport = AsyncRwTransport::new_client(Lines::new(name, stdout), stdin)
             .with_max_line_length(usize::MAX);
-        let (why, may_have_ended) = match serve_client(handler, transport).await {
+        let way = Way::Program(Box::new(transport));
+        let (why, may_have_ended) = match serve_client(handler, way).await {
             Ok(service) => return Ok(Self::of(service, Some(process))),
             Err(error) => (trouble::of_beginning(&error), is_closed(&error)),
         };
@@ -199,7 +201,7 @@ impl Connection {
             // Who is another one after a restart may have other tools.
             .reinit_on_expired_session(false);
         let transport = StreamableHttpClientTransport::with_client(Client(client), config);
-        let service = serve_client(handler, transport).await;
+        let service = serve_client(handler, Way::Http(transport)).await;
         let service =
             service.map_err(|error| format!("no connection: {}", trouble::of_beginning(&error)))?;
         Ok(Self::of(service, None))
@@ -347,5 +349,5 @@ fn found(
     secrets: &ResolvedSecrets,
 ) -> BTreeMap<String, Secret> {
     let found = inputs.iter();
-    found.filter_map(|(name, input)| Some((name.clone(), input.resolve(secrets)?))).collect()
+    sort::map(found.filter_map(|(name, input)| Some((name.clone(), input.resolve(secrets)?))))
 }

@@ -10,6 +10,7 @@ use rmcp::service::{ClientInitializeError, ServiceError};
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
+use super::way::Failure;
 use crate::providers::root_cause;
 use crate::telemetry::without_secrets;
 
@@ -69,15 +70,15 @@ pub fn of_beginning(error: &ClientInitializeError) -> String {
 /// Whether what was sent may be sent again.
 pub fn again(error: &ServiceError) -> Again {
     let ServiceError::TransportSend(error) = error else { return Again::Never };
-    match over_http(error) {
-        Some(StreamableHttpError::SessionExpired) => return Again::Anew,
-        Some(StreamableHttpError::Client(error)) if error.is_connect() => return Again::Soon,
-        _ => {}
+    match error.error.downcast_ref::<Failure>() {
+        Some(Failure::Http(StreamableHttpError::SessionExpired)) => Again::Anew,
+        Some(Failure::Http(StreamableHttpError::Client(error))) if error.is_connect() => {
+            Again::Soon
+        }
+        // It reads no more. A line without its end is no message.
+        Some(Failure::Program(error)) if error.kind() == io::ErrorKind::BrokenPipe => Again::Anew,
+        _ => Again::Never,
     }
-    // Of a program that reads no more. A line without its end is no message.
-    let written = error.error.downcast_ref::<io::Error>();
-    let is_over = written.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe);
-    if is_over { Again::Anew } else { Again::Never }
 }
 
 /// Asks again while that is allowed: once after `soon`, and once anew, since who took no
@@ -104,14 +105,10 @@ where
 }
 
 fn of_sending(error: &DynamicTransportError) -> String {
-    match over_http(error) {
-        Some(StreamableHttpError::Client(error)) => root_cause(error),
+    match error.error.downcast_ref::<Failure>() {
+        Some(Failure::Http(StreamableHttpError::Client(error))) => root_cause(error),
         _ => root_cause(error),
     }
-}
-
-fn over_http(error: &DynamicTransportError) -> Option<&StreamableHttpError<reqwest::Error>> {
-    error.error.downcast_ref()
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use super::{Found, verify};
 use crate::config::Paths;
 use crate::store;
 use crate::store::atomic::sync_dir;
+use crate::support::sort;
 
 /// How often the folder is looked through for what came while it was written.
 const LOOKS: usize = 4;
@@ -269,7 +270,7 @@ fn collect(root: &Path, at: &Path, items: &mut Vec<Item>) -> anyhow::Result<()> 
     };
     let names = entries.map(|entry| entry.map(|entry| entry.file_name()));
     let mut names = names.collect::<io::Result<Vec<_>>>().with_context(failed)?;
-    names.sort();
+    sort::plain(&mut names);
     for name in names {
         if at.as_os_str().is_empty() && name.to_str().is_some_and(is_of_program) {
             continue;

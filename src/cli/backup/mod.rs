@@ -14,12 +14,13 @@ use anyhow::{Context as _, ensure};
 use clap::{Args, Subcommand};
 use tempfile::NamedTempFile;
 
+use super::args::JsonArgs;
 use super::format::size;
 use super::output::say_of_others;
 use super::surroundings;
 use crate::config::{Env, Overrides, Paths};
 use crate::sessions::iso_time;
-use crate::support::{Clock, SystemClock, json};
+use crate::support::{Clock, SystemClock, json, sort};
 
 /// What to do with what was written.
 const ADVICE: &str = "It has the token and the keys of the gateway: keep it as you keep those.\n";
@@ -57,9 +58,8 @@ struct CreateArgs {
     /// Verify what was written, before it gets its name
     #[arg(long)]
     verify: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// Arguments of `clawgate backup verify`.
@@ -68,9 +68,8 @@ struct VerifyArgs {
     /// File that `clawgate backup create` has written
     #[arg(value_name = "FILE")]
     archive: PathBuf,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// What is in an archive.
@@ -108,7 +107,7 @@ fn check(args: &VerifyArgs) -> anyhow::Result<()> {
         found.files,
         size(found.bytes)
     );
-    say_of_others(&if *json { format!("{answer:#}\n") } else { text })
+    say_of_others(&if json.json { format!("{answer:#}\n") } else { text })
 }
 
 fn create(args: &CreateArgs, env: &Env) -> anyhow::Result<()> {
@@ -135,7 +134,7 @@ fn create(args: &CreateArgs, env: &Env) -> anyhow::Result<()> {
         .filter(|file| !fs::canonicalize(file).is_ok_and(|file| file.starts_with(&state_dir)))
         .collect();
     // The config may be a link itself.
-    outside.sort();
+    sort::plain(&mut outside);
     outside.dedup();
     let not_included: Vec<_> = outside.iter().map(|file| file.to_string_lossy()).collect();
     let answer = json!({"archive": target.to_string_lossy(),
@@ -143,7 +142,7 @@ fn create(args: &CreateArgs, env: &Env) -> anyhow::Result<()> {
         "files": found.files, "bytes": found.bytes, "database": found.has_database,
         "verified": args.verify && !args.dry_run, "notIncluded": not_included});
     let text = || told(args, &state_dir, &target, &found, &outside);
-    say_of_others(&if args.json { format!("{answer:#}\n") } else { text() })
+    say_of_others(&if args.json.json { format!("{answer:#}\n") } else { text() })
 }
 
 /// What the config names elsewhere and nobody else has: where agents work, and what it includes.

@@ -17,8 +17,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use super::args::JsonArgs;
 use super::output::say_of_others;
-use super::service;
+use super::{block_on, one_thread, service};
 use crate::config::{self, Env, GatewayMode, Overrides, Paths};
 use crate::support::{Clock, SystemClock};
 
@@ -50,9 +51,8 @@ pub struct DoctorArgs {
     /// Nothing is suggested about workspaces here.
     #[arg(long, hide = true)]
     no_workspace_suggestions: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
     /// Also tell whether a page at this address may connect
     #[arg(long, value_name = "URL")]
     url: Option<String>,
@@ -66,15 +66,18 @@ pub fn run(args: &DoctorArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let loaded = config::load(env, &Overrides { read_only: true, ..Overrides::default() });
     let mut findings = vec![setup::config(&loaded, env)];
     findings.extend(setup::dotenv(env, &paths));
-    findings.extend(loaded.as_ref().ok().and_then(setup::unknown));
-    findings.extend(loaded.iter().flat_map(setup::foreign));
-    findings.extend(loaded.iter().flat_map(setup::mistaken));
-    findings.extend(loaded.iter().flat_map(|it| setup::workspaces(it, env)));
-    findings.extend(loaded.iter().flat_map(setup::channels));
-    findings.extend(loaded.iter().flat_map(usable::origins));
-    findings.extend(loaded.iter().flat_map(setup::unenforced));
-    if let (Some(url), Ok(settings)) = (&args.url, &loaded) {
-        findings.push(setup::page(url, settings));
+    if let Ok(settings) = &loaded {
+        findings.extend(setup::unknown(settings));
+        findings.extend(setup::foreign(settings));
+        findings.extend(setup::unset(settings));
+        findings.extend(setup::mistaken(settings));
+        findings.extend(setup::workspaces(settings, env));
+        findings.extend(setup::channels(settings));
+        findings.extend(usable::origins(settings));
+        findings.extend(setup::unenforced(settings));
+        if let Some(url) = &args.url {
+            findings.push(setup::page(url, settings));
+        }
     }
     findings.extend(state::directory(&paths));
     findings.extend(check_files(&paths));
@@ -102,20 +105,20 @@ pub fn run(args: &DoctorArgs, env: &Env) -> anyhow::Result<ExitCode> {
     findings.extend(state::transcripts(&paths));
     findings.extend(kept::check(&paths));
     if let Ok(settings) = &loaded {
-        let runtime = super::one_thread()?;
+        let runtime = one_thread()?;
         let with_own = settings.environment(env);
-        findings.extend(runtime.block_on(setup::references(settings, &with_own)));
-        findings.extend(runtime.block_on(usable::hooks(settings, &with_own)));
+        findings.extend(block_on(&runtime, setup::references(settings, &with_own)));
+        findings.extend(block_on(&runtime, usable::hooks(settings, &with_own)));
         // Where the gateway is elsewhere no agent works here, and no model is asked.
         if settings.gateway.mode != GatewayMode::Remote {
             findings.extend(usable::files_of_agents(settings));
-            findings.extend(runtime.block_on(setup::models(settings, env)));
+            findings.extend(block_on(&runtime, setup::models(settings, env)));
         }
     }
     findings.extend(setup::programs(env, is_of_service));
     findings.push(setup::sandbox(loaded.as_ref().ok()));
     findings.push(state::clock(&paths, now));
-    tell(Report::new(findings), args.fix, args.json)
+    tell(Report::new(findings), args.fix, args.json.json)
 }
 
 /// The same, where programs are looked for along this path.

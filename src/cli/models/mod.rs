@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use super::checked::would_work;
 use super::output::say;
+use super::{block_on, one_thread};
 use crate::app;
 use crate::config::document::{self, ConfigWrite};
 use crate::config::{self, Env, Overrides, Settings};
@@ -81,8 +82,8 @@ impl Facts {
 
     fn of(settings: Settings, env: &Env) -> anyhow::Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let runtime = super::one_thread()?;
-        let failover = runtime.block_on(app::models(&settings, env, &clock))?;
+        let runtime = one_thread()?;
+        let failover = block_on(&runtime, app::models(&settings, env, &clock))?;
         Ok(Self { settings, failover, runtime, clock })
     }
 }
@@ -106,6 +107,9 @@ struct Told {
     shown: String,
 }
 
+/// Works out what a command does, from what the file says.
+type Plan<'a> = Box<dyn FnOnce(&Facts) -> anyhow::Result<Change> + 'a>;
+
 /// Writes into the config file what a gateway would start with, and tells of it. What that
 /// is `plan` works out from what the file says, while nobody else writes it.
 fn change(
@@ -113,6 +117,11 @@ fn change(
     as_json: bool,
     env: &Env,
 ) -> anyhow::Result<ExitCode> {
+    change_by(Box::new(plan), as_json, env)
+}
+
+/// The same, in the program once for all plans.
+fn change_by(plan: Plan<'_>, as_json: bool, env: &Env) -> anyhow::Result<ExitCode> {
     let mut planned = Told::default();
     let work_out = |config: &Value| -> anyhow::Result<ConfigWrite> {
         let change = plan(&Facts::of(document::meaning(config, env)?, env)?)?;

@@ -1,82 +1,69 @@
 //! The flags for keys, one for each provider, as OpenClaw has them.
+//!
+//! Not derived from fields: a table is much less code than one field for each provider.
 
-use clap::Args;
+use clap::{Arg, ArgGroup, ArgMatches, Args, Command, Error, FromArgMatches, value_parser};
 
 use crate::support::Secret;
 
-/// Keys of providers. `-` is read from stdin, where other users cannot see it.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Keys (`-` reads one from stdin)")]
-// The names are those of the flags, the docs what --help says.
-#[allow(clippy::struct_field_names, clippy::doc_markdown)]
-pub struct KeyArgs {
-    /// Key for Anthropic
-    #[arg(long, value_name = "KEY")]
-    anthropic_api_key: Option<Secret>,
-    /// Key for OpenAI
-    #[arg(long, value_name = "KEY")]
-    openai_api_key: Option<Secret>,
-    /// Key for Google
-    #[arg(long, value_name = "KEY")]
-    gemini_api_key: Option<Secret>,
-    /// Key for OpenRouter
-    #[arg(long, value_name = "KEY")]
-    openrouter_api_key: Option<Secret>,
-    /// Key for xAI
-    #[arg(long, value_name = "KEY")]
-    xai_api_key: Option<Secret>,
-    /// Key for Mistral
-    #[arg(long, value_name = "KEY")]
-    mistral_api_key: Option<Secret>,
-    /// Key for DeepSeek
-    #[arg(long, value_name = "KEY")]
-    deepseek_api_key: Option<Secret>,
-    /// Key for Groq
-    #[arg(long, value_name = "KEY")]
-    groq_api_key: Option<Secret>,
-    /// Key for Cerebras
-    #[arg(long, value_name = "KEY")]
-    cerebras_api_key: Option<Secret>,
-    /// Key for Z.AI
-    #[arg(long, value_name = "KEY")]
-    zai_api_key: Option<Secret>,
-    /// Key for Moonshot
-    #[arg(long, value_name = "KEY")]
-    moonshot_api_key: Option<Secret>,
-    /// Key for MiniMax
-    #[arg(long, value_name = "KEY")]
-    minimax_api_key: Option<Secret>,
-    /// Key for Together
-    #[arg(long, value_name = "KEY")]
-    together_api_key: Option<Secret>,
-    /// Key for Fireworks
-    #[arg(long, value_name = "KEY")]
-    fireworks_api_key: Option<Secret>,
-    /// Key for Xiaomi
-    #[arg(long, value_name = "KEY")]
-    xiaomi_api_key: Option<Secret>,
-}
+/// Ids of providers, the flags for their keys, and what --help says of these.
+const KEYS: [(&str, &str, &str); 15] = [
+    ("anthropic", "anthropic-api-key", "Key for Anthropic"),
+    ("openai", "openai-api-key", "Key for OpenAI"),
+    ("google", "gemini-api-key", "Key for Google"),
+    ("openrouter", "openrouter-api-key", "Key for OpenRouter"),
+    ("xai", "xai-api-key", "Key for xAI"),
+    ("mistral", "mistral-api-key", "Key for Mistral"),
+    ("deepseek", "deepseek-api-key", "Key for DeepSeek"),
+    ("groq", "groq-api-key", "Key for Groq"),
+    ("cerebras", "cerebras-api-key", "Key for Cerebras"),
+    ("zai", "zai-api-key", "Key for Z.AI"),
+    ("moonshot", "moonshot-api-key", "Key for Moonshot"),
+    ("minimax", "minimax-api-key", "Key for MiniMax"),
+    ("together", "together-api-key", "Key for Together"),
+    ("fireworks", "fireworks-api-key", "Key for Fireworks"),
+    ("xiaomi", "xiaomi-api-key", "Key for Xiaomi"),
+];
+
+/// Keys of providers by their ids. `-` is read from stdin, where other users cannot see it.
+#[derive(Debug, Clone, Default)]
+pub struct KeyArgs(Vec<(&'static str, Secret)>);
 
 impl KeyArgs {
     /// The keys that were given, by the id of their provider.
     pub fn given(&self) -> Vec<(&'static str, &Secret)> {
-        let all = [
-            ("anthropic", &self.anthropic_api_key),
-            ("openai", &self.openai_api_key),
-            ("google", &self.gemini_api_key),
-            ("openrouter", &self.openrouter_api_key),
-            ("xai", &self.xai_api_key),
-            ("mistral", &self.mistral_api_key),
-            ("deepseek", &self.deepseek_api_key),
-            ("groq", &self.groq_api_key),
-            ("cerebras", &self.cerebras_api_key),
-            ("zai", &self.zai_api_key),
-            ("moonshot", &self.moonshot_api_key),
-            ("minimax", &self.minimax_api_key),
-            ("together", &self.together_api_key),
-            ("fireworks", &self.fireworks_api_key),
-            ("xiaomi", &self.xiaomi_api_key),
-        ];
-        all.into_iter().filter_map(|(id, key)| Some((id, key.as_ref()?))).collect()
+        self.0.iter().map(|(id, key)| (*id, key)).collect()
+    }
+}
+
+impl Args for KeyArgs {
+    fn augment_args(command: Command) -> Command {
+        let flags = KEYS.iter().map(|&(_, flag, help)| {
+            let arg = Arg::new(flag).long(flag).help(help);
+            arg.value_name("KEY").value_parser(value_parser!(Secret))
+        });
+        let group = ArgGroup::new("KeyArgs").multiple(true);
+        let group = group.args(KEYS.iter().map(|&(_, flag, _)| flag));
+        let command = command.next_help_heading("Keys (`-` reads one from stdin)");
+        command.group(group).args(flags)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for KeyArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let keys = KEYS.iter().filter_map(|&(id, flag, _)| {
+            let key = matches.get_one::<Secret>(flag)?;
+            Some((id, key.clone()))
+        });
+        Ok(Self(keys.collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
     }
 }

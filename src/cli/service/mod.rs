@@ -14,7 +14,7 @@ mod manager;
 mod place;
 mod status;
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use serde_json::{Map, Value};
 
 use crate::config::Env;
@@ -22,6 +22,7 @@ use crate::support::json;
 
 use self::error::ServiceError;
 use self::place::{Installed, Place};
+use super::args::JsonArgs;
 use super::{CliError, Screen, Surroundings, format};
 
 pub use install::{InstallArgs, install};
@@ -43,14 +44,6 @@ pub enum ServiceCommand {
     Install(InstallArgs),
     /// Stop and remove that service; the state stays
     Uninstall(JsonArgs),
-}
-
-/// Arguments of what only does something.
-#[derive(Debug, Clone, Copy, Args)]
-pub struct JsonArgs {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 /// What became of it.

@@ -38,5 +38,5 @@ pub fn run(args: SessionsArgs, env: Env) -> anyhow::Result<ExitCode> {
         Some(SessionsCommand::List(list)) => list,
         None => args.list,
     };
-    super::client(env, async |around, screen| list::run(&list, around, screen).await)
+    super::client(env, list, async |list, around, screen| list::run(&list, around, screen).await)
 }

@@ -33,13 +33,23 @@ pub fn change<E: From<ConfigWriteError> + From<SaveError>>(
     mut prepare: impl FnMut(&Settings) -> Result<(), E>,
     would_work: impl Fn(&str) -> Result<(), ConfigIssue>,
 ) -> Result<Settings, E> {
+    change_by(env, &mut plan, &mut prepare, &would_work)
+}
+
+/// The same, in the program once for all plans.
+fn change_by<E: From<ConfigWriteError> + From<SaveError>>(
+    env: &Env,
+    plan: &mut dyn FnMut(&Value) -> Result<Value, E>,
+    prepare: &mut dyn FnMut(&Settings) -> Result<(), E>,
+    would_work: &dyn Fn(&str) -> Result<(), ConfigIssue>,
+) -> Result<Settings, E> {
     let path = Paths::resolve(env).map_err(|error| refused(&error))?.config_path;
     let mut tries = 1;
     loop {
         let mut settings = None;
         let written = write_with(&System, &path, |before| -> Result<String, Raced<E>> {
             let (next, meant, known) =
-                worked_out(before, env, &path, &mut plan).map_err(Raced::Other)?;
+                worked_out(before, env, &path, plan).map_err(Raced::Other)?;
             if meant.raw != known {
                 would_work(&next)
                     .map_err(|wrong| Raced::Other(ConfigWriteError::from(wrong).into()))?;
@@ -72,7 +82,7 @@ fn worked_out<E: From<ConfigWriteError> + From<SaveError>>(
     before: Option<&[u8]>,
     env: &Env,
     path: &Path,
-    plan: &mut impl FnMut(&Value) -> Result<Value, E>,
+    plan: &mut dyn FnMut(&Value) -> Result<Value, E>,
 ) -> Result<(String, Settings, Value), E> {
     let text = said(before, path).map_err(|error| refused(&error))?;
     let whole = parse(text, path).and_then(|raw| include::whole(raw, path));

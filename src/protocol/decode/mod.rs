@@ -53,7 +53,13 @@ pub fn params<P: Params>(
     raw: Option<&RawValue>,
     unknown: Unknown,
 ) -> Result<P, ErrorShape> {
-    decode(method, parse(method, raw)?, unknown)
+    read(method, members(method, raw, unknown)?)
+}
+
+/// What is the same for all params, compiled once.
+#[inline(never)]
+fn members(method: &str, raw: Option<&RawValue>, unknown: Unknown) -> Result<Fields, ErrorShape> {
+    Ok(Fields::of(parse(method, raw)?, Path::root(), unknown))
 }
 
 /// Parses `params` for `method`; absent and `null` params count as `{}`.
@@ -75,7 +81,12 @@ pub fn parse(method: &str, raw: Option<&RawValue>) -> Result<Value, ErrorShape> 
 /// # Errors
 /// `INVALID_REQUEST` `invalid <method> params: <part>; <part>…`.
 pub fn decode<P: Params>(method: &str, value: Value, unknown: Unknown) -> Result<P, ErrorShape> {
-    decode_value(value, unknown).map_err(|parts| invalid(method, &parts))
+    read(method, Fields::of(value, Path::root(), unknown))
+}
+
+fn read<P: Params>(method: &str, mut fields: Fields) -> Result<P, ErrorShape> {
+    let decoded = P::read(&mut fields);
+    fields.end_of(method).map(|()| decoded)
 }
 
 fn invalid(method: &str, parts: &[String]) -> ErrorShape {
@@ -306,6 +317,12 @@ impl Fields {
         let mut errors = Vec::new();
         self.finish(&mut errors);
         if errors.is_empty() { Ok(()) } else { Err(told(errors)) }
+    }
+
+    /// The same, as whoever called `method` is told.
+    #[inline(never)]
+    fn end_of(self, method: &str) -> Result<(), ErrorShape> {
+        self.end().map_err(|parts| invalid(method, &parts))
     }
 
     fn finish(self, errors: &mut Vec<String>) {

@@ -12,6 +12,7 @@ use super::files::{self, TranscriptFile};
 use super::report::SessionUsage;
 use super::service::{ListedUsage, UsageError, UsageQuery, UsageReports};
 use super::tally::Tally;
+use crate::support::sort;
 
 /// A transcript and the session that it belongs to.
 pub(super) struct Candidate {
@@ -117,7 +118,7 @@ impl UsageReports {
                 found.push(Candidate::alone(file));
             }
         }
-        found.sort_by_key(|candidate| std::cmp::Reverse(candidate.updated_at));
+        sort::by_key(&mut found, |candidate| std::cmp::Reverse(candidate.updated_at));
         found.truncate(query.limit);
         Ok(found)
     }

@@ -13,6 +13,7 @@ use super::service::Prices;
 use super::tally::{number, priced};
 use crate::protocol::message::{AgentMessage, ContentBlock, Usage};
 use crate::store::Spending;
+use crate::support::sort;
 
 /// Points that a chart needs.
 const POINTS_MAX: usize = 200;
@@ -76,7 +77,7 @@ pub(super) fn answers(file: &File, prices: &Prices) -> io::Result<Vec<(u64, Usag
         let row = Spending { quarter: 0, provider, model, has_cost, count: 1, usage };
         found.push((noted.at, priced(&row, prices).0));
     }
-    found.sort_by_key(|(at, _)| *at);
+    sort::by_key(&mut found, |(at, _)| *at);
     Ok(found)
 }
 

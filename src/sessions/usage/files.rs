@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::paths::{self, Seen};
 use super::super::{AgentId, SessionId};
+use crate::support::sort;
 
 /// A transcript on disk: a current one, or one put away by a reset or a deletion.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +59,9 @@ pub(super) fn all(state_dir: &Path) -> io::Result<Vec<TranscriptFile>> {
             }
         }
     }
-    found.sort_by(|a, b| b.modified_ms.cmp(&a.modified_ms).then_with(|| a.path.cmp(&b.path)));
+    sort::by(&mut found, |a, b| {
+        b.modified_ms.cmp(&a.modified_ms).then_with(|| a.path.cmp(&b.path))
+    });
     Ok(found)
 }
 

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::range::{QUARTER_MS, Zone};
 use super::tally::{Day, MessageCounts, ModelKey, Tally, Totals, number};
+use crate::support::sort;
 
 /// Quarter hours of a day.
 const QUARTERS_OF_DAY: u64 = 96;
@@ -219,12 +220,12 @@ impl Aggregates {
     ) -> Self {
         let mut by_agent: Vec<_> =
             agents.into_iter().map(|(agent_id, totals)| AgentTotals { agent_id, totals }).collect();
-        by_agent.sort_by(|a, b| b.totals.total_cost.total_cmp(&a.totals.total_cost));
+        sort::by(&mut by_agent, |a, b| b.totals.total_cost.total_cmp(&a.totals.total_cost));
         let mut by_channel: Vec<_> = channels
             .into_iter()
             .map(|(channel, totals)| ChannelTotals { channel, totals })
             .collect();
-        by_channel.sort_by(|a, b| b.totals.total_cost.total_cmp(&a.totals.total_cost));
+        sort::by(&mut by_channel, |a, b| b.totals.total_cost.total_cmp(&a.totals.total_cost));
         Self {
             messages: all.messages,
             tools: tools(all),
@@ -311,7 +312,7 @@ fn daily_models(tally: &Tally) -> Vec<DayModel> {
                 count: *count,
             };
         let mut of_day: Vec<_> = day.models.iter().map(row).collect();
-        of_day.sort_by(|a, b| b.cost.total_cmp(&a.cost));
+        sort::by(&mut of_day, |a, b| b.cost.total_cmp(&a.cost));
         rows.append(&mut of_day);
     }
     rows
@@ -344,7 +345,7 @@ fn providers(tally: &Tally) -> Vec<ModelUsage> {
 }
 
 fn dearest_first(mut rows: Vec<ModelUsage>) -> Vec<ModelUsage> {
-    rows.sort_by(|a, b| {
+    sort::by(&mut rows, |a, b| {
         let by_cost = b.totals.total_cost.total_cmp(&a.totals.total_cost);
         by_cost.then(b.totals.total_tokens.cmp(&a.totals.total_tokens))
     });
@@ -354,13 +355,13 @@ fn dearest_first(mut rows: Vec<ModelUsage>) -> Vec<ModelUsage> {
 fn tools(tally: &Tally) -> ToolUsage {
     let row = |(name, count): (&String, &u64)| ToolCount { name: name.clone(), count: *count };
     let mut tools: Vec<_> = tally.tools.iter().map(row).collect();
-    tools.sort_by_key(|tool| std::cmp::Reverse(tool.count));
+    sort::by_key(&mut tools, |tool| std::cmp::Reverse(tool.count));
     ToolUsage { total_calls: tally.tools.values().sum(), unique_tools: tally.tools.len(), tools }
 }
 
 fn latency(values: &[u64]) -> Option<Latency> {
     let mut sorted = values.to_vec();
-    sorted.sort_unstable();
+    sort::plain(&mut sorted);
     let count = sorted.len();
     let rank = count.saturating_mul(95).div_ceil(100).checked_sub(1)?;
     // Each value is at most half a day, so the sum is exact.

@@ -178,7 +178,9 @@ impl UsageReports {
         let file = candidate.file;
         let answers = if file.length <= detail::EXACT_MAX {
             let (path, prices) = (file.path.clone(), Arc::clone(&inner.prices));
+            let turn = inner.sessions.turn(&path).await;
             let reading = blocking(move || {
+                let _turn = turn;
                 let read = || detail::answers(&paths::open(&path)?, &prices);
                 read().at("read", &path)
             });
@@ -204,7 +206,9 @@ impl UsageReports {
     ) -> Result<Vec<LogEntry>, UsageError> {
         let Some(candidate) = self.of_key(key, written).await? else { return Ok(Vec::new()) };
         let (path, prices) = (candidate.file.path, Arc::clone(&self.inner.prices));
+        let turn = self.inner.sessions.turn(&path).await;
         let reading = blocking(move || {
+            let _turn = turn;
             let read = || detail::logs(&paths::open(&path)?, limit, &prices);
             read().at("read", &path)
         });

@@ -1,9 +1,9 @@
 //! What covers the conversation: help, choices, commands that wait.
 
 use ratatui::buffer::Buffer;
-use ratatui::layout::Rect;
+use ratatui::layout::{Margin, Rect};
 use ratatui::text::{Line, Span};
-use ratatui::widgets::{Block, Clear, Widget as _};
+use ratatui::widgets::{Clear, Widget as _};
 
 use crate::cli::format::span;
 use crate::cli::tui::state::{COMMANDS, Overlay, Picker, Question, State};
@@ -57,11 +57,38 @@ fn frame(title: &str, lines: usize, theme: Theme, area: Rect, buffer: &mut Buffe
         height,
     };
     Clear.render(place, buffer);
-    let title = cut(&format!(" {title} "), usize::from(width.saturating_sub(4)));
-    let block = Block::bordered().title(Span::styled(title, theme.bold()));
-    let inside = block.inner(place);
-    block.render(place, buffer);
-    inside
+    if !place.is_empty() {
+        border(place, buffer);
+        let title = cut(&format!(" {title} "), usize::from(width.saturating_sub(4)));
+        let title = Span::styled(title, theme.bold());
+        buffer.set_span(place.x + 1, place.y, &title, width.saturating_sub(2));
+    }
+    place.inner(Margin::new(1, 1))
+}
+
+/// Draws the edge of a box.
+fn border(place: Rect, buffer: &mut Buffer) {
+    for y in place.top()..place.bottom() {
+        let [first, between, last] = if y == place.top() {
+            ["┌", "─", "┐"]
+        } else if y + 1 == place.bottom() {
+            ["└", "─", "┘"]
+        } else {
+            ["│", " ", "│"]
+        };
+        for x in place.left()..place.right() {
+            let symbol = if x == place.left() {
+                first
+            } else if x + 1 == place.right() {
+                last
+            } else {
+                between
+            };
+            if let Some(cell) = buffer.cell_mut((x, y)) {
+                cell.set_symbol(symbol);
+            }
+        }
+    }
 }
 
 /// How wide the inside of a box is.
@@ -214,4 +241,26 @@ fn buttons(state: &State, question: &Question, theme: Theme) -> Line<'static> {
     }
     spans.push(Span::styled("←→ Enter · Esc later", theme.dim()));
     Line::from(spans)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_box_has_an_edge_with_its_title_where_there_is_room() {
+        let theme = Theme { has_colour: false };
+        let area = Rect::new(0, 0, 12, 3);
+        let mut buffer = Buffer::empty(area);
+        assert_eq!(frame("Help", 1, theme, area, &mut buffer), Rect::new(1, 1, 10, 1));
+        let rows = ["┌ Help ────┐", "│          │", "└──────────┘"];
+        let mut wanted = Buffer::with_lines(rows);
+        wanted.set_style(Rect::new(1, 0, 6, 1), theme.bold());
+        assert_eq!(buffer, wanted);
+        for (width, height) in [(0, 0), (8, 0), (0, 8), (1, 1), (2, 1), (1, 5)] {
+            let area = Rect::new(0, 0, width, height);
+            let inside = frame("Help", 9, theme, area, &mut Buffer::empty(area));
+            assert!(inside.is_empty(), "{area}");
+        }
+    }
 }

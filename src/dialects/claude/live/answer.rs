@@ -9,7 +9,7 @@
 
 mod frames;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -24,7 +24,7 @@ use crate::dialects::claude::format::{
 use crate::protocol::message::{AssistantMessage, ContentBlock};
 use crate::providers::{FallbackNotice, ModelInfo, StreamEvent};
 use crate::sessions::directives;
-use crate::support::json;
+use crate::support::{Few, json};
 use frames::Ended;
 
 /// Tools whose arguments have other names here: clients get them in one piece,
@@ -62,7 +62,7 @@ pub struct Answer {
     pieces: usize,
     /// Blocks that the transcript will have more than the stream has.
     shift: usize,
-    open: BTreeMap<usize, Open>,
+    open: Few<usize, Open>,
     ended: Option<Ended>,
 }
 
@@ -80,7 +80,7 @@ impl Answer {
             has_begun: false,
             pieces: 0,
             shift: 0,
-            open: BTreeMap::new(),
+            open: Few::new(),
             ended: None,
         }
     }

@@ -16,7 +16,7 @@ use crate::dialects::claude::rest::share::{Link, find_link, holds, without_place
 use crate::gateway::{Frames, Gateway, Opened, Speaker, Utf8Bytes};
 use crate::http::OpenAsked;
 use crate::sessions::{SessionError, SessionKey};
-use crate::support::{json, json_of_javascript};
+use crate::support::{BoxFuture, json, json_of_javascript};
 
 /// Who looks at one session by links at the same time: whoever has one may pass it
 /// on, and each costs a connection.
@@ -81,33 +81,39 @@ impl Guest {
 
 impl Speaker for Guest {
     /// As the real software.
-    const PING_EVERY: Duration = Duration::from_secs(30);
+    fn ping_every(&self) -> Duration {
+        Duration::from_secs(30)
+    }
 
     fn subscriber(&self) -> &Arc<Subscriber> {
         &self.subscriber
     }
 
-    async fn begin(&mut self) {
-        match self.enter().await {
-            Ok(true) => {}
-            Ok(false) => return self.close(1013, "no place to look at this session"),
-            Err(error) => return self.fail(&error),
-        }
-        // It may have ended before whoever ended it could see this connection.
-        if !holds(&self.gateway, &self.link).await {
-            self.subscriber.outbox.close(ended());
-        }
+    fn begin(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            match self.enter().await {
+                Ok(true) => {}
+                Ok(false) => return self.close(1013, "no place to look at this session"),
+                Err(error) => return self.fail(&error),
+            }
+            // It may have ended before whoever ended it could see this connection.
+            if !holds(&self.gateway, &self.link).await {
+                self.subscriber.outbox.close(ended());
+            }
+        })
     }
 
-    async fn hear(&mut self, message: Utf8Bytes) {
-        let Ok(message) = json_of_javascript(&message) else { return };
-        let Some(room) = self.seat.as_ref().and_then(Seat::room) else { return };
-        if message["type"] == "subscribe" {
-            let from = message["fromUuid"].as_str().and_then(|uuid| uuid.parse().ok());
-            if let Err(error) = room.join(&self.subscriber, Some(&self.link), from).await {
-                self.fail(&error);
+    fn hear(&mut self, message: Utf8Bytes) -> Option<BoxFuture<'_, ()>> {
+        Some(Box::pin(async move {
+            let Ok(message) = json_of_javascript(&message) else { return };
+            let Some(room) = self.seat.as_ref().and_then(Seat::room) else { return };
+            if message["type"] == "subscribe" {
+                let from = message["fromUuid"].as_str().and_then(|uuid| uuid.parse().ok());
+                if let Err(error) = room.join(&self.subscriber, Some(&self.link), from).await {
+                    self.fail(&error);
+                }
             }
-        }
+        }))
     }
 
     fn render(&mut self, _: &Event, _: &mut Frames) {}

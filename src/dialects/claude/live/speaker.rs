@@ -19,7 +19,7 @@ use crate::agent::approvals::QuestionKind;
 use crate::bus::{Closing, Event, EventKind, Subscriber};
 use crate::gateway::{Frames, Gateway, Speaker, Utf8Bytes};
 use crate::sessions::SessionKey;
-use crate::support::json_of_javascript;
+use crate::support::{BoxFuture, json_of_javascript};
 
 /// Frames of one connection that may be under way; beyond it nothing is read.
 const MAX_IN_FLIGHT: usize = 64;
@@ -121,36 +121,42 @@ impl Viewer {
 
 impl Speaker for Viewer {
     /// As the real software.
-    const PING_EVERY: Duration = Duration::from_secs(30);
+    fn ping_every(&self) -> Duration {
+        Duration::from_secs(30)
+    }
 
     fn subscriber(&self) -> &Arc<Subscriber> {
         &self.subscriber
     }
 
-    async fn begin(&mut self) {
-        if let Err(message) = self.enter().await {
-            tracing::warn!(session = %self.key, message, "a session cannot be looked at");
-            let error = frame::error("Failed to read session", &message);
-            self.subscriber.outbox.answer(error.to_string());
-            let reason = "session not readable".into();
-            self.subscriber.outbox.close(Closing { code: 1011, reason, drains: true });
-        }
+    fn begin(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if let Err(message) = self.enter().await {
+                tracing::warn!(session = %self.key, message, "a session cannot be looked at");
+                let error = frame::error("Failed to read session", &message);
+                self.subscriber.outbox.answer(error.to_string());
+                let reason = "session not readable".into();
+                self.subscriber.outbox.close(Closing { code: 1011, reason, drains: true });
+            }
+        })
     }
 
-    async fn hear(&mut self, message: Utf8Bytes) {
-        let Some(line) = &self.line else { return };
-        let Ok(message) = json_of_javascript(&message) else { return };
-        if is_in_line(&message) {
-            // Full only when its messages wait for each other; then so does this.
-            drop(line.messages.send(message).await);
-            return;
-        }
-        let Ok(permit) = Arc::clone(&self.in_flight).acquire_owned().await else { return };
-        let hearing = Arc::clone(&line.hearing);
-        self.gateway.services.tasks.spawn("claude frame", async move {
-            hearing.hear(&message).await;
-            drop(permit);
-        });
+    fn hear(&mut self, message: Utf8Bytes) -> Option<BoxFuture<'_, ()>> {
+        Some(Box::pin(async move {
+            let Some(line) = &self.line else { return };
+            let Ok(message) = json_of_javascript(&message) else { return };
+            if is_in_line(&message) {
+                // Full only when its messages wait for each other; then so does this.
+                drop(line.messages.send(message).await);
+                return;
+            }
+            let Ok(permit) = Arc::clone(&self.in_flight).acquire_owned().await else { return };
+            let hearing = Arc::clone(&line.hearing);
+            self.gateway.services.tasks.spawn("claude frame", async move {
+                hearing.hear(&message).await;
+                drop(permit);
+            });
+        }))
     }
 
     /// Events about questions of others, and answers that are in no transcript;

@@ -19,7 +19,7 @@ use crate::dialects::claude::projects::{Follow, Followed, Projects, RawBurst, Ra
 use crate::dialects::claude::rest::{READ_ONLY, mark_theirs_read};
 use crate::gateway::{Frames, Gateway, Speaker, Utf8Bytes};
 use crate::registry::Services;
-use crate::support::json_of_javascript;
+use crate::support::{BoxFuture, json_of_javascript};
 
 /// Lines of which is remembered that they were told. A file repeats lines near
 /// each other, when a conversation is taken up again.
@@ -59,46 +59,52 @@ impl Reader {
 
 impl Speaker for Reader {
     /// As the real software.
-    const PING_EVERY: Duration = Duration::from_secs(30);
+    fn ping_every(&self) -> Duration {
+        Duration::from_secs(30)
+    }
 
     fn subscriber(&self) -> &Arc<Subscriber> {
         &self.subscriber
     }
 
-    async fn begin(&mut self) {
-        let (asks, asked) = mpsc::channel(ASKED_MAX);
-        let ends = CancellationToken::new();
-        let teller = Teller {
-            services: Arc::clone(&self.gateway.services),
-            projects: self.projects.clone(),
-            subscriber: Arc::clone(&self.subscriber),
-            id: self.id.clone(),
-            told: Told::default(),
-        };
-        let (from, token) = (self.from.take(), ends.clone());
-        self.gateway.services.tasks.spawn("claude file", async move {
-            let _ = token.run_until_cancelled(teller.run(from, asked)).await;
-        });
-        self.line = Some(Line { asks, _ends: ends.drop_guard() });
+    fn begin(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let (asks, asked) = mpsc::channel(ASKED_MAX);
+            let ends = CancellationToken::new();
+            let teller = Teller {
+                services: Arc::clone(&self.gateway.services),
+                projects: self.projects.clone(),
+                subscriber: Arc::clone(&self.subscriber),
+                id: self.id.clone(),
+                told: Told::default(),
+            };
+            let (from, token) = (self.from.take(), ends.clone());
+            self.gateway.services.tasks.spawn("claude file", async move {
+                let _ = token.run_until_cancelled(teller.run(from, asked)).await;
+            });
+            self.line = Some(Line { asks, _ends: ends.drop_guard() });
+        })
     }
 
-    async fn hear(&mut self, message: Utf8Bytes) {
-        let Ok(message) = json_of_javascript(&message) else { return };
-        match message["type"].as_str() {
-            Some("user_message" | "control_request" | "control_response" | "tool_result") => {
-                let refusal = frame::error(NOT_SENT, READ_ONLY);
-                self.subscriber.outbox.answer(refusal.to_string());
-            }
-            Some("subscribe") => {
-                let from = message["fromUuid"].as_str().map(str::to_owned);
-                if let Some(line) = &self.line {
-                    // Fails when the connection is about to end.
-                    let _ = line.asks.send(from).await;
+    fn hear(&mut self, message: Utf8Bytes) -> Option<BoxFuture<'_, ()>> {
+        Some(Box::pin(async move {
+            let Ok(message) = json_of_javascript(&message) else { return };
+            match message["type"].as_str() {
+                Some("user_message" | "control_request" | "control_response" | "tool_result") => {
+                    let refusal = frame::error(NOT_SENT, READ_ONLY);
+                    self.subscriber.outbox.answer(refusal.to_string());
                 }
+                Some("subscribe") => {
+                    let from = message["fromUuid"].as_str().map(str::to_owned);
+                    if let Some(line) = &self.line {
+                        // Fails when the connection is about to end.
+                        let _ = line.asks.send(from).await;
+                    }
+                }
+                Some("ack") => mark_theirs_read(&self.gateway.services, &self.id).await,
+                _ => {}
             }
-            Some("ack") => mark_theirs_read(&self.gateway.services, &self.id).await,
-            _ => {}
-        }
+        }))
     }
 
     fn render(&mut self, _: &Event, _: &mut Frames) {}

@@ -2,7 +2,6 @@
 //!
 //! Owns: the sums that the result tells. Must not: know who listens.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -11,7 +10,7 @@ use crate::agent::ActiveRun;
 use crate::dialects::claude::format::usage_at_end;
 use crate::protocol::message::{AssistantMessage, Usage};
 use crate::providers::ModelInfo;
-use crate::support::json;
+use crate::support::{Few, json};
 
 /// What one model has used.
 #[derive(Debug, Default)]
@@ -42,7 +41,7 @@ pub struct Turn {
     asked_at: Option<u64>,
     api_ms: u64,
     answers: u64,
-    used: BTreeMap<String, Used>,
+    used: Few<String, Used>,
     /// What was said last.
     pub text: String,
     /// What somebody did not allow.
@@ -64,7 +63,7 @@ impl Turn {
             asked_at: None,
             api_ms: 0,
             answers: 0,
-            used: BTreeMap::new(),
+            used: Few::new(),
             text: String::new(),
             denials: Vec::new(),
             is_interrupted: false,
@@ -77,7 +76,7 @@ impl Turn {
     pub fn asks(&mut self, model: &ModelInfo, now_ms: u64) {
         self.asked_at = Some(now_ms);
         self.is_at_tools = false;
-        let used = self.used.entry(model.id.clone()).or_default();
+        let used = self.used.or_default(model.id.clone());
         (used.window, used.most) = (model.context_window, model.max_tokens);
     }
 
@@ -88,7 +87,7 @@ impl Turn {
         }
         self.answers += 1;
         self.text = text;
-        let used = self.used.entry(message.model.clone()).or_default();
+        let used = self.used.or_default(message.model.clone());
         used.usage = sum(&used.usage, &message.usage);
         used.dollars += message.usage.cost.total;
     }

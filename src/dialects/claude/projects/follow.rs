@@ -15,6 +15,7 @@ use super::files::{Folder, identity, path, session_id};
 use super::lines::{Lines, RawLine, Read};
 use super::list::Head;
 use super::watch::{Changes, Feed};
+use crate::support::sort;
 
 /// How long a change is waited out: one answer is several writes.
 const QUIET: Duration = Duration::from_millis(100);
@@ -102,7 +103,7 @@ impl FollowList {
         self.heard.wait(|file| id(file).is_some()).await?;
         let files = self.heard.settle(false);
         let mut ids: Vec<_> = files.into_iter().flatten().filter_map(|file| id(&file)).collect();
-        ids.sort();
+        sort::plain(&mut ids);
         ids.dedup();
         Ok(ids)
     }

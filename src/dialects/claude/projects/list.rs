@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::files::{Folder, path};
 use crate::dialects::claude::format::INTERRUPTED;
 use crate::sessions::millis_of_iso;
+use crate::support::{reading, sort};
 
 /// What is read of either end of a file for its title and its folder.
 const END: u64 = 64 * 1024;
@@ -68,7 +69,7 @@ pub(super) fn heads(folder: &Folder) -> io::Result<Vec<Head>> {
         let ids = folder.sessions(&project);
         found.extend(ids.into_iter().filter_map(|id| look(folder, &project, id)));
     }
-    found.sort_by(|a, b| b.modified_ms.cmp(&a.modified_ms).then_with(|| a.id.cmp(&b.id)));
+    sort::by(&mut found, |a, b| b.modified_ms.cmp(&a.modified_ms).then_with(|| a.id.cmp(&b.id)));
     // A session may be in two projects when its folder was moved.
     let mut seen = HashSet::new();
     found.retain(|head| seen.insert(head.id.clone()));
@@ -97,7 +98,7 @@ pub(super) fn index(folder: &Folder, project: &str) -> HashMap<String, Indexed> 
         serde_json::from_str::<Index>(&text).ok()
     };
     let entries = read().map(|index| index.entries).unwrap_or_default();
-    let entries = entries.into_iter().filter_map(|entry| Indexed::deserialize(entry).ok());
+    let entries = entries.iter().filter_map(|entry| reading::of::<Indexed>(entry).ok());
     entries.map(|entry| (entry.session_id.clone(), entry)).collect()
 }
 

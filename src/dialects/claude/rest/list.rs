@@ -19,7 +19,7 @@ use crate::registry::Services;
 use crate::store::{
     OverviewFilter, OverviewPlace, OverviewQuery, OverviewRow, SessionMarks, StoreError,
 };
-use crate::support::json;
+use crate::support::{json, sort};
 
 /// Sessions of the list that has no pages: as many as an interface shows.
 const EVERY_MAX: u32 = 1000;
@@ -131,7 +131,7 @@ impl Candidate {
 /// These, the one in which a person was last first.
 fn in_order(all: impl Iterator<Item = Candidate>) -> Vec<Candidate> {
     let mut all: Vec<_> = all.collect();
-    all.sort_by_key(|candidate| Reverse(candidate.place()));
+    sort::by_key(&mut all, |candidate| Reverse(candidate.place()));
     all
 }
 

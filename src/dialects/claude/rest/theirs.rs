@@ -13,6 +13,7 @@ use crate::gateway::Gateway;
 use crate::http::Manner;
 use crate::registry::Services;
 use crate::store::{OverviewFilter, OverviewPlace, SessionMarks, StoreError};
+use crate::support::sort;
 
 /// What is said to whoever wants to change one.
 pub(in crate::dialects::claude) const READ_ONLY: &str = "This session is Claude Code's own: it can be read here, not changed \
@@ -49,7 +50,7 @@ pub(super) async fn heads(
     let keys = heads.iter().map(|head| key(&head.id)).collect();
     let marks = gateway.services.runs.parts().store.marks_of(keys).await?;
     let mut marks: std::collections::HashMap<_, _> = marks.into_iter().collect();
-    heads.sort_by_key(|head| std::cmp::Reverse(place(head)));
+    sort::by_key(&mut heads, |head| std::cmp::Reverse(place(head)));
     let marked = heads.into_iter().map(|head| {
         let marks = marks.remove(&key(&head.id)).unwrap_or_default();
         (head, marks)
