@@ -96,16 +96,25 @@ pub(super) fn is_addressed(
     entry: Option<&SessionEntry>,
     is_as_written: bool,
 ) -> bool {
-    if inbound.chat.kind == PeerKind::Direct || inbound.is_mention || is_as_written {
-        return true;
-    }
+    inbound.chat.kind == PeerKind::Direct
+        || inbound.is_mention
+        || is_as_written
+        || !needs_mention(config, inbound, entry)
+}
+
+/// Whether in the group of a message only what says so is to the agent.
+pub(super) fn needs_mention(
+    config: &ChannelAccount,
+    inbound: &Inbound,
+    entry: Option<&SessionEntry>,
+) -> bool {
     let of_session = entry.and_then(|entry| entry.group_activation.as_deref());
     match of_session {
-        Some("always") => true,
-        Some("mention") => false,
+        Some("always") => false,
+        Some("mention") => true,
         _ => {
             let group = group_of(&config.access, &inbound.chat).unwrap_or_default();
-            group.require_mention == Some(false)
+            group.require_mention != Some(false)
         }
     }
 }
@@ -137,6 +146,7 @@ mod tests {
             chunk_mode: ChunkMode::Length,
             reply_to: ReplyToMode::Off,
             media_max_mb: 1,
+            response_prefix: None,
             way: Err("test".into()),
         }
     }

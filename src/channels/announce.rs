@@ -44,7 +44,11 @@ impl Channels {
         target: &Target,
         announcement: &Announcement,
     ) -> Result<Outgoing, OutletError> {
-        let text = announcement.text.clone();
+        let (agent, answer) = (&announcement.agent_id, announcement.answer.as_ref());
+        let mut text = announcement.text.clone();
+        if answer.is_some() {
+            text = self.with_prefix(&target.address, agent, answer, text);
+        }
         if announcement.files.is_empty() {
             return Ok(Outgoing { text, ..Outgoing::default() });
         }
@@ -52,7 +56,7 @@ impl Channels {
         let runs = self.runs().ok_or_else(|| failed("the gateway is starting"))?;
         let account = self.account(&target.address.channel, &target.address.account);
         let account = account.ok_or_else(|| failed("there is no such account"))?;
-        let agent = AgentId::normalize(&announcement.agent_id);
+        let agent = AgentId::normalize(agent);
         let home = SessionKey::main(&agent, &self.0.parts.keys.now());
         let (media, told) = self.attach(&runs, &account, &home, &announcement.files).await;
         let text = format!("{text}{told}").trim_start_matches('\n').to_owned();

@@ -96,6 +96,16 @@ pub trait Channel: Send + Sync {
         Box::pin(std::future::ready(()))
     }
 
+    /// Shows by a reaction that a message is being answered; left out where that is too much.
+    fn react<'a>(
+        &'a self,
+        _to: &'a str,
+        _message_id: &'a str,
+        _emoji: &'a str,
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// Gets a file that is still with the service. `Later` is tried again.
     fn fetch<'a>(&'a self, _file: &'a RemoteFile) -> BoxFuture<'a, Result<Vec<u8>, SendFailure>> {
         let why = "this channel keeps no files".to_owned();

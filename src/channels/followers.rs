@@ -50,6 +50,19 @@ impl Followers {
         Some(Follower { followers: Arc::clone(self), run_id: run_id.to_owned() })
     }
 
+    /// The same, once nobody does any more.
+    pub async fn take_next(self: &Arc<Self>, run_id: &str, address: &OutboxAddress) -> Follower {
+        loop {
+            // Listening before looking, so nothing between is missed.
+            let mut rung = std::pin::pin!(self.bell.notified());
+            rung.as_mut().enable();
+            if let Some(follower) = self.take(run_id, address) {
+                return follower;
+            }
+            rung.await;
+        }
+    }
+
     /// Whether somebody follows the reply of a run.
     pub fn has(&self, run_id: &str) -> bool {
         self.places.lock().contains_key(run_id)
@@ -116,7 +129,13 @@ mod tests {
         };
         assert!(Tasks::default().spawn::<()>("reply", broken).await.unwrap().is_none());
         waiting.await;
-        assert!(followers.take("a", &to("7")).is_some());
+        let first = followers.take("a", &to("7")).unwrap();
+        let elsewhere = to("8");
+        let mut next = std::pin::pin!(followers.take_next("a", &elsewhere));
+        assert!(futures_util::poll!(next.as_mut()).is_pending());
+        drop(first);
+        drop(next.await);
+        assert!(!followers.has("a"));
     }
 
     #[tokio::test]

@@ -128,7 +128,7 @@ impl Channels {
             let _turn = turn.await;
             channels.receive(&account, inbound).await
         };
-        self.0.parts.tasks.spawn("inbound", work).await.ok().flatten()
+        self.0.parts.tasks.result_of("inbound", work).await
     }
 
     /// A message came. An error says why it cannot be taken now; whoever has it
@@ -186,6 +186,10 @@ impl Channels {
             return Ok(Received::Accepted(run_id));
         }
         let stop = self.stop_of(&inbound)?;
+        let is_plain = stop.is_none() && !is_as_written;
+        if is_plain {
+            self.react(account, &reply, &inbound, entry.as_ref());
+        }
         if let Some(channel) = account.channel() {
             remote::fetch_all(&*channel, &mut inbound).await;
         }
@@ -193,7 +197,6 @@ impl Channels {
         // Before it is accepted: a crash between the two loses no reply.
         let place = reply.address.clone();
         let expected = self.expect(reply).await.map_err(failed)?;
-        let is_plain = stop.is_none() && !is_as_written;
         let (before, text) = stop.map_or_else(|| words(&inbound), |text| (None, text));
         self.0.history.goes_on_in(&place, &session);
         let before = if is_plain { self.behind_history(account, &place, before) } else { before };
@@ -240,6 +243,7 @@ impl Channels {
             key: route::session_of(channels, config, &inbound.chat, &parts.keys.now()),
             address: address(account, inbound),
             reply_to: Some(format!("{source}{}", inbound.message_id)),
+            is_overheard: inbound.chat.kind != PeerKind::Direct && !inbound.is_mention,
         }
     }
 

@@ -79,8 +79,10 @@ impl Channels {
         if path.parent() != Some(self.media_folder().as_path()) {
             return None;
         }
-        let facts = tokio::fs::symlink_metadata(path).await.ok()?;
-        let kind = MediaType::of(&tokio::fs::read(path).await.ok()?, "");
+        let looked = path.to_owned();
+        let look = move || Some((looked.symlink_metadata().ok()?, std::fs::read(looked).ok()?));
+        let (facts, bytes) = blocking(look).await.ok().flatten()?;
+        let kind = MediaType::of(&bytes, "");
         facts.is_file().then(|| MediaItem {
             file: Some(file.to_owned()),
             name: Some(format!("picture.{}", kind.extension)),
@@ -123,7 +125,9 @@ pub(super) async fn read_kept(
     let refused = |why: String| SendFailure::Refused(why);
     let file = item.file.as_deref().filter(|name| !name.contains(['/', '\\']));
     let file = file.ok_or_else(|| refused("there is no file to send".into()))?;
-    let bytes = tokio::fs::read(folder.join(file)).await;
+    let whole = folder.join(file);
+    let bytes = blocking(move || std::fs::read(whole)).await;
+    let bytes = bytes.unwrap_or_else(|error| Err(error.into()));
     let bytes = bytes.map_err(|error| refused(format!("the file cannot be read: {error}")))?;
     if bytes.len() > max {
         return Err(refused("the file is larger than the channel's mediaMaxMb".into()));

@@ -8,6 +8,7 @@
 //! the HTTP side.
 
 mod access;
+mod ack;
 mod announce;
 mod answer;
 mod attach;
@@ -26,6 +27,7 @@ mod moved;
 mod outbox;
 mod pairing;
 mod parts;
+mod prefix;
 mod preview;
 mod remote;
 mod replies;

@@ -21,7 +21,7 @@ use super::state::Account;
 use crate::store::{
     NewPart, OutboxAddress, OutboxNext, OutboxPart, OutboxSettled, OutboxState, StoreError,
 };
-use crate::support::millis;
+use crate::support::{millis, reading, sort};
 use crate::telemetry::metrics::NUMBERS;
 
 /// How many parts are being sent at a time, to all addresses.
@@ -92,7 +92,7 @@ impl Channels {
         let channels = self.clone();
         let putting = async move {
             let mut addresses: Vec<_> = parts.iter().map(|part| part.address.clone()).collect();
-            addresses.sort();
+            sort::plain(&mut addresses);
             addresses.dedup();
             let ChannelsParts { store, clock, .. } = &channels.0.parts;
             store.add_outbox(parts, clock.now_ms()).await?;
@@ -101,7 +101,7 @@ impl Channels {
             }
             Ok::<_, StoreError>(())
         };
-        let put = self.0.parts.tasks.spawn("outbox put", putting).await.ok().flatten();
+        let put = self.0.parts.tasks.result_of("outbox put", putting).await;
         put.unwrap_or(Err(StoreError::Stopped { operation: "add to the outbox" }))
     }
 
@@ -281,7 +281,7 @@ impl Channels {
     }
 
     async fn send_part(&self, account: &Arc<Account>, channel: &dyn Channel, part: &OutboxPart) {
-        let outcome = match serde_json::from_str::<Body>(&part.body) {
+        let outcome = match reading::text::<Body>(&part.body) {
             Err(error) => Err(SendFailure::Refused(format!("it cannot be read: {error}"))),
             Ok(body) => {
                 let unknown = |why: String| Err(SendFailure::Unknown(why));

@@ -101,7 +101,7 @@ impl Channels {
     ) -> Result<PairingRequest, PairingError> {
         let (channels, code) = (self.clone(), code.trim().to_uppercase());
         let resolving = async move { channels.resolve(kind, code, approved).await };
-        let resolved = self.0.parts.tasks.spawn("pairing", resolving).await.ok().flatten();
+        let resolved = self.0.parts.tasks.result_of("pairing", resolving).await;
         resolved.unwrap_or_else(|| Err(StoreError::Stopped { operation: "use a code" }.into()))
     }
 

@@ -5,6 +5,7 @@ use super::chunk::{Measure, chunks};
 use super::state::Account;
 use crate::config::channels::ReplyToMode;
 use crate::store::{NewPart, OutboxAddress};
+use crate::support::reading;
 
 /// Longest text that goes with a file, in units of UTF-16: what Telegram takes.
 const CAPTION_MAX: usize = 1000;
@@ -59,7 +60,7 @@ pub(super) fn message_parts(
 
 /// Whether a part takes the place of what was shown: files alone do not.
 pub(super) fn takes_place(part: &NewPart) -> bool {
-    serde_json::from_str::<Body>(&part.body).is_ok_and(|body| body.edits.is_some())
+    reading::text::<Body>(&part.body).is_ok_and(|body| body.edits.is_some())
 }
 
 fn texts(account: &Account, message: &Message<'_>) -> Vec<Body> {

@@ -15,6 +15,7 @@ use super::service::Channels;
 use super::state::Account;
 use super::workings::Workings;
 use crate::agent::{AbortReason, Family, Hearer, Progress, RunEnd, RunReport, Runs, Speech};
+use crate::config::TypingMode;
 use crate::config::channels::ChannelKind;
 use crate::sessions::SessionKey;
 use crate::store::{ExpectedReply, NewPart, OutboxAddress, StoreError};
@@ -44,6 +45,8 @@ pub struct ReplyTo {
     pub address: OutboxAddress,
     /// The message that it answers.
     pub reply_to: Option<String>,
+    /// Whether that was said in a group, and not to the agent by its name.
+    pub is_overheard: bool,
 }
 
 /// A reply that is expected, until it is known whether there is a run of it.
@@ -67,9 +70,12 @@ impl Expected {
     pub async fn settle(self, has_run: bool) {
         let Self { channels, reply, is_new, workings } = self;
         if has_run {
+            if !is_new {
+                channels.expect_again(&reply).await;
+            }
             // Also when it was expected before, and there was no run then.
             channels.follow(reply, workings);
-        } else if is_new {
+        } else if is_new && !channels.has_run(&reply.run_id) {
             if let Err(error) = channels.expect_no_more(&reply.run_id).await {
                 tracing::error!(run = reply.run_id, %error, "a reply is still expected");
             }
@@ -82,9 +88,9 @@ impl Expected {
     pub(super) async fn answer(self, text: &str) -> Result<(), String> {
         let Self { channels, reply, .. } = self;
         let Some(runs) = channels.runs() else { return Err("the gateway is starting".into()) };
-        let speech = words(text);
+        let speech = channels.prefixed(&reply, None, words(text));
         let parts = channels.parts_of(&runs, &reply, &reply.run_id, speech, None, false).await;
-        channels.settle(&reply, parts).await.map_err(|error| error.to_string())
+        channels.settle(&reply, None, parts).await.map_err(|error| error.to_string())
     }
 }
 
@@ -100,6 +106,12 @@ impl Channels {
         } else {
             Some(self.0.followers.own(&reply.run_id).await)
         };
+        let is_new = self.note_expected(&reply).await?;
+        let workings = self.runs().map(|runs| Workings::of(&runs, &reply));
+        Ok(Expected { channels: self.clone(), reply, is_new, workings })
+    }
+
+    async fn note_expected(&self, reply: &ReplyTo) -> Result<bool, StoreError> {
         let expected = ExpectedReply {
             run_id: reply.run_id.clone(),
             scope: reply.family.as_str().into(),
@@ -109,15 +121,28 @@ impl Channels {
             preview: None,
             created_at: self.0.parts.clock.now_ms(),
         };
-        let is_new = self.0.parts.store.expect_reply(expected).await?;
-        let workings = self.runs().map(|runs| Workings::of(&runs, &reply));
-        Ok(Expected { channels: self.clone(), reply, is_new, workings })
+        self.0.parts.store.expect_reply(expected).await
+    }
+
+    /// Whether a run is there now: another request with its key may have begun one.
+    fn has_run(&self, run_id: &str) -> bool {
+        self.runs().is_some_and(|runs| runs.accepted_at(run_id).is_some())
+    }
+
+    /// What was expected may have been the reply of an earlier run of this key that was stopped,
+    /// and be settled since: that of a run which is there now is expected all the same.
+    async fn expect_again(&self, reply: &ReplyTo) {
+        if self.has_run(&reply.run_id)
+            && let Err(error) = self.note_expected(reply).await
+        {
+            tracing::error!(run = reply.run_id, %error, "a reply may not be expected");
+        }
     }
 
     /// The run was not accepted after all, and its reply was not expected before.
     async fn expect_no_more(&self, run_id: &str) -> Result<(), StoreError> {
         let now = self.0.parts.clock.now_ms();
-        self.0.parts.store.settle_reply(run_id.into(), Vec::new(), now).await.map(drop)
+        self.0.parts.store.settle_reply(run_id.into(), None, Vec::new(), now).await.map(drop)
     }
 
     /// Goes on with the reply of a run that was not accepted after all, if the last process owes
@@ -137,12 +162,26 @@ impl Channels {
         });
     }
 
-    /// Waits for the end of an accepted run, and sends its reply; nothing where somebody
-    /// does already.
+    /// Waits for the end of an accepted run, and sends its reply. Where somebody does already it
+    /// may be that of an earlier run of this key: what is expected after that is sent here.
     fn follow(&self, reply: ReplyTo, workings: Option<Workings>) {
         if let Some(follower) = self.0.followers.take(&reply.run_id, &reply.address) {
-            self.follow_as(follower, reply, None, workings);
+            return self.follow_as(follower, reply, None, workings);
         }
+        let channels = self.clone();
+        self.0.parts.tasks.spawn("reply", async move {
+            let follower = channels.0.followers.take_next(&reply.run_id, &reply.address).await;
+            let expected = channels.0.parts.store.expected_reply(&reply.run_id).await;
+            match expected {
+                Ok(Some(row)) => channels.follow_as(follower, reply, row.preview, workings),
+                Ok(None) => {}
+                // It is followed as well: what is not expected is not sent.
+                Err(error) => {
+                    tracing::error!(run = reply.run_id, %error, "expected replies not read");
+                    channels.follow_as(follower, reply, None, workings);
+                }
+            }
+        });
     }
 
     fn follow_as(
@@ -185,6 +224,7 @@ impl Channels {
             key: SessionKey::from_canonical(row.session_key),
             address: row.address,
             reply_to: row.reply_to,
+            is_overheard: false,
         };
         if runs.ended(Some(family), &reply.run_id).await?.is_none() {
             // Who is about to follow it finds its place free.
@@ -250,10 +290,12 @@ impl Channels {
         }
         let (speech, is_cut) = self.answer_of(&runs, &reply, &report).await;
         let speech = self.footed(&reply, &report, speech).await;
+        let speech = self.prefixed(&reply, report.progress.answer.as_ref(), speech);
         let delivery = answering.unwrap_or(&reply.run_id);
         let shown = preview.clone();
         let parts = self.parts_of(&runs, &reply, delivery, speech, shown, is_cut).await;
-        while let Err(error) = self.settle(&reply, parts.clone()).await {
+        let accepted_at = Some(report.accepted_at);
+        while let Err(error) = self.settle(&reply, accepted_at, parts.clone()).await {
             tracing::error!(run = reply.run_id, %error, "a reply is not in the outbox yet");
             tokio::time::sleep(STORE_PAUSE).await;
         }
@@ -307,7 +349,9 @@ impl Channels {
             let progress = runs.progress(&reply.run_id).filter(Progress::speaks_for_itself);
             let Some(progress) = progress else { continue };
             if !is_look {
-                channel.show_typing(&address.target, &address.thread).await;
+                if self.shows_typing(reply, &workings.thought, &progress) {
+                    channel.show_typing(&address.target, &address.thread).await;
+                }
             } else if may_show && channel.has_previews() {
                 let (growing, is_thought) = self.growing(reply, &workings.thought, &progress).await;
                 let text = first_part(&account, &growing);
@@ -321,9 +365,27 @@ impl Channels {
         }
     }
 
-    async fn settle(&self, reply: &ReplyTo, parts: Vec<NewPart>) -> Result<(), StoreError> {
+    /// Whether it is time to show that the agent is typing. Where it may have nothing to say to
+    /// what it hears, that is once it says something.
+    fn shows_typing(&self, reply: &ReplyTo, thought: &str, progress: &Progress) -> bool {
+        let usual = if reply.is_overheard { TypingMode::Message } else { TypingMode::Instant };
+        let says = || !progress.shown().trim().is_empty();
+        match self.0.parts.settings.now().session.typing.unwrap_or(usual) {
+            TypingMode::Never => false,
+            TypingMode::Instant => true,
+            TypingMode::Thinking => !thought.is_empty() || says(),
+            TypingMode::Message => says(),
+        }
+    }
+
+    async fn settle(
+        &self,
+        reply: &ReplyTo,
+        accepted_at: Option<u64>,
+        parts: Vec<NewPart>,
+    ) -> Result<(), StoreError> {
         let (store, now) = (&self.0.parts.store, self.0.parts.clock.now_ms());
-        store.settle_reply(reply.run_id.clone(), parts, now).await?;
+        store.settle_reply(reply.run_id.clone(), accepted_at, parts, now).await?;
         self.kick(reply.address.clone());
         Ok(())
     }

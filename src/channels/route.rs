@@ -80,6 +80,7 @@ mod tests {
             chunk_mode: ChunkMode::Length,
             reply_to: ReplyToMode::Off,
             media_max_mb: 1,
+            response_prefix: None,
             way: Err("test".into()),
         }
     }

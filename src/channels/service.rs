@@ -1,6 +1,5 @@
 //! All channels of the gateway.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -22,7 +21,7 @@ use crate::config::secrets::{ResolvedSecrets, resolve};
 use crate::config::{Env, Settings};
 use crate::sessions::{KeyRules, Sessions};
 use crate::store::{OutboxCounts, Store, StoreError};
-use crate::support::{Clock, Live, Tasks};
+use crate::support::{Clock, Few, Live, Tasks, sort};
 
 /// How often it is tried to settle what the last process left: another program may hold the
 /// database for a while, as a backup does …
@@ -53,7 +52,7 @@ pub struct ChannelsParts {
 }
 
 /// The accounts, by channel and id.
-pub(super) type Accounts = BTreeMap<(ChannelKind, String), Arc<Account>>;
+pub(super) type Accounts = Few<(ChannelKind, String), Arc<Account>>;
 
 pub(super) struct Inner {
     pub parts: ChannelsParts,
@@ -187,7 +186,7 @@ impl Channels {
         self.settle_once().await;
         let enabled = all.values().filter(|it| it.config.enabled && !it.is_stopped());
         let mut meant: Vec<_> = enabled.filter(|it| is_meant(it)).cloned().collect();
-        meant.sort_by_key(|it| !it.config.is_default);
+        sort::by_key(&mut meant, |it| !it.config.is_default);
         for account in meant {
             if let Err(error) = self.open_account(&account).await {
                 tracing::error!(channel = account.config.kind.as_str(), account = account.config.id,

@@ -93,6 +93,7 @@ impl Account {
             chunk_mode: ChunkMode::default(),
             reply_to: ReplyToMode::default(),
             media_max_mb: MEDIA_MB_OF_GONE,
+            response_prefix: None,
             way: Err("it is not configured".into()),
         })
     }

@@ -73,7 +73,7 @@ impl Channels {
             }
             outcome
         };
-        let opened = self.0.parts.tasks.spawn("channel start", opening).await.ok().flatten();
+        let opened = self.0.parts.tasks.result_of("channel start", opening).await;
         let Some(opened) = opened else {
             return Err(ControlError::Unusable { channel, account: id, why: BROKEN.into() });
         };

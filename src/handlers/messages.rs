@@ -75,11 +75,16 @@ struct Mirror {
 impl Mirror {
     /// Puts it into the transcript, once however often it is sent again. What is sent is not
     /// taken back for it.
-    async fn write(self, parts: &RunsParts, delivery: &str) {
+    async fn write(self, parts: &RunsParts, delivery: &str, is_again: bool) {
         let Self { key, text } = self;
         // When it was put into the outbox: by that and by its key it is known again.
-        let sent = parts.store.outbox_of(delivery.to_owned()).await.unwrap_or_default();
-        let at = sent.first().map_or_else(|| parts.clock.now_ms(), |part| part.created_at);
+        let at = sent_at(parts, delivery).await.unwrap_or_else(|| parts.clock.now_ms());
+        let entry = parts.sessions.entry(&key).await.ok().flatten();
+        let began = entry.and_then(|entry| entry.session_started_at);
+        if is_again && began.is_some_and(|began| began > at) {
+            // It is of the transcript before this one, and may be there.
+            return;
+        }
         let note = AssistantMessage::from_gateway(text, at);
         let note = AssistantMessage { model: MIRROR.into(), ..note };
         match parts.say_once_in(&key, note, delivery).await {
@@ -90,6 +95,12 @@ impl Mirror {
             }
         }
     }
+}
+
+/// When a delivery was put into the outbox.
+async fn sent_at(parts: &RunsParts, delivery: &str) -> Option<u64> {
+    let sent = parts.store.outbox_of(delivery.to_owned()).await.unwrap_or_default();
+    sent.first().map(|part| part.created_at)
 }
 
 /// The session that `send` names: of the text and the names of its files.
@@ -162,9 +173,10 @@ async fn deliver(
     let delivery = format!("{method}:{key}");
     let work = async move {
         let parts = services.runs.parts();
+        let is_again = after.mirror.is_some() && sent_at(parts, &delivery).await.is_some();
         let sent = parts.channels.send(&delivery, &target, &message).await.map_err(undelivered)?;
         if let Some(mirror) = after.mirror {
-            mirror.write(parts, &delivery).await;
+            mirror.write(parts, &delivery, is_again).await;
         }
         if let Some(wanted) = after.pin {
             pin(&parts.channels, &target, &sent, wanted).await?;

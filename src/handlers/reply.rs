@@ -140,7 +140,8 @@ pub(super) async fn expect(
     target: Target,
 ) -> Reply<Expected> {
     let (run_id, key) = (run_id.to_owned(), key.clone());
-    let reply = ReplyTo { run_id, family, key, address: target.address, reply_to: None };
+    let address = target.address;
+    let reply = ReplyTo { run_id, family, key, address, reply_to: None, is_overheard: false };
     let expected = cx.services.runs.parts().channels.expect(reply).await;
     expected.map_err(|error| ErrorShape::unavailable(format!("Error: {error}")))
 }

@@ -87,6 +87,7 @@ fn reply_of(run: &str) -> ReplyTo {
         key: key(0),
         address: to("ann"),
         reply_to: None,
+        is_overheard: false,
     }
 }
 
@@ -165,6 +166,11 @@ impl Place {
 
     /// A run of the last process has failed.
     async fn has_failed(&self, run: &str) {
+        self.has_ended(run, 1, RunOutcome::Failed("broken".into())).await;
+    }
+
+    /// A run that was accepted then has ended so.
+    async fn has_ended(&self, run: &str, accepted_at: u64, outcome: RunOutcome) {
         let claim = NewRun {
             scope: "chat".into(),
             key: run.into(),
@@ -172,11 +178,11 @@ impl Place {
             session_key: key(0).to_string(),
             text_hash: None,
             message: None,
-            now_ms: 1,
+            now_ms: accepted_at,
         };
         self.store.claim_run(claim).await.unwrap();
-        let outcome = RunOutcome::Failed("broken".into());
-        assert!(self.store.finish_run("chat", run, outcome, true, 2).await.unwrap());
+        let ended = self.store.finish_run("chat", run, outcome, true, accepted_at + 1).await;
+        assert!(ended.unwrap());
     }
 
     /// Waits until the reply of a run is in the outbox.
@@ -260,6 +266,30 @@ async fn a_reply_goes_out_though_the_database_could_not_tell_how_its_run_ended()
     timeout(LIMIT, faults.notified()).await.expect("the database does not fail");
     database.execute_batch("ALTER TABLE away RENAME TO runs").unwrap();
     place.replies("r1").await;
+}
+
+#[tokio::test]
+async fn the_end_of_a_run_that_was_stopped_takes_no_reply_from_the_next_one_with_its_key() {
+    let (place, root) = (place().await, TempDir::new().unwrap());
+    let channels = channels(&place, &root, nowhere());
+    Box::pin(channels.clone().begin(Arc::clone(&place.runs), Way::busy())).await;
+    place.has_ended("r1", 1, RunOutcome::Aborted("rpc")).await;
+    let stopped = channels.expect(reply_of("r1")).await.unwrap();
+    let database = place.database();
+    let refuses = "CREATE TRIGGER full BEFORE DELETE ON channel_replies
+        BEGIN SELECT RAISE(ABORT, 'no room'); END";
+    database.execute_batch(refuses).unwrap();
+    let (faults, _log) = faults();
+    stopped.settle(true).await;
+    timeout(LIMIT, faults.notified()).await.expect("its end is settled already");
+    // It is sent again before that, and is another run.
+    let again = channels.expect(reply_of("r1")).await.unwrap();
+    place.has_ended("r1", 9, RunOutcome::Failed("broken".into())).await;
+    again.settle(true).await;
+    database.execute_batch("DROP TRIGGER full").unwrap();
+    place.replies("r1").await;
+    let parts = place.store.outbox_of("r1".into()).await.unwrap();
+    assert!(parts[0].body.contains("No answer: broken"), "{}", parts[0].body);
 }
 
 #[tokio::test]

@@ -8,6 +8,8 @@ use std::collections::HashSet;
 
 use pulldown_cmark::{CodeBlockKind, Event, LinkType, Options, Parser, Tag, TagEnd};
 
+use crate::support::sort;
+
 /// How many definitions of one link may be in a text. One with more is sent as it is
 /// written: each of them is another look at all of it.
 const SAME_LINKS_MAX: usize = 16;
@@ -59,7 +61,7 @@ fn marks(markdown: &str) -> Vec<(usize, char)> {
     let used: HashSet<usize> =
         used.iter().filter_map(|name| Some(defined.get(name)?.span.start)).collect();
     let mut places: Vec<_> = defined.iter().map(|(_, link)| link.span.clone()).collect();
-    places.sort_unstable_by_key(|place| place.start);
+    sort::by_key(&mut places, |place| place.start);
     let (mut marks, mut words_end) = (Vec::new(), None);
     for place in places {
         if !used.contains(&place.start) {

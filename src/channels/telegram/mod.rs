@@ -55,6 +55,7 @@ pub struct TelegramParts {
 pub struct Telegram {
     api: Api,
     streams: bool,
+    has_link_previews: bool,
     max_bytes: usize,
     media: PathBuf,
     /// Where Telegram calls us, and what it says then.
@@ -79,6 +80,7 @@ impl Telegram {
         Self {
             api: Api::new(&settings.api_root, parts.token, parts.tls),
             streams: settings.streams,
+            has_link_previews: settings.has_link_previews,
             max_bytes: megabytes.saturating_mul(1024 * 1024),
             media: parts.media,
             webhook: settings.webhook_url.clone().zip(parts.webhook_secret),
@@ -195,6 +197,19 @@ impl Channel for Telegram {
             let params = json!({"callback_query_id": press});
             if let Err(error) = self.api.call("answerCallbackQuery", &params).await {
                 tracing::debug!(%error, "a button is shown as waiting after it was pressed");
+            }
+        })
+    }
+
+    fn react<'a>(&'a self, to: &'a str, message_id: &'a str, emoji: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            if self.api.is_quiet() {
+                return;
+            }
+            let params = json!({"messageId": message_id, "emoji": emoji});
+            let action = Action { name: "react", to, thread: None, params: &params };
+            if let Err(error) = send::act(self, action).await {
+                tracing::debug!(%error, "a message has no reaction");
             }
         })
     }

@@ -5,7 +5,6 @@
 //! again are known by their messages. What is said in a chat is passed on in its order, and
 //! waits for no other chat, though that has come before it.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,7 +18,7 @@ use super::update::{self, Bot};
 use super::{ApiError, Telegram};
 use crate::channels::channel::Ear;
 use crate::channels::inbound::Inbound;
-use crate::support::{BoxFuture, json};
+use crate::support::{BoxFuture, Few, json};
 
 /// How long the API may wait for something to tell, in seconds.
 const WAIT_SECONDS: u64 = 25;
@@ -219,7 +218,7 @@ struct Passing<'a> {
     /// … and the last of them.
     last: i64,
     /// Those whose turn has not come, by chat.
-    waiting: BTreeMap<Option<i64>, Vec<Value>>,
+    waiting: Few<Option<i64>, Vec<Value>>,
     /// The chats of the others …
     busy: Vec<Option<i64>>,
     /// … of which each tells which it was.
@@ -229,7 +228,7 @@ struct Passing<'a> {
 impl<'a> Passing<'a> {
     fn new(bot: &'a Bot, ear: &'a dyn Ear) -> Self {
         let (known, busy) = (Vec::new(), Vec::new());
-        let (waiting, under_way) = (BTreeMap::new(), FuturesUnordered::new());
+        let (waiting, under_way) = (Few::new(), FuturesUnordered::new());
         Self { bot, ear, known, last: 0, waiting, busy, under_way }
     }
 
@@ -247,7 +246,7 @@ impl<'a> Passing<'a> {
             if update::is_move(&update) {
                 moves.push(update);
             } else {
-                self.waiting.entry(chat_of(&update)).or_default().push(update);
+                self.waiting.or_default(chat_of(&update)).push(update);
             }
         }
         // First: they say which rules hold for the rest.
@@ -260,7 +259,7 @@ impl<'a> Passing<'a> {
     async fn go_on(&mut self) -> bool {
         while self.busy.len() < CHATS {
             let next = self.waiting.keys().find(|chat| !self.busy.contains(chat)).copied();
-            let next = next.and_then(|chat| self.waiting.remove_entry(&chat));
+            let next = next.and_then(|chat| Some((chat, self.waiting.remove(&chat)?)));
             let Some((chat, updates)) = next else { break };
             self.busy.push(chat);
             let (bot, ear) = (self.bot, self.ear);
@@ -299,7 +298,7 @@ fn known_offset(note: &str, bot: &Bot) -> Option<i64> {
 /// Whether the last update of a chat is a part of an album, so that more of it may come.
 fn ends_in_album(updates: &Value) -> bool {
     let updates = updates.as_array().into_iter().flatten();
-    let last: BTreeMap<_, _> = updates.map(|update| (chat_of(update), update)).collect();
+    let last: Few<_, _> = updates.map(|update| (chat_of(update), update)).collect();
     last.values().any(|update| !update["message"]["media_group_id"].is_null())
 }
 

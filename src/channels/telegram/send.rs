@@ -81,6 +81,7 @@ pub(super) async fn preview(
     }
     let mut params = base(address, body);
     params["text"] = json!(body.text);
+    leave_pages(bot, &mut params);
     let sent = bot.api.call("sendMessage", &params).await;
     sent.map(|message| sent_as(&message)).map_err(ApiError::into_failure)
 }
@@ -126,6 +127,7 @@ fn follow(made: &Result<Value, ApiError>, params: &mut Value) -> bool {
 async fn text(bot: &Telegram, mut params: Value, text: &str) -> Result<Sent, SendFailure> {
     params["text"] = json!(format::html(text));
     params["parse_mode"] = json!("HTML");
+    leave_pages(bot, &mut params);
     let sent = match make(bot, "sendMessage", &mut params).await {
         Err(error) if is_unreadable(&error) => {
             params["text"] = json!(text);
@@ -146,6 +148,7 @@ async fn edit(
 ) -> Result<(), ApiError> {
     let id = message.parse::<i64>().unwrap_or_default();
     let mut params = json!({"chat_id": chat, "message_id": id, "text": text});
+    leave_pages(bot, &mut params);
     if is_final {
         params["text"] = json!(format::html(text));
         params["parse_mode"] = json!("HTML");
@@ -325,6 +328,13 @@ fn base(address: &OutboxAddress, body: &Body) -> Value {
         params["reply_markup"] = keyboard(&body.buttons);
     }
     params
+}
+
+/// Shows no pages under a text that names them, where nobody wants that.
+fn leave_pages(bot: &Telegram, params: &mut Value) {
+    if !bot.has_link_previews {
+        params["link_preview_options"] = json!({"is_disabled": true});
+    }
 }
 
 fn keyboard(blocks: &[Vec<Button>]) -> Value {

@@ -160,7 +160,8 @@ impl Channel for Webhook {
         body: &'a Body,
     ) -> BoxFuture<'a, Result<Sent, SendFailure>> {
         Box::pin(async move {
-            let id = format!("{}:{}", part.delivery, part.part);
+            // With its number: the key of a run that was stopped may be used again.
+            let id = format!("{}:{}:{}", part.delivery, part.id, part.part);
             let mut payload = self.payload("message", &part.address.target, &part.address.thread);
             payload["id"] = json!(id);
             payload["text"] = json!(body.text);

@@ -90,17 +90,22 @@ pub(super) fn set_preview(
     Ok(())
 }
 
-/// The reply is there: these parts go out, and nothing is expected any more.
-/// Nothing happens when it was not expected; answers whether it was.
+/// The reply of the run that was accepted then is there: these parts go out, and nothing is
+/// expected any more. Nothing happens when it was not expected, or is that of a later run of this
+/// key; answers whether something did.
 pub(super) fn settle(
     connection: &Connection,
-    run_id: &str,
+    (run_id, accepted_at): (&str, Option<u64>),
     parts: &[NewPart],
     now_ms: u64,
 ) -> Result<bool, Fault> {
     let removed = connection
-        .prepare_cached("DELETE FROM channel_replies WHERE run_id = ?1")?
-        .execute([run_id])?;
+        .prepare_cached(
+            "DELETE FROM channel_replies WHERE run_id = ?1 AND NOT EXISTS (
+                SELECT 1 FROM runs WHERE runs.scope = channel_replies.scope AND runs.key = ?1
+                    AND runs.created_at > ?2 AND runs.state <> 'aborted')",
+        )?
+        .execute(params![run_id, accepted_at.map(signed)])?;
     if removed > 0 {
         outbox::add(connection, parts, now_ms)?;
     }

@@ -114,9 +114,46 @@ fn a_reply_is_put_into_the_outbox_once() {
     assert_eq!(open, [ExpectedReply { preview: Some("44".into()), ..reply }]);
     assert_eq!(replies::of_run(&database, "r").unwrap().as_ref(), open.first());
     assert_eq!(replies::of_run(&database, "s").unwrap(), None);
-    assert!(replies::settle(&database, "r", &[part("r", 0)], 4).unwrap());
-    assert!(!replies::settle(&database, "r", &[part("r", 1)], 5).unwrap());
+    assert!(replies::settle(&database, ("r", None), &[part("r", 0)], 4).unwrap());
+    assert!(!replies::settle(&database, ("r", None), &[part("r", 1)], 5).unwrap());
     assert_eq!(of_delivery(&database, "r").unwrap().len(), 1);
+}
+
+#[test]
+fn a_reply_of_a_later_run_of_a_key_is_settled_by_none_before_it() {
+    let database = database();
+    let reply = ExpectedReply {
+        run_id: "r".into(),
+        scope: "chat".into(),
+        session_key: "agent:main:main".into(),
+        address: to("7"),
+        reply_to: None,
+        preview: None,
+        created_at: 3,
+    };
+    let has_run = |scope: &str, state: &str, at: i64| {
+        database
+            .execute(
+                "INSERT OR REPLACE INTO runs (scope, key, run_id, session_key, state, created_at)
+                 VALUES (?1, 'r', 'r', 'agent:main:main', ?2, ?3)",
+                rusqlite::params![scope, state, at],
+            )
+            .unwrap();
+    };
+    for (scope, state, at, is_settled) in [
+        ("chat", "active", 5, true),
+        ("chat", "active", 6, false),
+        ("chat", "done", 6, false),
+        // Of one that was stopped nobody waits for an answer.
+        ("chat", "aborted", 6, true),
+        ("agent", "active", 6, true),
+    ] {
+        database.execute("DELETE FROM runs", []).unwrap();
+        replies::expect(&database, &reply).unwrap();
+        has_run(scope, state, at);
+        let settled = replies::settle(&database, ("r", Some(5)), &[], 7).unwrap();
+        assert_eq!(settled, is_settled, "{scope} {state} {at}");
+    }
 }
 
 fn asks(person: &str, code: &str, at: u64) -> PairingRequest {

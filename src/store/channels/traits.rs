@@ -49,10 +49,12 @@ pub trait ChannelStore: Send + Sync {
     fn set_preview(&self, run_id: String, preview: String) -> StoreFuture<'_, ()>;
 
     /// Puts an expected reply into the outbox, in one commit with its being
-    /// expected no more; answers whether it was.
+    /// expected no more; answers whether it was. That of a run which was accepted at a time is
+    /// none of a later one with its key.
     fn settle_reply(
         &self,
         run_id: String,
+        accepted_at: Option<u64>,
         parts: Vec<NewPart>,
         now_ms: u64,
     ) -> StoreFuture<'_, bool>;
@@ -152,10 +154,11 @@ impl ChannelStore for SqliteStore {
     fn settle_reply(
         &self,
         run_id: String,
+        accepted_at: Option<u64>,
         parts: Vec<NewPart>,
         now_ms: u64,
     ) -> StoreFuture<'_, bool> {
-        let settle = move |c: &_| replies::settle(c, &run_id, &parts, now_ms);
+        let settle = move |c: &_| replies::settle(c, (&run_id, accepted_at), &parts, now_ms);
         Box::pin(self.database().write("settle a reply", settle))
     }
 

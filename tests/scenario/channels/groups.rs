@@ -138,6 +138,55 @@ async fn a_word_that_stops_is_one_beside_the_name_of_the_bot_and_of_nobody_else(
 }
 
 #[tokio::test]
+async fn what_names_the_bot_in_a_group_gets_a_reaction_as_the_settings_say() {
+    let (api, mock) = (BotApi::start().await, MockProvider::start().await);
+    let settings = json!({"allowFrom": [7], "linkPreview": false,
+        "groups": {"-100": {}, "-200": {"requireMention": false}}});
+    let gateway = with_bot(&api, &mock, &settings).await;
+    let mut client = admin(&gateway).await;
+    let say = |chat: i64, id: i64, text: &str| {
+        let kind = if chat < 0 { "supergroup" } else { "private" };
+        let length = text.find(' ').unwrap_or_default();
+        api.say(json!({"message_id": id, "date": 1, "text": text,
+            "from": {"id": 7, "is_bot": false, "first_name": "Ann"},
+            "chat": {"id": chat, "type": kind, "title": "Team"},
+            "entities": [{"type": "mention", "offset": 0, "length": length}]}))
+    };
+    let react = |chat: &str, id: i64, emoji: &str| {
+        json!({"chat_id": chat, "message_id": id,
+            "reaction": [{"type": "emoji", "emoji": emoji}]})
+    };
+    let reacts = async |wanted: &Value| {
+        until(&wanted.to_string(), async || {
+            (api.calls("setMessageReaction").last() == Some(wanted)).then_some(())
+        })
+        .await;
+    };
+    // Where all is answered, and where nothing else is.
+    say(7, 10, "@claw_bot hi");
+    say(-200, 11, "@claw_bot hi");
+    api.shows_at_least(2).await;
+    say(-100, 13, "@claw_bot hi");
+    reacts(&react("-100", 13, "👀")).await;
+    api.shows_at_least(3).await;
+    assert_eq!(api.calls("setMessageReaction").len(), 1);
+    assert_eq!(api.calls("sendMessage")[0]["link_preview_options"], json!({"is_disabled": true}));
+
+    let change = json!({"messages": {"ackReactionScope": "all", "ackReaction": "👍"}});
+    patch(&mut client, &change).await;
+    say(7, 14, "hi");
+    reacts(&react("7", 14, "👍")).await;
+    api.shows_at_least(4).await;
+    // A command, and where none is wanted.
+    say(7, 15, "/whoami");
+    api.shows_at_least(5).await;
+    patch(&mut client, &json!({"messages": {"ackReaction": ""}})).await;
+    say(-100, 16, "@claw_bot hi");
+    api.shows_at_least(6).await;
+    assert_eq!(api.calls("setMessageReaction").len(), 2);
+}
+
+#[tokio::test]
 async fn a_person_and_a_group_with_one_id_are_both_answered() {
     let place = place().await;
     let message = json!({"id": "1", "text": "hello", "from": {"id": "ann"}});

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::receiver::{Receiver, bring};
-use super::{SIGNING, with_channels, with_webhook_running};
+use super::{SIGNING, patch, with_channels, with_webhook_running};
 use crate::stage::{call, told, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
@@ -79,6 +79,18 @@ async fn a_reminder_is_said_in_the_chat_that_it_was_made_in() {
     let said = told(&mut place.client, "main").await;
     assert_eq!(said.last().unwrap().1, "Tea is ready.");
     assert_eq!(place.receiver.seen().len(), 3);
+}
+
+#[tokio::test]
+async fn what_stands_before_answers_stands_before_what_a_heartbeat_tells() {
+    let mut place = place(&json!({})).await;
+    patch(&mut place.client, &json!({"messages": {"responsePrefix": "{model}:"}})).await;
+    let job = place.job(TEA).await;
+    place.runs(&job).await;
+    let expected = ("ann".to_owned(), "mock-1: Tea is ready.".to_owned());
+    assert_eq!(place.receiver.sent(2).await, expected);
+    let said = told(&mut place.client, ANN).await;
+    assert_eq!(said.last().unwrap().1, "Tea is ready.");
 }
 
 #[tokio::test]

@@ -37,6 +37,26 @@ async fn a_refused_request_leaves_no_reply_behind_that_the_next_one_would_be_tak
 }
 
 #[tokio::test]
+async fn what_stands_before_answers_is_said_for_an_account_before_all() {
+    let (receiver, mock) = (Receiver::start().await, MockProvider::start().await);
+    let webhook = json!({"secret": SIGNING, "url": receiver.url(), "allowFrom": ["ann"],
+        "responsePrefix": "auto", "accounts": {"b": {"secret": SIGNING,
+        "url": receiver.url(), "path": "/webhooks/b", "responsePrefix": "{provider}:"}}});
+    let mut config = with_channels(mock.address(), &json!({"webhook": webhook}));
+    config["agents"]["list"] = json!([{"id": "main", "identity": {"name": "Robin"}}]);
+    config["messages"] = json!({"responsePrefix": "of all"});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = with_webhook_running(&gateway).await;
+    for (index, account, said) in [(1, "default", "[Robin] Echo: hi"), (2, "b", "mock: Echo: hi")] {
+        let params = json!({"sessionKey": "main", "message": "hi", "deliver": true, "to": "ann",
+            "replyChannel": "webhook", "replyAccountId": account, "idempotencyKey": account});
+        assert_eq!(client.request("agent", params).await["payload"]["status"], "accepted");
+        let sent = receiver.wait(index).await;
+        assert_eq!(whom(&sent[index - 1]), ("ann", said));
+    }
+}
+
+#[tokio::test]
 async fn a_reply_that_is_expected_already_goes_out_once_its_message_is_accepted() {
     let (gateway, receiver, _mock, mut client) = place().await;
     let database = Connection::open(gateway.state_dir().join("clawgate.sqlite")).unwrap();
@@ -91,6 +111,30 @@ async fn after_a_kill_it_is_told_what_the_last_run_of_a_key_has_said() {
     let sent = receiver.wait(1).await;
     let (_, text) = whom(&sent[0]);
     assert!(text.starts_with("Let me look.\n\n⚠️ The gateway stopped"), "{text}");
+}
+
+#[tokio::test]
+async fn what_is_said_anew_under_a_key_has_another_id_for_who_gets_it() {
+    let (receiver, mock) = (Receiver::start().await, MockProvider::start().await);
+    let webhook = json!({"secret": SIGNING, "url": receiver.url(), "allowFrom": ["ann"]});
+    let mut config = with_channels(mock.address(), &json!({"webhook": webhook}));
+    config["agents"]["defaults"]["timeoutSeconds"] = json!(2);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = with_webhook_running(&gateway).await;
+    let mut params = json!({"sessionKey": "main", "message": "@mock stream n=2000 delay=50",
+        "idempotencyKey": "k", "originatingChannel": "webhook", "originatingTo": "ann"});
+    call(&mut client, "chat.send", params.clone()).await;
+    let sent = receiver.wait(1).await;
+    assert!(whom(&sent[0]).1.ends_with("⚠️ It took too long and was stopped."), "{sent:?}");
+    params["message"] = json!("hi");
+    until("its key is free again", async || {
+        let answer = call(&mut client, "chat.send", params.clone()).await;
+        (answer["status"] == "started").then_some(())
+    })
+    .await;
+    let sent = receiver.wait(2).await;
+    assert_eq!(whom(&sent[1]), ("ann", "Echo: hi"));
+    assert_ne!(sent[0]["id"], sent[1]["id"]);
 }
 
 #[tokio::test]

@@ -12,13 +12,13 @@ use crate::support::{Gateway, MockProvider};
 struct Place {
     gateway: Gateway,
     api: BotApi,
-    _mock: MockProvider,
+    mock: MockProvider,
 }
 
 async fn place(settings: &Value) -> Place {
     let (api, mock) = (BotApi::start().await, MockProvider::start().await);
     let gateway = with_bot(&api, &mock, settings).await;
-    Place { gateway, api, _mock: mock }
+    Place { gateway, api, mock }
 }
 
 impl Place {
@@ -207,6 +207,26 @@ async fn groups_and_topics_have_sessions_of_their_own() {
     ] {
         assert_eq!(told(&mut client, key).await[0].1, text);
     }
+}
+
+#[tokio::test]
+async fn typing_is_shown_where_something_is_said_and_never_where_nobody_wants_it() {
+    let place = place(&json!({"groups": {"-100": {"requireMention": false}}})).await;
+    // The agent may have nothing to say to what it hears.
+    let args = json!({"command": "sleep 5"});
+    place.api.say(json!({"message_id": 1, "date": 1,
+        "text": format!("@mock tool name=exec args={args} then=NO_REPLY"),
+        "from": {"id": 7, "is_bot": false, "first_name": "Ann"},
+        "chat": {"id": -100, "type": "group", "title": "Team"}}));
+    let has_run = async || (place.mock.requests().len() == 2).then_some(());
+    until("its command has ended", has_run).await;
+    assert_eq!(place.api.calls("sendChatAction"), [Value::Null; 0]);
+    let mut client = admin(&place.gateway).await;
+    patch(&mut client, &json!({"session": {"typingMode": "never"}})).await;
+    place.api.direct(2, 7, "@mock stream n=60 delay=80");
+    let whole: Vec<_> = (1..=60).map(|index| format!("w{index}")).collect();
+    place.api.shows(&[whole.join(" ").as_str()]).await;
+    assert_eq!(place.api.calls("sendChatAction"), [Value::Null; 0]);
 }
 
 #[tokio::test]

@@ -139,7 +139,7 @@ async fn a_message_that_came_by_a_webhook_is_answered_there_once() {
     assert_eq!(answer["runId"], "webhook:default:ann:1");
     let sent = place.receiver.wait(1).await;
     let expected = json!({"type": "message", "channel": "webhook", "accountId": "default",
-        "to": "ann", "id": "webhook:default:ann:1:0", "text": "Echo: hello", "part": 0});
+        "to": "ann", "id": "webhook:default:ann:1:1:0", "text": "Echo: hello", "part": 0});
     assert_eq!(sent[0], expected);
 
     // The same message again is the same message.
@@ -558,10 +558,19 @@ async fn a_kill_before_the_answer_to_a_send_puts_it_into_its_session_once() {
     place.gateway.restart().await;
     place.is_running().await;
     let mut client = admin(&place.gateway).await;
-    assert_eq!(call(&mut client, "send", params).await, sent);
+    assert_eq!(call(&mut client, "send", params.clone()).await, sent);
     let messages = history(&mut client, "bob").await;
     assert_eq!(messages.len(), 1, "{messages:?}");
     assert_eq!((text_of(&messages[0]), place.receiver.seen().len()), ("hi".to_owned(), 1));
+
+    // A session that has begun anew since then is not told once more.
+    let database = Connection::open(place.gateway.state_dir().join("clawgate.sqlite")).unwrap();
+    assert_eq!(database.execute(unanswered, []).unwrap(), 1);
+    drop(database);
+    call(&mut client, "sessions.reset", json!({"key": "bob"})).await;
+    assert_eq!(call(&mut client, "send", params).await, sent);
+    let messages = history(&mut client, "bob").await;
+    assert!(messages.iter().all(|it| it["model"] != "delivery-mirror"), "{messages:?}");
 }
 
 #[tokio::test]
