@@ -108,6 +108,7 @@ async fn begin(start: Start, env: &Env, sockets: &mut Sockets) -> Result<Begun, 
     let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
     followed.map_err(AppError::lost)?;
     settings.hooks.follow(&settings.secrets, env, &settings.gateway.auth).await;
+    settings.cron.follow(&settings.secrets, env).await;
     phases.end("secrets");
     let (hub, (reload, asks)) = (Arc::new(Hub::default()), Reload::new());
     reload.state.set(ConfigState { trouble: refused });

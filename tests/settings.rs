@@ -328,10 +328,6 @@ fn a_wrong_value_is_named_with_its_path_and_what_it_must_be() {
             "gateway.controlUi.allowedOrigins: must be a list (in <C>)",
         ),
         (
-            "{gateway: {trustedProxies: ['127.0.0.1', 'proxy']}}",
-            "gateway.trustedProxies[1]: must be an IP address or a network such as 10.0.0.0/8, not a name (in <C>)",
-        ),
-        (
             "{gateway: {auth: {trustedProxy: {userHeader: 'x user'}}}}",
             "gateway.auth.trustedProxy.userHeader: must be the name of a header (in <C>)",
         ),
@@ -378,8 +374,8 @@ fn a_wrong_value_is_named_with_its_path_and_what_it_must_be() {
             "agents.list[0].id: is missing; it must be a string (in <C>)",
         ),
         (
-            "{agents: {list: [{id: 'a'}, {id: '../b'}]}}",
-            "agents.list[1].id: must be 1 to 64 of the characters a-z, 0-9, - and _, beginning with a letter or digit (in <C>)",
+            "{agents: {list: [{id: 'a b'}, {id: '../A  B'}]}}",
+            "agents.list[1].id: `a-b` is there twice (in <C>)",
         ),
         (
             "{agents: {list: [{id: 'a'}, {id: 'A'}]}}",
@@ -395,6 +391,39 @@ fn a_wrong_value_is_named_with_its_path_and_what_it_must_be() {
         assert_eq!(home.refusal(&Overrides::default()), expected, "{text}");
         assert!(!home.state().join("gateway-token").exists(), "{text}");
     }
+}
+
+/// Each of these is in the schema of OpenClaw 2026.5.7: who comes from there has a gateway.
+#[test]
+fn what_the_original_takes_is_taken() {
+    for text in [
+        "{gateway: {bind: 'loopback', customBindHost: 'box.local'}}",
+        "{gateway: {handshakeTimeoutMs: 700000, reload: {debounceMs: 120000}}}",
+        "{gateway: {http: {endpoints: {responses: {maxBodyBytes: 209715200, maxUrlParts: 2e6}}}}}",
+        "{gateway: {controlUi: {chatMessageMaxWidth: 'max-content'}}}",
+        "{session: {reset: {idleMinutes: 99999999999}, maintenance: {pruneAfter: '0'}}}",
+        "{cron: {sessionRetention: '0', webhookToken: {source: 'file', provider: 'a', id: '/b'}}}",
+        "{hooks: {maxBodyBytes: 99999999, mappings: [{timeoutSeconds: 999999}]}}",
+        "{auth: {cooldowns: {billingBackoffHoursByProvider: {x: 10000}}}}",
+        "{skills: {limits: {maxSkillFileBytes: 0}}}",
+        "{env: {'A-B': 'x', vars: {'c.d': 'y'}}}",
+        "{agents: {defaults: {heartbeat: {every: '', activeHours: {start: '', timezone: 'Mars'}}}}}",
+        "{agents: {defaults: {memorySearch: {outputDimensionality: 100000}}}}",
+        "{agents: {defaults: {contextPruning: {mode: 'cache-ttl', ttl: 'often'}}}}",
+    ] {
+        Home::with(text).settings();
+    }
+    let odd = Home::with(
+        "{gateway: {trustedProxies: ['127.0.0.1', 'proxy']}, agents: {list: [{id: 'My Agent'}],
+          defaults: {mediaMaxMb: 0.5, userTimezone: 'Mars/Base'}},
+          hooks: {mappings: [{match: {path: 'x'}, timeoutSeconds: 999999}]}}",
+    )
+    .settings();
+    assert_eq!(odd.gateway.proxies.ranges.len(), 1);
+    assert_eq!((&*odd.agents.default_id, odd.agents.list[0].id.as_str()), ("my-agent", "my-agent"));
+    assert_eq!(odd.agents.defaults.media_max_bytes, 512 * 1024);
+    assert!(odd.workspace.user_timezone.is_none());
+    assert_eq!(odd.hooks.mappings[0].fields.timeout_seconds, Some(604_800));
 }
 
 #[test]
@@ -538,6 +567,7 @@ fn agents_get_their_workspaces_as_in_openclaw() {
 fn room_for_an_answer_is_what_is_written_but_not_below_a_floor_that_is_written() {
     for (text, expected) in [
         ("{}", 20_000),
+        ("{reserveTokens: 0}", 0),
         ("{reserveTokens: 5000}", 5000),
         ("{reserveTokensFloor: 0}", 16_384),
         ("{reserveTokensFloor: 30000}", 30_000),
@@ -548,6 +578,30 @@ fn room_for_an_answer_is_what_is_written_but_not_below_a_floor_that_is_written()
         let defaults = Home::with(&text).settings().agents.defaults;
         assert_eq!(defaults.compaction_reserve_tokens, expected, "{text}");
     }
+}
+
+#[test]
+fn what_openclaw_takes_starts_a_gateway_and_counts_as_its_bound() {
+    let settings = Home::with(
+        "{agents: {defaults: {
+            subagents: {maxConcurrent: 5000, runTimeoutSeconds: 0, archiveAfterMinutes: 9999999},
+            heartbeat: {every: '1h30m', ackMaxChars: 100000}}},
+        channels: {telegram: {botToken: '1:a', textChunkLimit: 10000}},
+        commands: {ownerAllowFrom: [7]},
+        logging: {maxFileBytes: 1000},
+        session: {maintenance: {pruneDays: 99999}},
+        skills: {limits: {maxSkillsInPrompt: 0, maxSkillsPromptChars: 0}}}",
+    )
+    .settings();
+    let limits = &settings.agents.defaults.subagent_limits;
+    assert_eq!((limits.max_concurrent, limits.run_timeout_seconds), (1000, 0));
+    assert_eq!(limits.archive_after_minutes, 365 * 24 * 60);
+    let beat = &settings.heartbeats[0];
+    assert_eq!((beat.every_ms, beat.ack_max_chars), (Some(5_400_000), 10_000));
+    assert_eq!(settings.channels.accounts[0].chunk_limit, 4096);
+    assert_eq!(settings.logging.max_file_bytes, 65_536);
+    assert_eq!(settings.session.maintenance.prune_after_ms, Some(36_500 * 24 * 60 * 60 * 1000));
+    assert_eq!((settings.skills.max_in_prompt, settings.skills.max_prompt_chars("main")), (0, 0));
 }
 
 #[test]
@@ -727,4 +781,44 @@ fn a_default_model_of_a_provider_that_is_off_is_told_with_what_it_speaks() {
     let expected = "warning: agents.defaults.model provider azure speaks api \
                     azure-openai-responses, which is not built in";
     assert!(output.status.success() && error.contains(expected), "{error}");
+}
+
+#[test]
+fn a_variable_that_is_not_set_turns_off_what_needs_it_and_nothing_else() {
+    let home = Home::with(
+        "{models: {providers: {p: {baseUrl: 'http://h/v1', apiKey: '${NO_KEY}'}}}, \
+          mcp: {servers: {m: {command: 'm', env: {A: 'x-${NO_ENV}'}}}}, \
+          skills: {entries: {s: {env: {A: '${NO_TEXT}', B: 'b'}}}}, \
+          env: {vars: {C: '${NO_VAR}', D: 'd'}}}",
+    );
+    let output = home.run(&["config", "validate"], &[]);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{error}");
+    for (path, name) in [
+        ("models.providers.p.apiKey", "NO_KEY"),
+        ("mcp.servers.m.env.A", "NO_ENV"),
+        ("skills.entries.s.env.A", "NO_TEXT"),
+        ("env.vars.C", "NO_VAR"),
+    ] {
+        let told = format!("warning: {path} needs the environment variable {name}, which is not");
+        assert!(error.contains(&told), "{path}: {error}");
+    }
+    let settings = home.settings();
+    let entry = &settings.skills.entries["s"].env;
+    assert_eq!(entry.keys().collect::<Vec<_>>(), ["B"]);
+    let provider = settings.models.providers.get("p").unwrap();
+    assert_eq!(provider.references().next().unwrap().1.id, "NO_KEY");
+    assert_eq!(home.load([("NO_KEY", "k"), ("NO_ENV", "e")], &Overrides::default()).unset.len(), 2);
+    // What lets somebody in, or says where something goes, has to be there.
+    for text in [
+        "{gateway: {auth: {token: '${NO}'}}}",
+        "{hooks: {enabled: true, token: '${NO}'}}",
+        "{models: {providers: {p: {baseUrl: 'http://${NO}/v1', apiKey: 'k'}}}}",
+        "{tools: {exec: {env: {A: '${NO}'}}}}",
+        "{channels: {telegram: {botToken: 'x', allowFrom: ['${NO}']}}}",
+        "{env: {OPENCLAW_GATEWAY_TOKEN: '${NO}'}}",
+    ] {
+        let output = Home::with(text).run(&["config", "validate"], &[]);
+        assert!(!output.status.success(), "{text}");
+    }
 }

@@ -313,6 +313,15 @@ fn an_open_gateway_without_authentication_is_refused() {
 }
 
 #[test]
+fn a_word_that_is_no_level_is_told_of() {
+    let user = User::new();
+    let mut command = user.command(&["--port", "0", "--bind", "lan", "--auth", "none"]);
+    let told = refusal(&command.env("OPENCLAW_LOG_LEVEL", "loud").output().unwrap());
+    let note = "OPENCLAW_LOG_LEVEL is no level and has no effect: \"loud\"";
+    assert!(told.starts_with(note), "{told}");
+}
+
+#[test]
 fn a_broken_config_file_stops_a_strict_start_and_stays_as_it_is() {
     let user = User::new();
     fs::create_dir(user.state()).unwrap();
@@ -335,7 +344,7 @@ fn what_validate_accepts_is_what_the_gateway_starts_with() {
     let user = User::new();
     fs::create_dir(user.state()).unwrap();
     for (config, fault) in [
-        ("{gateway: {trustedProxies: ['10.0.0.0/99']}}", "gateway.trustedProxies"),
+        ("{gateway: {port: 99999}}", "gateway.port"),
         ("{models: {providers: {p: {baseUrl: 'http://h', api: 'x', models: [{id: 'm'}]}}}}", "api"),
     ] {
         fs::write(user.state().join("openclaw.json"), config).unwrap();

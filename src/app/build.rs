@@ -109,6 +109,7 @@ fn services(
         restart: Restart::default(),
         wizards: Wizards::default(),
         started: tokio::time::Instant::now(),
+        started_ms: clock.now_ms(),
         settings,
         env,
         keys,

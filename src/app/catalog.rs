@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::AppError;
 use crate::agent::Models;
-use crate::config::secrets::{ResolvedSecrets, resolve};
+use crate::config::secrets::{ResolvedSecrets, SecretRef, resolve, targets};
 use crate::config::{Env, Settings};
 use crate::protocol::message::Usage;
 use crate::providers::credentials::Credentials;
@@ -40,7 +40,15 @@ pub(super) async fn models_with(
     let lookup = |name: &str| env.get(name);
     let references = settings.models.references().map(|(_, reference)| reference.clone());
     let (mut secrets, lost) = resolve(&references.collect(), &settings.secrets, env).await;
+    let is_written = |reference: &SecretRef| {
+        let all = targets(&settings.raw);
+        all.iter().any(|target| target.is_needed("") && target.reference == *reference)
+    };
     for (reference, source) in lost {
+        // A text of which a variable is not set: its provider says so to whoever asks it.
+        if !is_written(&reference) {
+            continue;
+        }
         let Some(secret) = kept.get(&reference) else {
             let mut places = settings.models.references();
             let place = places.find(|(_, known)| **known == reference).map(|(path, _)| path);

@@ -95,6 +95,13 @@ pub(super) async fn look(services: Arc<Services>) {
         Err(error) => return tracing::warn!(%error, "files of OpenClaw not looked at"),
     };
     let told = blocking(move || {
+        if let Some(old) = old_state(&settings) {
+            let old = old.display();
+            tracing::warn!(
+                "{old} is of an OpenClaw of 2025 and not read here, where there is no config yet; \
+                 let `openclaw doctor --fix` bring it up to date, then `clawgate import`"
+            );
+        }
         not_taken_over(&indexes, &notes)
             .or_else(|| indexes.unreadable().into_iter().next())
             .or_else(|| unreadable_list(&settings, &notes))
@@ -104,6 +111,13 @@ pub(super) async fn look(services: Arc<Services>) {
         tracing::warn!("{what}; {help}");
     }
     trouble::tell(PART, told.map(|(what, help)| format!("{what}; {help}")));
+}
+
+/// What an OpenClaw of 2025 left in the home of who has nothing newer. Blocks.
+fn old_state(settings: &Settings) -> Option<PathBuf> {
+    let home = settings.paths.home()?;
+    let is_new = !settings.file.exists && settings.paths.state_dir == home.join(".openclaw");
+    Some(home.join(".clawdbot")).filter(|old| is_new && old.is_dir())
 }
 
 /// What is told of files that are others by now, or that the config names only since, and
@@ -136,4 +150,28 @@ fn named(state_dir: &Path, paths: &[PathBuf]) -> String {
         names.push_str(", and more");
     }
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::config::{Env, Overrides, load};
+
+    #[test]
+    fn what_is_left_of_2025_is_found_in_the_home_of_who_has_nothing_newer() {
+        let home = tempfile::tempdir().unwrap();
+        let (old, state) = (home.path().join(".clawdbot"), home.path().join(".openclaw"));
+        let found = || {
+            let looking = Overrides { read_only: true, ..Overrides::default() };
+            old_state(&load(&Env::fixed([], home.path()), &looking).unwrap())
+        };
+        assert_eq!(found(), None);
+        fs::create_dir(&old).unwrap();
+        fs::create_dir(&state).unwrap();
+        assert_eq!(found(), Some(old));
+        fs::write(state.join("openclaw.json"), "{}").unwrap();
+        assert_eq!(found(), None);
+    }
 }

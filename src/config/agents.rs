@@ -5,7 +5,9 @@
 //! know whether a model exists.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use super::agent_id::id_of;
 use super::explain::{Choice, Ledger};
 use super::memory_flush::{self, MemoryFlush};
 use super::memory_search::{self, MemorySearchConfig};
@@ -15,14 +17,10 @@ use super::subagents::{self, SubagentChoice, SubagentLimits};
 use super::tools::{self, ToolPolicy};
 use super::{ConfigError, Paths, models};
 
-/// Longest agent id, as in session keys.
-const ID_MAX: usize = 64;
-const ID_RULE: &str =
-    "must be 1 to 64 of the characters a-z, 0-9, - and _, beginning with a letter or digit";
 /// 48 hours, the original's bound on a run.
 const DEFAULT_TIMEOUT_SECONDS: u64 = 172_800;
 /// As in the original.
-const DEFAULT_MEDIA_MAX_MB: u64 = 20;
+const DEFAULT_MEDIA_MAX_MB: f64 = 20.0;
 /// Runs at a time over all sessions. The original allows 4; a run mostly waits
 /// for its provider.
 const DEFAULT_MAX_CONCURRENT: usize = 32;
@@ -202,8 +200,8 @@ pub struct AgentDefaults {
     pub reasoning_default: Option<String>,
     /// A run is stopped after so long.
     pub timeout_seconds: u64,
-    /// Largest attachment, in MiB.
-    pub media_max_mb: u64,
+    /// Most bytes of an attachment.
+    pub media_max_bytes: u64,
     /// Runs at a time.
     pub max_concurrent: usize,
     /// At least so many of the newest tokens are kept by a compaction.
@@ -306,10 +304,12 @@ fn defaults(
     let verbose = Choice::file(file, level(node, "verboseDefault", &VERBOSE)?);
     let reasoning = Choice::file(file, level(node, "reasoningDefault", &REASONING)?);
     let timeout = Choice::file(file, node.member("timeoutSeconds")?.count()?);
-    let media = Choice::file(file, node.member("mediaMaxMb")?.count()?);
+    let media = Choice::file(file, megabytes(&node.member("mediaMaxMb")?)?);
+    let media = ledger.settle(&key("mediaMaxMb"), media, DEFAULT_MEDIA_MAX_MB);
     let concurrent = Choice::file(file, node.member("maxConcurrent")?.count()?);
     let keep = Choice::file(file, node.at("compaction.keepRecentTokens")?.count()?);
-    let reserve = Choice::file(file, node.at("compaction.reserveTokens")?.count()?);
+    let reserve =
+        Choice::file(file, node.at("compaction.reserveTokens")?.integer_or_zero(MAX_INTEGER)?);
     let floor: Option<u64> =
         node.at("compaction.reserveTokensFloor")?.integer_or_zero(MAX_INTEGER)?;
     ledger.settle_optional(&key("compaction.reserveTokensFloor"), Choice::file(file, floor));
@@ -324,7 +324,7 @@ fn defaults(
         verbose_default: ledger.settle_optional(&key("verboseDefault"), verbose),
         reasoning_default: ledger.settle_optional(&key("reasoningDefault"), reasoning),
         timeout_seconds: ledger.settle(&key("timeoutSeconds"), timeout, DEFAULT_TIMEOUT_SECONDS),
-        media_max_mb: ledger.settle(&key("mediaMaxMb"), media, DEFAULT_MEDIA_MAX_MB),
+        media_max_bytes: bytes(media),
         max_concurrent: ledger.settle(&key("maxConcurrent"), concurrent, DEFAULT_MAX_CONCURRENT),
         compaction_keep_recent_tokens: ledger.settle(
             &key("compaction.keepRecentTokens"),
@@ -353,15 +353,18 @@ fn default_id(items: &[Node<'_>]) -> Result<String, ConfigError> {
 }
 
 fn agent_id(item: &Node<'_>) -> Result<String, ConfigError> {
-    let node = item.member("id")?;
-    let id = node.required_text()?.trim().to_lowercase();
-    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
-    let begins_well = id.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
-    if begins_well && id.len() <= ID_MAX && id.chars().all(fits) {
-        Ok(id)
-    } else {
-        Err(node.wrong(ID_RULE))
-    }
+    Ok(id_of(&item.member("id")?.required_text()?))
+}
+
+fn megabytes(node: &Node<'_>) -> Result<Option<f64>, ConfigError> {
+    let Some(value) = node.value() else { return Ok(None) };
+    let number = value.as_f64().filter(|number| *number > 0.0);
+    number.map(Some).ok_or_else(|| node.wrong("must be a positive number"))
+}
+
+/// So many MiB.
+fn bytes(megabytes: f64) -> u64 {
+    Duration::try_from_secs_f64(megabytes * 1_048_576.0).map_or(u64::MAX, |bytes| bytes.as_secs())
 }
 
 fn agent(item: &Node<'_>, id: String, workspace: PathBuf) -> Result<AgentSettings, ConfigError> {

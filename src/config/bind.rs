@@ -110,7 +110,7 @@ pub(super) fn resolve(
 ) -> Result<Bind, ConfigError> {
     let written = gateway.member("bind")?.word(ALLOWED, |text| text.parse().ok())?;
     let custom_node = gateway.member("customBindHost")?;
-    let custom = custom_node.word("the IP addresses of this machine", |text| text.parse().ok())?;
+    let custom = custom_node.text()?.and_then(|text| text.trim().parse().ok());
     let choice = Choice::flag("--bind", flag).or_file(file, written);
     let choice = ledger.settle("gateway.bind", choice, BindChoice::Loopback);
     if let Some(host) = custom {

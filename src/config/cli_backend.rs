@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::schema::Node;
 use super::{ConfigError, Paths};
-use crate::support::{Secret, find_program};
+use crate::support::{Secret, find_program, sort};
 
 /// The only one that we know, and its provider id.
 pub const CLAUDE_CLI: &str = "claude-cli";
@@ -97,7 +97,7 @@ impl CliBackend {
 /// The variables of ours that every program gets.
 pub fn passed(lookup: &dyn Fn(&str) -> Option<String>) -> BTreeMap<String, Secret> {
     let found = |name: &&str| Some(((*name).to_owned(), Secret::new(lookup(name)?)));
-    PASSED.iter().filter_map(found).collect()
+    sort::map(PASSED.iter().filter_map(found))
 }
 
 /// Reads it; `None` when the file does not ask for it.
@@ -119,11 +119,11 @@ pub(super) fn read(
     Ok(Some(CliBackend {
         command: if command.contains('/') { paths.expand(&command)? } else { command.into() },
         args: node.member("args")?.texts()?.unwrap_or_default(),
-        env: texts("env")?.into_iter().map(secret).collect(),
+        env: sort::map(texts("env")?.into_iter().map(secret)),
         clear_env: node.member("clearEnv")?.texts()?.unwrap_or_default(),
         directory: workspace.to_owned(),
         prompts: paths.cli_prompts_dir(),
-        model_aliases: texts("modelAliases")?.into_iter().collect(),
+        model_aliases: sort::map(texts("modelAliases")?),
     }))
 }
 

@@ -10,6 +10,7 @@ use super::document::ConfigIssue;
 use super::explain::{Choice, Ledger, Origin};
 use super::schema::Node;
 use super::{ConfigError, Paths};
+use crate::support::blocking;
 
 /// Letters of a base path; it stands in every link.
 const MAX_BASE_PATH: usize = 128;
@@ -44,8 +45,8 @@ pub struct UiSettings {
 impl UiSettings {
     /// Whether there is one to be served.
     pub async fn is_there(&self) -> bool {
-        let page = tokio::fs::metadata(self.root.join("index.html")).await;
-        self.enabled && page.is_ok_and(|page| page.is_file())
+        let page = self.root.join("index.html");
+        self.enabled && blocking(move || page.is_file()).await == Ok(true)
     }
 }
 
@@ -194,7 +195,8 @@ fn width(node: &Node<'_>) -> Result<Option<String>, ConfigError> {
         && text.contains(|it: char| it.is_ascii_digit())
         && text.chars().all(|it| it.is_ascii_alphabetic() || is_sign(it))
         && words.into_iter().all(|word| WIDTH_WORDS.contains(&word.to_ascii_lowercase().as_str()));
-    if is_width {
+    let is_keyword = |word: &&str| text.eq_ignore_ascii_case(word);
+    if is_width || ["none", "min-content", "max-content"].iter().any(is_keyword) {
         Ok(Some(text.to_owned()))
     } else {
         Err(node.wrong("must be a CSS width, such as 960px, 82% or min(1280px, 82%)"))
@@ -250,9 +252,15 @@ mod tests {
 
     #[test]
     fn a_width_is_one_and_brings_nothing_else_into_a_style() {
-        for good in
-            ["960px", "82%", "min(1280px, 82%)", "calc(100% - 2rem)", "fit-content(40em)", "50VW"]
-        {
+        for good in [
+            "960px",
+            "82%",
+            "min(1280px, 82%)",
+            "calc(100% - 2rem)",
+            "fit-content(40em)",
+            "50VW",
+            "none",
+        ] {
             assert_eq!(with(&json!(good), width).unwrap().as_deref(), Some(good));
         }
         for wrong in [

@@ -1,19 +1,21 @@
 //! The `cron` section: jobs.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 
 use super::explain::{Choice, Ledger};
-use super::maintenance::{MINUTES, duration_or_zero, minutes};
+use super::maintenance::{HOURS, duration_or_zero, hours_or_zero};
 use super::schema::Node;
+use super::secrets::{self, SecretInput, SecretRef, SecretsConfig};
 use super::{ConfigError, Env};
 use crate::support::Secret;
 
 /// Turns the scheduler off when it is set, as in the original.
 const SKIP: &str = "OPENCLAW_SKIP_CRON";
-/// Runs of jobs at a time: a job mostly waits for its provider, and many are
-/// due at the same full hour.
-const DEFAULT_MAX_CONCURRENT: usize = 4;
+/// As in the original: many jobs are due at the same full hour, and share a workspace and
+/// what a provider allows.
+const DEFAULT_MAX_CONCURRENT: usize = 1;
 /// As in the original.
 const DEFAULT_SESSION_RETENTION_MS: u64 = 24 * 60 * 60 * 1000;
 /// As in the original.
@@ -49,6 +51,8 @@ pub struct CronSettings {
     pub max_concurrent: usize,
     /// What web servers get as `Authorization: Bearer`.
     pub webhook_token: Option<Secret>,
+    /// Where that is, when it does not stand in the file.
+    pub webhook_token_at: Option<SecretRef>,
     /// Sessions of runs go after so many milliseconds; never when absent.
     pub session_retention_ms: Option<u64>,
     /// How many runs of a job are remembered.
@@ -67,6 +71,20 @@ pub struct CronSettings {
     pub retry: CronRetrySettings,
     /// Where an OpenClaw with this file has its jobs; we only take over what is there.
     pub openclaw_store: Option<String>,
+}
+
+impl CronSettings {
+    /// Follows the reference to the token of web servers. One that leads nowhere is told of;
+    /// they get none then.
+    pub async fn follow(&mut self, config: &SecretsConfig, env: &Env) {
+        let Some(reference) = &self.webhook_token_at else { return };
+        let wanted = BTreeSet::from([reference.clone()]);
+        let (found, lost) = secrets::resolve(&wanted, config, env).await;
+        for (reference, error) in lost {
+            tracing::error!(%reference, %error, "cron.webhookToken cannot be had; web servers get none");
+        }
+        self.webhook_token = found.get(reference).filter(|token| !token.is_empty()).cloned();
+    }
 }
 
 /// What becomes of instants that passed while nobody could run the job.
@@ -182,9 +200,14 @@ pub(super) fn read(
     let enabled = Choice::env(SKIP, skipped.then_some(false))
         .or_file(file, node.member("enabled")?.boolean()?);
     let concurrent = Choice::file(file, node.member("maxConcurrentRuns")?.count()?);
-    let token = node.member("webhookToken")?.text()?.filter(|token| !token.trim().is_empty());
-    let token = Choice::file(file, token.map(Secret::new));
-    let keep = node.at("runLog.keepLines")?.integer(KEEP_LINES_MAX)?;
+    let token = Choice::file(file, node.member("webhookToken")?.secret(env)?);
+    let (webhook_token, webhook_token_at) = match ledger.settle_secret(&key("webhookToken"), token)
+    {
+        Some(SecretInput::Text(token)) => (Some(token), None),
+        Some(SecretInput::Ref(reference)) => (None, Some(reference)),
+        None => (None, None),
+    };
+    let keep = node.at("runLog.keepLines")?.bounded(1, KEEP_LINES_MAX)?;
     let missed = node.member("missed")?;
     let written = missed.quantity(MISSED, |text| Some(text.to_owned()))?;
     let is_own = written.is_some();
@@ -198,7 +221,8 @@ pub(super) fn read(
             concurrent,
             DEFAULT_MAX_CONCURRENT,
         ),
-        webhook_token: ledger.settle_secret(&key("webhookToken"), token),
+        webhook_token,
+        webhook_token_at,
         session_retention_ms: retention(&node.member("sessionRetention")?, file, ledger)?,
         keep_lines: ledger.settle(
             &key("runLog.keepLines"),
@@ -222,7 +246,7 @@ fn retention(
 ) -> Result<Option<u64>, ConfigError> {
     let written = match node.value() {
         Some(serde_json::Value::Bool(false)) => Some(None),
-        _ => node.quantity(MINUTES, minutes)?.map(Some),
+        _ => node.quantity(HOURS, hours_or_zero)?.map(Some),
     };
     let retention = written.unwrap_or(Some(DEFAULT_SESSION_RETENTION_MS));
     let show = |time: Option<u64>| time.map_or("never".into(), |time| format!("{time} ms"));
@@ -240,7 +264,7 @@ fn retry(
     let attempts = node.member("maxAttempts")?.integer_or_zero(RETRIES_MAX)?;
     let waits = node.member("backoffMs")?.items()?.into_iter().map(|item| {
         let rule = || item.wrong("must be a time in milliseconds");
-        item.integer_or_zero(BACKOFF_MAX_MS)?.ok_or_else(rule)
+        item.bounded(0, BACKOFF_MAX_MS)?.ok_or_else(rule)
     });
     let waits = waits.collect::<Result<Vec<u64>, _>>()?;
     let on = node.member("retryOn")?.items()?.into_iter().map(|item| {
@@ -360,6 +384,39 @@ mod tests {
         assert_eq!(place(json!({"mode": "webhook"})), Some(web));
         let chat = FailureDestinationSettings { channel: Some("telegram".into()), ..last };
         assert_eq!(place(json!({"channel": "telegram"})), Some(chat));
+    }
+
+    #[test]
+    fn what_the_original_takes_counts_as_it_does_there_or_as_the_bound() {
+        let settings = load(
+            &json!({"sessionRetention": "24", "runLog": {"keepLines": 1_000_000},
+                "retry": {"backoffMs": [0, 99_999_999_999_u64]}}),
+            "",
+        );
+        let settings = settings.unwrap();
+        assert_eq!(settings.session_retention_ms, Some(86_400_000), "a bare number counts hours");
+        assert_eq!(
+            (settings.keep_lines, settings.retry.backoff_ms),
+            (100_000, vec![0, 86_400_000])
+        );
+        for (written, millis) in [("0", 0), ("1d12h", 129_600_000)] {
+            let settings = load(&json!({"sessionRetention": written}), "").unwrap();
+            assert_eq!(settings.session_retention_ms, Some(millis), "{written}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_token_of_web_servers_may_be_a_reference() {
+        let reference = |id: &str| json!({"source": "env", "provider": "default", "id": id});
+        let env = Env::fixed([("CRON_TOKEN", "token-of-cron")], Path::new("/"));
+        for (id, expected) in [("CRON_TOKEN", Some("token-of-cron")), ("NONE", None)] {
+            let mut settings = load(&json!({"webhookToken": reference(id)}), "").unwrap();
+            assert!(settings.webhook_token.is_none());
+            settings.follow(&SecretsConfig::default(), &env).await;
+            assert_eq!(settings.webhook_token.as_ref().map(Secret::expose), expected);
+        }
+        let settings = load(&json!({"webhookToken": "t"}), "").unwrap();
+        assert_eq!(settings.webhook_token.as_ref().map(Secret::expose), Some("t"));
     }
 
     #[test]

@@ -8,15 +8,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::agent_id::id_of;
 use super::explain::{Choice, Ledger};
 use super::schema::Node;
 use super::{ConfigError, Env, Paths, SandboxSettings, exec_sandbox, is_variable};
+use crate::support::sort;
 
 /// As in the original.
 const DEFAULT_BACKGROUND_MS: u64 = 10_000;
 /// The original's bounds on that.
-const MIN_BACKGROUND_MS: u64 = 10;
-const MAX_BACKGROUND_MS: u64 = 120_000;
+const BACKGROUND_MS: (u64, u64) = (10, 120_000);
 /// As in the original.
 const DEFAULT_TIMEOUT_SEC: u64 = 1800;
 /// A month: longer than anything that is not meant to run for ever.
@@ -24,8 +25,7 @@ const MAX_TIMEOUT_SEC: u64 = 31 * 24 * 60 * 60;
 /// As in the original.
 const DEFAULT_CLEANUP_MS: u64 = 30 * 60 * 1000;
 /// The original's bounds on that.
-const MIN_CLEANUP_MS: u64 = 60 * 1000;
-const MAX_CLEANUP_MS: u64 = 3 * 60 * 60 * 1000;
+const CLEANUP_MS: (u64, u64) = (60 * 1000, 3 * 60 * 60 * 1000);
 /// Where programs are when the gateway itself was not told.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -55,6 +55,22 @@ pub struct ExecSettings {
     pub env: BTreeMap<String, String>,
     /// Where programs are told to put temporary files.
     pub temporary: PathBuf,
+    /// What holds for agents that say something themselves.
+    own: BTreeMap<String, Self>,
+}
+
+impl ExecSettings {
+    /// What holds for commands of this agent.
+    pub fn of(&self, agent: &str) -> &Self {
+        self.own.get(agent).unwrap_or(self)
+    }
+
+    /// Where programs of any agent are looked for.
+    pub fn search(&self) -> Option<String> {
+        let all = std::iter::once(self).chain(self.own.values());
+        let places: Vec<_> = all.filter_map(|it| it.env.get("PATH")).map(String::as_str).collect();
+        (!places.is_empty()).then(|| places.join(":"))
+    }
 }
 
 pub(super) fn read(
@@ -65,13 +81,13 @@ pub(super) fn read(
     ledger: &mut Ledger,
 ) -> Result<ExecSettings, ConfigError> {
     let node = root.at("tools.exec")?;
-    let mut number = |name: &str, max: u64, default: u64| -> Result<u64, ConfigError> {
-        let choice = Choice::file(file, node.member(name)?.integer(max)?);
+    let mut number = |name: &str, bounds: (u64, u64), default: u64| -> Result<u64, ConfigError> {
+        let choice = Choice::file(file, node.member(name)?.bounded(bounds.0, bounds.1)?);
         Ok(ledger.settle(&format!("tools.exec.{name}"), choice, default))
     };
-    let background = number("backgroundMs", MAX_BACKGROUND_MS, DEFAULT_BACKGROUND_MS)?;
-    let timeout = number("timeoutSec", MAX_TIMEOUT_SEC, DEFAULT_TIMEOUT_SEC)?;
-    let cleanup = number("cleanupMs", MAX_CLEANUP_MS, DEFAULT_CLEANUP_MS)?;
+    let background = number("backgroundMs", BACKGROUND_MS, DEFAULT_BACKGROUND_MS)?;
+    let timeout = number("timeoutSec", (1, MAX_TIMEOUT_SEC), DEFAULT_TIMEOUT_SEC)?;
+    let cleanup = number("cleanupMs", CLEANUP_MS, DEFAULT_CLEANUP_MS)?;
     let mut flag = |name: &str, default: bool| -> Result<bool, ConfigError> {
         let choice = Choice::file(file, node.member(name)?.boolean()?);
         Ok(ledger.settle(&format!("tools.exec.{name}"), choice, default))
@@ -79,29 +95,71 @@ pub(super) fn read(
     let notify_on_exit = flag("notifyOnExit", true)?;
     let notify_on_empty_success = flag("notifyOnExitEmptySuccess", false)?;
     let sandbox = exec_sandbox::read(root, file, ledger)?;
-    let variables = variables(&node, env, paths)?;
-    let temporary = variables.get("TMPDIR").map_or_else(|| "/tmp".into(), PathBuf::from);
-    Ok(ExecSettings {
-        background_after: Duration::from_millis(background.max(MIN_BACKGROUND_MS)),
+    let env_of_all = variables(&node, &node.member("pathPrepend")?, env, paths)?;
+    let temporary = env_of_all.get("TMPDIR").map_or_else(|| "/tmp".into(), PathBuf::from);
+    let mut settings = ExecSettings {
+        background_after: Duration::from_millis(background),
         timeout: Duration::from_secs(timeout),
-        keep_finished: Duration::from_millis(cleanup.max(MIN_CLEANUP_MS)),
+        keep_finished: Duration::from_millis(cleanup),
         notify_on_exit,
         notify_on_empty_success,
         sandbox,
-        env: variables,
+        env: env_of_all,
         temporary,
-    })
+        own: BTreeMap::new(),
+    };
+    let mut all = BTreeMap::new();
+    for item in root.at("agents.list")?.items()? {
+        let own = item.at("tools.exec")?;
+        if own.value().is_some() {
+            let id = id_of(&item.member("id")?.required_text()?);
+            let prepend = own.member("pathPrepend")?;
+            let prepend =
+                if prepend.value().is_some() { prepend } else { node.member("pathPrepend")? };
+            let of_agent = ExecSettings {
+                sandbox: settings.sandbox.for_agent(&id),
+                env: variables(&node, &prepend, env, paths)?,
+                ..read_own(&own, &settings)?
+            };
+            all.insert(id, of_agent);
+        }
+    }
+    settings.own = all;
+    Ok(settings)
+}
+
+/// What an agent says itself, in the place of what holds for all.
+fn read_own(node: &Node<'_>, all: &ExecSettings) -> Result<ExecSettings, ConfigError> {
+    let number = |name: &str, bounds: (u64, u64)| -> Result<Option<u64>, ConfigError> {
+        node.member(name)?.bounded(bounds.0, bounds.1)
+    };
+    let flag = |name: &str| -> Result<Option<bool>, ConfigError> { node.member(name)?.boolean() };
+    let mut own = all.clone();
+    if let Some(background) = number("backgroundMs", BACKGROUND_MS)? {
+        own.background_after = Duration::from_millis(background);
+    }
+    if let Some(timeout) = number("timeoutSec", (1, MAX_TIMEOUT_SEC))? {
+        own.timeout = Duration::from_secs(timeout);
+    }
+    if let Some(notifies) = flag("notifyOnExit")? {
+        own.notify_on_exit = notifies;
+    }
+    if let Some(notifies) = flag("notifyOnExitEmptySuccess")? {
+        own.notify_on_empty_success = notifies;
+    }
+    Ok(own)
 }
 
 /// What commands get to know: of our own variables those that are passed, and
-/// what `tools.exec.env` and `tools.exec.pathPrepend` say.
+/// what `tools.exec.env` and `pathPrepend` say.
 fn variables(
     node: &Node<'_>,
+    prepend: &Node<'_>,
     env: &Env,
     paths: &Paths,
 ) -> Result<BTreeMap<String, String>, ConfigError> {
-    let mut variables: BTreeMap<String, String> =
-        PASSED.iter().filter_map(|name| Some(((*name).to_owned(), env.get(name)?))).collect();
+    let mut variables =
+        sort::map(PASSED.iter().filter_map(|name| Some(((*name).to_owned(), env.get(name)?))));
     variables.entry("PATH".into()).or_insert_with(|| DEFAULT_PATH.into());
     variables.entry("TERM".into()).or_insert_with(|| "dumb".into());
     if let Some(home) = env.home().and_then(Path::to_str) {
@@ -114,7 +172,7 @@ fn variables(
         variables.insert(name, value.required_text()?);
     }
     let mut places = Vec::new();
-    for item in node.member("pathPrepend")?.items()? {
+    for item in prepend.items()? {
         if let Some(place) = item.path(paths)? {
             places.push(place.to_string_lossy().into_owned());
         }
@@ -135,14 +193,17 @@ mod tests {
     use super::*;
 
     fn load(exec: &Value) -> Result<ExecSettings, String> {
+        load_whole(&json!({"tools": {"exec": exec}}))
+    }
+
+    fn load_whole(document: &Value) -> Result<ExecSettings, String> {
         let env = Env::fixed(
             [("PATH", "/bin"), ("LANG", "C"), ("ANTHROPIC_API_KEY", "sk-1"), ("LD_PRELOAD", "x")],
             "/home/u",
         );
         let paths = Paths::resolve(&env).unwrap();
-        let document = json!({"tools": {"exec": exec}});
         let file = Path::new("x.json");
-        read(&Node::root(&document, file), &env, &paths, file, &mut Ledger::default())
+        read(&Node::root(document, file), &env, &paths, file, &mut Ledger::default())
             .map_err(|error| error.to_string())
     }
 
@@ -164,10 +225,47 @@ mod tests {
     }
 
     #[test]
+    fn times_beyond_their_bounds_count_as_these_as_in_the_original() {
+        let long = json!({"backgroundMs": 300_000, "timeoutSec": 99_999_999,
+            "cleanupMs": 86_400_000});
+        let times = |exec: &Value| {
+            let settings = load(exec).unwrap();
+            (settings.background_after, settings.timeout, settings.keep_finished)
+        };
+        let most = (Duration::from_mins(2), Duration::from_hours(31 * 24), Duration::from_hours(3));
+        assert_eq!(times(&long), most);
+        let short = json!({"backgroundMs": 1, "timeoutSec": 1, "cleanupMs": 1});
+        let least = (Duration::from_millis(10), Duration::from_secs(1), Duration::from_mins(1));
+        assert_eq!(times(&short), least);
+    }
+
+    #[test]
+    fn what_an_agent_says_itself_holds_for_its_commands() {
+        let document = json!({
+            "tools": {"exec": {"timeoutSec": 60, "pathPrepend": ["/all"], "env": {"A": "1"}}},
+            "agents": {"list": [
+                {"id": "main"},
+                {"id": "Ops", "tools": {"exec": {"timeoutSec": 5, "backgroundMs": 100,
+                    "notifyOnExit": false, "pathPrepend": ["/ops"]}}},
+            ]},
+        });
+        let settings = load_whole(&document).unwrap();
+        let path = |exec: &ExecSettings| exec.env["PATH"].split(':').next().unwrap().to_owned();
+        let (main, ops) = (settings.of("main"), settings.of("ops"));
+        assert_eq!((main.timeout, path(main)), (Duration::from_mins(1), "/all".into()));
+        assert_eq!((ops.timeout, path(ops)), (Duration::from_secs(5), "/ops".into()));
+        assert_eq!(ops.background_after, Duration::from_millis(100));
+        assert!(main.notify_on_exit && !ops.notify_on_exit);
+        assert_eq!(ops.env["A"], "1");
+        let search = settings.search().unwrap();
+        assert!(search.starts_with("/all:") && search.contains(":/ops:"), "{search}");
+    }
+
+    #[test]
     fn what_is_wrong_is_named_with_its_key() {
         for (exec, key) in [
             (json!({"timeoutSec": 0}), "tools.exec.timeoutSec"),
-            (json!({"backgroundMs": 120_001}), "tools.exec.backgroundMs"),
+            (json!({"backgroundMs": -1}), "tools.exec.backgroundMs"),
             (json!({"env": {"A-B": "1"}}), "tools.exec.env.A-B"),
             (json!({"env": {"A": 1}}), "tools.exec.env.A"),
             (json!({"notifyOnExit": "no"}), "tools.exec.notifyOnExit"),

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::ConfigError;
+use super::agent_id::id_of;
 use super::explain::{Choice, Ledger};
 use super::schema::Node;
 use crate::support::millis;
@@ -139,7 +140,7 @@ pub(super) fn read(
     for item in root.at("agents.list")?.items()? {
         let own = self::rules(&item.at("tools.exec")?)?;
         if own != ExecRules::default() {
-            let id = item.member("id")?.required_text()?.trim().to_lowercase();
+            let id = id_of(&item.member("id")?.required_text()?);
             agents.insert(id, own);
         }
     }

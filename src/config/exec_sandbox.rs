@@ -9,6 +9,7 @@ use std::fmt;
 use std::path::Path;
 
 use super::ConfigError;
+use super::agent_id::id_of;
 use super::explain::{Choice, Ledger};
 use super::schema::Node;
 
@@ -86,6 +87,8 @@ enum Mode {
 struct Rule {
     mode: Option<Mode>,
     access: Option<ExecSandbox>,
+    /// Where its commands run, in the place of what holds for all.
+    place: Option<ExecPlace>,
 }
 
 /// How commands are confined.
@@ -101,11 +104,24 @@ pub struct SandboxSettings {
 impl SandboxSettings {
     /// Whether anything is to be confined.
     pub fn is_wanted(&self) -> bool {
-        let is_mode = |rule: &Rule| rule.mode.is_some_and(|mode| mode != Mode::Off);
+        let is_mode = |rule: &Rule| {
+            rule.mode.is_some_and(|mode| mode != Mode::Off)
+                || rule.place == Some(ExecPlace::Sandbox)
+        };
         self.everywhere != ExecSandbox::Off
             || self.place == ExecPlace::Sandbox
             || is_mode(&self.defaults)
             || self.agents.values().any(is_mode)
+    }
+
+    /// The same where commands of this agent run as it says.
+    #[must_use]
+    pub(super) fn for_agent(&self, agent: &str) -> Self {
+        Self { place: self.place_of(agent), ..self.clone() }
+    }
+
+    fn place_of(&self, agent: &str) -> ExecPlace {
+        self.agents.get(agent).and_then(|own| own.place).unwrap_or(self.place)
     }
 
     /// What a command of this agent may write to, by its session.
@@ -123,7 +139,7 @@ impl SandboxSettings {
     /// The same of a command that says nothing of its place itself; `host` is
     /// the session's own word for it.
     pub fn usual(&self, agent: &str, is_main_session: bool, host: Option<&str>) -> ExecSandbox {
-        let said = [host.and_then(ExecPlace::parse), Some(self.place)];
+        let said = [host.and_then(ExecPlace::parse), Some(self.place_of(agent))];
         let is_confined = said.contains(&Some(ExecPlace::Sandbox));
         let least = if is_confined { ExecSandbox::WorkspaceWrite } else { ExecSandbox::Off };
         self.of(agent, is_main_session).max(least)
@@ -140,11 +156,12 @@ pub(super) fn read(
     let everywhere = everywhere.word("off, workspace-write, read-only", ExecSandbox::parse)?;
     let everywhere = Choice::file(file, everywhere);
     let everywhere = ledger.settle("tools.exec.sandbox", everywhere, ExecSandbox::Off);
-    let place = exec.member("host")?.word("auto, sandbox, gateway, node", ExecPlace::parse)?;
+    let place = place(&exec)?;
     let mut agents = BTreeMap::new();
     for item in root.at("agents.list")?.items()? {
-        let id = item.member("id")?.required_text()?.trim().to_lowercase();
-        agents.insert(id, rule(&item.member("sandbox")?)?);
+        let id = id_of(&item.member("id")?.required_text()?);
+        let place = self::place(&item.at("tools.exec")?)?;
+        agents.insert(id, Rule { place, ..rule(&item.member("sandbox")?)? });
     }
     Ok(SandboxSettings {
         everywhere,
@@ -152,6 +169,10 @@ pub(super) fn read(
         defaults: rule(&root.at("agents.defaults.sandbox")?)?,
         agents,
     })
+}
+
+fn place(exec: &Node<'_>) -> Result<Option<ExecPlace>, ConfigError> {
+    exec.member("host")?.word("auto, sandbox, gateway, node", ExecPlace::parse)
 }
 
 /// The words of the original. With `none` a container has a directory of its
@@ -168,7 +189,7 @@ fn rule(node: &Node<'_>) -> Result<Rule, ConfigError> {
         "rw" => Some(ExecSandbox::WorkspaceWrite),
         _ => None,
     })?;
-    Ok(Rule { mode, access })
+    Ok(Rule { mode, access, place: None })
 }
 
 #[cfg(test)]
@@ -201,6 +222,22 @@ mod tests {
         assert_eq!(load(&json!({})).unwrap().of("main", false), ExecSandbox::Off);
         let all = load(&json!({"agents": {"defaults": {"sandbox": {"mode": "all"}}}})).unwrap();
         assert_eq!(all.of("main", true), ExecSandbox::ReadOnly);
+    }
+
+    #[test]
+    fn an_agents_own_place_stands_in_that_of_the_others() {
+        let exec = |host: &str| json!({"exec": {"host": host}});
+        let list = json!([{"id": "Ops", "tools": exec("sandbox")}]);
+        let settings = load(&json!({"agents": {"list": list}})).unwrap();
+        assert!(settings.is_wanted());
+        assert_eq!(settings.usual("ops", true, None), ExecSandbox::WorkspaceWrite);
+        assert_eq!(settings.usual("main", true, None), ExecSandbox::Off);
+        assert_eq!(settings.for_agent("ops").place, ExecPlace::Sandbox);
+        let list = json!([{"id": "ops", "tools": exec("gateway")}]);
+        let document = json!({"tools": exec("sandbox"), "agents": {"list": list}});
+        let settings = load(&document).unwrap();
+        assert_eq!(settings.usual("ops", true, None), ExecSandbox::Off);
+        assert_eq!(settings.usual("main", true, None), ExecSandbox::WorkspaceWrite);
     }
 
     #[test]

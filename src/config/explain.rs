@@ -7,6 +7,7 @@ use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 
 use super::Settings;
+use crate::support::sort;
 
 /// What is shown for a value that is not there.
 const NOT_SET: &str = "not set";
@@ -149,7 +150,7 @@ impl Ledger {
 
     /// All of it, by key.
     pub fn into_lines(mut self) -> Vec<Explained> {
-        self.0.sort_by(|a, b| a.key.cmp(&b.key));
+        sort::by(&mut self.0, |a, b| a.key.cmp(&b.key));
         self.0
     }
 }

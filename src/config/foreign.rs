@@ -5,8 +5,10 @@
 //! one is told what it turns off, and what is built in. Must not: turn anything off;
 //! the readers of the sections do that.
 
+use jiff::tz::TimeZone;
 use serde_json::Value;
 
+use super::ProxyRange;
 use super::edit::{Step, ValuePath};
 use super::hooks::Template;
 use super::profiles::ProfileMode;
@@ -78,6 +80,12 @@ const PROGRAM: &str = "is for JavaScript, which is not run here, and turns the m
 const NOT_CHOSEN: &str = "is a template, and requests may not choose their session, so each that \
     fills it is answered with 400; give the mapping a sessionKeyPrefix, or set \
     hooks.allowRequestSessionKey (docs/webhooks.md)";
+/// What is said of a time zone that is none.
+const NO_ZONE: &str = "is no time zone that this machine knows, such as Europe/Berlin: it counts \
+    as if it were not there";
+/// What is said of a proxy without an address.
+const NO_PROXY: &str = "is no IP address and no network such as 10.0.0.0/8: nobody is believed \
+    for it";
 /// What is said of a web server without an address.
 const NO_ADDRESS: &str = "is webhook, and without `to` beside it, the address of a web server, \
     that is no place: failures are told as if there were none";
@@ -137,6 +145,7 @@ pub fn found(config: &Value) -> Vec<Foreign> {
         let path = ValuePath::of(&["auth", "profiles", id, "mode"]);
         found.extend(PROFILE_MODES.verdict(path, &profile["mode"], "the profile"));
     }
+    found.extend(unread(config));
     let place = &config["cron"]["failureDestination"];
     let is_webhook = place["mode"].as_str().is_some_and(|mode| mode.trim() == "webhook");
     if is_webhook && place["to"].as_str().is_none_or(|to| to.trim().is_empty()) {
@@ -154,6 +163,39 @@ pub fn found(config: &Value) -> Vec<Foreign> {
             let all = of_sessions(mapping).into_iter();
             let all = all.map(|place| ValuePath::from([&above[..], &place[..]].concat()));
             found.extend(all.map(|path| Foreign { path, message: NOT_CHOSEN.into() }));
+        }
+    }
+    found
+}
+
+/// Zones and addresses that nothing is made of, as in OpenClaw.
+fn unread(config: &Value) -> Vec<Foreign> {
+    let text = |value: &Value| {
+        let text = value.as_str().map(str::trim).filter(|text| !text.is_empty())?;
+        // What a variable says is not known here.
+        (!text.contains("${")).then(|| text.to_owned())
+    };
+    let is_zone = |name: &str| matches!(name, "user" | "local") || TimeZone::get(name).is_ok();
+    let defaults = &config["agents"]["defaults"];
+    let mut zones = vec![
+        (vec![key("agents"), key("defaults"), key("userTimezone")], &defaults["userTimezone"]),
+        (
+            ["agents", "defaults", "heartbeat", "activeHours", "timezone"].map(key).into(),
+            &defaults["heartbeat"]["activeHours"]["timezone"],
+        ),
+    ];
+    for (index, agent) in items(&config["agents"]["list"]) {
+        let above = vec![key("agents"), key("list"), Step::Index(index)];
+        let path = [above, ["heartbeat", "activeHours", "timezone"].map(key).into()].concat();
+        zones.push((path, &agent["heartbeat"]["activeHours"]["timezone"]));
+    }
+    let unknown = zones.into_iter().filter(|(_, zone)| text(zone).is_some_and(|it| !is_zone(&it)));
+    let mut found: Vec<_> =
+        unknown.map(|(path, _)| Foreign { path: path.into(), message: NO_ZONE.into() }).collect();
+    for (index, proxy) in items(&config["gateway"]["trustedProxies"]) {
+        if text(proxy).is_some_and(|it| it.parse::<ProxyRange>().is_err()) {
+            let path = vec![key("gateway"), key("trustedProxies"), Step::Index(index)];
+            found.push(Foreign { path: path.into(), message: NO_PROXY.into() });
         }
     }
     found
@@ -280,6 +322,27 @@ mod tests {
         let may = json!({"enabled": true, "allowRequestSessionKey": true, "mappings": mappings});
         assert_eq!(of(may), none);
         assert_eq!(of(json!({"mappings": mappings})), none, "there are no hooks");
+    }
+
+    #[test]
+    fn time_zones_and_proxies_that_are_none_are_found() {
+        let hours = |zone: &str| json!({"activeHours": {"timezone": zone}});
+        let config = json!({
+            "agents": {
+                "defaults": {"userTimezone": "Mars/Base", "heartbeat": hours("user")},
+                "list": [{"id": "a", "heartbeat": hours("Mars")}, {"id": "b"}],
+            },
+            "gateway": {"trustedProxies": ["10.0.0.1", "nginx", "${PROXY}", "10.0.0.0/40"]},
+        });
+        let told: Vec<_> =
+            found(&config).iter().map(|it| format!("{} {}", it.path, it.message)).collect();
+        let expected = [
+            format!("agents.defaults.userTimezone {NO_ZONE}"),
+            format!("agents.list[0].heartbeat.activeHours.timezone {NO_ZONE}"),
+            format!("gateway.trustedProxies[1] {NO_PROXY}"),
+            format!("gateway.trustedProxies[3] {NO_PROXY}"),
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]

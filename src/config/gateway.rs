@@ -165,7 +165,7 @@ fn limits(
     const TIMEOUT: &str = "OPENCLAW_HANDSHAKE_TIMEOUT_MS";
     const PREAUTH: &str = "OPENCLAW_MAX_PREAUTH_CONNECTIONS_PER_IP";
     let timeout = Choice::env(TIMEOUT, env_integer(from.env, TIMEOUT, 1, MAX_HANDSHAKE_MS)?)
-        .or_file(from.file, node.member("handshakeTimeoutMs")?.integer(MAX_HANDSHAKE_MS)?);
+        .or_file(from.file, node.member("handshakeTimeoutMs")?.bounded(1, MAX_HANDSHAKE_MS)?);
     let timeout = ledger.settle("gateway.handshakeTimeoutMs", timeout, DEFAULT_HANDSHAKE_MS);
     let preauth = Choice::env(PREAUTH, env_integer(from.env, PREAUTH, 1, 65_535)?);
     // Not a key of the file, in the original neither; named after what it is.

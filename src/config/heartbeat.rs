@@ -5,6 +5,7 @@ use std::path::Path;
 
 use jiff::tz::TimeZone;
 
+use super::agent_id::id_of;
 use super::explain::{Choice, Ledger};
 use super::maintenance::{MINUTES, duration_or_zero};
 use super::profiles::ProfilesConfig;
@@ -107,7 +108,7 @@ pub(super) fn read(
     for item in root.at("agents.list")?.items()? {
         let node = item.member("heartbeat")?;
         if let (true, Some(id)) = (node.is_set(), item.member("id")?.text()?) {
-            own.push(of_agent(&id.trim().to_lowercase(), &defaults, Some(&node), usual)?);
+            own.push(of_agent(&id_of(&id), &defaults, Some(&node), usual)?);
         }
     }
     if own.is_empty() {
@@ -154,14 +155,18 @@ fn of_agent(
         model: text("model")?,
         session: text("session")?,
         ack_max_chars: member("ackMaxChars")?
-            .integer_or_zero(ACK_MAX_CHARS_MAX)?
+            .bounded(0, ACK_MAX_CHARS_MAX)?
             .unwrap_or(DEFAULT_ACK_MAX_CHARS),
         active_hours: active_hours(&member("activeHours")?)?,
     })
 }
 
 fn every(node: &Node<'_>) -> Result<Option<(String, u64)>, ConfigError> {
-    let read = |text: &str| Some((text.to_owned(), duration_or_zero(text)?));
+    // As in the original, an empty text is never.
+    let read = |text: &str| {
+        let text = if text.is_empty() { "0m" } else { text };
+        Some((text.to_owned(), duration_or_zero(text)?))
+    };
     node.member("every")?.quantity(MINUTES, read)
 }
 
@@ -170,16 +175,18 @@ fn active_hours(node: &Node<'_>) -> Result<Option<ActiveHours>, ConfigError> {
         return Ok(None);
     }
     let clock = |name: &str, standard: u16| -> Result<u16, ConfigError> {
-        Ok(node.member(name)?.quantity(CLOCK, minute_of_day)?.unwrap_or(standard))
+        let read = |text: &str| {
+            if text.is_empty() { Some(standard) } else { minute_of_day(text) }
+        };
+        Ok(node.member(name)?.quantity(CLOCK, read)?.unwrap_or(standard))
     };
     let zone_node = node.member("timezone")?;
     let zone = match zone_node.text()?.map(|name| name.trim().to_owned()) {
         None => None,
         Some(name) if matches!(name.as_str(), "" | "user") => None,
         Some(name) if name == "local" => Some(TimeZone::system()),
-        Some(name) => Some(TimeZone::get(&name).map_err(|_| {
-            zone_node.wrong("must be user, local, or the IANA name of a time zone")
-        })?),
+        // `foreign` tells of one that this machine does not know.
+        Some(name) => TimeZone::get(&name).ok(),
     };
     Ok(Some(ActiveHours { start: clock("start", 0)?, end: clock("end", 24 * 60)?, zone }))
 }
@@ -222,6 +229,11 @@ mod tests {
         let off = heartbeats(&json!({"agents": {"defaults": {"heartbeat": {"every": "0m"}}}}));
         let off = off.unwrap();
         assert_eq!((off[0].every.as_str(), off[0].every_ms), ("0m", None));
+        let empty = json!({"every": "", "activeHours": {"start": "", "timezone": "Mars/Base"}});
+        let empty = heartbeats(&json!({"agents": {"defaults": {"heartbeat": empty}}})).unwrap();
+        assert_eq!(empty[0].every_ms, None);
+        let hours = empty[0].active_hours.as_ref().unwrap();
+        assert_eq!((hours.start, hours.end, hours.zone.is_none()), (0, 1440, true));
         let some = heartbeats(&json!({"agents": {
             "defaults": {"heartbeat": {"every": "2h", "target": "last"}},
             "list": [{"id": "main"}, {"id": "Ops", "heartbeat": {"every": 5}}]}}));
@@ -288,7 +300,6 @@ mod tests {
             (json!({"every": "often"}), "heartbeat.every"),
             (json!({"activeHours": {"start": "8"}}), "activeHours.start"),
             (json!({"activeHours": {"end": "24:01"}}), "activeHours.end"),
-            (json!({"activeHours": {"timezone": "Mars/Olympus"}}), "activeHours.timezone"),
             (json!({"ackMaxChars": -1}), "heartbeat.ackMaxChars"),
         ] {
             let error = heartbeats(&json!({"agents": {"defaults": {"heartbeat": wrong}}}));

@@ -114,7 +114,7 @@ pub(super) fn read(
         let node = endpoints.member(name)?;
         let path = |key: &str| format!("gateway.http.endpoints.{name}.{key}");
         let enabled = Choice::file(file, node.member("enabled")?.boolean()?);
-        let bytes = node.member("maxBodyBytes")?.integer(BODY_BYTES_MAX)?;
+        let bytes = node.member("maxBodyBytes")?.bounded(1, BODY_BYTES_MAX)?;
         let images = node.member("images")?.member("allowUrl")?.boolean()?;
         let files = if has_files { node.at("files.allowUrl")?.boolean()? } else { None };
         let mut hosts = |key: &str| -> Result<Hosts, ConfigError> {
@@ -124,7 +124,7 @@ pub(super) fn read(
         let image_hosts = hosts("images.urlAllowlist")?;
         let file_hosts = if has_files { hosts("files.urlAllowlist")? } else { Hosts::default() };
         let parts = node.member("maxUrlParts")?;
-        let parts = if has_files { parts.integer_or_zero(URL_PARTS_MAX)? } else { None };
+        let parts = if has_files { parts.bounded(0, URL_PARTS_MAX)? } else { None };
         Ok(EndpointSettings {
             enabled: ledger.settle(&path("enabled"), enabled, false),
             max_body_bytes: ledger.settle(

@@ -13,7 +13,7 @@ use super::{
     ConfigError, ConfigFile, Env, Overrides, Paths, Settings, agents, channels, cli_backend,
     commands, cron, dotenv, env_section, exec, exec_policy, fillings, foreign, heartbeat, hiding,
     hooks, include, keys, logging, mcp, messages, models, nesting, nodes, otel, profiles, push,
-    secrets, session, skills, substitute, tools, voice, web, workspace,
+    secrets, session, skills, substitute, tools, unset, voice, web, workspace,
 };
 use crate::support::open_file;
 
@@ -57,6 +57,9 @@ pub fn load(env: &Env, overrides: &Overrides) -> Result<Settings, ConfigError> {
     }
     for (path, message) in keys::beyond(&settings.raw) {
         tracing::warn!("{path} {message}");
+    }
+    for unset in &settings.unset {
+        tracing::warn!("{} {unset}", unset.path);
     }
     Ok(settings)
 }
@@ -106,7 +109,7 @@ fn settings(
     let include::Whole { value: raw, files: included } = include::whole(raw, &file.path)?;
     let place = place(&file.path, &included);
     let env = &with_section(&raw, env, &place)?;
-    let filled = filled(&raw, env, &place)?;
+    let (filled, unset) = filled(&raw, env, &place)?;
     let root = Node::root(&filled, &place);
     let from = Sources { env, overrides, paths: &paths, file: &file.path };
     let mut ledger = Ledger::default();
@@ -168,6 +171,7 @@ fn settings(
         file,
         included,
         pending: Vec::new(),
+        unset,
         variables: env.added(),
         dotenv: env.dotenv(),
         explained: ledger.into_lines(),
@@ -175,18 +179,19 @@ fn settings(
 }
 
 /// The sections that are read, their variables filled in.
-fn filled(raw: &Value, env: &Env, place: &Path) -> Result<Value, ConfigError> {
-    let mut filled = substitute::sections(raw, &SECTIONS, env, place)?;
+fn filled(raw: &Value, env: &Env, place: &Path) -> Result<(Value, Vec<unset::Unset>), ConfigError> {
+    let (raw, unset) = unset::without(raw, env);
+    let mut filled = substitute::sections(&raw, &SECTIONS, env, place)?;
     let built = channels::ChannelKind::ALL.map(channels::ChannelKind::as_str);
-    let offered = substitute::members(raw, "channels", &built, env, place)?;
+    let offered = substitute::members(&raw, "channels", &built, env, place)?;
     if let (Value::Object(members), Some(offered)) = (&mut filled, offered) {
         members.insert("channels".into(), offered);
     }
     hiding::credentials(&filled);
     // What nobody here reads is in the file all the same.
-    hiding::credentials(raw);
-    fillings::hide(raw, env);
-    Ok(filled)
+    hiding::credentials(&raw);
+    fillings::hide(&raw, env);
+    Ok((filled, unset))
 }
 
 /// Where a value stands, as an error says it.
@@ -200,13 +205,28 @@ fn place(file: &Path, included: &[PathBuf]) -> PathBuf {
 
 /// The environment with the variables of the section `env` beside it.
 pub(super) fn with_section(raw: &Value, env: &Env, file: &Path) -> Result<Env, ConfigError> {
-    let own = env.with(Arc::default());
-    if raw.get("env").is_none() {
-        return Ok(own);
+    let mut found = env.with(Arc::default());
+    let Some(section) = raw.get("env").filter(|section| !section.is_null()) else {
+        return Ok(found);
+    };
+    // Those that name no other variable hold for the rest of the section.
+    let mut plain = section.clone();
+    substitute::leave_plain(&mut plain);
+    let node = Node::root(raw, file).member("env")?;
+    let filled = |section: &Value, env: &Env| -> Result<Env, ConfigError> {
+        let filled = substitute::fill(section, "env", env, file)?;
+        env_section::read(&node.with(&filled)).map(|read| env.with(Arc::new(read)))
+    };
+    found = filled(&plain, &found)?;
+    // One of which a variable is not set counts as absent, until another one has set that.
+    loop {
+        let (whole, _) = unset::without(raw, &found);
+        let next = filled(&whole["env"], &found)?;
+        if next.added().len() == found.added().len() {
+            return Ok(next);
+        }
+        found = next;
     }
-    let section = substitute::sections(raw, &["env"], &own, file)?;
-    let variables = env_section::read(&Node::root(&section, file).member("env")?)?;
-    Ok(own.with(Arc::new(variables)))
 }
 
 /// Parses a JSON5 object; `path` is for the error.
@@ -235,7 +255,7 @@ pub fn parse_value(text: &str, path: &Path) -> Result<Value, ConfigError> {
             "nested too deep".into(),
         ));
     }
-    json5::from_str(text).map_err(|error| {
+    let mut value: Value = json5::from_str(text).map_err(|error| {
         let reason = error.code().map_or_else(|| error.to_string(), |code| code.to_string());
         if !error.code().is_some_and(is_end) {
             return syntax(error.position(), reason);
@@ -246,7 +266,24 @@ pub fn parse_value(text: &str, path: &Path) -> Result<Value, ConfigError> {
         let open = json5::Position::from_offset(open, text);
         let (line, column) = (open.line + 1, open.column + 1);
         syntax(end, format!("the `{bracket}` of {line}:{column} is not closed ({reason})"))
-    })
+    })?;
+    make_whole(&mut value);
+    Ok(value)
+}
+
+/// Makes integers of `6e4` and `5.0`, which JavaScript does not tell from `60000` and `5`.
+fn make_whole(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let whole = number.as_f64().and_then(|number| number.to_string().parse::<i64>().ok());
+            if let Some(whole) = whole {
+                *number = whole.into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(make_whole),
+        Value::Object(members) => members.values_mut().for_each(make_whole),
+        _ => {}
+    }
 }
 
 /// Whether the text has ended too early.
@@ -369,6 +406,35 @@ mod tests {
             let error = parse(text, Path::new("x.json5")).unwrap_err().to_string();
             assert!(error.starts_with(told), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn a_number_without_a_fraction_is_an_integer_however_it_is_written() {
+        let text = "{a: [6e4, 5.0, -2e1, -0.0], b: 0.5, c: 1e300, d: 0x10, e: 1.5e1}";
+        let value = parse(text, Path::new("x.json5")).unwrap();
+        let whole = json!({"a": [60_000, 5, -20, 0], "b": 0.5, "c": 1e300, "d": 16, "e": 15});
+        assert_eq!(value, whole);
+        let text = "{messages: {tts: {timeoutMs: 3e4}}, channels: {telegram: {historyLimit: 9.0}}}";
+        check(text, &Env::fixed([], tempfile::tempdir().unwrap().path())).unwrap();
+    }
+
+    #[test]
+    fn variables_of_the_section_hold_in_the_rest_of_it() {
+        let vars = json!({"HOST": "h", "TEXT": "$${HOST}", "URL": "http://${HOST}:${PORT}"});
+        let raw = json!({"env": {"vars": vars, "PORT": "80", "shellEnv": {"timeoutMs": 1}}});
+        let env = Env::fixed([("PORT", "81")], "/h");
+        let found = with_section(&raw, &env, Path::new("f")).unwrap();
+        assert_eq!(found.get("URL").as_deref(), Some("http://h:81"));
+        assert_eq!(found.get("TEXT").as_deref(), Some("${HOST}"));
+        let text = json!({"A": "${B}", "B": "${C}", "C": "c", "D": "${D}", "E": "${NO}"});
+        let found = with_section(&json!({"env": text}), &env, Path::new("f")).unwrap();
+        assert_eq!(["A", "D", "E"].map(|name| found.get(name)), [Some("c".into()), None, None]);
+        // A setting of the gateway is not forgiven.
+        let text = json!({"OPENCLAW_GATEWAY_TOKEN": "${NO}"});
+        let error = with_section(&json!({"env": text}), &env, Path::new("f")).unwrap_err();
+        assert!(error.to_string().starts_with("env.OPENCLAW_GATEWAY_TOKEN: the env"), "{error}");
+        let nothing = with_section(&json!({"env": null}), &env, Path::new("f")).unwrap();
+        assert_eq!(nothing.get("HOST"), None);
     }
 
     #[test]

@@ -12,6 +12,8 @@ use super::{ConfigError, Env, Paths};
 const MAX_FILE_BYTES: u64 = 20 * 1024 * 1024;
 /// Less than this and lines are put away while somebody reads them.
 const MAX_FILE_BYTES_LEAST: u64 = 64 * 1024;
+/// No log comes near it.
+const MAX_FILE_BYTES_MOST: u64 = 1 << 40;
 /// Says where the files of days are.
 const LOG_DIR: &str = "OPENCLAW_LOG_DIR";
 
@@ -90,11 +92,8 @@ pub(super) fn read(
     let level = node.at("level")?.word(&words, LogLevel::parse)?;
     let console = node.at("consoleLevel")?.word(&words, LogLevel::parse)?;
     let place = node.member("file")?.path(paths)?;
-    let size = node.member("maxFileBytes")?;
-    let max_bytes: Option<u64> = size.count()?;
-    if max_bytes.is_some_and(|bytes| bytes < MAX_FILE_BYTES_LEAST) {
-        return Err(size.wrong(&format!("must be at least {MAX_FILE_BYTES_LEAST}")));
-    }
+    let max_bytes =
+        node.member("maxFileBytes")?.bounded(MAX_FILE_BYTES_LEAST, MAX_FILE_BYTES_MOST)?;
     Ok(LoggingSettings {
         level: ledger.settle("logging.level", Choice::file(file, level), LogLevel::Info),
         console_level: ledger.settle(

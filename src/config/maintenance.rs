@@ -15,8 +15,10 @@ use super::schema::Node;
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 const DURATION: &str = "a duration such as 30d, 12h or 90m; a bare number counts days";
-/// What [`minutes`] reads, for error texts.
+/// What [`duration_or_zero`] reads, for error texts.
 pub(super) const MINUTES: &str = "a duration such as 5m or 1h; a bare number counts minutes";
+/// What [`hours_or_zero`] reads, for error texts.
+pub(super) const HOURS: &str = "a duration such as 90m or 2d; a bare number counts hours";
 const SIZE: &str = "a size such as 500mb or 2gb; a bare number counts bytes";
 
 /// Whether anything is done.
@@ -98,14 +100,15 @@ pub(super) fn read(
     let key = |name: &str| format!("session.maintenance.{name}");
     let mode = node.member("mode")?.word("warn, enforce", MaintenanceMode::parse)?;
     let after = node.member("pruneAfter")?.quantity(DURATION, duration)?;
-    let days = node.member("pruneDays")?.integer::<u64>(36_500)?;
-    let after = after.or(days.map(|days| days * DAY_MS));
+    let days = node.member("pruneDays")?.bounded::<u64>(1, 36_500)?;
+    let after = after.or(days.map(|days| days * DAY_MS)).filter(|after| *after > 0);
     let entries = node.member("maxEntries")?.count()?;
-    node.member("rotateBytes")?.quantity(SIZE, size)?;
+    // The original does not read it either.
+    node.member("rotateBytes")?.quantity(SIZE, |_| Some(()))?;
     let after = after.map(Shown);
     let prune_after = ledger.settle_optional(&key("pruneAfter"), Choice::file(file, after));
     let retention = unless_false(&node.member("resetArchiveRetention")?, DURATION, duration)?;
-    let retention = retention.map(Shown);
+    let retention = retention.filter(|retention| *retention > 0).map(Shown);
     let kept = ledger.settle_optional(&key("resetArchiveRetention"), Choice::file(file, retention));
     let max_bytes = unless_false(&node.member("maxDiskBytes")?, SIZE, size)?;
     let max_bytes = max_bytes.filter(|bytes| *bytes > 0);
@@ -138,20 +141,31 @@ fn unless_false(
     node.quantity(&format!("false, or {allowed}"), parse)
 }
 
-/// Milliseconds; above zero.
+/// Milliseconds.
 fn duration(text: &str) -> Option<u64> {
-    amount(text, &TIMES, DAY_MS).filter(|millis| *millis > 0)
+    time(text, DAY_MS)
 }
 
-/// The same where a bare number counts minutes.
-pub(super) fn minutes(text: &str) -> Option<u64> {
-    amount(text, &TIMES, 60_000).filter(|millis| *millis > 0)
+/// The same where a bare number counts hours.
+pub(super) fn hours_or_zero(text: &str) -> Option<u64> {
+    time(text, 3_600_000)
 }
 
-/// Milliseconds of a time such as `500ms`, `90s`, `30m`, `1.5h` or `2d`; a bare number counts
-/// minutes.
+/// Milliseconds of a time such as `500ms`, `90s`, `30m`, `1.5h`, `1h30m` or `2d`; a bare number
+/// counts minutes.
 pub fn duration_or_zero(text: &str) -> Option<u64> {
-    amount(text, &TIMES, 60_000)
+    time(text, 60_000)
+}
+
+/// One time, or several that follow one another, each with its unit.
+fn time(text: &str, bare: u64) -> Option<u64> {
+    if let Some(millis) = amount(text, &TIMES, bare) {
+        return Some(millis);
+    }
+    let is_letter = |it: char| it.is_ascii_alphabetic();
+    let mut parts = text.split_inclusive(is_letter).take_while(|_| text.ends_with(is_letter));
+    let first = amount(parts.next()?, &TIMES, 0)?;
+    parts.try_fold(first, |sum, part| sum.checked_add(amount(part, &TIMES, 0)?))
 }
 
 const TIMES: [(&str, u64); 5] =
@@ -205,7 +219,11 @@ mod tests {
             ("1.5h", Some(5_400_000)),
             ("1.25h", Some(4_500_000)),
             ("250ms", Some(250)),
-            ("0d", None),
+            ("1d12h", Some(36 * 3_600_000)),
+            ("1h30m", Some(5_400_000)),
+            ("1h30", None),
+            ("hm", None),
+            ("0d", Some(0)),
             ("-1d", None),
             ("soon", None),
             ("1.xh", None),
@@ -246,6 +264,9 @@ mod tests {
         let found = (both.prune_after_ms, both.archive_retention_ms);
         assert_eq!(found, (Some(2 * DAY_MS), Some(DAY_MS)));
         assert_eq!(read(json!({"resetArchiveRetention": false})).archive_retention_ms, None);
+        // OpenClaw takes it; who writes it does not mean that everything goes.
+        assert_eq!(read(json!({"pruneAfter": "0", "resetArchiveRetention": 0})), default);
+        assert_eq!(read(json!({"rotateBytes": "sometimes"})), default);
         let budget = |text| read(text).disk_budget.map(|it| (it.max_bytes, it.high_water_bytes));
         assert_eq!(budget(json!({"maxDiskBytes": 1000})), Some((1000, 800)));
         assert_eq!(

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use super::schema::Node;
 use super::secrets::{SecretInput, SecretRef};
 use super::{ConfigError, Paths, decides_code};
+use crate::support::sort;
 
 /// Most servers; each is a process or a connection.
 const SERVERS_MAX: usize = 64;
@@ -164,7 +165,7 @@ fn server(name: String, mut written: Written, paths: &Paths) -> McpServer {
 
 fn way(written: Written, paths: &Paths) -> Result<McpWay, String> {
     let inputs = |scalars: BTreeMap<String, Scalar>| -> BTreeMap<String, SecretInput> {
-        scalars.into_iter().map(|(name, scalar)| (name, scalar.into())).collect()
+        sort::map(scalars.into_iter().map(|(name, scalar)| (name, scalar.into())))
     };
     let kind = written.transport.or(written.r#type).map(|kind| kind.trim().to_lowercase());
     match kind.as_deref() {

@@ -32,7 +32,7 @@ pub(super) fn read(
 ) -> Result<MemoryFlush, ConfigError> {
     let key = |name| format!("agents.defaults.compaction.memoryFlush.{name}");
     let enabled = Choice::file(file, node.member("enabled")?.boolean()?);
-    let threshold = node.member("softThresholdTokens")?.integer_or_zero(TOKENS_MAX)?;
+    let threshold = node.member("softThresholdTokens")?.bounded(0, TOKENS_MAX)?;
     let threshold = Choice::file(file, threshold);
     let text = |name| -> Result<Choice<String>, ConfigError> {
         let text = node.member(name)?.text()?;

@@ -27,6 +27,7 @@ pub struct MemorySearchConfig {
     /// The provider's name of the model.
     pub model: Option<String>,
     /// Numbers that a vector shall have, where a request does not say.
+    #[serde(skip)]
     pub output_dimensionality: Option<u32>,
     /// How the provider is reached, where it is not as usual.
     pub remote: RemoteConfig,
@@ -72,27 +73,29 @@ impl MemorySearchConfig {
 
 /// Reads the section; an error names the key inside it.
 pub(super) fn read(node: &Node<'_>) -> Result<MemorySearchConfig, ConfigError> {
-    let dimensions = node.member("outputDimensionality")?;
-    dimensions.integer::<u32>(DIMENSIONS_MAX.into())?;
-    node.deserialize()
+    let dimensions = node.member("outputDimensionality")?.bounded(1, DIMENSIONS_MAX.into())?;
+    Ok(MemorySearchConfig { output_dimensionality: dimensions, ..node.deserialize()? })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::path::Path;
 
+    use serde_json::Value;
+
+    use super::*;
     use crate::support::json;
 
-    fn read(value: serde_json::Value) -> MemorySearchConfig {
-        serde_json::from_value(value).unwrap()
+    fn read(value: &Value) -> MemorySearchConfig {
+        super::read(&Node::root(value, Path::new("openclaw.json"))).unwrap()
     }
 
     #[test]
     fn an_agent_leaves_open_what_holds_for_all() {
-        let all = read(json!({"provider": "openai", "model": "m", "outputDimensionality": 256,
+        let all = read(&json!({"provider": "openai", "model": "m", "outputDimensionality": 256,
             "remote": {"apiKey": "key-1", "headers": {"X": "1"}}, "query": {"maxResults": 3}}));
-        let own = read(json!({"model": "n", "remote": {"headers": {"Y": "2"}}}));
-        let expected = read(json!({"provider": "openai", "model": "n",
+        let own = read(&json!({"model": "n", "remote": {"headers": {"Y": "2"}}}));
+        let expected = read(&json!({"provider": "openai", "model": "n",
             "outputDimensionality": 256,
             "remote": {"apiKey": "key-1", "headers": {"Y": "2"}}}));
         assert_eq!(own.over(&all), expected);

@@ -19,6 +19,9 @@ const DEFAULT_DEBOUNCE_MS: u64 = 500;
 const DEFAULT_CAP: usize = 20;
 /// As in the original.
 const DEFAULT_HISTORY_LIMIT: usize = 50;
+/// Which messages get a reaction; the first as in the original.
+const ACK_SCOPES: [&str; 6] = [DEFAULT_ACK_SCOPE, "group-all", "direct", "all", "off", "none"];
+const DEFAULT_ACK_SCOPE: &str = "group-mentions";
 /// Nobody waits longer than a day for quiet.
 const DEBOUNCE_MAX_MS: u64 = 24 * 60 * 60 * 1000;
 
@@ -29,11 +32,23 @@ pub struct MessagesSettings {
     pub queue: QueueSettings,
     /// How many messages of a group before one to the agent it is told.
     pub history_limit: usize,
+    /// What stands before answers in chats.
+    pub response_prefix: Option<String>,
+    /// The reaction of a channel to a message that is being answered; empty for none.
+    pub ack_reaction: Option<String>,
+    /// Which messages get it, in the word of the file.
+    pub ack_scope: &'static str,
 }
 
 impl Default for MessagesSettings {
     fn default() -> Self {
-        Self { queue: QueueSettings::default(), history_limit: DEFAULT_HISTORY_LIMIT }
+        Self {
+            queue: QueueSettings::default(),
+            history_limit: DEFAULT_HISTORY_LIMIT,
+            response_prefix: None,
+            ack_reaction: None,
+            ack_scope: DEFAULT_ACK_SCOPE,
+        }
     }
 }
 
@@ -46,6 +61,8 @@ pub struct QueueSettings {
     pub by_channel: BTreeMap<String, QueueMode>,
     /// Milliseconds without a further message before collected ones are answered.
     pub debounce_ms: u64,
+    /// The same for messages of these channels.
+    pub debounce_by_channel: BTreeMap<String, u64>,
     /// Most messages that wait for turns of their own.
     pub cap: usize,
     /// Which message gives way beyond that.
@@ -58,6 +75,7 @@ impl Default for QueueSettings {
             mode: QueueMode::Steer,
             by_channel: BTreeMap::new(),
             debounce_ms: DEFAULT_DEBOUNCE_MS,
+            debounce_by_channel: BTreeMap::new(),
             cap: DEFAULT_CAP,
             drop: DropPolicy::Summarize,
         }
@@ -169,8 +187,14 @@ pub(super) fn read(
     let standard = QueueSettings::default();
     let mode = node.member("mode")?.word(MODES, QueueMode::parse)?;
     let drop = node.member("drop")?.word("old, new, summarize", DropPolicy::parse)?;
-    let debounce = debounce(&node.member("debounceMs")?)?;
+    let debounce = node.member("debounceMs")?.bounded(0, DEBOUNCE_MAX_MS)?;
     let cap = node.member("cap")?.count()?;
+    let mut debounce_by_channel = BTreeMap::new();
+    for (channel, node) in node.member("debounceMsByChannel")?.members()? {
+        if let Some(millis) = node.bounded(0, DEBOUNCE_MAX_MS)? {
+            debounce_by_channel.insert(channel.trim().to_lowercase(), millis);
+        }
+    }
     let key = |name| format!("messages.queue.{name}");
     let queue = QueueSettings {
         mode: ledger.settle(&key("mode"), Choice::file(file, mode), standard.mode),
@@ -180,6 +204,7 @@ pub(super) fn read(
             Choice::file(file, debounce),
             standard.debounce_ms,
         ),
+        debounce_by_channel,
         cap: ledger.settle(&key("cap"), Choice::file(file, cap), standard.cap),
         drop: ledger.settle(&key("drop"), Choice::file(file, drop), standard.drop),
     };
@@ -190,15 +215,16 @@ pub(super) fn read(
     let limit = Choice::file(file, limit.integer_or_zero(MAX_INTEGER)?);
     let history_limit =
         ledger.settle("messages.groupChat.historyLimit", limit, DEFAULT_HISTORY_LIMIT);
-    Ok(MessagesSettings { queue, history_limit })
-}
-
-/// Zero is a good value: no wait.
-fn debounce(node: &Node<'_>) -> Result<Option<u64>, ConfigError> {
-    if node.value().and_then(Value::as_u64) == Some(0) {
-        return Ok(Some(0));
-    }
-    node.integer(DEBOUNCE_MAX_MS)
+    let messages = root.at("messages")?;
+    let prefix = Choice::file(file, messages.member("responsePrefix")?.text()?);
+    let response_prefix = ledger.settle_optional("messages.responsePrefix", prefix);
+    let reaction = Choice::file(file, messages.member("ackReaction")?.text()?);
+    let ack_reaction = ledger.settle_optional("messages.ackReaction", reaction);
+    let known = |text: &str| ACK_SCOPES.into_iter().find(|scope| *scope == text);
+    let scope = messages.member("ackReactionScope")?.word(&ACK_SCOPES.join(", "), known)?;
+    let scope = Choice::file(file, scope);
+    let ack_scope = ledger.settle("messages.ackReactionScope", scope, DEFAULT_ACK_SCOPE);
+    Ok(MessagesSettings { queue, history_limit, response_prefix, ack_reaction, ack_scope })
 }
 
 fn by_channel(node: &Node<'_>) -> Result<BTreeMap<String, QueueMode>, ConfigError> {
@@ -242,16 +268,19 @@ mod tests {
     fn the_section_is_read_and_defaults_are_those_of_the_original() {
         assert_eq!(load(&json!({})).unwrap(), QueueSettings::default());
         let settings = load(&json!({"mode": "collect", "byChannel": {"WebChat": "followup"},
-            "debounceMs": 0, "cap": 3, "drop": "old"}))
+            "debounceMs": 0, "debounceMsByChannel": {"Telegram": 2000}, "cap": 3, "drop": "old"}))
         .unwrap();
         let expected = QueueSettings {
             mode: QueueMode::Collect,
             by_channel: [("webchat".to_owned(), QueueMode::Followup)].into(),
             debounce_ms: 0,
+            debounce_by_channel: [("telegram".to_owned(), 2000)].into(),
             cap: 3,
             drop: DropPolicy::Old,
         };
         assert_eq!(settings, expected);
+        let long = load(&json!({"debounceMs": 90_000_000})).unwrap();
+        assert_eq!(long.debounce_ms, DEBOUNCE_MAX_MS);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! names the key and what it must be; loading never writes the user's file.
 //! Must not: ask the process for its arguments or variables (see [`Env`]).
 
+mod agent_id;
 mod agents;
 mod auth;
 mod bind;
@@ -70,12 +71,14 @@ mod substitute;
 mod tls;
 mod token;
 mod tools;
+mod unset;
 mod variables;
 pub mod voice;
 pub mod watch;
 pub mod web;
 mod workspace;
 
+pub use agent_id::id_of as agent_id;
 pub use agents::{
     AgentDefaults, AgentIdentity, AgentSettings, AgentsSettings, ModelSetting, NamedModel,
 };
@@ -122,12 +125,13 @@ pub use reload::{ReloadMode, ReloadSettings};
 pub use reset::{ResetPolicy, ResetSettings, ResetType};
 pub use salvage::salvage;
 pub use save::{SaveError, edit_file};
-pub use session::{DmScope, SessionScope, SessionSettings, TranscriptFormat};
+pub use session::{DmScope, SessionScope, SessionSettings, TranscriptFormat, TypingMode};
 pub use settings::{ConfigFile, Overrides, Settings};
 pub use subagents::{SubagentChoice, SubagentLimits};
 pub use tls::{RemoteSettings, TlsSettings};
 pub use tools::{
     AgentToAgent, SessionVisibility, ToolPattern, ToolPolicy, ToolProfile, ToolRules, ToolsSettings,
 };
+pub use unset::Unset;
 pub use variables::{decides_code, is_variable};
 pub use workspace::WorkspaceSettings;

@@ -30,6 +30,8 @@ pub struct ModelOptions {
     pub cli: Option<Arc<CliBackend>>,
     /// Why there is no such model, where this only stands in for one.
     pub missing: Option<Arc<str>>,
+    /// Why it has no key, where the config names a variable for it that is not set.
+    pub unset: Option<Arc<str>>,
 }
 
 /// `models.providers.<id>.models[].compat`: what a server understands, where

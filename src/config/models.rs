@@ -25,8 +25,9 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
-use serde::de::{MapAccess, Visitor};
+use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::model_options::{CompatConfig, ParamsConfig};
@@ -243,8 +244,10 @@ pub struct ModelConfig {
     #[serde(default)]
     pub cost: CostConfig,
     /// How many tokens a conversation may have.
+    #[serde(default, deserialize_with = "tokens")]
     pub context_window: Option<u64>,
     /// How many tokens an answer may have.
+    #[serde(default, deserialize_with = "tokens")]
     pub max_tokens: Option<u64>,
     /// What is sent with each call; wins over the provider's.
     #[serde(default)]
@@ -252,6 +255,13 @@ pub struct ModelConfig {
     /// What its server understands.
     #[serde(default)]
     pub compat: CompatConfig,
+}
+
+/// A number of tokens, of which the original takes parts as well.
+fn tokens<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let Some(number) = Option::<f64>::deserialize(deserializer)? else { return Ok(None) };
+    let whole = Duration::try_from_secs_f64(number);
+    whole.map(|whole| Some(whole.as_secs())).map_err(|_| D::Error::custom("must not be below 0"))
 }
 
 /// US dollars per million tokens.
@@ -301,6 +311,18 @@ mod tests {
         assert_eq!((model.context_window, model.max_tokens), (Some(200_000), Some(8192)));
         let cost = CostConfig { input: 1.0, output: 2.0, cache_read: 0.1, cache_write: 0.2 };
         assert_eq!(model.cost, cost);
+    }
+
+    #[test]
+    fn a_part_of_a_token_counts_for_nothing() {
+        let model = json!({"id": "a", "contextWindow": 128_000.5, "maxTokens": 8192});
+        let models = read(json!({"providers": {"p": {"models": [model, {"id": "b"}]}}}));
+        let models = &models.providers.get("p").unwrap().models;
+        assert_eq!((models[0].context_window, models[0].max_tokens), (Some(128_000), Some(8192)));
+        assert_eq!((models[1].context_window, models[1].max_tokens), (None, None));
+        let below: Result<ModelConfig, _> =
+            serde_json::from_value(json!({"id": "a", "maxTokens": -1}));
+        assert!(below.is_err());
     }
 
     #[test]

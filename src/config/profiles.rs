@@ -12,6 +12,7 @@ use super::ConfigError;
 use super::foreign::PROFILE_MODES;
 use super::models::provider_id;
 use super::schema::Node;
+use crate::support::sort;
 
 /// As in OpenClaw: nobody tops up an account within minutes.
 const BILLING_HOURS: f64 = 5.0;
@@ -125,7 +126,7 @@ pub(super) fn read(node: &Node<'_>) -> Result<ProfilesConfig, ConfigError> {
             .into_iter()
             .filter_map(|written| profile(written).transpose())
             .collect::<Result<_, _>>()?,
-        order: order.collect::<Result<_, ConfigError>>()?,
+        order: sort::map(order.collect::<Result<Vec<_>, ConfigError>>()?),
         cooldowns: cooldowns(&node.member("cooldowns")?)?,
     })
 }
@@ -166,8 +167,11 @@ fn cooldowns(node: &Node<'_>) -> Result<CooldownConfig, ConfigError> {
 
 fn duration(node: &Node<'_>) -> Result<Option<Duration>, ConfigError> {
     let Some(value) = node.value() else { return Ok(None) };
-    let valid = value.as_f64().filter(|hours| *hours > 0.0 && *hours <= HOURS_MAX);
-    valid.map(hours).map(Some).ok_or_else(|| node.wrong("must be a number of hours above 0"))
+    let valid = value.as_f64().filter(|hours| *hours > 0.0);
+    valid
+        .map(|given| hours(given.min(HOURS_MAX)))
+        .map(Some)
+        .ok_or_else(|| node.wrong("must be a number of hours above 0"))
 }
 
 fn hours(hours: f64) -> Duration {
@@ -206,6 +210,8 @@ mod tests {
         assert_eq!(cooldowns.billing_by_provider["xai"], Duration::from_hours(2));
         assert_eq!(cooldowns.billing_max, Duration::from_hours(24));
         assert_eq!(read_value(&json!({})).unwrap(), ProfilesConfig::default());
+        let long = read_value(&json!({"cooldowns": {"billingMaxHours": 100_000}})).unwrap();
+        assert_eq!(long.cooldowns.billing_max, Duration::from_hours(8760));
     }
 
     #[test]

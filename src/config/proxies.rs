@@ -127,11 +127,9 @@ fn ranges(node: &Node<'_>) -> Result<Option<Vec<ProxyRange>>, ConfigError> {
     if !node.is_set() {
         return Ok(None);
     }
-    let parse = |item: Node<'_>| {
-        let wrong = "must be an IP address or a network such as 10.0.0.0/8, not a name";
-        item.required_text()?.parse().map_err(|()| item.wrong(wrong))
-    };
-    node.items()?.into_iter().map(parse).collect::<Result<_, _>>().map(Some)
+    // As in the original, what is no address is believed nothing; `foreign` tells of it.
+    let texts = node.texts()?.unwrap_or_default();
+    Ok(Some(texts.iter().filter_map(|text| text.parse().ok()).collect()))
 }
 
 fn header(node: &Node<'_>) -> Result<Option<String>, ConfigError> {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::ConfigError;
 use super::explain::{Choice, Ledger};
-use super::maintenance::{MINUTES, minutes};
+use super::maintenance::{MINUTES, duration_or_zero};
 use super::schema::Node;
 use super::tools::{self, ToolRules};
 
@@ -66,12 +66,14 @@ pub(super) fn read(
     let mode = node.member("mode")?.word("off, cache-ttl", is_on)?;
     let shown = mode.map(|is_on| if is_on { "cache-ttl" } else { "off" });
     ledger.settle("agents.defaults.contextPruning.mode", Choice::file(file, shown), "off");
-    let chars = |node: &Node<'_>| node.integer_or_zero::<usize>(CHARS_MAX);
+    let chars = |node: &Node<'_>| node.bounded::<usize>(0, CHARS_MAX);
     let (soft, hard) = (node.member("softTrim")?, node.member("hardClear")?);
     let clears = hard.member("enabled")?.boolean()?.unwrap_or(true);
     let placeholder = hard.member("placeholder")?.text()?;
+    // As in the original: what is no time counts as nothing, and without a time nothing goes.
+    let ttl = node.member("ttl")?.quantity(MINUTES, |text| Some(duration_or_zero(text)))?;
     let settings = PruningSettings {
-        ttl_ms: node.member("ttl")?.quantity(MINUTES, minutes)?.unwrap_or(DEFAULT_TTL_MS),
+        ttl_ms: ttl.flatten().unwrap_or(DEFAULT_TTL_MS),
         keep_answers: chars(&node.member("keepLastAssistants")?)?.unwrap_or(DEFAULT_KEEP_ANSWERS),
         soft_permille: permille(&node.member("softTrimRatio")?)?.unwrap_or(DEFAULT_SOFT),
         hard_permille: permille(&node.member("hardClearRatio")?)?.unwrap_or(DEFAULT_HARD),
@@ -82,7 +84,7 @@ pub(super) fn read(
         placeholder: clears.then(|| placeholder.unwrap_or_else(|| DEFAULT_PLACEHOLDER.into())),
         tools: tools::rules(&node.member("tools")?)?,
     };
-    Ok(mode.unwrap_or_default().then_some(settings))
+    Ok(mode.unwrap_or_default().then_some(settings).filter(|settings| settings.ttl_ms > 0))
 }
 
 fn permille(node: &Node<'_>) -> Result<Option<usize>, ConfigError> {
@@ -119,13 +121,18 @@ mod tests {
             "softTrimRatio": 0, "tools": {"deny": ["read"]}}));
         let settings = settings.unwrap().unwrap();
         assert_eq!((settings.ttl_ms, settings.placeholder.as_deref()), (120_000, None));
+        let odd =
+            json!({"mode": "cache-ttl", "ttl": "soon", "softTrim": {"maxChars": 200_000_000}});
+        let odd = load(&odd).unwrap().unwrap();
+        assert_eq!((odd.ttl_ms, odd.soft_max), (300_000, 100_000_000));
+        assert_eq!(load(&json!({"mode": "cache-ttl", "ttl": "0m"})), Ok(None));
     }
 
     #[test]
     fn a_wrong_value_is_an_error_that_names_it() {
         for (wrong, key) in [
             (json!({"mode": "on"}), "mode: must be one of off, cache-ttl"),
-            (json!({"ttl": "soon"}), "ttl: must be"),
+            (json!({"ttl": true}), "ttl: must be"),
             (json!({"hardClearRatio": 2}), "hardClearRatio: must be a number between 0 and 1"),
             (json!({"softTrim": {"headChars": -1}}), "softTrim.headChars"),
             (json!({"hardClear": {"enabled": 1}}), "hardClear.enabled"),

@@ -67,7 +67,7 @@ pub(super) fn read(
     let node = gateway.member("reload")?;
     let mode = node.member("mode")?.word("off, hot, restart, hybrid", ReloadMode::parse)?;
     let mode = ledger.settle("gateway.reload.mode", Choice::file(file, mode), ReloadMode::Hybrid);
-    let wait = node.member("debounceMs")?.integer_or_zero(MAX_DEBOUNCE_MS)?;
+    let wait = node.member("debounceMs")?.bounded(0, MAX_DEBOUNCE_MS)?;
     let wait =
         ledger.settle("gateway.reload.debounceMs", Choice::file(file, wait), DEFAULT_DEBOUNCE_MS);
     Ok(ReloadSettings { mode, debounce: Duration::from_millis(wait) })

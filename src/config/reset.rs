@@ -173,7 +173,7 @@ fn rules(node: &Node<'_>) -> Result<Rules, ConfigError> {
     Ok(Rules {
         mode: node.member("mode")?.word("daily, idle", ResetMode::parse)?,
         at_hour: node.member("atHour")?.integer_or_zero(23)?,
-        idle_minutes: node.member("idleMinutes")?.integer_or_zero(u64::from(u32::MAX))?,
+        idle_minutes: node.member("idleMinutes")?.bounded(0, u32::MAX.into())?,
     })
 }
 

@@ -6,7 +6,6 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -116,8 +115,11 @@ impl<'a> Node<'a> {
         max: u64,
     ) -> Result<Option<T>, ConfigError> {
         let Some(value) = self.value else { return Ok(None) };
+        // To JavaScript, `2e6` and `5.0` are integers as well.
+        let whole = || value.as_f64()?.to_string().parse().ok();
         value
             .as_u64()
+            .or_else(whole)
             .filter(|number| (min..=max).contains(number))
             .and_then(|number| T::try_from(number).ok())
             .map(Some)
@@ -127,6 +129,17 @@ impl<'a> Node<'a> {
     /// An integer from 0 to `max`.
     pub fn integer_or_zero<T: TryFrom<u64>>(&self, max: u64) -> Result<Option<T>, ConfigError> {
         self.integer_within(0, max)
+    }
+
+    /// An integer, positive unless `least` is 0; what is beyond these bounds counts as
+    /// the bound.
+    pub fn bounded<T: TryFrom<u64>>(
+        &self,
+        least: u64,
+        most: u64,
+    ) -> Result<Option<T>, ConfigError> {
+        let number: Option<u64> = self.integer_within(least.min(1), MAX_INTEGER)?;
+        Ok(number.and_then(|number| T::try_from(number.clamp(least, most)).ok()))
     }
 
     /// A number with a unit, such as `30d`, or a bare number; `parse` makes
@@ -205,7 +218,7 @@ impl<'a> Node<'a> {
         };
         let source = self.member("source")?.required_text()?;
         if source != "env" || members.contains_key("provider") {
-            let read = SecretRef::deserialize(Value::Object(members.clone()));
+            let read = reading::of::<SecretRef>(&Value::Object(members.clone()));
             let reference = read.map_err(|error| self.wrong(&without_value(&error.to_string())))?;
             return Ok(Some(SecretInput::Ref(reference)));
         }

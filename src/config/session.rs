@@ -11,6 +11,7 @@ use super::explain::{Choice, Ledger};
 use super::maintenance::{self, MaintenanceSettings};
 use super::reset::{self, ResetSettings};
 use super::schema::Node;
+use crate::support::sort;
 
 /// How conversations are keyed and kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,9 +31,36 @@ pub struct SessionSettings {
     pub reset: ResetSettings,
     /// What becomes of old sessions and transcripts.
     pub maintenance: MaintenanceSettings,
+    /// When channels show that an agent is typing, if it is said.
+    pub typing: Option<TypingMode>,
     /// Where an OpenClaw with this file has its index, with `{agentId}` for the agent; we
     /// only take over what is there.
     pub openclaw_store: Option<String>,
+}
+
+/// When a channel shows that an agent is typing; the words of the original.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TypingMode {
+    /// Not at all.
+    Never,
+    /// As soon as a message is being answered.
+    Instant,
+    /// Once the model thinks.
+    Thinking,
+    /// Once there is something of the answer.
+    Message,
+}
+
+impl TypingMode {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "never" => Some(Self::Never),
+            "instant" => Some(Self::Instant),
+            "thinking" => Some(Self::Thinking),
+            "message" => Some(Self::Message),
+            _ => None,
+        }
+    }
 }
 
 /// Who shares a session.
@@ -152,6 +180,7 @@ pub(super) fn read(
     let format =
         node.at("transcript.format")?.word("openclaw, messages", TranscriptFormat::parse)?;
     Ok(SessionSettings {
+        typing: typing(root, &node, file, ledger)?,
         main_key: ledger.settle("session.mainKey", Choice::file(file, main_key), "main".into()),
         scope: ledger.settle("session.scope", Choice::file(file, scope), SessionScope::PerSender),
         dm_scope: ledger.settle("session.dmScope", Choice::file(file, dm_scope), DmScope::Main),
@@ -167,12 +196,34 @@ pub(super) fn read(
     })
 }
 
+/// `typingMode` of `session`, else of `agents.defaults`.
+fn typing(
+    root: &Node<'_>,
+    session: &Node<'_>,
+    file: &Path,
+    ledger: &mut Ledger,
+) -> Result<Option<TypingMode>, ConfigError> {
+    let mut mode = None;
+    for (place, key) in [
+        (session, "session.typingMode"),
+        (&root.at("agents.defaults")?, "agents.defaults.typingMode"),
+    ] {
+        let node = place.member("typingMode")?;
+        let own = node.word("never, instant, thinking, message", TypingMode::parse)?;
+        ledger.settle_optional(key, Choice::file(file, node.text()?));
+        mode = mode.or(own);
+    }
+    Ok(mode)
+}
+
 fn links(node: &Node<'_>) -> Result<BTreeMap<String, Vec<String>>, ConfigError> {
     let places =
         |name: &String| Ok((name.clone(), node.member(name)?.texts()?.unwrap_or_default()));
     match node.value() {
         None => Ok(BTreeMap::new()),
-        Some(Value::Object(members)) => members.keys().map(places).collect(),
+        Some(Value::Object(members)) => {
+            Ok(sort::map(members.keys().map(places).collect::<Result<Vec<_>, ConfigError>>()?))
+        }
         Some(_) => Err(node.wrong("must be an object of lists")),
     }
 }

@@ -21,7 +21,7 @@ use super::{
     AgentsSettings, AuthMode, BindChoice, CommandsSettings, CronSettings, Env, ExecPolicySettings,
     ExecSettings, Explained, GatewaySettings, HeartbeatSettings, HooksSettings, LoggingSettings,
     MessagesSettings, NodesSettings, OtelSettings, Paths, PushConfig, SessionSettings,
-    ToolsSettings, WorkspaceSettings, dotenv,
+    ToolsSettings, Unset, WorkspaceSettings, dotenv,
 };
 use crate::support::{Secret, hex};
 
@@ -109,6 +109,8 @@ pub struct Settings {
     pub included: Vec<PathBuf>,
     /// What is written otherwise than it is used, until a restart: paths of keys.
     pub pending: Vec<String>,
+    /// Credentials that count as absent, since a variable is not set.
+    pub unset: Vec<Unset>,
     /// Variables of the section `env`, for [`Settings::environment`].
     pub(super) variables: Arc<BTreeMap<String, Secret>>,
     /// Those of the file `.env`, for the same.

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::agent_id::id_of;
 use super::explain::{Choice, Ledger};
-use super::schema::Node;
+use super::schema::{MAX_INTEGER, Node};
 use super::secrets::SecretInput;
 use super::{ConfigError, Env, Paths};
-use crate::support::Secret;
+use crate::support::{Secret, reading, sort};
 
 /// Skills in the prompt, as in the original.
 const DEFAULT_MAX_IN_PROMPT: usize = 150;
@@ -94,10 +95,14 @@ pub(super) fn read(
 ) -> Result<SkillsSettings, ConfigError> {
     let node = root.member("skills")?;
     let limits = node.member("limits")?;
-    let in_prompt = Choice::file(file, limits.member("maxSkillsInPrompt")?.count()?);
-    let chars = Choice::file(file, limits.member("maxSkillsPromptChars")?.count()?);
-    let bytes =
-        Choice::file(file, limits.member("maxSkillFileBytes")?.integer::<u64>(LARGEST_FILE_BYTES)?);
+    let in_prompt =
+        Choice::file(file, limits.member("maxSkillsInPrompt")?.integer_or_zero(MAX_INTEGER)?);
+    let chars =
+        Choice::file(file, limits.member("maxSkillsPromptChars")?.integer_or_zero(MAX_INTEGER)?);
+    let bytes = Choice::file(
+        file,
+        limits.member("maxSkillFileBytes")?.bounded::<u64>(0, LARGEST_FILE_BYTES)?,
+    );
     let allow_bundled = node.member("allowBundled")?.texts()?;
     ledger.settle_list("skills.allowBundled", Choice::file(file, allow_bundled.clone()), vec![]);
     let dirs = node.at("load.extraDirs")?.texts()?;
@@ -150,7 +155,7 @@ fn entries(node: &Node<'_>) -> Result<BTreeMap<String, SkillEntry>, ConfigError>
         let entry = SkillEntry {
             enabled: node.member("enabled")?.boolean()?,
             api_key: api_key(&node.member("apiKey")?)?,
-            env: env.collect::<Result<_, ConfigError>>()?,
+            env: sort::map(env.collect::<Result<Vec<_>, ConfigError>>()?),
         };
         entries.insert(key, entry);
     }
@@ -162,7 +167,7 @@ fn api_key(node: &Node<'_>) -> Result<Option<SecretInput>, ConfigError> {
     let input = match value {
         Value::String(text) => SecretInput::written(text).map_err(|rule| node.wrong(rule))?,
         // No serde error here: it would quote what is written.
-        other => serde_json::from_value(other.clone())
+        other => reading::of(other)
             .map_err(|_| node.wrong("must be a string or {source, provider, id}"))?,
     };
     let is_empty = matches!(&input, SecretInput::Text(secret) if secret.is_empty());
@@ -174,10 +179,12 @@ fn agents(root: &Node<'_>) -> Result<BTreeMap<String, AgentSkills>, ConfigError>
     for item in root.at("agents.list")?.items()? {
         let own = AgentSkills {
             only: item.member("skills")?.texts()?,
-            max_prompt_chars: item.at("skillsLimits.maxSkillsPromptChars")?.count()?,
+            max_prompt_chars: item
+                .at("skillsLimits.maxSkillsPromptChars")?
+                .integer_or_zero(MAX_INTEGER)?,
         };
         if let Some(id) = item.member("id")?.text()? {
-            agents.insert(id.trim().to_lowercase(), own);
+            agents.insert(id_of(&id), own);
         }
     }
     Ok(agents)

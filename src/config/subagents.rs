@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::ConfigError;
+use super::agent_id::id_of;
 use super::agents::{ModelSetting, model};
 use super::explain::{Choice, Ledger};
 use super::schema::Node;
@@ -56,9 +57,9 @@ pub(super) fn limits(
     let key = |name| format!("agents.defaults.subagents.{name}");
     let depth = Choice::file(file, node.member("maxSpawnDepth")?.integer(DEPTH_MAX)?);
     let children = Choice::file(file, node.member("maxChildrenPerAgent")?.integer(COUNT_MAX)?);
-    let concurrent = Choice::file(file, node.member("maxConcurrent")?.integer(COUNT_MAX)?);
-    let timeout = node.member("runTimeoutSeconds")?.integer_or_zero(MINUTES_MAX * 60)?;
-    let archive = node.member("archiveAfterMinutes")?.integer_or_zero(MINUTES_MAX)?;
+    let concurrent = Choice::file(file, node.member("maxConcurrent")?.bounded(1, COUNT_MAX)?);
+    let timeout = node.member("runTimeoutSeconds")?.bounded(0, MINUTES_MAX * 60)?;
+    let archive = node.member("archiveAfterMinutes")?.bounded(0, MINUTES_MAX)?;
     Ok(SubagentLimits {
         max_spawn_depth: ledger.settle(&key("maxSpawnDepth"), depth, DEFAULT_DEPTH),
         max_children: ledger.settle(&key("maxChildrenPerAgent"), children, DEFAULT_CHILDREN),
@@ -79,7 +80,10 @@ pub(super) fn limits(
 pub(super) fn choice(node: &Node<'_>) -> Result<SubagentChoice, ConfigError> {
     let agents = node.member("allowAgents")?.texts()?.unwrap_or_default();
     Ok(SubagentChoice {
-        allow_agents: agents.iter().map(|id| id.trim().to_lowercase()).collect(),
+        allow_agents: agents
+            .iter()
+            .map(|id| if id.trim() == "*" { "*".into() } else { id_of(id) })
+            .collect(),
         model: model(&node.member("model")?)?,
         thinking: node.member("thinking")?.text()?,
     })

@@ -48,7 +48,8 @@ pub(super) fn members(
     Ok(Some(Value::Object(filled)))
 }
 
-fn fill(value: &Value, key: &str, env: &Env, file: &Path) -> Result<Value, ConfigError> {
+/// This value, which stands at `key`, with its variables filled in.
+pub(super) fn fill(value: &Value, key: &str, env: &Env, file: &Path) -> Result<Value, ConfigError> {
     Ok(match value {
         Value::String(text) => Value::String(fill_text(text, key, env, file)?),
         Value::Array(items) => {
@@ -75,6 +76,13 @@ fn fill_text(text: &str, key: &str, env: &Env, file: &Path) -> Result<String, Co
             is_in_text: true,
         })
     })
+}
+
+/// Takes the members away that are texts with variables in them.
+pub(super) fn leave_plain(value: &mut Value) {
+    let Value::Object(members) = value else { return };
+    members.retain(|_, member| member.as_str().is_none_or(|text| names(text).is_empty()));
+    members.values_mut().for_each(leave_plain);
 }
 
 /// The names of the variables that are filled into a text.

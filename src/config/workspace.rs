@@ -11,6 +11,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
 use super::ConfigError;
+use super::agent_id::id_of;
 use super::explain::{Choice, Ledger};
 use super::schema::Node;
 
@@ -34,6 +35,8 @@ pub struct WorkspaceSettings {
     pub warns_of_truncation: bool,
     /// Where the user lives; the zone of this machine when not set.
     pub user_timezone: Option<TimeZone>,
+    /// Of which zone the time is before what people say; the model is not told it without.
+    pub envelope_zone: Option<TimeZone>,
     /// What stands in the place of the built prompt.
     prompt_override: Option<String>,
     /// The same by agent.
@@ -83,13 +86,11 @@ pub(super) fn read(
         Choice::file(file, shown),
         "once".into(),
     );
-    let zone_node = node.member("userTimezone")?;
-    let zone_name = zone_node.text()?.filter(|name| !name.trim().is_empty());
-    let user_timezone = match &zone_name {
-        Some(name) => Some(zone(&zone_node, name.trim())?),
-        None => None,
-    };
+    let zone_name = node.member("userTimezone")?.text()?.filter(|name| !name.trim().is_empty());
+    // `foreign` tells of one that this machine does not know; then that of the machine holds.
+    let user_timezone = zone_name.as_deref().and_then(|name| TimeZone::get(name.trim()).ok());
     ledger.settle_optional(&key("userTimezone"), Choice::file(file, zone_name));
+    let envelope_zone = zone_of_messages(&node, user_timezone.as_ref(), file, ledger)?;
     let prompt_override = own_prompt(&node.member("systemPromptOverride")?)?;
     let length =
         prompt_override.as_ref().map(|text| format!("{} characters", text.chars().count()));
@@ -98,7 +99,7 @@ pub(super) fn read(
     for item in root.at("agents.list")?.items()? {
         let own = own_prompt(&item.member("systemPromptOverride")?)?;
         if let (Some(id), Some(own)) = (item.member("id")?.text()?, own) {
-            prompt_overrides.insert(id.trim().to_lowercase(), own);
+            prompt_overrides.insert(id_of(&id), own);
         }
     }
     Ok(WorkspaceSettings {
@@ -111,15 +112,39 @@ pub(super) fn read(
         ),
         warns_of_truncation: warning.unwrap_or(true),
         user_timezone,
+        envelope_zone,
         prompt_override,
         prompt_overrides,
     })
 }
 
-fn zone(node: &Node<'_>, name: &str) -> Result<TimeZone, ConfigError> {
-    TimeZone::get(name).map_err(|_| {
-        node.wrong("must be a time zone that this machine knows, such as Europe/Berlin")
-    })
+/// Of which zone the time is before what people say, as in the original; without a word that
+/// of the user.
+fn zone_of_messages(
+    node: &Node<'_>,
+    of_user: Option<&TimeZone>,
+    file: &Path,
+    ledger: &mut Ledger,
+) -> Result<Option<TimeZone>, ConfigError> {
+    let is_told = node.member("envelopeTimestamp")?.word("on, off", |word| match word {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    })?;
+    let is_told = is_told.unwrap_or(true);
+    let shown = if is_told { "on" } else { "off" };
+    let shown = Choice::file(file, node.member("envelopeTimestamp")?.text()?.map(|_| shown.into()));
+    ledger.settle("agents.defaults.envelopeTimestamp", shown, "on".to_owned());
+    let name = node.member("envelopeTimezone")?.text()?.filter(|name| !name.trim().is_empty());
+    let local = || Some(TimeZone::system()).filter(|zone| *zone != TimeZone::unknown());
+    let zone = match name.as_deref().map(|name| name.trim().to_lowercase()).as_deref() {
+        None | Some("user") => of_user.cloned().or_else(local),
+        Some("local" | "host") => local(),
+        Some("utc" | "gmt") => None,
+        Some(_) => name.as_deref().and_then(|name| TimeZone::get(name.trim()).ok()),
+    };
+    ledger.settle_optional("agents.defaults.envelopeTimezone", Choice::file(file, name));
+    Ok(is_told.then(|| zone.unwrap_or(TimeZone::UTC)))
 }
 
 /// A prompt of the user's own; a blank one is none.
@@ -156,7 +181,7 @@ mod tests {
     fn an_agents_own_prompt_goes_before_that_of_all() {
         let settings = settings(&json!({"agents": {
             "defaults": {"systemPromptOverride": " all ", "userTimezone": "Europe/Berlin"},
-            "list": [{"id": "Main"}, {"id": "B", "systemPromptOverride": "b"}],
+            "list": [{"id": "Main"}, {"id": " B !", "systemPromptOverride": "b"}],
         }}))
         .unwrap();
         assert_eq!(settings.prompt_override("main"), Some("all"));
@@ -165,17 +190,43 @@ mod tests {
     }
 
     #[test]
+    fn an_unknown_time_zone_leaves_that_of_the_machine() {
+        let defaults = json!({"userTimezone": "Mars/Olympus"});
+        let settings = settings(&json!({"agents": {"defaults": defaults}})).unwrap();
+        assert!(settings.user_timezone.is_none());
+        assert_eq!(settings.zone(), TimeZone::system());
+    }
+
+    #[test]
+    fn the_time_before_messages_is_that_of_the_user_unless_the_file_says_another() {
+        let zone = |defaults: Value| {
+            let settings = settings(&json!({"agents": {"defaults": defaults}})).unwrap();
+            settings.envelope_zone.map(|zone| zone.iana_name().map(str::to_owned))
+        };
+        let berlin = "Europe/Berlin";
+        for (own, expected) in [
+            (json!(null), berlin),
+            (json!("user"), berlin),
+            (json!(" Asia/Tokyo "), "Asia/Tokyo"),
+            (json!("UTC"), "UTC"),
+            (json!("Mars/Base"), "UTC"),
+        ] {
+            let told = zone(json!({"userTimezone": berlin, "envelopeTimezone": own}));
+            assert_eq!(told, Some(Some(expected.to_owned())), "{own}");
+        }
+        assert!(zone(json!({})).is_some());
+        assert_eq!(zone(json!({"envelopeTimestamp": "off", "envelopeTimezone": berlin})), None);
+    }
+
+    #[test]
     fn a_wrong_value_is_told_with_its_key() {
         for (defaults, part) in [
-            (
-                json!({"userTimezone": "Mars/Olympus"}),
-                "agents.defaults.userTimezone: must be a time",
-            ),
             (json!({"bootstrapMaxChars": 0}), "agents.defaults.bootstrapMaxChars: must be"),
             (
                 json!({"bootstrapPromptTruncationWarning": "loud"}),
                 "bootstrapPromptTruncationWarning: must be one of off, once, always",
             ),
+            (json!({"envelopeTimestamp": "no"}), "envelopeTimestamp: must be one of on, off"),
             (json!({"skipBootstrap": "yes"}), "agents.defaults.skipBootstrap: must be true"),
         ] {
             let error = settings(&json!({"agents": {"defaults": defaults}})).unwrap_err();

@@ -314,7 +314,7 @@ async fn a_variable_is_referred_to_and_its_value_is_stored_nowhere() {
 #[tokio::test]
 async fn a_variable_that_the_config_misses_is_told_before_what_the_flags_miss() {
     let machine = Machine::new().await;
-    let provider = json!({"baseUrl": "http://127.0.0.1:9/v1", "apiKey": "${NOBODY_HAS_THIS}",
+    let provider = json!({"baseUrl": "http://${NOBODY_HAS_THIS}/v1", "apiKey": "k",
         "api": "openai-completions", "models": [{"id": "m"}]});
     let remote = json!({"mode": "remote", "remote": {"url": "wss://gw.example:1"}});
     let config = json!({"gateway": remote, "models": {"providers": {"p": provider}}}).to_string();

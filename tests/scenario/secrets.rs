@@ -258,6 +258,46 @@ async fn another_variable_of_the_file_dotenv_is_the_key_of_the_next_run() {
 }
 
 #[tokio::test]
+async fn a_variable_that_nobody_has_turns_off_what_needs_it_until_it_is_there() {
+    let (gateway, mock, _vault) = scene_with(|config, _| {
+        config["models"]["providers"]["mock"]["apiKey"] = json!("${LATER_KEY}");
+        config["channels"] = json!({"telegram": {"botToken": "${NO_BOT}"}});
+    })
+    .await;
+    let places =
+        [("models.providers.mock.apiKey", "LATER_KEY"), ("channels.telegram.botToken", "NO_BOT")];
+    for (path, name) in places {
+        gateway.logs(&format!("{path} needs the environment variable {name}, which is not")).await;
+    }
+    let mut client = admin(&gateway).await;
+    let failed = ask(&mut client, "main", "hello", "run-1").await.to_string();
+    assert!(failed.contains("LATER_KEY is not set") && mock.calls().is_empty(), "{failed}");
+    until("the error of the channel", async || {
+        let status = call(&mut client, "channels.status", json!({})).await.to_string();
+        status.contains("NO_BOT is not set").then_some(())
+    })
+    .await;
+    // A change of something else leaves the text in the file, which is shown.
+    patch(&mut client, json!({"messages": {"queue": {"cap": 7}}})).await;
+    let seen = call(&mut client, "config.get", json!({})).await;
+    assert_eq!(seen["valid"], true, "{seen}");
+    assert_eq!(seen["parsed"]["models"]["providers"]["mock"]["apiKey"], "${LATER_KEY}");
+    assert_eq!(seen["resolved"]["channels"]["telegram"]["botToken"], "${NO_BOT}");
+    let warnings = seen["warnings"].as_array().unwrap();
+    let is_told = |path: &str| warnings.iter().any(|it| it["path"] == path);
+    assert!(places.iter().all(|(path, _)| is_told(path)), "{warnings:?}");
+    fs::write(gateway.state_dir().join(".env"), "LATER_KEY=found-key\n").unwrap();
+    let mut asked = 1;
+    until("the key", async || {
+        asked += 1;
+        ask(&mut client, "main", "hello", &format!("run-{asked}")).await;
+        (!mock.calls().is_empty()).then_some(())
+    })
+    .await;
+    assert_eq!(last_key(&mock), "found-key");
+}
+
+#[tokio::test]
 async fn a_program_is_asked_again_with_another_variable_of_the_file_dotenv() {
     let (gateway, mock, _vault) = scene_with(|config, state| {
         let vault = &mut config["secrets"]["providers"]["v"];

@@ -97,6 +97,7 @@ impl News {
         let followed = settings.gateway.auth.follow(&settings.secrets, env).await;
         followed.map_err(|lost| AppError::lost(lost).issue())?;
         settings.hooks.follow(&settings.secrets, env, &settings.gateway.auth).await;
+        settings.cron.follow(&settings.secrets, env).await;
         let begins_anew = restarts || services.repair.is_some();
         if begins_anew || changes::need_restart(&before, &settings) {
             let checked = listen::check_tls(&settings, Some(&*before)).await;

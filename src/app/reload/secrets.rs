@@ -59,8 +59,8 @@ fn references(targets: &[SecretTarget]) -> BTreeSet<SecretRef> {
     targets.iter().map(|target| target.reference.clone()).collect()
 }
 
-/// Whether what lets clients in, or requests to hooks, is not what the target
-/// leads to.
+/// Whether what lets clients in, or requests to hooks, or the gateway into web servers, is not
+/// what the target leads to.
 fn is_stale(settings: &Settings, target: &SecretTarget, found: &ResolvedSecrets) -> bool {
     let (auth, hooks) = (&settings.gateway.auth, &settings.hooks);
     let new = found.get(&target.reference);
@@ -76,6 +76,10 @@ fn is_stale(settings: &Settings, target: &SecretTarget, found: &ResolvedSecrets)
             !new.zip(now.as_ref()).is_some_and(|(new, now)| new.matches(now.expose()))
         }
         [Step::Key(first), Step::Key(_)] if first == "hooks" => is_other(hooks.token.as_ref()),
+        [Step::Key(first), Step::Key(_)] if first == "cron" => {
+            let now = settings.cron.webhook_token.as_ref();
+            new.is_some_and(|new| !now.is_some_and(|now| new.matches(now.expose())))
+        }
         [Step::Key(first), Step::Key(_), Step::Index(index), Step::Key(_)] if first == "hooks" => {
             is_other(hooks.mappings.get(*index).and_then(|mapping| mapping.token.as_ref()))
         }

@@ -107,6 +107,10 @@ pub struct TelegramSettings {
     pub api_root: String,
     /// Whether a reply is shown while it is written.
     pub streams: bool,
+    /// Whether pages that a message names are shown under it.
+    pub has_link_previews: bool,
+    /// The reaction that tells that a message is being answered, where that is not as everywhere.
+    pub ack_reaction: Option<String>,
     /// Where Telegram reaches us; updates are asked for when absent.
     pub webhook_url: Option<String>,
     /// What it says to be known.
@@ -165,6 +169,8 @@ pub struct ChannelAccount {
     pub reply_to: ReplyToMode,
     /// Largest file, in MiB.
     pub media_max_mb: u64,
+    /// What stands before answers, where that is not as everywhere.
+    pub response_prefix: Option<String>,
     /// How it is reached, or why it cannot be.
     pub way: Result<ChannelWay, String>,
 }
@@ -216,9 +222,12 @@ struct Written {
     chunk_mode: ChunkMode,
     reply_to_mode: ReplyToMode,
     media_max_mb: Option<f64>,
+    response_prefix: Option<String>,
     bot_token: Option<SecretInput>,
     api_root: Option<String>,
     streaming: Option<Streaming>,
+    link_preview: Option<bool>,
+    ack_reaction: Option<String>,
     webhook_url: Option<String>,
     webhook_secret: Option<SecretInput>,
     webhook_path: Option<String>,
@@ -331,10 +340,10 @@ fn account(
         ChannelKind::Webhook => (WEBHOOK_CHUNK, WEBHOOK_CHUNK_MAX, WEBHOOK_MEDIA_MB),
     };
     let chunk_limit = written.text_chunk_limit.unwrap_or(usual);
-    if !(64..=most).contains(&chunk_limit) {
-        let rule = format!("must be an integer between 64 and {most}");
-        return Err(node.member("textChunkLimit")?.wrong(&rule));
+    if chunk_limit == 0 {
+        return Err(node.member("textChunkLimit")?.wrong("must be a positive integer"));
     }
+    let chunk_limit = chunk_limit.clamp(64, most);
     let media_max = written.media_max_mb.unwrap_or(usual_media);
     if media_max < 0.0 {
         return Err(node.member("mediaMaxMb")?.wrong("must be a positive number"));
@@ -353,6 +362,7 @@ fn account(
         chunk_mode: written.chunk_mode,
         reply_to: written.reply_to_mode,
         media_max_mb: media_max_mb.unwrap_or(MEDIA_MB_MAX).into(),
+        response_prefix: written.response_prefix.clone(),
         way: match kind {
             ChannelKind::Telegram => telegram(written, id),
             ChannelKind::Webhook => webhook(written, id),
@@ -384,6 +394,8 @@ fn telegram(written: Written, id: &str) -> Result<ChannelWay, String> {
         token,
         api_root,
         streams: written.streaming.is_none_or(|streaming| streaming.is_on()),
+        has_link_previews: written.link_preview.unwrap_or(true),
+        ack_reaction: written.ack_reaction,
         webhook_url: written.webhook_url,
         webhook_secret: written.webhook_secret,
         webhook_path: path,

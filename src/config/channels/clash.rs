@@ -2,12 +2,13 @@
 
 use super::account::{ChannelAccount, ChannelWay};
 use crate::config::secrets::SecretInput;
+use crate::support::sort;
 
 /// Makes one of two accounts unusable that have one bot or one path, the later one or the one
 /// that is not the default of its channel: it would hear nothing, or what the other one hears.
 pub(super) fn part(accounts: &mut [ChannelAccount]) {
     let mut ranked: Vec<_> = accounts.iter_mut().filter(|account| account.enabled).collect();
-    ranked.sort_by_key(|account| (account.kind, !account.is_default));
+    sort::by_key(&mut ranked, |account| (account.kind, !account.is_default));
     for at in 1..ranked.len() {
         let (before, rest) = ranked.split_at_mut(at);
         let Some(account) = rest.first_mut() else { continue };

@@ -19,6 +19,8 @@ pub use account::{
 pub use binding::{Binding, BoundPeer};
 pub use paths::{OWN_FOLDERS, OWN_PATHS};
 
+use serde_json::Value;
+
 use super::ConfigError;
 use super::document::ConfigIssue;
 use super::schema::Node;
@@ -46,11 +48,13 @@ impl ChannelsSettings {
         ChannelKind::ALL.into_iter().filter(|kind| self.of(*kind).next().is_some())
     }
 
-    /// Whether somebody may do by a chat what an admin may: who is named whole,
-    /// with the channel. Everybody never may.
+    /// Whether somebody may do by a chat what an admin may: who is named with the channel, or,
+    /// as in OpenClaw, by an id alone, which is one of Telegram: who calls a webhook says
+    /// itself what the ids of its people are. Everybody never may.
     pub fn is_owner(&self, kind: ChannelKind, id: &str) -> bool {
         let whole = format!("{}:{id}", kind.as_str());
-        !id.is_empty() && self.owners.iter().any(|owner| owner.trim() == whole)
+        let is_it = |owner: &str| owner == whole || (kind == ChannelKind::Telegram && owner == id);
+        !id.is_empty() && id != "*" && self.owners.iter().any(|owner| is_it(owner.trim()))
     }
 
     /// The accounts that are turned on and cannot be used: where they are, and why.
@@ -81,11 +85,15 @@ pub(super) fn read(root: &Node<'_>) -> Result<ChannelsSettings, ConfigError> {
         accounts.extend(account::read(&node.member(kind.as_str())?, kind)?);
     }
     clash::part(&mut accounts);
-    let owners = root.member("commands")?.member("ownerAllowFrom")?.texts()?;
+    let owners = root.member("commands")?.member("ownerAllowFrom")?.items()?;
+    let owners = owners.iter().map(|owner| match owner.value() {
+        Some(Value::Number(id)) => Ok(id.to_string()),
+        _ => owner.required_text(),
+    });
     Ok(ChannelsSettings {
         accounts,
         bindings: binding::read(&root.member("bindings")?)?,
-        owners: owners.unwrap_or_default(),
+        owners: owners.collect::<Result<_, _>>()?,
     })
 }
 

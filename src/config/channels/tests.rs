@@ -1,7 +1,5 @@
 use std::path::Path;
 
-use serde_json::Value;
-
 use crate::support::json;
 
 use super::*;
@@ -197,7 +195,7 @@ fn wrong_values_name_their_key() {
         (json!({"channels": {"webhook": {"dmPolicy": "maybe"}}}), "channels.webhook"),
         (json!({"channels": {"webhook": {"dmPolicy": "open"}}}), "channels.webhook.allowFrom"),
         (
-            json!({"channels": {"webhook": {"textChunkLimit": 1}}}),
+            json!({"channels": {"webhook": {"textChunkLimit": 0}}}),
             "channels.webhook.textChunkLimit",
         ),
         (json!({"channels": {"webhook": 5}}), "channels.webhook"),
@@ -223,14 +221,17 @@ fn a_group_has_its_own_rules_before_those_of_all() {
 }
 
 #[test]
-fn an_owner_is_named_whole_and_nobody_is_one_by_a_star() {
+fn an_owner_is_named_whole_or_by_an_id_of_telegram_and_nobody_is_one_by_a_star() {
     let read =
-        settings(&json!({"commands": {"ownerAllowFrom": ["telegram:7", "*", "8"]}})).unwrap();
-    assert!(read.is_owner(ChannelKind::Telegram, "7"));
+        settings(&json!({"commands": {"ownerAllowFrom": ["telegram:7", "*", "8", 77]}})).unwrap();
+    for id in ["7", "8", "77"] {
+        assert!(read.is_owner(ChannelKind::Telegram, id), "{id}");
+    }
     for (kind, id) in [
         (ChannelKind::Webhook, "7"),
-        (ChannelKind::Telegram, "8"),
-        (ChannelKind::Telegram, "77"),
+        (ChannelKind::Webhook, "8"),
+        (ChannelKind::Telegram, "9"),
+        (ChannelKind::Telegram, "*"),
         (ChannelKind::Telegram, ""),
     ] {
         assert!(!read.is_owner(kind, id), "{kind:?} {id}");

@@ -20,7 +20,8 @@ use super::foreign::{self, Foreign};
 use super::load::{check_with, read, readable_start, with_section};
 use super::redact::{redacted, tell_secrets};
 use super::{
-    ConfigError, Env, Paths, dotenv, fillings, include, keys, parse, substitute, vain_origins,
+    ConfigError, Env, Paths, dotenv, fillings, include, keys, parse, substitute, unset,
+    vain_origins,
 };
 use crate::support::hex;
 
@@ -121,6 +122,9 @@ impl ConfigSnapshot {
         let hash = hash_of(bytes, &parsed, &whole);
         let resolved = shown(&whole, &env, &path);
         let mut warnings = warnings(&whole);
+        let around = with_section(&whole, &env, &path);
+        let unset = around.map(|around| unset::without(&whole, &around).1);
+        warnings.extend(unset.iter().flatten().map(ConfigIssue::from));
         warnings.extend(wrong.map(|message| ConfigIssue { path: ".env".into(), message }));
         let shown = redacted(&parsed);
         let source = redacted(&whole);

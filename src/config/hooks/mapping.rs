@@ -141,9 +141,8 @@ impl WrittenFields {
     /// Checks them.
     pub(super) fn read(self, node: &Node<'_>) -> Result<Fields, ConfigError> {
         let template = |text: Option<String>| said(text).map(|text| Template::parse(&text));
-        if self.timeout_seconds.is_some_and(|seconds| !(1..=TIMEOUT_MAX).contains(&seconds)) {
-            let rule = format!("must be an integer between 1 and {TIMEOUT_MAX}");
-            return Err(node.inside("timeoutSeconds").wrong(&rule));
+        if self.timeout_seconds == Some(0) {
+            return Err(node.inside("timeoutSeconds").wrong("must be a positive integer"));
         }
         Ok(Fields {
             action: self.action,
@@ -158,7 +157,7 @@ impl WrittenFields {
             to: template(self.to),
             model: template(self.model),
             thinking: template(self.thinking),
-            timeout_seconds: self.timeout_seconds,
+            timeout_seconds: self.timeout_seconds.map(|seconds| seconds.min(TIMEOUT_MAX)),
         })
     }
 }

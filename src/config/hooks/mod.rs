@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
+use super::agent_id::id_of;
 use super::schema::Node;
 use super::secrets::{self, SecretInput, SecretsConfig};
 use super::{AuthSettings, ConfigError, Env};
@@ -97,7 +98,7 @@ pub(super) fn read(node: &Node<'_>, env: &Env) -> Result<HooksSettings, ConfigEr
         all.filter(|prefix| !prefix.is_empty()).collect::<Vec<_>>()
     });
     let agents = node.member("allowedAgentIds")?.texts()?;
-    let size = node.member("maxBodyBytes")?.integer(BODY_MAX)?;
+    let size = node.member("maxBodyBytes")?.bounded(1, BODY_MAX)?;
     let settings = HooksSettings {
         enabled: node.member("enabled")?.boolean()? == Some(true),
         path: path(&node.member("path")?)?,
@@ -122,8 +123,10 @@ pub(super) fn read(node: &Node<'_>, env: &Env) -> Result<HooksSettings, ConfigEr
 
 /// `*` among them is all.
 fn allowed_agents(written: &[String]) -> Option<BTreeSet<String>> {
-    let all: BTreeSet<_> = written.iter().map(|id| id.trim().to_lowercase()).collect();
-    (!all.contains("*")).then_some(all)
+    if written.iter().any(|id| id.trim() == "*") {
+        return None;
+    }
+    Some(written.iter().map(|id| id_of(id)).collect())
 }
 
 fn path(node: &Node<'_>) -> Result<String, ConfigError> {
@@ -229,11 +232,12 @@ impl HooksSettings {
             return;
         }
         let (found, lost) = secrets::resolve(&wanted, config, env).await;
-        let lost = lost.into_iter().map(|(reference, error)| {
+        let mut wrong = Vec::new();
+        for (reference, error) in lost {
             tracing::error!(%reference, %error, "a token of hooks cannot be had; nobody gets in by it");
-            format!("a token of hooks cannot be had, and nobody gets in by it: {error}")
-        });
-        self.trouble = lost.reduce(|all, next| format!("{all}; {next}"));
+            wrong
+                .push(format!("a token of hooks cannot be had, and nobody gets in by it: {error}"));
+        }
         let own = self.mappings.iter_mut().filter_map(|mapping| mapping.token.as_mut());
         for token in self.token.iter_mut().chain(own) {
             let Some(secret) = token.resolve(&found) else { continue };
@@ -246,8 +250,9 @@ impl HooksSettings {
             }
         }
         if self.is_any_reused {
-            self.trouble = Some(format!("a token of hooks {REUSED}; nobody gets in by it"));
+            wrong.push(format!("a token of hooks {REUSED}; nobody gets in by it"));
         }
+        self.trouble = (!wrong.is_empty()).then(|| wrong.join("; "));
     }
 
     /// What the session of a request may begin with that chooses it.

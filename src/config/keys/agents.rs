@@ -1,9 +1,12 @@
 //! The keys of `agents`.
 
 use super::Kind::{
-    self, Any, Boolean, Either, Integer, List, Map, Number, Object, Quantity, Secret, Text, Word,
+    self, Any, Boolean, Either, Integer, List, Map, Number, Object, Quantity, Secret, Text, Within,
+    Word,
 };
 use super::gateway::TEXT_MAP;
+use super::models::FROM_ZERO_ON;
+use super::others::TYPING_MODE;
 use super::{COUNT, FROM_ZERO, Key, TEXTS, key, tools};
 use crate::config::agents;
 
@@ -29,6 +32,8 @@ const MODEL: Kind = Either(&[
     Text,
 ]);
 
+/// Characters or tokens, far more than any model reads.
+const CHARS: Kind = Within(&FROM_ZERO, 0.0, 100_000_000.0);
 const LEVELS: Kind = Word(&["off", "minimal", "low", "medium", "high", "xhigh", "adaptive", "max"]);
 const VERBOSE: Kind = Word(&agents::VERBOSE);
 const REASONING: Kind = Word(&agents::REASONING);
@@ -48,6 +53,14 @@ const DEFAULTS: &[Key] = &[
     .or("\"once\"")
     .advanced(),
     key("userTimezone", Text, "Where the user lives.").like("\"Europe/Berlin\""),
+    key(
+        "envelopeTimestamp",
+        Word(&["on", "off"]),
+        "Whether the model is told before each message of a person when it was said.",
+    )
+    .or("\"on\""),
+    key("envelopeTimezone", Text, "Of which time zone that is: user, local, utc, or a name.")
+        .like("\"Europe/Berlin\""),
     key("systemPromptOverride", Text, "A prompt in the place of the one that is built.").advanced(),
     key("skills", TEXTS, "The only skills that agents may have."),
     key(
@@ -77,7 +90,8 @@ const DEFAULTS: &[Key] = &[
         "Whether channels show thoughts, where a session does not say.",
     ),
     key("timeoutSeconds", COUNT, "A run is stopped after so many seconds.").or("172800"),
-    key("mediaMaxMb", COUNT, "Largest attachment, in MiB.").or("20"),
+    TYPING_MODE,
+    key("mediaMaxMb", FROM_ZERO_ON, "Largest attachment, in MiB.").or("20"),
     key("maxConcurrent", COUNT, "Runs at a time, over all sessions.").or("32"),
     key("compaction", Object(COMPACTION), "How long conversations are made shorter."),
     key(
@@ -110,19 +124,15 @@ const CHOICE: &[Key] = &[
 const COMPACTION: &[Key] = &[
     key("keepRecentTokens", COUNT, "At least so many tokens of the end stay as they are.")
         .or("20000"),
-    key("reserveTokens", COUNT, "Compact when fewer tokens than these are left.").or("20000"),
+    key("reserveTokens", FROM_ZERO, "Compact when fewer tokens than these are left.").or("20000"),
     key("reserveTokensFloor", FROM_ZERO, "Least of them, whatever reserveTokens says.").advanced(),
     key("memoryFlush", Object(MEMORY_FLUSH), "What an agent writes into its memory before that."),
 ];
 
 const MEMORY_FLUSH: &[Key] = &[
     key("enabled", Boolean, "Whether it is asked for notes.").or("true"),
-    key(
-        "softThresholdTokens",
-        Integer(0, 100_000_000),
-        "It is asked when a compaction is so many tokens away.",
-    )
-    .or("4000"),
+    key("softThresholdTokens", CHARS, "It is asked when a compaction is so many tokens away.")
+        .or("4000"),
     key("prompt", Text, "What it is told in the place of the usual words.").advanced(),
     key("systemPrompt", Text, "What its system prompt says of it in their place.").advanced(),
 ];
@@ -136,12 +146,8 @@ const PRUNING: &[Key] = &[
     .or("\"off\""),
     key("ttl", Quantity, "How long after the last call; a bare number counts minutes.")
         .or("\"5m\""),
-    key(
-        "keepLastAssistants",
-        Integer(0, 100_000_000),
-        "Results after so many of the last answers stay whole.",
-    )
-    .or("3"),
+    key("keepLastAssistants", CHARS, "Results after so many of the last answers stay whole.")
+        .or("3"),
     key(
         "softTrimRatio",
         Number(0.0, 1.0),
@@ -150,21 +156,17 @@ const PRUNING: &[Key] = &[
     .or("0.3"),
     key("hardClearRatio", Number(0.0, 1.0), "From this part on, the oldest results give way.")
         .or("0.5"),
-    key(
-        "minPrunableToolChars",
-        Integer(0, 100_000_000),
-        "With fewer characters of results nothing gives way.",
-    )
-    .or("50000"),
+    key("minPrunableToolChars", CHARS, "With fewer characters of results nothing gives way.")
+        .or("50000"),
     key("softTrim", Object(SOFT_TRIM), "How results are shortened."),
     key("hardClear", Object(HARD_CLEAR), "What stands in the place of results that give way."),
     key("tools", Object(tools::RULES), "Results of which tools."),
 ];
 
 const SOFT_TRIM: &[Key] = &[
-    key("maxChars", Integer(0, 100_000_000), "Longer results are shortened.").or("4000"),
-    key("headChars", Integer(0, 100_000_000), "So much of the beginning stays.").or("1500"),
-    key("tailChars", Integer(0, 100_000_000), "So much of the end stays.").or("1500"),
+    key("maxChars", CHARS, "Longer results are shortened.").or("4000"),
+    key("headChars", CHARS, "So much of the beginning stays.").or("1500"),
+    key("tailChars", CHARS, "So much of the end stays.").or("1500"),
 ];
 
 const HARD_CLEAR: &[Key] = &[
@@ -180,17 +182,21 @@ const SUBAGENTS: &[Key] = &[
     )
     .or("1"),
     key("maxChildrenPerAgent", Integer(1, 1000), "Active sub-agents of one session.").or("5"),
-    key("maxConcurrent", Integer(1, 1000), "Sub-agents that run at a time, over all sessions.")
-        .or("8"),
+    key(
+        "maxConcurrent",
+        Within(&COUNT, 1.0, 1000.0),
+        "Sub-agents that run at a time, over all sessions.",
+    )
+    .or("8"),
     key(
         "runTimeoutSeconds",
-        Integer(0, 31_536_000),
+        Within(&FROM_ZERO, 0.0, 31_536_000.0),
         "Their runs are stopped after so many seconds; 0 leaves it to timeoutSeconds.",
     )
     .or("0"),
     key(
         "archiveAfterMinutes",
-        Integer(0, 525_600),
+        Within(&FROM_ZERO, 0.0, 525_600.0),
         "Their sessions go so many minutes after their end; 0 keeps them.",
     )
     .or("60"),
@@ -206,9 +212,13 @@ const HEARTBEAT: &[Key] = &[
     key("to", Text, "Whom in that channel."),
     key("model", Text, "The model that answers."),
     key("session", Text, "The session in which it is asked."),
-    key("ackMaxChars", Integer(0, 10_000), "An acknowledgement with so much beside it is silent.")
-        .or("300")
-        .advanced(),
+    key(
+        "ackMaxChars",
+        Within(&FROM_ZERO, 0.0, 10_000.0),
+        "An acknowledgement with so much beside it is silent.",
+    )
+    .or("300")
+    .advanced(),
     key("activeHours", Object(ACTIVE_HOURS), "When it is asked at all."),
 ];
 
@@ -230,7 +240,7 @@ const MEMORY_SEARCH: &[Key] = &[
     key("model", Text, "The provider's name of the model.").like("\"text-embedding-3-small\""),
     key(
         "outputDimensionality",
-        Integer(1, 65_536),
+        Within(&COUNT, 1.0, 65_536.0),
         "Numbers that a vector has, where a request does not say.",
     ),
     key("remote", Object(REMOTE), "How the provider is reached, where it is not as usual."),
@@ -308,5 +318,8 @@ const SUBAGENT_CHOICE: &[Key] = &[
     key("thinking", Text, "Their thinking level."),
 ];
 
-const SKILLS_LIMITS: &[Key] =
-    &[key("maxSkillsPromptChars", COUNT, "Most characters of the list of skills in its prompt.")];
+const SKILLS_LIMITS: &[Key] = &[key(
+    "maxSkillsPromptChars",
+    FROM_ZERO,
+    "Most characters of the list of skills in its prompt.",
+)];

@@ -1,10 +1,8 @@
 //! The keys of `channels` and `bindings`.
 
-use super::Kind::{
-    self, Boolean, Either, Integer, List, Map, Number, Object, Secret, Text, Within, Word,
-};
+use super::Kind::{self, Boolean, Either, List, Map, Number, Object, Secret, Text, Within, Word};
 use super::tools::ANY_NUMBER;
-use super::{FROM_ZERO, Key, key};
+use super::{COUNT, FROM_ZERO, Key, key};
 
 pub(super) const CHANNELS: Key = key(
     "channels",
@@ -17,7 +15,7 @@ pub(super) const CHANNELS: Key = key(
 
 /// The id of a person or group.
 const PEER: Kind = Either(&[Text, ANY_NUMBER]);
-const PEERS: Kind = List(&PEER);
+pub(super) const PEERS: Kind = List(&PEER);
 const GROUP_POLICY: Kind = Word(&["open", "disabled", "allowlist"]);
 
 const ENABLED: Key = key("enabled", Boolean, "Whether it is started.").or("true");
@@ -48,6 +46,9 @@ const REPLY_TO: Key = key(
 .or("\"off\"");
 const MEDIA_MAX: Key =
     key("mediaMaxMb", Within(&Number(0.0, f64::MAX), 0.0, 50.0), "Largest file in MiB.");
+const RESPONSE_PREFIX: Key =
+    key("responsePrefix", Text, "What stands before answers. Without it, that of messages.")
+        .like("\"auto\"");
 const TELEGRAM_MEDIA_MAX: Key = MEDIA_MAX.or("20");
 const WEBHOOK_MEDIA_MAX: Key = MEDIA_MAX.or("5");
 const DEFAULT_ACCOUNT: Key =
@@ -64,7 +65,9 @@ const GROUP: &[Key] = &[
 ];
 
 const TELEGRAM_CHUNK: Key =
-    key("textChunkLimit", Integer(64, 4096), "Longer answers are cut.").or("4000").advanced();
+    key("textChunkLimit", Within(&COUNT, 64.0, 4096.0), "Longer answers are cut.")
+        .or("4000")
+        .advanced();
 const BOT_TOKEN: Key = key("botToken", Secret, "The bot's token.");
 const API_ROOT: Key =
     key("apiRoot", Text, "Address of the Bot API.").or("\"https://api.telegram.org\"").advanced();
@@ -77,6 +80,17 @@ const STREAMING: Key = key(
     ]),
     "Whether an answer is shown while it is written.",
 );
+const LINK_PREVIEW: Key =
+    key("linkPreview", Boolean, "Whether pages that a message names are shown under it.")
+        .or("true")
+        .advanced();
+const ACK_REACTION: Key = key(
+    "ackReaction",
+    Text,
+    "The reaction to a message that is being answered; \"\" is none. Without it, that of messages.",
+)
+.like("\"👀\"")
+.advanced();
 const WEBHOOK_URL: Key =
     key("webhookUrl", Text, "Where Telegram sends messages, instead of being asked.")
         .like("\"https://example.com/telegram-webhook\"")
@@ -105,11 +119,14 @@ const TELEGRAM: &[Key] = &[
     SEND_TO,
     DEFAULT_TO,
     STREAMING,
+    LINK_PREVIEW,
+    ACK_REACTION,
     REPLY_TO,
     CHUNK_MODE,
     TELEGRAM_CHUNK,
     HISTORY_LIMIT,
     TELEGRAM_MEDIA_MAX,
+    RESPONSE_PREFIX,
     API_ROOT,
     WEBHOOK_URL,
     WEBHOOK_SECRET,
@@ -131,11 +148,14 @@ const TELEGRAM_ACCOUNT: &[Key] = &[
     SEND_TO,
     DEFAULT_TO,
     STREAMING,
+    LINK_PREVIEW,
+    ACK_REACTION,
     REPLY_TO,
     CHUNK_MODE,
     TELEGRAM_CHUNK,
     HISTORY_LIMIT,
     TELEGRAM_MEDIA_MAX,
+    RESPONSE_PREFIX,
     API_ROOT,
     WEBHOOK_URL,
     WEBHOOK_SECRET,
@@ -143,7 +163,9 @@ const TELEGRAM_ACCOUNT: &[Key] = &[
 ];
 
 const WEBHOOK_CHUNK: Key =
-    key("textChunkLimit", Integer(64, 1_000_000), "Longer answers are cut.").or("50000").advanced();
+    key("textChunkLimit", Within(&COUNT, 64.0, 1_000_000.0), "Longer answers are cut.")
+        .or("50000")
+        .advanced();
 const SECRET: Key = key("secret", Secret, "What both sides sign with, 16 characters at least.")
     .like("\"sixteen-letters-and-more\"");
 const URL: Key =
@@ -176,6 +198,7 @@ const WEBHOOK: &[Key] = &[
     CHUNK_MODE,
     WEBHOOK_CHUNK,
     WEBHOOK_MEDIA_MAX,
+    RESPONSE_PREFIX,
     DEFAULT_ACCOUNT,
     key("accounts", Map(&Object(WEBHOOK_ACCOUNT)), "More of them, each with its own secret.")
         .advanced(),
@@ -199,6 +222,7 @@ const WEBHOOK_ACCOUNT: &[Key] = &[
     CHUNK_MODE,
     WEBHOOK_CHUNK,
     WEBHOOK_MEDIA_MAX,
+    RESPONSE_PREFIX,
 ];
 
 pub(super) const BINDINGS: Key = key(

@@ -1,7 +1,9 @@
 //! The keys of `gateway`.
 
-use super::Kind::{Boolean, Either, Integer, List, Map, Object, Secret, Text, TextOrFalse, Word};
-use super::{COUNT, Key, Kind, TEXTS, key, tools};
+use super::Kind::{
+    Boolean, Either, Integer, List, Map, Object, Secret, Text, TextOrFalse, Within, Word,
+};
+use super::{COUNT, FROM_ZERO, Key, Kind, TEXTS, key, tools};
 
 pub(super) const GATEWAY: Key = key(
     "gateway",
@@ -16,7 +18,7 @@ const KEYS: &[Key] = &[
     key("customBindHost", Text, "The IP address to listen on when bind is custom.").like("\"192.168.1.20\""),
     key("auth", Object(AUTH), "How clients prove themselves."),
     key("trustedProxies", TEXTS, "IP addresses and networks of proxies whose forwarding headers are believed.").like("[\"10.0.0.0/8\"]"),
-    key("handshakeTimeoutMs", Integer(1, 600_000), "Milliseconds that a socket has to log in.").or("15000").advanced(),
+    key("handshakeTimeoutMs", Within(&COUNT, 1.0, 600_000.0), "Milliseconds that a socket has to log in.").or("15000").advanced(),
     key("controlSocket", Boolean, "Whether clawgate devices works on this machine without a token.").or("true").advanced(),
     key("reload", Object(RELOAD), "What happens when the config file changes."),
     key("controlUi", Object(CONTROL_UI), "How the web UI is served, and which web pages may connect."),
@@ -78,7 +80,7 @@ const RESPONSES: &[Key] = &[
     MAX_BODY_BYTES,
     key(
         "maxUrlParts",
-        Integer(0, 1_000_000),
+        Within(&FROM_ZERO, 0.0, 1_000_000.0),
         "Most pictures and files of a message that are addresses.",
     )
     .or("8")
@@ -112,13 +114,13 @@ const URL_ALLOWLIST: Key = key(
 const SWITCHED_OFF: Key = key("enabled", Boolean, "Whether it is there.").or("false").like("true");
 
 const MAX_BODY_BYTES: Key =
-    key("maxBodyBytes", Integer(1, 104_857_600), "Most bytes of a request\'s body.")
+    key("maxBodyBytes", Within(&COUNT, 1.0, 104_857_600.0), "Most bytes of a request\'s body.")
         .or("20971520")
         .advanced();
 
 const RELOAD: &[Key] = &[
     key("mode", Word(&["off", "hot", "restart", "hybrid"]), "What is done: nothing; use what can be used at once; restart; use it, and restart for the rest.").or("\"hybrid\"").like("\"hot\""),
-    key("debounceMs", Integer(0, 60_000), "Milliseconds that the file must have been left alone.").or("300").advanced(),
+    key("debounceMs", Within(&FROM_ZERO, 0.0, 60_000.0), "Milliseconds that the file must have been left alone.").or("300").advanced(),
 ];
 
 const METRICS: &[Key] = &[

@@ -1,7 +1,7 @@
 //! The keys of `hooks`.
 
 use super::Kind::{
-    Any, Boolean, Either, Integer, List, Map, Number, Object, Open, Secret, Text, Word,
+    Any, Boolean, Either, List, Map, Number, Object, Open, Secret, Text, Within, Word,
 };
 use super::{COUNT, Key, Kind, TEXTS, key};
 
@@ -13,7 +13,9 @@ const HOOKS_KEYS: &[Key] = &[
         .or("false"),
     key("path", Text, "Below which path.").or("\"/hooks\""),
     key("token", Secret, "What proves who sent a request; not the one of the gateway."),
-    key("maxBodyBytes", Integer(1, 16_777_216), "Most bytes of a request.").or("262144").advanced(),
+    key("maxBodyBytes", Within(&COUNT, 1.0, 16_777_216.0), "Most bytes of a request.")
+        .or("262144")
+        .advanced(),
     key("allowedAgentIds", TEXTS, "Agents that a request may name; * is all.").or("[\"*\"]"),
     key("defaultSessionKey", Text, "The session of requests that name none."),
     key("allowRequestSessionKey", Boolean, "Whether a request may name its session.").or("false"),
@@ -65,7 +67,7 @@ const INTERNAL: &[Key] = &[
 
 const ACTION: Kind = Word(&["wake", "agent"]);
 const WAKE_MODE: Kind = Word(&["now", "next-heartbeat"]);
-const SECONDS: Kind = Integer(1, 604_800);
+const SECONDS: Kind = Within(&COUNT, 1.0, 604_800.0);
 const SCALAR: Kind = Either(&[Text, Number(f64::MIN, f64::MAX), Boolean]);
 
 const MAPPING: &[Key] = &[

@@ -1,7 +1,7 @@
 //! The keys of `models`, `auth` and `secrets`.
 
 use super::Kind::{
-    self, Any, Boolean, Either, Integer, List, Map, Number, Object, Secret, Text, Word,
+    self, Any, Boolean, Either, Integer, List, Map, Number, Object, Secret, Text, Within, Word,
 };
 use super::gateway::TEXT_MAP;
 use super::tools::ANY_NUMBER;
@@ -42,8 +42,8 @@ const MODEL: &[Key] = &[
     key("reasoning", Boolean, "Whether it thinks.").or("false"),
     key("input", TEXTS, "What it reads: text, image.").like("[\"text\", \"image\"]"),
     key("cost", Object(COST), "Its price in dollars for a million tokens."),
-    key("contextWindow", FROM_ZERO, "How many tokens it reads.").like("128000"),
-    key("maxTokens", FROM_ZERO, "How many tokens it writes at most.").like("8192"),
+    key("contextWindow", FROM_ZERO_ON, "How many tokens it reads.").like("128000"),
+    key("maxTokens", FROM_ZERO_ON, "How many tokens it writes at most.").like("8192"),
     key("params", Object(PARAMS), "What every request says."),
     key(
         "compat",
@@ -52,6 +52,9 @@ const MODEL: &[Key] = &[
     )
     .advanced(),
 ];
+
+/// A number, whole or not, that is not below 0.
+pub(super) const FROM_ZERO_ON: Kind = Number(0.0, f64::MAX);
 
 const COST: &[Key] = &[
     key("input", ANY_NUMBER, "Tokens that it reads.").or("0"),
@@ -192,7 +195,7 @@ const PROFILE: &[Key] = &[
     key("mode", Word(&["api_key", "token", "oauth"]), "What it is.").required(),
 ];
 
-const HOURS: Kind = Number(0.0, 8760.0);
+const HOURS: Kind = Within(&FROM_ZERO_ON, 0.0, 8760.0);
 
 const COOLDOWNS: &[Key] = &[
     key(

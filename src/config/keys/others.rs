@@ -2,14 +2,21 @@
 
 use super::Kind::{
     self, Any, Boolean, Integer, List, Map, Object, Open, Quantity, QuantityOrFalse, Secret, Text,
-    Word,
+    Within, Word,
 };
+use super::channels::PEERS;
 use super::gateway::TEXT_MAP;
 use super::tools::{ANY_NUMBER, SCALAR};
 use super::{COUNT, FROM_ZERO, Key, TEXTS, key, voice};
 
 pub(super) const SESSION: Key =
     key("session", Object(SESSION_KEYS), "How conversations are keyed, kept and begun anew.");
+
+pub(super) const TYPING_MODE: Key = key(
+    "typingMode",
+    Word(&["never", "instant", "thinking", "message"]),
+    "When chats show that the agent is typing.",
+);
 
 const SESSION_KEYS: &[Key] = &[
     key("mainKey", Text, "Name of an agent's main session.").or("\"main\"").advanced(),
@@ -21,6 +28,7 @@ const SESSION_KEYS: &[Key] = &[
         "Which direct messages of channels share a session.",
     )
     .or("\"main\""),
+    TYPING_MODE,
     key(
         "identityLinks",
         Map(&TEXTS),
@@ -56,7 +64,7 @@ const RESET: &[Key] = &[
     key("atHour", Integer(0, 23), "Hour of the daily reset, local time.").or("4"),
     key(
         "idleMinutes",
-        Integer(0, 4_294_967_295),
+        Within(&FROM_ZERO, 0.0, 4_294_967_295.0),
         "Stale after so many minutes without a message; 0 is never.",
     ),
 ];
@@ -81,7 +89,7 @@ const MAINTENANCE: &[Key] = &[
         "A session that did not change for so long is put away; a bare number counts days.",
     )
     .like("\"30d\""),
-    key("pruneDays", Integer(1, 36_500), "Older form of pruneAfter.").advanced(),
+    key("pruneDays", Within(&COUNT, 1.0, 36_500.0), "Older form of pruneAfter.").advanced(),
     key("maxEntries", COUNT, "Most sessions of an agent; the oldest are put away."),
     key(
         "resetArchiveRetention",
@@ -122,6 +130,20 @@ pub(super) const MESSAGES: Key = key(
             "Messages in groups.",
         ),
         key("tts", Object(voice::TTS), "How answers are spoken."),
+        key(
+            "responsePrefix",
+            Text,
+            "What stands before answers in chats; auto is the name of the agent in brackets.",
+        )
+        .like("\"[{identity.name} {model}]\""),
+        key("ackReaction", Text, "The reaction to a message that is being answered, on Telegram.")
+            .like("\"👀\""),
+        key(
+            "ackReactionScope",
+            Word(&["group-mentions", "group-all", "direct", "all", "off", "none"]),
+            "Which messages get it.",
+        )
+        .or("\"group-mentions\""),
     ]),
     "What happens to messages.",
 );
@@ -134,10 +156,15 @@ const QUEUE: &[Key] = &[
     key("byChannel", Map(&MODES), "The same for one channel; chats over the gateway are webchat."),
     key(
         "debounceMs",
-        Integer(0, 86_400_000),
+        Within(&FROM_ZERO, 0.0, 86_400_000.0),
         "So many milliseconds it must be quiet before collected messages are answered.",
     )
     .or("500"),
+    key(
+        "debounceMsByChannel",
+        Map(&Within(&FROM_ZERO, 0.0, 86_400_000.0)),
+        "The same for one channel; chats over the gateway are webchat.",
+    ),
     key("cap", COUNT, "Most messages of a session that wait for runs of their own.").or("20"),
     key("drop", Word(&["old", "new", "summarize"]), "Which message gives way beyond that.")
         .or("\"summarize\""),
@@ -150,8 +177,8 @@ pub(super) const COMMANDS: Key = key(
         key("restart", Boolean, "Whether admins may use /restart in a chat.").or("true"),
         key(
             "ownerAllowFrom",
-            TEXTS,
-            "People, as telegram:<id>, who may do by a chat what an admin may.",
+            PEERS,
+            "People, as telegram:<id>, who may do by a chat what an admin may; an id alone is of Telegram.",
         ),
     ]),
     "Commands in chats.",
@@ -161,22 +188,30 @@ pub(super) const CRON: Key = key("cron", Object(CRON_KEYS), "Jobs that run by th
 
 const CRON_KEYS: &[Key] = &[
     key("enabled", Boolean, "Whether jobs run.").or("true"),
-    key("maxConcurrentRuns", COUNT, "Runs of jobs at a time.").or("4"),
+    key("maxConcurrentRuns", COUNT, "Runs of jobs at a time.").or("1"),
     key(
         "missed",
         Quantity,
         "What becomes of instants that passed while nobody could run them: run, skip, or a time.",
     )
     .or("\"1h\""),
-    key("sessionRetention", QuantityOrFalse, "Sessions of single runs go after so long.")
-        .or("\"24h\""),
+    key(
+        "sessionRetention",
+        QuantityOrFalse,
+        "Sessions of single runs go after so long; a bare number counts hours.",
+    )
+    .or("\"24h\""),
     key(
         "runLog",
-        Object(&[key("keepLines", Integer(1, 100_000), "How many runs of a job are remembered.")
-            .or("2000")]),
+        Object(&[key(
+            "keepLines",
+            Within(&COUNT, 1.0, 100_000.0),
+            "How many runs of a job are remembered.",
+        )
+        .or("2000")]),
         "The log of runs.",
     ),
-    key("webhookToken", Text, "What web servers get as a bearer token."),
+    key("webhookToken", Secret, "What web servers get as a bearer token."),
     key("failureAlert", Object(FAILURE_ALERT), "Whether somebody hears of jobs that fail."),
     key(
         "failureDestination",
@@ -191,7 +226,7 @@ const RETRY: &[Key] = &[
     key("maxAttempts", Integer(0, 100), "So often in a row.").or("3"),
     key(
         "backoffMs",
-        List(&Integer(0, 86_400_000)),
+        List(&Within(&FROM_ZERO, 0.0, 86_400_000.0)),
         "After so many milliseconds each time; the last one holds for all after it.",
     )
     .or("[30000, 60000, 300000]"),
@@ -240,11 +275,15 @@ const SKILL: &[Key] = &[
 ];
 
 const SKILL_LIMITS: &[Key] = &[
-    key("maxSkillsInPrompt", COUNT, "Most skills that the model is told of.").or("150"),
-    key("maxSkillsPromptChars", COUNT, "Most characters of the list of skills in the prompt.")
+    key("maxSkillsInPrompt", FROM_ZERO, "Most skills that the model is told of.").or("150"),
+    key("maxSkillsPromptChars", FROM_ZERO, "Most characters of the list of skills in the prompt.")
         .or("18000"),
-    key("maxSkillFileBytes", Integer(1, 4_194_304), "A larger SKILL.md is passed over.")
-        .or("256000"),
+    key(
+        "maxSkillFileBytes",
+        Within(&FROM_ZERO, 0.0, 4_194_304.0),
+        "A larger SKILL.md is passed over.",
+    )
+    .or("256000"),
 ];
 
 pub(super) const MCP: Key = key(

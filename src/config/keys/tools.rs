@@ -4,7 +4,7 @@ use super::Kind::{
     Boolean, Either, Integer, List, Map, Number, Object, Secret, Text, Within, Word,
 };
 use super::gateway::TEXT_MAP;
-use super::{FROM_ZERO, Key, Kind, TEXTS, key};
+use super::{COUNT, FROM_ZERO, Key, Kind, TEXTS, key};
 
 pub(super) const TOOLS: Key = key(
     "tools",
@@ -52,8 +52,37 @@ pub(super) const OF_AGENT: &[Key] = &[
     DENY,
     BY_PROVIDER,
     FS,
-    key("exec", Object(&[SECURITY, ASK, APPLY_PATCH]), "How its commands run."),
+    key("exec", Object(OF_AGENTS_EXEC), "How its commands run, in the place of the general words."),
 ];
+
+const OF_AGENTS_EXEC: &[Key] =
+    &[SECURITY, ASK, BACKGROUND, TIMEOUT, NOTIFY, NOTIFY_EMPTY, PATH_PREPEND, HOST, APPLY_PATCH];
+
+const BACKGROUND: Key = key(
+    "backgroundMs",
+    Within(&COUNT, 10.0, 120_000.0),
+    "A command that takes longer goes on in the background.",
+);
+const TIMEOUT: Key = key(
+    "timeoutSec",
+    Within(&COUNT, 1.0, 2_678_400.0),
+    "A command that does not ask for more is ended after so many seconds.",
+);
+const NOTIFY: Key = key(
+    "notifyOnExit",
+    Boolean,
+    "Whether the next turn is told that a background command has ended.",
+);
+const NOTIFY_EMPTY: Key = key(
+    "notifyOnExitEmptySuccess",
+    Boolean,
+    "The same for one that went well and had nothing to say.",
+)
+.advanced();
+const PATH_PREPEND: Key =
+    key("pathPrepend", TEXTS, "Directories that come before the others in PATH.")
+        .like("[\"~/.local/bin\"]");
+const HOST: Key = key("host", Word(&["auto", "sandbox", "gateway", "node"]), "Where commands run.");
 
 const KEYS: &[Key] = &[
     PROFILE.or("\"full\""),
@@ -139,45 +168,22 @@ const EXEC: &[Key] = &[
         "Milliseconds that a question waits; then it is a no.",
     )
     .or("1800000"),
-    key(
-        "backgroundMs",
-        Integer(1, 120_000),
-        "A command that takes longer goes on in the background.",
-    )
-    .or("10000"),
-    key(
-        "timeoutSec",
-        Integer(1, 2_678_400),
-        "A command that does not ask for more is ended after so many seconds.",
-    )
-    .or("1800"),
+    BACKGROUND.or("10000"),
+    TIMEOUT.or("1800"),
     key(
         "cleanupMs",
-        Integer(1, 10_800_000),
+        Within(&COUNT, 60_000.0, 10_800_000.0),
         "How long a background command stays on the list after its end.",
     )
     .or("1800000")
     .advanced(),
-    key(
-        "notifyOnExit",
-        Boolean,
-        "Whether the next turn is told that a background command has ended.",
-    )
-    .or("true"),
-    key(
-        "notifyOnExitEmptySuccess",
-        Boolean,
-        "The same for one that went well and had nothing to say.",
-    )
-    .or("false")
-    .advanced(),
+    NOTIFY.or("true"),
+    NOTIFY_EMPTY.or("false"),
     key("env", TEXT_MAP, "Variables that every command gets."),
-    key("pathPrepend", TEXTS, "Directories that come before the others in PATH.")
-        .like("[\"~/.local/bin\"]"),
+    PATH_PREPEND,
     key("sandbox", Word(&["off", "workspace-write", "read-only"]), "What commands may write to.")
         .or("\"off\""),
-    key("host", Word(&["auto", "sandbox", "gateway", "node"]), "Where commands run.")
-        .or("\"auto\""),
+    HOST.or("\"auto\""),
     key("node", Text, "The node for host node: its id or name."),
     APPLY_PATCH,
 ];

@@ -3,7 +3,7 @@
 use super::Kind::{Boolean, Integer, Map, Number, Object, Secret, Text, Within, Word};
 use super::gateway::TEXT_MAP;
 use super::tools::ANY_NUMBER;
-use super::{FROM_ZERO, Key, MAX, TEXTS, key};
+use super::{COUNT, FROM_ZERO, Key, TEXTS, key};
 
 pub(super) const TTS: &[Key] = &[
     key(
@@ -18,8 +18,12 @@ pub(super) const TTS: &[Key] = &[
     key("persona", Text, "Which of the personas speaks."),
     key("personas", Map(&Object(PERSONA)), "Voices with a name."),
     key("providers", Map(&Object(SPEECH)), "Services of speech, by id."),
-    key("maxTextLength", Integer(1, 100_000), "Longest text that is spoken, in characters.")
-        .or("4096"),
+    key(
+        "maxTextLength",
+        Within(&COUNT, 1.0, 100_000.0),
+        "Longest text that is spoken, in characters.",
+    )
+    .or("4096"),
     key("timeoutMs", Integer(1000, 600_000), "How many milliseconds a service of speech may take.")
         .or("30000"),
     key("prefsPath", Text, "File in which the choices of people are kept.").advanced(),
@@ -130,9 +134,13 @@ pub(super) const LOGGING: Key = key(
         key("consoleLevel", LEVEL, "What standard error gets.").or("\"info\""),
         key("file", Text, "The log file; without it there is one for each day.")
             .like("\"~/.openclaw/logs/gateway.log\""),
-        key("maxFileBytes", Integer(65_536, MAX), "A larger log file is put away.")
-            .or("20971520")
-            .advanced(),
+        key(
+            "maxFileBytes",
+            Within(&COUNT, 65_536.0, 1_099_511_627_776.0),
+            "A larger log file is put away.",
+        )
+        .or("20971520")
+        .advanced(),
     ]),
     "The log file, and how much is logged.",
 );

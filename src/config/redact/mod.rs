@@ -229,15 +229,20 @@ fn kind_at(path: &[Step]) -> Option<SlotKind> {
         .or_else(|| (is_below_headers(path) || (is_in_env && !is_read())).then_some(SlotKind::Text))
 }
 
-/// A list of arguments, one of which is the value of the flag before it.
+/// A list of arguments, one of which is the value of the flag before it. Of those of a program
+/// for secrets none is shown, as in the original.
 fn arguments(path: &[Step], items: &[Value]) -> Option<Value> {
-    if !items.iter().any(is_secret_flag) {
+    let is_of_secrets = matches!(path, [Step::Key(section), Step::Key(list), _, Step::Key(name)]
+        if section == "secrets" && list == "providers" && name == "args");
+    if !is_of_secrets && !items.iter().any(is_secret_flag) {
         return None;
     }
     let shown = with_flags(items).enumerate().map(|(index, (item, is_value))| {
         let mut at = path.to_vec();
         at.push(Step::Index(index));
-        if is_value { REDACTED.into() } else { redacted_at(&at, item) }
+        let is_text = || item.as_str().is_some_and(|text| !is_variable(text));
+        let is_hidden = is_value || (is_of_secrets && is_text());
+        if is_hidden { REDACTED.into() } else { redacted_at(&at, item) }
     });
     Some(Value::Array(shown.collect()))
 }
@@ -297,13 +302,14 @@ mod tests {
             "channels": {"telegram": {"botToken": 5, "webhookSecret": ["a", "b"]}},
             "mcp": {"servers": {"m": {"url": "https://h/s/key", "env": {"PORT": 1, "OFF": ""},
                 "args": ["--api-key", "k", "--quiet", "--token=t", "x"]},
+                "pin": {"args": ["--pin", "1", "--db-passwd=p", "--spinning", "s", "--no-pin", "n"]},
                 "docker": {"args": ["run", "-e", "GITHUB_PERSONAL_ACCESS_TOKEN=ghp_1", "--env",
                     "PORT=1", "-H", "Authorization: Bearer b", "--header", "Cookie: c=d",
                     "Accept: text/plain", "X-Api-Key: ${KEY}"]}}},
             "env": {"OPENAI_API_KEY": "k", "vars": {"A": "k"}, "shellEnv": {"timeoutMs": 1}},
             "secrets": {"providers": {"f": {"source": "file", "path": "/p"},
                 "env": {"source": "env"}, "x": {"source": "exec", "env": {"VAULT": "k"},
-                "args": ["--pin", "1", "--db-passwd=p", "--spinning", "s", "--no-pin", "n"]}},
+                "args": ["--read", "kv/house", "${WHERE}"]}},
                 "defaults": {"env": "env"}},
             "agents": {"defaults": {"sandbox": {"mode": "all", "docker": {"env": {"A": "k"}}}},
                 "list": [{"id": "a", "sandbox": {"docker": {"env": {"A": "k", "B": "${B}"}}}}]},
@@ -324,6 +330,8 @@ mod tests {
             "channels": {"telegram": {"botToken": hidden, "webhookSecret": [hidden, hidden]}},
             "mcp": {"servers": {"m": {"url": hidden, "env": {"PORT": hidden, "OFF": ""},
                 "args": ["--api-key", hidden, "--quiet", format!("--token={REDACTED}"), "x"]},
+                "pin": {"args": ["--pin", hidden, format!("--db-passwd={REDACTED}"), "--spinning",
+                    "s", "--no-pin", "n"]},
                 "docker": {"args": ["run", "-e",
                     format!("GITHUB_PERSONAL_ACCESS_TOKEN={REDACTED}"), "--env", "PORT=1", "-H",
                     format!("Authorization: {REDACTED}"), "--header",
@@ -331,8 +339,7 @@ mod tests {
             "env": {"OPENAI_API_KEY": hidden, "vars": {"A": hidden}, "shellEnv": {"timeoutMs": 1}},
             "secrets": {"providers": {"f": {"source": "file", "path": "/p"},
                 "env": {"source": "env"}, "x": {"source": "exec", "env": {"VAULT": hidden},
-                "args": ["--pin", hidden, format!("--db-passwd={REDACTED}"), "--spinning", "s",
-                    "--no-pin", "n"]}},
+                "args": [hidden, hidden, "${WHERE}"]}},
                 "defaults": {"env": "env"}},
             "agents": {"defaults": {"sandbox": {"mode": "all", "docker": {"env": {"A": hidden}}}},
                 "list": [{"id": "a", "sandbox": {"docker": {"env": {"A": hidden, "B": "${B}"}}}}]},

@@ -82,7 +82,7 @@ pub const SLOTS: &[Slot] = &[
     slot("agents.list.*.memorySearch.remote.apiKey", SlotKind::Input),
     slot("agents.list.*.memorySearch.remote.baseUrl", SlotKind::Address),
     slot("agents.list.*.memorySearch.remote.headers.*", SlotKind::Input),
-    slot("cron.webhookToken", SlotKind::Text),
+    slot("cron.webhookToken", SlotKind::Input),
     slot("hooks.token", SlotKind::Input),
     slot("hooks.mappings.*.token", SlotKind::Input),
     slot("channels.telegram.botToken", SlotKind::Input),

@@ -8,6 +8,7 @@ use super::super::schema::Node;
 use super::super::{ConfigError, Paths};
 use super::reference::is_provider;
 use super::{ResolvedSecrets, SecretCache, SecretSource};
+use crate::support::sort;
 
 /// As in OpenClaw: a secret is a local file or a quick program.
 const TIMEOUT_MS: u64 = 5000;
@@ -194,7 +195,7 @@ fn exec(node: &Node<'_>, paths: &Paths) -> Result<SecretProvider, ConfigError> {
     Ok(SecretProvider::Exec(ExecProvider {
         command: program,
         args: node.member("args")?.texts()?.unwrap_or_default(),
-        env: env.collect::<Result<_, ConfigError>>()?,
+        env: sort::map(env.collect::<Result<Vec<_>, ConfigError>>()?),
         pass_env: node.member("passEnv")?.texts()?.unwrap_or_default(),
         timeout: limit,
         no_output_timeout: timeout(&node.member("noOutputTimeoutMs")?)?.unwrap_or(limit),

@@ -1,12 +1,12 @@
 //! Places of the config that refer to secrets.
 
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::SecretRef;
 use crate::config::edit::{Step, ValuePath};
 use crate::config::is_secret;
 use crate::config::redact::{SLOTS, SlotKind, credentials};
+use crate::support::reading;
 
 /// A reference, and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub fn targets(config: &Value) -> Vec<SecretTarget> {
     let found = credentials(config).into_iter();
     found
         .filter_map(|(path, value)| {
-            let reference = SecretRef::deserialize(value).ok()?;
+            let reference = reading::of(value).ok()?;
             Some(SecretTarget { path: path.into(), reference })
         })
         .collect()

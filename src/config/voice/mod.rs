@@ -27,7 +27,7 @@ pub struct VoiceConfig {
 /// Reads both; an error names the key inside of them.
 pub(super) fn read(root: &Node<'_>) -> Result<VoiceConfig, ConfigError> {
     let (talk, tts) = (root.member("talk")?, root.at("messages.tts")?);
-    tts.member("maxTextLength")?.integer::<u64>(tts::TEXT_MAX_MAX)?;
+    tts.member("maxTextLength")?.count::<u64>()?;
     let (least, most) = tts::TIMEOUT_BOUNDS_MS;
     tts.member("timeoutMs")?.integer_within::<u64>(least, most)?;
     Ok(VoiceConfig {
@@ -64,6 +64,11 @@ mod tests {
     }
 
     #[test]
+    fn a_longer_text_than_any_is_spoken_up_to_the_bound() {
+        assert_eq!(tts(&json!({"maxTextLength": 200_000})).max_text_length(), 100_000);
+    }
+
+    #[test]
     fn the_older_word_for_always_is_read() {
         assert_eq!(tts(&json!({"enabled": true})).auto(), TtsAuto::Always);
         assert_eq!(tts(&json!({"enabled": true, "auto": "tagged"})).auto(), TtsAuto::Tagged);
@@ -72,7 +77,7 @@ mod tests {
     #[test]
     fn what_is_out_of_bounds_is_an_error() {
         for (wrong, key) in [
-            (json!({"maxTextLength": 100_001}), "maxTextLength"),
+            (json!({"maxTextLength": 0}), "maxTextLength"),
             (json!({"timeoutMs": 999}), "timeoutMs"),
         ] {
             let error = read(&json!({"messages": {"tts": wrong}})).unwrap_err();

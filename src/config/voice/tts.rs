@@ -10,7 +10,7 @@ use super::options::SpeechOptions;
 /// Longest text that is spoken, as in the original; services take no more.
 const TEXT_MAX: usize = 4096;
 /// Bound of that: an hour of speech.
-pub(super) const TEXT_MAX_MAX: u64 = 100_000;
+const TEXT_MAX_MAX: usize = 100_000;
 /// How long a service may take, as in the original.
 const TIMEOUT_MS: u64 = 30_000;
 /// Bounds of that: the request waits meanwhile.
@@ -94,7 +94,7 @@ impl TtsConfig {
 
     /// Longest text that is spoken, in characters.
     pub fn max_text_length(&self) -> usize {
-        self.max_text_length.unwrap_or(TEXT_MAX)
+        self.max_text_length.unwrap_or(TEXT_MAX).min(TEXT_MAX_MAX)
     }
 
     /// How long a service may take.

@@ -167,8 +167,10 @@ async fn wrong_members_are_named() {
 
 #[tokio::test]
 async fn runs_of_one_session_begin_anew_and_never_get_into_each_other() {
-    let hooks = json!({"defaultSessionKey": "hook:ingress"});
-    let (gateway, mock) = hooked(&hooks).await;
+    let mock = MockProvider::start().await;
+    let mut config = with_hooks(&mock, &json!({"defaultSessionKey": "hook:ingress"}));
+    config["cron"] = json!({"maxConcurrentRuns": 2});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
     let mut client = admin(&gateway).await;
     let ask = async |message: &str| {
         let body = json!({"message": message, "deliver": false});

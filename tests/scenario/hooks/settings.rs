@@ -45,7 +45,7 @@ async fn what_would_open_more_than_was_meant_is_refused_when_it_is_read() {
         (json!({"path": "/"}), "hooks.path: may not be '/'"),
         (json!({"path": "/v1/hooks"}), "hooks.path: is a path that the gateway has"),
         (json!({"path": "/a b"}), "hooks.path: must be a path"),
-        (json!({"maxBodyBytes": 0}), "hooks.maxBodyBytes: must be an integer"),
+        (json!({"maxBodyBytes": 0}), "hooks.maxBodyBytes: must be a positive integer"),
         (json!({"mappings": templated}), "hooks.allowedSessionKeyPrefixes: is required when"),
         (json!({"allowedSessionKeyPrefixes": ["ci:"]}), "must include 'hook:'"),
         (
