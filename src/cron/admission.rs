@@ -129,31 +129,29 @@ impl Worker {
 
     /// Waits for a place and for a session at once. Who waits for the session keeps no place
     /// meanwhile, and who waits for a place no session: what has the one may wait for the
-    /// other. Only who has let the session go for that keeps the place that he gets then: he
-    /// is the next in the session, and what runs there waits for no place.
+    /// other, and what runs in the session may do so for as long as it likes.
     async fn enter(
         &self,
         line: &InLine,
         longest: Option<Duration>,
     ) -> Result<Option<SemaphorePermit<'_>>, NotBegun> {
         let busy = |_| self.not_set_up(BUSY);
-        let (mut since, mut has_let_go) = (None, false);
+        let mut since = None;
         loop {
             let place = self.cron.permits.acquire().await;
             if line.take() {
                 return Ok(place);
             }
-            let kept = place.filter(|_| has_let_go);
+            drop(place);
             let waited = since.get_or_insert_with(Instant::now).elapsed();
             match longest.map(|longest| longest.saturating_sub(waited)) {
                 Some(left) => timeout(left, line.turn()).await.map_err(busy)?,
                 None => line.turn().await,
             }
-            if let Some(place) = kept.or_else(|| self.cron.permits.try_acquire()) {
+            if let Some(place) = self.cron.permits.try_acquire() {
                 return Ok(Some(place));
             }
             line.step_back();
-            has_let_go = true;
         }
     }
 

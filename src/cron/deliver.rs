@@ -137,6 +137,7 @@ impl Worker {
                     thread_id: thread_id.clone(),
                     account_id: account_id.clone(),
                     text: what.text.to_owned(),
+                    answer: None,
                     files: what.files.to_vec(),
                     bound_to: what.bound_to.cloned(),
                     idempotency_key: id.to_owned(),

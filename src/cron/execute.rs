@@ -1,6 +1,7 @@
 //! A run of a job, from its start to its end.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -64,6 +65,10 @@ impl Worker {
     async fn perform(self: &Arc<Self>, begun: Begun<'_>) -> Outcome {
         let Begun { ticket, hold, place: _place } = begun;
         let job = &ticket.job;
+        if ticket.run_id.is_none() {
+            let late = self.cron.now_ms().saturating_sub(ticket.instant);
+            NUMBERS.cron_late.note(Duration::from_millis(late));
+        }
         let since = json!({"runAtMs": ticket.started_at});
         self.cron.tell_now(&job.id, "started", Some(since)).await;
         if let Err(error) = self.note_begun(&ticket).await {

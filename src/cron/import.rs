@@ -16,9 +16,10 @@ use crate::config::{CronRetrySettings, Settings};
 use crate::protocol::methods::cron::Schedule;
 use crate::sessions::KeyRules;
 use crate::store::{CronRunQuery, CronRunRow, SourceNote, Store, StoreError};
+use crate::support::reading::by_text;
 use crate::support::{blocking, json_file_of_javascript, json_of_javascript};
 
-use super::job::{Job, JobState};
+use super::job::Job;
 use super::jobs::JOBS_MAX;
 use super::outcome::Outcome;
 use super::recover::INTERRUPTED;
@@ -159,7 +160,8 @@ impl Imported {
         now: u64,
     ) -> Result<Option<Self>, StoreError> {
         // Where that cannot be seen, reading it says why.
-        if !tokio::fs::try_exists(file).await.unwrap_or(true) {
+        let looked = file.to_owned();
+        if let Ok(Ok(false)) = blocking(move || looked.try_exists()).await {
             return Ok(None);
         }
         // Looked at first: what is written meanwhile is found to be another file.
@@ -311,16 +313,19 @@ fn one(mut job: Value, states: &Value, folder: &Path, now: u64) -> Result<Found,
     if let Value::Object(members) = &mut job {
         shapes::complete(members);
     }
-    let mut job: Job = serde_json::from_value(job).map_err(|error| error.to_string())?;
+    let mut job: Job = by_text(&job)?;
     job.announce_by_default();
     if job.id.is_empty() || job.id.contains(['/', '\\']) {
         return Err("its id is no name".into());
     }
     let timing = job.timing().map_err(|error| error.to_string())?;
-    let known = &states["jobs"][&job.id]["state"];
-    if known.is_object() {
-        job.state = serde_json::from_value::<JobState>(known.clone()).unwrap_or_default();
+    let known = &states["jobs"][&job.id];
+    if known["state"].is_object() {
+        job.state = by_text(&known["state"]).unwrap_or_default();
     }
+    // OpenClaw keeps it there, and takes what it finds in this order.
+    let written = Some(job.updated_at_ms).filter(|at| *at > 0);
+    job.updated_at_ms = known["updatedAtMs"].as_u64().or(written).unwrap_or(job.created_at_ms);
     let mut runs = runs(&folder.join("runs").join(format!("{}.jsonl", job.id)), &job);
     let was_on = job.enabled;
     let cut_off = job.state.running_at_ms.take();
@@ -473,7 +478,7 @@ mod tests {
         let states = json!({"version": 1, "jobs": {
             "hourly": {"state": {"runningAtMs": 5, "lastStatus": "ok", "consecutiveErrors": 2}},
             "ran": {"state": {"lastRunAtMs": RAN, "lastStatus": "ok"}},
-            "later": {"state": {"lastRunAtMs": RAN, "lastStatus": "ok"}},
+            "later": {"updatedAtMs": 7, "state": {"lastRunAtMs": RAN, "lastStatus": "ok"}},
             "failed": {"state": {"lastRunAtMs": RAN, "lastRunStatus": "error",
                 "consecutiveErrors": 1, "nextRunAtMs": NOW + 9}},
             "cut": {"state": {"runningAtMs": RAN, "nextRunAtMs": RAN}}}});
@@ -515,6 +520,10 @@ mod tests {
         let (due_at, is_on, _) = of("ran").await;
         assert_eq!((due_at, is_on), (None, false));
         assert_eq!(of("later").await.0, Some(1_795_402_800_000), "it ran before, and was moved");
+        for (id, changed) in [("later", 7), ("ran", 1)] {
+            let row = store.cron_job(id).await.unwrap().unwrap();
+            assert_eq!(Job::of_row(&row).unwrap().updated_at_ms, changed, "{id}");
+        }
         assert_eq!(of("failed").await.0, Some(NOW + 9), "OpenClaw would have tried it again");
         let (due_at, is_on, state) = of("cut").await;
         assert_eq!((due_at, is_on, state.last_run_at_ms), (None, false, Some(RAN)));

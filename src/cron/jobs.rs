@@ -15,7 +15,7 @@ use crate::protocol::decode::Setting;
 use crate::protocol::methods::cron::{CronListParams, JobPatch, NewJob, Payload};
 use crate::sessions::AgentId;
 use crate::store::{CronChange, CronJobChange};
-use crate::support::json;
+use crate::support::{json, reading, sort};
 
 use super::error::CronError;
 use super::job::{Job, Origin};
@@ -172,7 +172,7 @@ impl Cron {
     pub async fn job(&self, id: &str) -> Result<(Job, Option<Origin>), CronError> {
         let row = self.parts.store.cron_job(id).await?;
         let row = row.ok_or_else(|| CronError::Unknown(id.to_owned()))?;
-        let origin = row.origin.as_deref().and_then(|text| serde_json::from_str(text).ok());
+        let origin = row.origin.as_deref().and_then(|text| reading::text(text).ok());
         Ok((Job::of_row(&row)?, origin))
     }
 
@@ -205,9 +205,9 @@ impl Cron {
         // Of equal ones the newest first, like the original shows them.
         jobs.reverse();
         match p.sort_by.as_deref() {
-            Some("name") => jobs.sort_by_key(|job| job.name.to_lowercase()),
-            Some("updatedAtMs") => jobs.sort_by_key(|job| job.updated_at_ms),
-            _ => jobs.sort_by_key(|job| job.state.next_run_at_ms.unwrap_or(u64::MAX)),
+            Some("name") => sort::by_key(&mut jobs, |job| job.name.to_lowercase()),
+            Some("updatedAtMs") => sort::by_key(&mut jobs, |job| job.updated_at_ms),
+            _ => sort::by_key(&mut jobs, |job| job.state.next_run_at_ms.unwrap_or(u64::MAX)),
         }
         if p.descending {
             jobs.reverse();

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::target::NamedChat;
+use crate::agent::Answer;
 use crate::sessions::SessionKey;
 use crate::support::BoxFuture;
 
@@ -21,6 +22,8 @@ pub struct Announcement {
     pub account_id: Option<String>,
     /// What.
     pub text: String,
+    /// Whose answer it is, where what stands before answers stands before it too.
+    pub answer: Option<Answer>,
     /// Files that come with it: paths and addresses, as the agent named them.
     pub files: Vec<String>,
     /// By what it is bound, if a session made the job.

@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::protocol::message::AgentMessage;
 use crate::sessions::SessionKey;
 use crate::store::{CronRunRow, StoreError};
+use crate::support::trouble;
 
 use super::alert::Failure;
 use super::claim;
@@ -30,6 +31,8 @@ impl Worker {
             }
             self.interrupt(row).await?;
         }
+        // The first look at how all is may have been before this.
+        trouble::outdate();
         Ok(())
     }
 

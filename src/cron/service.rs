@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use parking_lot::Mutex;
@@ -291,16 +290,17 @@ impl Cron {
 
     /// Tells of what does not run; answers what became of it.
     fn take(&self, edited: &CronEdited, mut claim: Claim) -> Claimed {
-        if edited.is_new.last() != Some(&true) {
+        let is_last_new = edited.is_new.last() == Some(&true);
+        let begins = is_last_new && claim.ticket.is_some();
+        let count = edited.is_new.iter().filter(|is_new| **is_new).count();
+        let skipped = count.saturating_sub(usize::from(begins));
+        NUMBERS.cron.add("skipped", u64::try_from(skipped).unwrap_or(u64::MAX));
+        if !is_last_new {
             return Claimed::Nothing;
         }
         if let Some(ticket) = claim.ticket {
-            let late = ticket.started_at.saturating_sub(ticket.instant);
-            NUMBERS.cron_late.note(Duration::from_millis(late));
             return Claimed::Begins(ticket);
         }
-        let count = edited.is_new.iter().filter(|is_new| **is_new).count();
-        NUMBERS.cron.add("skipped", u64::try_from(count).unwrap_or(u64::MAX));
         self.tell_finished(&claim.job, &claim.entry);
         let error = claim.entry["error"].as_str().unwrap_or_default().to_owned();
         let row_id = claim.change.added.pop().map(|row| row.id).unwrap_or_default();
@@ -328,7 +328,7 @@ impl Cron {
         name: &'static str,
         work: impl Future<Output = Result<T, CronError>> + Send + 'static,
     ) -> Result<T, CronError> {
-        let done = self.parts.tasks.spawn(name, work).await.ok().flatten();
+        let done = self.parts.tasks.result_of(name, work).await;
         done.unwrap_or_else(|| Err(CronError::Refused(BROKEN.into())))
     }
 

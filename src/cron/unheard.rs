@@ -11,7 +11,7 @@ use crate::config::channels::ChannelKind;
 use crate::protocol::methods::cron::{DeliveryMode, Payload, WakeMode};
 use crate::sessions::{KeyRules, SessionKey, WEBCHAT};
 use crate::store::{StoreError, cron_jobs_beside, sessions_beside};
-use crate::support::json;
+use crate::support::{json, sort};
 
 use super::job::Job;
 use super::outcome::Outcome;
@@ -104,7 +104,7 @@ pub fn unheard_beside(
     let jobs: Vec<_> =
         cron_jobs_beside(database)?.iter().filter_map(|row| Job::of_row(row).ok()).collect();
     let sessions = sessions_beside(database)?.unwrap_or_default().into_iter();
-    let last = sessions.map(|row| (row.key, row.entry.last_channel)).collect();
+    let last = sort::map(sessions.map(|row| (row.key, row.entry.last_channel)));
     Ok(among(&jobs, &last, settings, rules))
 }
 

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio::sync::{Notify, Semaphore};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::channels::Seen;
 use super::health_parts::parts;
@@ -158,13 +158,14 @@ async fn or_last(fresh: impl Future<Output = Reply<Shared>>, last: Arc<Box<RawVa
 
 /// Makes snapshots and tells of them, until the task is dropped.
 pub async fn keep_fresh(services: Arc<Services>) {
+    let mut next_try = None;
     loop {
         if let Err(error) = refresh(&services).await {
             tracing::error!(%error, "health snapshot failed");
         }
         let is_news = tokio::select! {
             () = sleep(REFRESH_EVERY) => false,
-            () = try_disk(&services) => true,
+            () = try_disk(&services, &mut next_try) => true,
             () = services.health.refresh.notified() => true,
             () = trouble::changed() => true,
         };
@@ -178,15 +179,23 @@ pub async fn keep_fresh(services: Arc<Services>) {
 }
 
 /// Tries a disk that took nothing until it has room: nobody else may, and it would not be
-/// known. Where nothing is to be tried this does not end.
-async fn try_disk(services: &Services) {
+/// known. Where nothing is to be tried this does not end. `next` is when it is tried next,
+/// also by who begins anew since there was other news.
+async fn try_disk(services: &Services, next: &mut Option<Instant>) {
     if !is_unstored() {
+        *next = None;
         std::future::pending::<()>().await;
     }
     while is_unstored() {
-        sleep(TRY_EVERY).await;
+        until_due(next).await;
         look_again(services).await;
+        *next = None;
     }
+}
+
+/// Waits for the next try. Who gives that up does not begin to wait anew.
+async fn until_due(next: &mut Option<Instant>) {
+    sleep_until(*next.get_or_insert_with(|| Instant::now() + TRY_EVERY)).await;
 }
 
 /// Whether the last write was not stored.
@@ -253,7 +262,7 @@ pub async fn refresh(services: &Services) -> Result<Arc<Box<RawValue>>, SessionE
 }
 
 async fn snapshot(services: &Services) -> Result<Value, SessionError> {
-    let began = tokio::time::Instant::now();
+    let began = Instant::now();
     let now_ms = services.clock.now_ms();
     let mut agents = Vec::new();
     for agent in &services.settings.now().agents.list {
@@ -380,6 +389,14 @@ mod tests {
         assert_eq!(answer(Err(ErrorShape::unavailable("no"))).await, "\"last\"");
         let hangs = or_last(std::future::pending(), told("last")).await;
         assert_eq!(Answer::Shared(hangs).json(), "\"last\"");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn other_news_does_not_put_off_the_next_try_of_a_disk() {
+        let (mut next, began) = (None, Instant::now());
+        while timeout(SETTLE, until_due(&mut next)).await.is_err() {
+            assert!(began.elapsed() <= TRY_EVERY + SETTLE, "{:?}", began.elapsed());
+        }
     }
 
     #[test]

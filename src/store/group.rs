@@ -117,6 +117,8 @@ pub(super) fn serve(
     let mut group = Vec::new();
     // Of the gateway before a restart in place.
     let mut has_failed = true;
+    // A full disk is tried again and again.
+    let mut is_told = false;
     while let Some(first) = queue.blocking_recv() {
         group.push(first);
         while group.len() < GROUP_MAX {
@@ -130,7 +132,9 @@ pub(super) fn serve(
         NUMBERS.writes.add(u64::try_from(group.len()).unwrap_or_default());
         if let Err(error) = &committed {
             NUMBERS.commit_failures.count();
-            tracing::error!(%error, writes = group.len(), "a group of writes was not stored");
+            if !std::mem::replace(&mut is_told, true) {
+                tracing::error!(%error, writes = group.len(), "a group of writes was not stored");
+            }
         }
         let errors = group.iter().filter_map(|job| job.result.as_ref().err());
         errors.chain(committed.as_ref().err()).for_each(|it| damage.heed(it));
@@ -138,6 +142,9 @@ pub(super) fn serve(
             let error = committed.as_ref().err().map(ToString::to_string);
             let error = error.or_else(|| without_room(path));
             has_failed = error.is_some();
+            if !has_failed && std::mem::take(&mut is_told) {
+                tracing::info!("writes are stored again");
+            }
             trouble::tell("store", error);
         }
         for job in group.drain(..) {

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::line::{TEXT_MAX, bounded};
-use crate::support::Secret;
+use crate::support::{Secret, sort};
 
 /// Shorter values occur in ordinary words.
 const MIN_SECRET: usize = 6;
@@ -110,7 +110,7 @@ fn add(hidden: &mut Vec<Hidden>, text: &str, is_strong: bool, now: u64) {
     let stays = hidden.len() < STAYING;
     hidden.push(Hidden { text: text.to_owned(), last, stays, is_strong });
     // A secret that contains another one goes first.
-    hidden.sort_by_key(|hidden| std::cmp::Reverse(hidden.text.len()));
+    sort::by_key(hidden, |hidden| std::cmp::Reverse(hidden.text.len()));
 }
 
 /// `text` without credentials: some servers repeat in an error what they refuse.

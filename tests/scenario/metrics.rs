@@ -186,6 +186,43 @@ async fn what_goes_on_is_told_while_it_goes_on() {
     assert!(now.number("clawgate_run_lane_wait_seconds_sum", &none) > 0.0);
 }
 
+#[tokio::test]
+async fn the_start_of_a_gateway_is_one_instant() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut told = BTreeSet::new();
+    for _ in 0..50 {
+        let page = get(&gateway).bearer_auth(SECRET).send().await.unwrap().text().await.unwrap();
+        let start =
+            page.lines().find(|line| line.starts_with("clawgate_process_start_time_seconds "));
+        told.insert(start.unwrap().to_owned());
+    }
+    assert_eq!(told.len(), 1, "{told:?}");
+}
+
+#[tokio::test]
+async fn a_job_that_waits_for_its_session_is_as_late_as_it_begins() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let mut client = connect(&gateway, &standard_connect(&ALL_SCOPES)).await;
+    start(&mut client, "diary", "@mock stream n=2000 delay=20", "run-1").await;
+    deltas(&client, "run-1", 1).await;
+    let job = json!({"name": "job", "schedule": {"kind": "at", "at": (now_ms() + 300).to_string()},
+        "sessionTarget": "session:diary", "wakeMode": "now", "delivery": {"mode": "none"},
+        "payload": {"kind": "agentTurn", "message": "of a job"}});
+    call(&mut client, "cron.add", job).await;
+    until("it waits", async || {
+        let list = call(&mut client, "cron.list", json!({})).await;
+        list["jobs"][0]["state"]["runningAtMs"].is_u64().then_some(())
+    })
+    .await;
+    let begun = async |count: f64| {
+        let now = Scraped::of(&gateway).await;
+        (now.find("clawgate_cron_lateness_seconds_count", &json!({})) == Some(count)).then_some(())
+    };
+    assert!(begun(0.0).await.is_some(), "it is counted before it begins");
+    call(&mut client, "chat.abort", json!({"sessionKey": "diary", "runId": "run-1"})).await;
+    until("it has begun", async || begun(1.0).await).await;
+}
+
 fn mock_url(mock: &MockProvider) -> String {
     format!("http://{}/channel", mock.address())
 }

@@ -13,7 +13,7 @@ use crate::cron::target::{Place, Wanted};
 use crate::cron::{Cron, texts};
 use crate::protocol::message::UserMessage;
 use crate::sessions::{AgentId, HEARTBEAT_KIND, SessionKey, directives};
-use crate::support::{json, without_nulls};
+use crate::support::{blocking, json, without_nulls};
 
 /// The file that says what is to be looked at.
 const FILE: &str = "HEARTBEAT.md";
@@ -223,13 +223,13 @@ impl Beat {
         let agent =
             self.runs.parts().settings.now().agents.agent_or_default(&self.settings.agent_id);
         let path = agent.workspace.join(FILE);
-        match tokio::fs::metadata(&path).await {
-            Ok(file) if file.len() > LOOK_BYTES => return true,
-            Ok(_) => {}
-            Err(_) => return self.settings.prompt != HEARTBEAT_PROMPT,
-        }
-        let text = tokio::fs::read_to_string(&path).await.unwrap_or_default();
-        says_something(&text)
+        let look = move || {
+            let is_long = path.metadata().ok()?.len() > LOOK_BYTES;
+            let text = || std::fs::read_to_string(&path).unwrap_or_default();
+            Some(is_long || says_something(&text()))
+        };
+        let found = blocking(look).await.ok().flatten();
+        found.unwrap_or(self.settings.prompt != HEARTBEAT_PROMPT)
     }
 
     /// The chat that a job reminds in, if its session was last written to from one.
@@ -279,6 +279,7 @@ impl Beat {
             thread_id: thread_id.clone(),
             account_id: account_id.clone(),
             text: news.clone(),
+            answer: said.answer.clone(),
             files: said.files.clone(),
             bound_to: None,
             idempotency_key: format!("heartbeat-{}", self.cron.parts.ids.uuid()),

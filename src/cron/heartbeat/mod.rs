@@ -6,8 +6,6 @@
 mod beat;
 mod pulse;
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
@@ -15,6 +13,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use crate::sessions::SessionKey;
+use crate::support::Few;
 
 /// How heartbeats are.
 #[derive(Debug)]
@@ -53,7 +52,7 @@ impl Drop for Waits<'_> {
 }
 
 /// Agents that are to be asked in a session, and whether a job reminds of something there.
-type Asked = BTreeMap<(String, SessionKey), bool>;
+type Asked = Few<(String, SessionKey), bool>;
 
 #[derive(Debug, Default)]
 struct State {
@@ -86,7 +85,7 @@ impl Heartbeats {
     /// Whoever is woken and reminded of something is reminded: that tells all that waits.
     fn want(&self, agent_id: &str, session: SessionKey, is_reminder: bool) {
         let place = (agent_id.to_owned(), session);
-        *self.state.lock().wanted.entry(place).or_default() |= is_reminder;
+        *self.state.lock().wanted.or_default(place) |= is_reminder;
         self.woken.notify_one();
     }
 
@@ -94,16 +93,13 @@ impl Heartbeats {
     /// tells all that has come.
     fn wait(&self, agent_id: &str, session: &SessionKey, is_reminder: bool) -> Option<Waits<'_>> {
         let place = (agent_id.to_owned(), session.clone());
-        match self.state.lock().waiting.entry(place.clone()) {
-            Entry::Occupied(mut known) => {
-                *known.get_mut() |= is_reminder;
-                None
-            }
-            Entry::Vacant(free) => {
-                free.insert(is_reminder);
-                Some(Waits { heartbeats: self, place: Some(place) })
-            }
+        let mut state = self.state.lock();
+        if let Some(known) = state.waiting.get_mut(&place) {
+            *known |= is_reminder;
+            return None;
         }
+        state.waiting.insert(place.clone(), is_reminder);
+        Some(Waits { heartbeats: self, place: Some(place) })
     }
 
     /// Turns heartbeats by the clock on or off, until the gateway stops.

@@ -1,6 +1,5 @@
 //! The task that asks agents when it is time.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +8,7 @@ use jiff::Timestamp;
 use crate::agent::Runs;
 use crate::config::HeartbeatSettings;
 use crate::sessions::{AgentId, SessionKey};
+use crate::support::Few;
 
 use super::beat::{Beat, Cause};
 use crate::cron::Cron;
@@ -19,7 +19,7 @@ use crate::cron::scheduler::sleep;
 const LOOK_AGAIN: Duration = Duration::from_mins(5);
 
 /// How often each agent is asked, and when the next time, in milliseconds.
-type Next = BTreeMap<String, (u64, u64)>;
+type Next = Few<String, (u64, u64)>;
 
 /// Whoever is asked as often as before keeps its time; the others begin anew. Nobody waits
 /// longer than from now to the next time: a clock that was ahead may have been set back.
@@ -29,7 +29,7 @@ fn plan(all: &[HeartbeatSettings], next: &mut Next, now: u64) {
     for settings in all {
         if let Some(every) = settings.every_ms {
             let latest = now.saturating_add(every);
-            let (_, due) = next.entry(settings.agent_id.clone()).or_insert_with(|| (every, latest));
+            let (_, due) = next.or_insert_with(settings.agent_id.clone(), || (every, latest));
             *due = latest.min(*due);
         }
     }
@@ -53,7 +53,7 @@ impl Cron {
             let settings = self.parts.settings.now();
             let all = &settings.heartbeats;
             let wanted = std::mem::take(&mut self.heartbeats.state.lock().wanted);
-            for ((agent, session), is_reminder) in &wanted {
+            for ((agent, session), is_reminder) in wanted.iter() {
                 let session = session.clone();
                 let cause =
                     if *is_reminder { Cause::Reminder(session) } else { Cause::Woken(session) };

@@ -49,10 +49,8 @@ fn split(
 fn of_process(page: &mut Page, services: &Services) {
     let protocol = Version::V3.number().to_string();
     page.number(&f::BUILD, &[SERVER_VERSION, &protocol], 1);
-    let uptime_ms = services.uptime_ms();
-    let started_ms = services.clock.now_ms().saturating_sub(uptime_ms);
-    page.number(&f::START_TIME, &[], seconds(started_ms));
-    page.number(&f::UPTIME, &[], seconds(uptime_ms));
+    page.number(&f::START_TIME, &[], seconds(services.started_ms));
+    page.number(&f::UPTIME, &[], seconds(services.uptime_ms()));
     if let Some(used) = memory::used() {
         page.number(&f::MEMORY, &[], used.resident);
     }

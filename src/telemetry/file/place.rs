@@ -15,6 +15,7 @@ use rustix::fs::OFlags;
 use serde_json::Value;
 
 use crate::config::LoggingSettings;
+use crate::support::sort;
 
 /// First lines are short: they hold an opening, or a line of another program.
 const FIRST_LINE_MAX: u64 = 2048;
@@ -127,7 +128,7 @@ impl LogPlace {
             }
         }
         // Two of the same number: the empty one is older.
-        files.sort_by_key(|file| (file.base, file.end()));
+        sort::by_key(&mut files, |file| (file.base, file.end()));
         Ok(files)
     }
 

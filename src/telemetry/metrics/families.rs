@@ -47,7 +47,7 @@ pub struct Family {
 const SHORT: Kind = Kind::Times { from: 8, to: 26 };
 /// From 64 microseconds to eight seconds: what happens inside.
 const INNER: Kind = Kind::Times { from: 6, to: 23 };
-/// From eight milliseconds to an hour: what models and agents do.
+/// From eight milliseconds to half an hour: what models and agents do.
 const LONG: Kind = Kind::Times { from: 13, to: 31 };
 
 macro_rules! families {
@@ -124,7 +124,7 @@ families! {
         "Tokens: input, output, cache_read, cache_write; also of calls that failed or were given up.";
     MODEL_RETRIES = Kind::Counter, "clawgate_model_retries_total", [],
         "Calls of models that were made again.";
-    CRON_LATE = INNER, "clawgate_cron_lateness_seconds", [],
+    CRON_LATE = LONG, "clawgate_cron_lateness_seconds", [],
         "How long after its instant a job began.";
     CRON_RUNS = Kind::Counter, "clawgate_cron_runs_total", ["outcome"],
         "Runs of jobs: ok, error, skipped.";

@@ -8,6 +8,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::{add, asking, base, job, log, now, run};
+use crate::metrics::Scraped;
 use crate::stage::{Api, admin, ask, call, config, row, scripted, start, told, until};
 use crate::support::{Gateway, GatewayOptions, MockProvider};
 
@@ -87,6 +88,10 @@ async fn what_came_due_while_it_was_down_is_told_and_only_the_last_runs() {
     assert_eq!((skipped.len(), &skipped[0]["missed"]), (1, &json!(true)), "{skipped:?}");
     assert_eq!(asked(&mock, "skips-mark"), 0);
     assert_eq!(job(&mut client, &skips).await["enabled"], false);
+    // Also those that one came after which has run.
+    let all = json!({"outcome": "skipped"});
+    let told = Scraped::of(&gateway).await.number("clawgate_cron_runs_total", &all);
+    assert!(told > f64::from(u32::try_from(missed.len()).unwrap()), "{told}");
 }
 
 #[tokio::test]
@@ -130,11 +135,19 @@ async fn somebody_hears_of_a_run_that_a_kill_cut_off() {
     });
     let news = news.await;
     assert!(news.starts_with("Cron job \"slow\" failed: interrupted by a stop"), "{news}");
+    until("health tells of it", async || {
+        let health = call(&mut client, "health", json!({})).await;
+        health["degraded"].as_array()?.contains(&json!("cron")).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_run_that_a_kill_cut_off_goes_on_in_no_list_and_the_log_has_its_session() {
-    let (mut gateway, mock) = scripted(Api::OpenAi).await;
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["cron"] = json!({"maxConcurrentRuns": 3});
+    let mut gateway = Gateway::start(GatewayOptions::with_config(config)).await;
     let mut client = admin(&gateway).await;
     let mut shown_in = Vec::new();
     for (name, target) in [("stays", "isolated"), ("goes", "isolated"), ("named", "session:diary")]

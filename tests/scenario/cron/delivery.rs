@@ -12,7 +12,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::{add, asking, hour, job, run};
-use crate::stage::{Api, RUN_LIMIT, admin, ask, call, config, scripted, serve, told, until};
+use crate::stage::{
+    Api, RUN_LIMIT, SecretFile, admin, ask, call, config, scripted, serve, told, until,
+};
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
 type Posts = Arc<Mutex<Vec<(Option<String>, Value)>>>;
@@ -33,8 +35,10 @@ async fn with_web() -> (Gateway, MockProvider) {
     let mock = MockProvider::start().await;
     let mut config = config(mock.address(), Api::OpenAi);
     config["tools"]["web"]["fetch"]["ssrfPolicy"] = json!({"allowedHostnames": ["127.0.0.1"]});
-    config["cron"] = json!({"webhookToken": "hook-token"});
-    (Gateway::start(GatewayOptions::with_config(config)).await, mock)
+    let token = json!({"source": "env", "provider": "default", "id": "CRON_TOKEN"});
+    config["cron"] = json!({"webhookToken": token});
+    let options = GatewayOptions::with_config(config).env("CRON_TOKEN", "hook-token");
+    (Gateway::start(options).await, mock)
 }
 
 #[tokio::test]
@@ -194,6 +198,27 @@ async fn an_answer_is_announced_in_the_session_that_is_named_and_no_channel_is_m
         assert_eq!(told, Some(error), "{end}");
         assert_eq!(end["summary"], "for the desk");
     }
+}
+
+#[tokio::test]
+async fn a_web_server_gets_the_token_that_its_reference_leads_to_now() {
+    let (mock, file) = (MockProvider::start().await, SecretFile::new("first-token"));
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["tools"]["web"]["fetch"]["ssrfPolicy"] = json!({"allowedHostnames": ["127.0.0.1"]});
+    config["cron"] = json!({"webhookToken": SecretFile::reference()});
+    file.name_in(&mut config);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let (url, posts, _server) = web().await;
+    let mut client = admin(&gateway).await;
+    let mut report = asking("report", "@mock text text=\"done\"");
+    report["delivery"] = json!({"mode": "webhook", "to": url});
+    let id = add(&mut client, report).await;
+    run(&mut client, &id).await;
+    file.tells("second-token");
+    call(&mut client, "secrets.reload", json!({})).await;
+    run(&mut client, &id).await;
+    let tokens: Vec<_> = posts.lock().iter().map(|(token, _)| token.clone().unwrap()).collect();
+    assert_eq!(tokens, ["Bearer first-token", "Bearer second-token"]);
 }
 
 /// A job whose outcome a web server is to have posts it with the token, and its run goes

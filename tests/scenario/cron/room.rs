@@ -13,9 +13,14 @@ use crate::subagents::spawning;
 use crate::support::client::SOON;
 use crate::support::{Gateway, GatewayOptions, MockProvider, WsClient};
 
-/// A turn that goes on until there is a file in the workspace.
+/// A turn that goes on until there is a file `go` in the workspace.
 fn gated(then: &str) -> String {
-    let command = "until test -e go; do sleep 0.05; done; echo gone";
+    gated_by("go", then)
+}
+
+/// The same with a file of another name.
+fn gated_by(file: &str, then: &str) -> String {
+    let command = format!("until test -e {file}; do sleep 0.05; done; echo gone");
     format!("@mock tool name=exec args={} then=\"{then}\"", json!({"command": command}))
 }
 
@@ -404,6 +409,39 @@ async fn a_run_that_waits_for_the_session_that_its_job_names_takes_no_place_from
     let said = told(&mut client, "diary").await;
     let texts: Vec<_> = said.iter().filter(|(role, _)| role == "assistant").collect();
     assert_eq!(texts.last().unwrap().1, "after all", "{said:?}");
+}
+
+#[tokio::test]
+async fn a_run_that_has_let_its_session_go_for_a_place_takes_none_while_it_waits_again() {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    config["cron"] = json!({"maxConcurrentRuns": 1});
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let open = |file: &str| fs::write(gateway.workspace().join(file), "").unwrap();
+    let mut client = admin(&gateway).await;
+    let mut named = asking("named", "@mock text text=\"after all\"");
+    named["sessionTarget"] = json!("session:diary");
+    let named = add(&mut client, named).await;
+    let first = add(&mut client, asking("first", &gated_by("go-job", "of the first"))).await;
+    let other = add(&mut client, asking("other", "@mock text text=\"meanwhile\"")).await;
+    start(&mut client, "diary", &gated_by("go-1", "of the chat"), "chat-1").await;
+    calls(&mut client, "diary").await;
+    let run_id = begin(&mut client, &named).await;
+    is_claimed(&mut client, &named).await;
+    let first_run = begin(&mut client, &first).await;
+    calls(&mut client, &base(&first)).await;
+    // Its turn in the session comes while another job has the place.
+    open("go-1");
+    end_of(&client, "chat-1").await;
+    start(&mut client, "diary", &gated_by("go-2", "more of the chat"), "chat-2").await;
+    calls(&mut client, "diary").await;
+    // The place comes while others have the session.
+    open("go-job");
+    assert_eq!(end(&client, &first_run).await["summary"], "of the first");
+    assert_eq!(run(&mut client, &other).await["summary"], "meanwhile");
+    assert!(job(&mut client, &named).await["state"]["runningAtMs"].is_u64());
+    open("go-2");
+    assert_eq!(end(&client, &run_id).await["summary"], "after all");
 }
 
 #[tokio::test]
