@@ -249,6 +249,16 @@ fn aliases_are_given_to_one_model_and_taken_away() {
 }
 
 #[test]
+fn aliases_that_models_of_the_list_have_anyway_are_shown() {
+    let models = "models: { 'anthropic/claude-opus-4-7': {}, 'mock/one': {},";
+    let home = Home::with(&CONFIG.replace("models: { 'mock/one': {},", models));
+    let all = json!({"aliases": {"Deux": "mock/two", "opus": "anthropic/claude-opus-4-7"}});
+    assert_eq!(home.json(&["aliases", "list", "--json"]), all);
+    let error = home.error(&["aliases", "remove", "opus"], "");
+    assert!(error.contains("OpenClaw gives it"), "{error}");
+}
+
+#[test]
 fn an_alias_forbids_no_model_that_answers() {
     let heartbeat = "heartbeat: { model: 'mock/three' },";
     let home = Home::with(
@@ -439,6 +449,30 @@ fn the_status_tells_what_answers_and_what_lets_us_in() {
     assert_eq!(home.run(&["status", "--check"], "").status.code(), Some(1));
     let plain = home.run(&["status", "--check", "--plain"], "");
     assert_eq!((plain.status.code(), &plain.stdout[..]), (Some(1), &b"xai/grok-4.7\n"[..]));
+}
+
+#[test]
+fn the_status_says_what_helps_with_a_key_that_is_not_there() {
+    let config = "{
+        agents: { defaults: { model: 'own/one' } },
+        models: { providers: { own: { baseUrl: 'https://own.example/v1', models: [{ id: 'one' }] } } },
+    }";
+    let home = Home::with(config);
+    let stored = json!({"version": 1, "profiles": {"openai:default": {
+        "type": "api_key", "provider": "openai",
+        "keyRef": {"source": "env", "provider": "default", "id": "NOT_THERE"},
+    }}});
+    let path = home.profiles("main");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, stored.to_string()).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    let status = home.json(&["status", "--json"]);
+    let effective = |at: usize| status["auth"]["providers"][at]["effective"].clone();
+    let advice = "run: clawgate models auth add --provider own";
+    assert_eq!(effective(0), json!({"kind": "missing", "detail": advice}));
+    let unused = "none can be used; see: clawgate models auth list";
+    assert_eq!(effective(1), json!({"kind": "profiles", "detail": unused}));
+    assert_eq!(status["auth"]["missingProvidersInUse"], json!(["own"]));
 }
 
 #[test]

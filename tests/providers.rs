@@ -13,6 +13,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response};
+use clawgate::config::model_options::ThinkingFormat;
 use clawgate::config::models::ModelsConfig;
 use clawgate::config::secrets::ResolvedSecrets;
 use clawgate::protocol::message::AgentMessage;
@@ -854,6 +855,12 @@ async fn an_authority_of_ones_own_is_believed_when_it_is_named() {
         let catalog = reached(&address, &request, env.as_slice());
         assert_eq!(text_of(&ask(&catalog).await.unwrap().content), "Hello wörld", "{request}");
     }
+    // One that is gone takes nothing from the other.
+    let gone = [("NODE_EXTRA_CA_CERTS", "/nowhere/ca.pem")];
+    let catalog = reached(&address, &json!({"tls": {"ca": file}}), &gone);
+    assert_eq!(text_of(&ask(&catalog).await.unwrap().content), "Hello wörld");
+    let stranger = ask(&reached(&address, &json!({}), &gone)).await.unwrap_err();
+    assert!(!stranger.message.contains("/nowhere/ca.pem"), "{}", stranger.message);
 }
 
 #[tokio::test]
@@ -934,6 +941,9 @@ async fn what_a_model_refuses_to_be_told_is_left_out() {
     for (dialect, place, refusal) in [
         (Dialect::OpenAi, "/temperature", "invalid temperature: only 1 is allowed for this model"),
         (Dialect::OpenAi, "/reasoning_effort", "reasoning_effort='low' is not supported"),
+        (Dialect::OpenAi, "/thinking", "thinking: this model has no such switch"),
+        (Dialect::OpenAi, "/enable_thinking", "enable_thinking: Extra inputs are not permitted"),
+        (Dialect::OpenAi, "/chat_template_kwargs", "unknown parameter: chat_template_kwargs"),
         (Dialect::Responses, "/temperature", "Unsupported parameter: 'temperature'"),
         (Dialect::Responses, "/reasoning", "Unsupported value: 'low' is not supported with 'one'"),
         (Dialect::Responses, "/reasoning", NO_EFFORT),
@@ -962,7 +972,14 @@ async fn what_a_model_refuses_to_be_told_is_left_out() {
         request.thinking = ThinkingLevel::Low;
         let model = Arc::make_mut(&mut request.model);
         model.reasoning = place != "/temperature";
-        Arc::make_mut(&mut model.options).params.temperature = Some(0.5);
+        let options = Arc::make_mut(&mut model.options);
+        options.params.temperature = Some(0.5);
+        options.compat.thinking_format = match place {
+            "/thinking" => Some(ThinkingFormat::Deepseek),
+            "/enable_thinking" => Some(ThinkingFormat::Qwen),
+            "/chat_template_kwargs" => Some(ThinkingFormat::QwenChatTemplate),
+            _ => None,
+        };
         let provider = catalog.provider_for(&request.model);
         provider.stream(&request, &mut |_| {}).await.unwrap();
         // The next question is asked once …

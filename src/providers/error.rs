@@ -120,7 +120,8 @@ impl ProviderError {
         };
         let word = |name: &str| error.get(name).and_then(Value::as_str).unwrap_or_default();
         // The status counts, whatever the server calls the type.
-        let code = error.get("code").and_then(Value::as_u64);
+        let code =
+            error.get("code").and_then(|it| it.as_u64().or_else(|| it.as_str()?.parse().ok()));
         let status = code.and_then(|code| u16::try_from(code).ok());
         let kind = match status.filter(|status| (400..600).contains(status)) {
             Some(status) => kind_of_status(status, &message),
@@ -147,7 +148,10 @@ impl ProviderError {
 
     /// There is no key for this provider.
     pub fn no_api_key(provider: &str) -> Self {
-        let text = format!("No API key for provider: {provider}");
+        let text = format!(
+            "No API key for provider: {provider}; `clawgate models auth add --provider {provider}` \
+             stores one"
+        );
         Self::new(ProviderErrorKind::NoApiKey, text)
     }
 
@@ -210,7 +214,7 @@ impl ProviderError {
             "think" => text.contains("does not support thinking"),
             "generationConfig.thinkingConfig" => text.contains("thinking"),
             // Thoughts of the conversation are something else, unless one is missing there.
-            "thinking" if text.contains("expected `thinking`") => true,
+            "thinking" if self.misses_thought() => true,
             "thinking" => text.contains("thinking") && !self.refuses_thoughts(),
             "output_config" => text.contains("output_config") || text.contains("effort"),
             "reasoning" | "reasoning_effort" => says_any(&text, &EFFORT),
@@ -219,6 +223,12 @@ impl ProviderError {
             name => text.contains(name),
         };
         self.kind == ProviderErrorKind::BadRequest && is_refused
+    }
+
+    /// Whether the cause is an answer of the conversation that has no thought where one must be:
+    /// the model may think in others.
+    pub(super) fn misses_thought(&self) -> bool {
+        self.message.to_lowercase().contains("expected `thinking`")
     }
 
     /// Whether the request may do without its pictures: one is too large or of a kind

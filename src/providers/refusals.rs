@@ -82,8 +82,8 @@ pub struct LeftOut<'a> {
     model: &'a ModelInfo,
     members: &'static [&'static str],
     now_ms: u64,
-    /// What the model has refused of this request.
-    refused: Vec<u64>,
+    /// What the model has refused of this request, and whether it would refuse it of others.
+    refused: Vec<(u64, bool)>,
     /// The same of its thoughts and pictures, and the newest message that has some.
     parts: Vec<(u64, u64)>,
 }
@@ -95,7 +95,8 @@ impl LeftOut<'_> {
         if !self.refused.is_empty() || !self.lately.is_empty() {
             take_out(self.members, &mut body, &|member, value| {
                 let told = self.told(member, value);
-                self.refused.contains(&told) || self.lately.newest(told, self.now_ms).is_some()
+                let is_refused = self.refused.iter().any(|(refused, _)| *refused == told);
+                is_refused || self.lately.newest(told, self.now_ms).is_some()
             });
         }
         body
@@ -107,7 +108,8 @@ impl LeftOut<'_> {
         for (member, value) in &taken {
             tracing::warn!(model = %self.model.id, %error, "asked again without {member}");
             let told = self.told(member, value);
-            self.refused.push(told);
+            // Another conversation, or the next turn of this one, may have what this one lacks.
+            self.refused.push((told, !error.misses_thought()));
         }
         !taken.is_empty()
     }
@@ -131,7 +133,8 @@ impl LeftOut<'_> {
 
     /// The model takes what is left, so it is not told the rest for a while.
     pub fn note(&self) {
-        let members = self.refused.iter().map(|told| (*told, 0));
+        let lasting = self.refused.iter().filter(|(_, lasts)| *lasts);
+        let members = lasting.map(|(told, _)| (*told, 0));
         let refused: Vec<_> = members.chain(self.parts.iter().copied()).collect();
         if !refused.is_empty() {
             self.lately.believe(refused.into_iter(), self.now_ms);
@@ -245,6 +248,25 @@ mod tests {
         assert_eq!(refusals.of(&model, MEMBERS, 10).until(PICTURES, &request), None);
         let elsewhere = ModelRequest { session_id: "other".into(), ..request };
         assert_eq!(until(&elsewhere, 10), None);
+    }
+
+    #[test]
+    fn what_only_this_conversation_forbids_is_told_to_the_next_one() {
+        let (refusals, model) = (Refusals::default(), model("anthropic-messages"));
+        let body = || json!({"thinking": {"type": "enabled"}, "model": "m"});
+        for (text, is_told) in [
+            ("messages.1.content.0.type: Expected `thinking` or `redacted_thinking`", true),
+            ("thinking: Extra inputs are not permitted", false),
+        ] {
+            let mut left_out = refusals.of(&model, &["thinking"], 10);
+            let mut sent = body();
+            assert!(left_out.take(&mut sent, &refusal(text)));
+            // This call goes without it, also when it is put together again.
+            assert_eq!(left_out.without(body()), json!({"model": "m"}));
+            left_out.note();
+            let later = refusals.of(&model, &["thinking"], 10).without(body());
+            assert_eq!(later == body(), is_told, "{text}");
+        }
     }
 
     #[test]

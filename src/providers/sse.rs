@@ -204,10 +204,12 @@ impl Draft {
         Ok(None)
     }
 
-    /// An event without data is none, by the standard.
+    /// An event without data is none, by the standard; nor is one whose data is blank, with which
+    /// some proxies keep a connection open.
     fn take(&mut self) -> Option<SseEvent> {
         let event = std::mem::take(&mut self.event);
-        self.data.take().map(|data| SseEvent { event, data })
+        let data = self.data.take().filter(|data| !data.trim().is_empty());
+        data.map(|data| SseEvent { event, data })
     }
 }
 
@@ -259,6 +261,7 @@ mod tests {
     #[test]
     fn an_event_without_data_is_none_and_its_name_is_forgotten() {
         reads("event: a\nid: 1\nretry: 5\n\ndata: x\n\n", &[event("", "x")]);
+        reads("event: a\ndata:\n\ndata: \n\ndata: x\n\n", &[event("", "x")]);
     }
 
     #[test]

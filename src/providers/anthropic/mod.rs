@@ -94,6 +94,7 @@ mod tests {
         model.base_url = "https://api.example".into();
         let error = Anthropic::headers(&model).unwrap_err();
         assert_eq!(error.kind, ProviderErrorKind::NoApiKey);
-        assert_eq!(error.message, "No API key for provider: mock");
+        let advice = "`clawgate models auth add --provider mock` stores one";
+        assert_eq!(error.message, format!("No API key for provider: mock; {advice}"));
     }
 }

@@ -48,11 +48,20 @@ pub fn body(request: &ModelRequest) -> Value {
     {
         body.insert("temperature".into(), json!(temperature));
     }
+    if is_minimax(model) && !body.contains_key("thinking") {
+        body.insert("thinking".into(), json!({"type": "disabled"}));
+    }
     let metadata = model.options.params.metadata.as_ref();
     if let Some(user) = metadata.and_then(|metadata| metadata.user_id.as_ref()) {
         body.insert("metadata".into(), json!({"user_id": user}));
     }
     Value::Object(body)
+}
+
+/// Whether the server is `MiniMax`'s, whose models think unless they are told not to.
+fn is_minimax(model: &ModelInfo) -> bool {
+    let is = |provider| model.is_of(provider);
+    is("minimax") || is("minimax-portal") || model.base_url.contains("api.minimax")
 }
 
 fn takes_temperature(model: &ModelInfo) -> bool {

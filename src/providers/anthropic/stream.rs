@@ -7,13 +7,11 @@ use serde_json::Value;
 
 use super::super::answer::Answer;
 use super::super::error::{ErrorStyle, ProviderError, ProviderErrorKind};
-use super::super::json::{parse, piece};
+use super::super::json::{Members, event as parsed_event, parse};
 use super::super::reader::{Flow, Reader};
 use super::super::sse::SseEvent;
 use crate::protocol::message::{StopReason, Usage};
 
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
 enum Event {
     MessageStart {
         message: Start,
@@ -32,8 +30,29 @@ enum Event {
     MessageStop,
     Error,
     /// `ping`, and what may come.
-    #[serde(other)]
     Other,
+}
+
+impl Event {
+    fn read(mut event: Members) -> Result<Self, serde_json::Error> {
+        Ok(match event.text("type")?.as_str() {
+            "message_start" => Self::MessageStart { message: event.read("message")? },
+            "content_block_start" => {
+                let block = event.inside("content_block")?;
+                Self::ContentBlockStart { content_block: Block::read(block)? }
+            }
+            "content_block_delta" => {
+                Self::ContentBlockDelta { delta: Delta::read(event.inside("delta")?)? }
+            }
+            "content_block_stop" => Self::ContentBlockStop,
+            "message_delta" => {
+                Self::MessageDelta { delta: event.read("delta")?, usage: event.maybe("usage")? }
+            }
+            "message_stop" => Self::MessageStop,
+            "error" => Self::Error,
+            _ => Self::Other,
+        })
+    }
 }
 
 #[derive(Deserialize)]
@@ -42,45 +61,51 @@ struct Start {
     usage: Option<WireUsage>,
 }
 
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
 enum Block {
-    Text {
-        #[serde(default)]
-        text: String,
-    },
-    Thinking {
-        #[serde(default)]
-        thinking: String,
-        #[serde(default)]
-        signature: String,
-    },
-    RedactedThinking {
-        #[serde(default)]
-        data: String,
-    },
-    ToolUse {
-        id: String,
-        name: String,
-        input: Option<Value>,
-    },
-    #[serde(other)]
+    Text { text: String },
+    Thinking { thinking: String, signature: String },
+    RedactedThinking { data: String },
+    ToolUse { id: String, name: String, input: Option<Value> },
     Other,
 }
 
-#[derive(Deserialize)]
-#[serde(tag = "type")]
+impl Block {
+    fn read(mut block: Members) -> Result<Self, serde_json::Error> {
+        Ok(match block.text("type")?.as_str() {
+            "text" => Self::Text { text: block.text_or_empty("text")? },
+            "thinking" => Self::Thinking {
+                thinking: block.text_or_empty("thinking")?,
+                signature: block.text_or_empty("signature")?,
+            },
+            "redacted_thinking" => Self::RedactedThinking { data: block.text_or_empty("data")? },
+            "tool_use" => Self::ToolUse {
+                id: block.text("id")?,
+                name: block.text("name")?,
+                input: block.maybe("input")?,
+            },
+            _ => Self::Other,
+        })
+    }
+}
+
 enum Delta {
-    #[serde(rename = "text_delta")]
     Text { text: String },
-    #[serde(rename = "thinking_delta")]
     Thinking { thinking: String },
-    #[serde(rename = "signature_delta")]
     Signature { signature: String },
-    #[serde(rename = "input_json_delta")]
     InputJson { partial_json: String },
-    #[serde(other)]
     Other,
+}
+
+impl Delta {
+    fn read(mut delta: Members) -> Result<Self, serde_json::Error> {
+        Ok(match delta.text("type")?.as_str() {
+            "text_delta" => Self::Text { text: delta.text("text")? },
+            "thinking_delta" => Self::Thinking { thinking: delta.text("thinking")? },
+            "signature_delta" => Self::Signature { signature: delta.text("signature")? },
+            "input_json_delta" => Self::InputJson { partial_json: delta.text("partial_json")? },
+            _ => Self::Other,
+        })
+    }
 }
 
 #[derive(Deserialize)]
@@ -191,7 +216,11 @@ impl Events {
 
 impl Reader for Events {
     fn read(&mut self, event: &SseEvent, answer: &mut Answer<'_>) -> Result<Flow, ProviderError> {
-        let parsed: Event = piece("an event", &event.data)?;
+        // What speaks the API in the place of Anthropic may end as others do.
+        if event.data.trim() == "[DONE]" {
+            return Ok(Flow::End);
+        }
+        let parsed = parsed_event(ErrorStyle::Anthropic, &event.data, Event::read)?;
         match parsed {
             Event::MessageStart { message } => {
                 answer.set_response_id(message.id.as_deref().unwrap_or_default());

@@ -22,8 +22,8 @@ use crate::config::models::{
     MergeMode, ModelConfig, ModelsConfig, ProviderConfig, is_same_provider,
 };
 use crate::config::provider_request::{AuthHeader, Transport};
-use crate::config::secrets::SecretInput;
-use crate::support::Secret;
+use crate::config::secrets::{SecretInput, SecretRef, SecretSource};
+use crate::support::{Secret, sort};
 use crate::telemetry;
 pub use error::CatalogError;
 
@@ -187,6 +187,8 @@ pub(super) struct Source<'a> {
     api: Option<Api>,
     transport: Transport,
     auth: Option<AuthHeader>,
+    /// Why it cannot be reached, and why it has no key.
+    lacks: [Option<Arc<str>>; 2],
 }
 
 impl<'a> Source<'a> {
@@ -204,6 +206,15 @@ impl<'a> Source<'a> {
         let headers = config.headers.iter().chain(&config.request.headers);
         let extra_ca = variable(env, "NODE_EXTRA_CA_CERTS");
         let base_url = config.base_url.clone().or_else(|| known.map(|known| base_url(known, env)));
+        let lacking = |is_key: bool| -> Option<Arc<str>> {
+            let mut all = config.references().filter(|(path, _)| (path == "apiKey") == is_key);
+            let lost = |(path, at): (String, &SecretRef)| {
+                let is_lost = at.source == SecretSource::Env && sources.secrets.get(at).is_none();
+                let (at, place) = (&at.id, format!("models.providers.{id}.{path}"));
+                is_lost.then(|| format!("{place}: the environment variable {at} is not set").into())
+            };
+            all.find_map(lost)
+        };
         let own_api = is_same_provider(id, ollama::PROVIDER).then_some(Api::Ollama);
         let api = known.and_then(|known| Api::parse(known.api)).or(own_api);
         Self {
@@ -212,11 +223,12 @@ impl<'a> Source<'a> {
             api: api.map(|api| api.spoken_at(base_url.as_deref().unwrap_or_default())),
             base_url,
             api_key,
-            headers: headers
-                .filter_map(|(name, value)| Some((name.clone(), resolve(value)?)))
-                .collect(),
+            headers: sort::map(
+                headers.filter_map(|(name, value)| Some((name.clone(), resolve(value)?))),
+            ),
             transport: config.request.transport(sources.secrets, extra_ca.as_deref()),
             auth: config.request.auth_header(sources.secrets),
+            lacks: [false, true].map(lacking),
         }
     }
 
@@ -243,6 +255,7 @@ impl<'a> Source<'a> {
                 return Err(CatalogError::MissingBaseUrl { path: format!("{at}.baseUrl") });
             }
         };
+        let [missing, unset] = self.lacks.clone();
         Ok(ModelInfo {
             provider: self.id.to_owned(),
             id: model.id.clone(),
@@ -274,7 +287,8 @@ impl<'a> Source<'a> {
                 auth: self.auth.clone(),
                 is_assumed: false,
                 cli: None,
-                missing: None,
+                missing,
+                unset,
             }),
         })
     }

@@ -167,6 +167,7 @@ mod tests {
                 assert!(models.insert(&model.id), "{name} is there twice");
                 assert!(!model.name.is_empty(), "{name}");
                 assert!(model.context_window >= 4096 && model.max_tokens >= 1024, "{name}");
+                assert!(model.max_tokens <= model.context_window, "{name}");
                 assert_eq!(model.input.first(), Some(&"text"), "{name}");
                 let price = model.price();
                 assert!(price.input <= price.output || price.output == 0.0, "{name}");
@@ -193,6 +194,9 @@ mod tests {
         ] {
             assert!(provider(id).is_some(), "{id}");
         }
+        let mut models = provider("openai").unwrap().models.iter();
+        let pro = models.find(|model| model.id == "gpt-5-pro").unwrap();
+        assert_eq!((pro.context_window, pro.max_tokens), (400_000, 272_000));
         let opus = &provider("anthropic").unwrap().models[0];
         assert_eq!((opus.id, opus.context_window), ("claude-opus-5-5", 1_000_000));
         let price =

@@ -288,24 +288,24 @@ impl ModelInfo {
     /// When there should be one, and when there is no such model.
     pub fn credential(&self) -> Result<Option<&Secret>, ProviderError> {
         if let Some(why) = &self.options.missing {
-            let error = ProviderError::new(ProviderErrorKind::BadRequest, &**why);
-            return Err(ProviderError { status: Some(404), ..error });
+            return Err(not_there(why));
         }
         let by_header = |name: &String| {
             ["authorization", "x-api-key", "x-goog-api-key"]
                 .iter()
                 .any(|known| name.eq_ignore_ascii_case(known))
         };
-        match &self.api_key {
+        match (&self.api_key, &self.options.unset) {
             _ if self.options.auth.is_some() => Ok(None),
-            Some(key) => Ok(Some(key)),
-            None if matches!(self.api, Api::Offline | Api::Ollama | Api::ClaudeCli)
-                || self.is_local()
-                || self.headers.keys().any(by_header) =>
+            (Some(key), _) => Ok(Some(key)),
+            _ if self.headers.keys().any(by_header) => Ok(None),
+            (None, Some(why)) => Err(not_there(why)),
+            _ if matches!(self.api, Api::Offline | Api::Ollama | Api::ClaudeCli)
+                || self.is_local() =>
             {
                 Ok(None)
             }
-            None => Err(ProviderError::no_api_key(&self.provider)),
+            _ => Err(ProviderError::no_api_key(&self.provider)),
         }
     }
 
@@ -313,6 +313,13 @@ impl ModelInfo {
     pub fn is_local(&self) -> bool {
         reqwest::Url::parse(&self.base_url).is_ok_and(|url| is_loopback(&url))
     }
+}
+
+/// The error of a model that cannot be asked as long as the config is as it is: nothing rests
+/// for that, so that each who asks is told why.
+fn not_there(why: &str) -> ProviderError {
+    let error = ProviderError::new(ProviderErrorKind::BadRequest, why);
+    ProviderError { status: Some(404), ..error }
 }
 
 /// A provider, as the catalogue sees it.

@@ -12,7 +12,7 @@ use super::super::answer::Answer;
 use super::super::anthropic::Events;
 use super::super::error::{ProviderError, ProviderErrorKind};
 use super::super::halves::append;
-use super::super::json::parse;
+use super::super::json::Members;
 use super::super::overflow::is_overflow;
 use super::super::reader::Reader as _;
 use super::super::sse::SseEvent;
@@ -33,8 +33,6 @@ pub enum Said {
     End(Result<StopReason, ProviderError>),
 }
 
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
 enum Line {
     StreamEvent {
         event: Value,
@@ -51,8 +49,30 @@ enum Line {
     },
     Result(Value),
     /// `system`, `user`, `keep_alive`, and what may come.
-    #[serde(other)]
     Other,
+}
+
+impl Line {
+    fn read(mut line: Members) -> Result<Self, serde_json::Error> {
+        const PARENT: &str = "parent_tool_use_id";
+        Ok(match line.text("type")?.as_str() {
+            "stream_event" => Self::StreamEvent {
+                event: line.needed("event")?,
+                parent_tool_use_id: line.maybe(PARENT)?,
+            },
+            "assistant" => Self::Assistant {
+                message: line.read("message")?,
+                parent_tool_use_id: line.maybe(PARENT)?,
+                error: line.maybe("error")?,
+            },
+            "control_request" => Self::ControlRequest {
+                request_id: line.text("request_id")?,
+                request: line.needed("request")?,
+            },
+            "result" => Self::Result(line.rest()),
+            _ => Self::Other,
+        })
+    }
 }
 
 #[derive(Deserialize)]
@@ -111,7 +131,9 @@ pub struct Turn {
 impl Turn {
     /// Takes the next line. One that is no JSON is a warning for people.
     pub fn read(&mut self, line: &str, answer: &mut Answer<'_>) -> Result<Said, ProviderError> {
-        let Ok(line) = parse::<Line>(line) else { return Ok(Said::Nothing) };
+        let Ok(line) = Members::parse(line).and_then(Line::read) else {
+            return Ok(Said::Nothing);
+        };
         match line {
             // Those of its subagents are its own affair.
             Line::StreamEvent { event, parent_tool_use_id: None } => self.event(&event, answer)?,

@@ -32,7 +32,7 @@ use crate::config::profiles::{ProfileConfig, ProfileMode, ProfilesConfig};
 use crate::config::secrets::{self, ResolvedSecrets, SecretRef, SecretSource, SecretsConfig};
 use crate::config::{Env, Paths, Settings};
 use crate::store::Store;
-use crate::support::{Clock, Secret, Tasks, blocking, hex};
+use crate::support::{Clock, Secret, Tasks, blocking, hex, sort};
 use cooldown::Cooldowns;
 
 /// Name of the file below an agent's directory.
@@ -241,7 +241,7 @@ impl Credentials {
             state.is_left_out = rank(state).0 == usize::MAX;
         }
         // Stable: what is equal stays in the order of the file.
-        states.sort_by_key(rank);
+        sort::by_key(&mut states, rank);
         states
     }
 

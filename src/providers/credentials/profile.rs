@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::config::models::provider_id;
 use crate::config::profiles::ProfileMode;
 use crate::config::secrets::{ResolvedSecrets, SecretInput, SecretRef};
-use crate::support::Secret;
+use crate::support::{Secret, reading};
 
 /// A profile of `auth-profiles.json`.
 #[derive(Debug, Clone)]
@@ -67,10 +67,10 @@ impl Profile {
             ProfileMode::OAuth => ("access", "accessRef"),
         };
         // A reference counts where both are written, as in the original.
-        let referred = value.get(reference).and_then(|it| serde_json::from_value(it.clone()).ok());
+        let referred = value.get(reference).and_then(|it| reading::of(it).ok());
         let input = referred.map(SecretInput::Ref).or_else(|| {
             // Some versions write the reference in the place of the secret.
-            value.get(written).and_then(|it| serde_json::from_value(it.clone()).ok())
+            value.get(written).and_then(|it| reading::of(it).ok())
         });
         Some(Self {
             id: id.to_owned(),

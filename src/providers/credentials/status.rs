@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::super::known_provider;
 use super::{Credentials, Expiry, ProfileState};
 use crate::config::profiles::ProfileMode;
-use crate::support::json;
+use crate::support::{json, sort};
 
 /// A credential that ends within a day is said to be expiring, as in OpenClaw.
 const EXPIRING_MS: u64 = 24 * 60 * 60 * 1000;
@@ -14,7 +14,7 @@ const EXPIRING_MS: u64 = 24 * 60 * 60 * 1000;
 pub async fn of_profiles(credentials: &Credentials, agent: &str, now_ms: u64) -> Vec<Value> {
     let mut states = credentials.profiles(agent).await;
     // By provider; within one, in the order in which they are tried.
-    states.sort_by(|a, b| a.profile.provider.cmp(&b.profile.provider));
+    sort::by(&mut states, |a, b| a.profile.provider.cmp(&b.profile.provider));
     states
         .chunk_by(|a, b| a.profile.provider == b.profile.provider)
         .map(|group| provider(credentials, group, now_ms))

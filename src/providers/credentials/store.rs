@@ -18,7 +18,7 @@ use crate::config::profiles::ProfileMode;
 use crate::config::secrets::SecretRef;
 use crate::store::atomic::{self, FileError};
 use crate::store::{WriteLock, WriteLockError};
-use crate::support::{Secret, json};
+use crate::support::{Secret, json, reading, sort};
 
 /// The version that OpenClaw writes.
 const VERSION: u64 = 1;
@@ -81,12 +81,10 @@ impl ProfileFile {
         let order = orders.flatten();
         Ok(Self {
             profiles: profiles.filter_map(|(id, value)| Profile::read(id, value)).collect(),
-            order: order
-                .filter_map(|(provider, ids)| {
-                    let ids = serde_json::from_value(ids.clone()).ok()?;
-                    Some((provider_id(provider), ids))
-                })
-                .collect(),
+            order: sort::map(order.filter_map(|(provider, ids)| {
+                let ids = reading::of(ids).ok()?;
+                Some((provider_id(provider), ids))
+            })),
             rests: usage_stats::read(&[&whole, &state]),
         })
     }

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::cooldown::{FailureReason, Rest};
+use crate::support::{reading, sort};
 
 /// A profile that OpenClaw lets rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +44,7 @@ pub fn read(files: &[&Value]) -> Vec<ProfileRest> {
     for (id, stats) in files.iter().filter_map(|file| file.get("usageStats")?.as_object()).flatten()
     {
         // Numbers with a fraction and the like: nothing is known then.
-        if let Ok(stats) = Stats::deserialize(stats) {
+        if let Ok(stats) = reading::of::<Stats>(stats) {
             all.insert(id, stats);
         }
     }
@@ -67,7 +68,7 @@ fn rests(id: &str, stats: &Stats) -> impl Iterator<Item = ProfileRest> + use<> {
     let disabled = one(stats.disabled_until, &stats.disabled_reason, FailureReason::Billing, None);
     // Of two for all models the later one counts, which stands last.
     let mut both = [cooldown, disabled];
-    both.sort_by_key(|it| it.as_ref().map(|it| it.rest.until_ms));
+    sort::by_key(&mut both, |it| it.as_ref().map(|it| it.rest.until_ms));
     both.into_iter().flatten()
 }
 

@@ -14,6 +14,7 @@ use super::{Batch, Embeddings, openai, others};
 use crate::providers::api::HttpApi;
 use crate::providers::google::Google;
 use crate::providers::http::{Framing, bearer};
+use crate::support::sort;
 use crate::telemetry::traces;
 
 /// The vectors of a batch with all their digits are a third of it.
@@ -116,7 +117,7 @@ impl Failover {
         let credentials = self.credentials();
         let mut all = credentials.for_model(agent, info).await;
         if !model.is_elsewhere {
-            all.sort_by_key(|it| credentials.rest(it, info).map(|rest| rest.until_ms));
+            sort::by_key(&mut all, |it| credentials.rest(it, info).map(|rest| rest.until_ms));
         }
         all
     }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::support::json;
+use crate::support::{json, sort};
 
 use super::choice::EmbeddingApi;
 use super::{Batch, Embeddings};
@@ -44,7 +44,7 @@ pub fn read(bytes: &[u8]) -> Option<Embeddings> {
     // Who numbers them may tell them in any order; of numbers that are not each
     // there once, none can be believed.
     if data.iter().any(|row| row.index.is_some()) {
-        data.sort_by_key(|row| row.index);
+        sort::by_key(&mut data, |row| row.index);
         let is_its = |(place, row): (usize, &Row)| row.index == Some(place);
         if !data.iter().enumerate().all(is_its) {
             return None;

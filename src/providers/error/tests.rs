@@ -179,8 +179,9 @@ fn an_error_event_is_judged_by_its_type() {
     assert_eq!(event(ErrorStyle::Anthropic, data), (Kind::Overloaded, text));
     let data = json!({"error": {"message": "slow down", "code": 429}});
     assert_eq!(event(ErrorStyle::OpenAi, data), (Kind::RateLimit, "slow down".into()));
-    // As vLLM, Azure and OpenAI write them.
+    // As vLLM, LiteLLM, Azure and OpenAI write them.
     for (kind, error) in [
+        (Kind::BadRequest, json!({"type": "None", "code": "400"})),
         (Kind::BadRequest, json!({"type": "BadRequestError", "code": 400})),
         (Kind::RateLimit, json!({"type": null, "code": 429})),
         (Kind::Refusal, json!({"type": null, "code": "content_filter"})),

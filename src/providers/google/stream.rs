@@ -165,7 +165,7 @@ impl Reader for Chunks {
 impl Chunks {
     fn refusal(&self, reason: &str) -> ProviderError {
         let kind = match reason {
-            "MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "OTHER" => {
+            "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" | "UNEXPECTED_TOOL_CALL" | "OTHER" => {
                 ProviderErrorKind::Server
             }
             _ => ProviderErrorKind::Refusal,

@@ -15,6 +15,9 @@ use super::super::error::{ProviderError, ProviderErrorKind};
 use crate::config::provider_request::{PemSource, ProxyConfig, Transport};
 use crate::support::blocking;
 
+/// The variable that names more authorities.
+const EXTRA_CA: &str = "NODE_EXTRA_CA_CERTS";
+
 /// What a client is built for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Way {
@@ -98,8 +101,16 @@ fn build_secure(way: &Way, connect: Duration) -> Result<Client, String> {
     let mut builder = proxied(Client::builder(), way)?;
     let transport = &way.transport;
     let mut certificates = Vec::new();
-    for source in transport.ca.iter().chain(&transport.extra_ca) {
-        certificates.extend(authorities(source)?);
+    if let Some(source) = &transport.ca {
+        certificates.extend(authorities(source, "request.tls.ca")?);
+    }
+    match transport.extra_ca.as_ref().map(|file| (file, authorities(file, EXTRA_CA))) {
+        Some((_, Ok(more))) => certificates.extend(more),
+        // As Node does: fewer are believed then, which is no reason to stop.
+        Some((file, Err(error))) => {
+            tracing::warn!(file = file.expose(), "{EXTRA_CA} is left out: {error}");
+        }
+        None => {}
     }
     if let Some((certificate, key)) = &transport.identity {
         builder = builder.identity(identity(certificate, key)?);
@@ -154,13 +165,13 @@ fn pem(source: &PemSource) -> std::io::Result<Vec<u8>> {
     std::fs::read(source)
 }
 
-fn authorities(source: &PemSource) -> Result<Vec<Certificate>, String> {
+fn authorities(source: &PemSource, name: &str) -> Result<Vec<Certificate>, String> {
     let read = pem(source)
         .map_err(|error| format!("cannot read the certificates in {}: {error}", source.expose()))?;
     let certificates = Certificate::from_pem_bundle(&read);
     let certificates = certificates.unwrap_or_default();
     if certificates.is_empty() {
-        return Err("request.tls.ca (or NODE_EXTRA_CA_CERTS) has no certificate in PEM".into());
+        return Err(format!("{name} has no certificate in PEM"));
     }
     Ok(certificates)
 }
@@ -218,7 +229,7 @@ mod tests {
         let missing = error(json!({"tls": {"ca": "/nowhere/ca.pem"}})).await;
         assert!(missing.contains("cannot read the certificates in /nowhere/ca.pem"), "{missing}");
         let empty = error(json!({"tls": {"ca": "-----BEGIN nothing"}})).await;
-        assert!(empty.contains("has no certificate in PEM"), "{empty}");
+        assert!(empty.contains("request.tls.ca has no certificate in PEM"), "{empty}");
         let proxy = json!({"proxy": {"mode": "explicit-proxy", "url": "http://user:password@"}});
         let proxied = error(proxy).await;
         assert_eq!(proxied, "Connection error: request.proxy.url is not an address");

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::support::json;
 
-use super::super::{ModelRequest, ThinkingLevel};
+use super::super::{ModelInfo, ModelRequest, ThinkingLevel};
 use super::messages::messages;
 
 /// The body for `request`.
@@ -37,9 +37,23 @@ pub fn body(request: &ModelRequest) -> Value {
     options.insert("num_predict".into(), json!(model.answer_limit()));
     body.insert("options".into(), Value::Object(options));
     if model.reasoning {
-        body.insert("think".into(), json!(request.thinking != ThinkingLevel::Off));
+        body.insert("think".into(), think(model, request.thinking));
     }
     Value::Object(body)
+}
+
+/// Whether to think; `gpt-oss` only understands how hard, which others refuse.
+fn think(model: &ModelInfo, level: ThinkingLevel) -> Value {
+    use ThinkingLevel::{High, Low, Medium, Minimal, Off, XHigh};
+    if !model.id.contains("gpt-oss") {
+        return json!(level != Off);
+    }
+    match level {
+        Off => json!(false),
+        Minimal | Low => json!("low"),
+        Medium => json!("medium"),
+        High | XHigh => json!("high"),
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Owns: what each line means. Must not: keep the answer; `Answer` does.
 
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use uuid::Uuid;
 
@@ -22,7 +23,7 @@ struct Chunk {
     done_reason: Option<String>,
     prompt_eval_count: Option<u64>,
     eval_count: Option<u64>,
-    error: Option<String>,
+    error: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -53,7 +54,7 @@ pub struct Chunks {
 impl Reader for Chunks {
     fn read(&mut self, event: &SseEvent, answer: &mut Answer<'_>) -> Result<Flow, ProviderError> {
         let chunk: Chunk = piece("a line", &event.data)?;
-        if let Some(error) = chunk.error {
+        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
             let data = crate::support::json!({"error": error});
             return Err(ProviderError::from_event(ErrorStyle::Ollama, &data));
         }

@@ -69,8 +69,7 @@ impl Compat {
     /// What the server of `model` understands.
     pub fn of(model: &ModelInfo) -> Self {
         let guessed = Self::guessed(model);
-        let is_moonshot = model.is_of("moonshot") || model.base_url.contains("api.moonshot.");
-        let guessed = if is_moonshot { guessed.at_moonshot(model) } else { guessed };
+        let guessed = if is_moonshot(model) { guessed.at_moonshot(model) } else { guessed };
         guessed.told(&model.options.compat)
     }
 
@@ -110,7 +109,8 @@ impl Compat {
         let deepseek = is(&["deepseek"], &["deepseek.com"]);
         // Thoughts of its own have no effort.
         let groq_qwen = is(&["groq"], &["groq.com"]) && model.id.starts_with("qwen/");
-        let others = is(&["cerebras", "opencode"], &["cerebras.ai", "opencode.ai"]);
+        let together = is(&["together"], &["together.ai", "together.xyz"]);
+        let others = together || is(&["cerebras", "opencode"], &["cerebras.ai", "opencode.ai"]);
         let openai_fields =
             !(mistral || chutes || xai || zai || google || ollama || deepseek || others);
         Self {
@@ -123,9 +123,9 @@ impl Compat {
                     &["openai.com", "openai.azure.com", "openrouter.ai", "groq.com", "vercel.sh"],
                 ),
             usage_in_streaming: true,
-            strict: !google,
+            strict: !(google || together),
             temperature: true,
-            max_tokens: if mistral || chutes || ollama {
+            max_tokens: if mistral || chutes || ollama || together {
                 MaxTokensField::Plain
             } else {
                 MaxTokensField::Completion
@@ -137,6 +137,8 @@ impl Compat {
                 ThinkingFormat::Qwen
             } else if openrouter {
                 ThinkingFormat::Openrouter
+            } else if together && !model.id.contains("gpt-oss") {
+                ThinkingFormat::Together
             } else {
                 ThinkingFormat::Openai
             },
@@ -189,6 +191,11 @@ impl Compat {
             ..self
         }
     }
+}
+
+/// Whether the server is Moonshot's.
+pub fn is_moonshot(model: &ModelInfo) -> bool {
+    model.is_of("moonshot") || model.base_url.contains("api.moonshot.")
 }
 
 const MAX_ID: usize = 40;
@@ -245,6 +252,7 @@ mod tests {
             ("moonshot", "https://api.moonshot.cn/v1"),
             ("cerebras", "https://api.cerebras.ai/v1"),
             ("groq", "https://api.groq.com/openai/v1"),
+            ("together", "https://api.together.ai/v1"),
             ("openai", "https://api.openai.com/v1"),
         ] {
             let named = ModelInfo { provider: provider.into(), ..model("openai-completions") };

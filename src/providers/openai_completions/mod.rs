@@ -25,9 +25,17 @@ pub struct OpenAiCompletions;
 impl HttpApi for OpenAiCompletions {
     const STYLE: ErrorStyle = ErrorStyle::OpenAi;
     /// Small models of Ollama have no tools; without them they can still talk. Others take no
-    /// temperature but their own, or not every effort.
-    const DISPENSABLE: &'static [&'static str] =
-        &["tools", "tool_choice", "temperature", "reasoning_effort", "reasoning"];
+    /// temperature but their own, or not every effort, or do not let their thinking be switched.
+    const DISPENSABLE: &'static [&'static str] = &[
+        "tools",
+        "tool_choice",
+        "temperature",
+        "reasoning_effort",
+        "reasoning",
+        "thinking",
+        "enable_thinking",
+        "chat_template_kwargs",
+    ];
     type Reader = Chunks;
 
     fn url(model: &ModelInfo) -> String {

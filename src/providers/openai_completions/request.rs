@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::super::effort::effort;
 use super::super::{ModelInfo, ModelRequest, ThinkingLevel, ToolSpec};
-use super::compat::{Compat, Efforts};
+use super::compat::{Compat, Efforts, is_moonshot};
 use super::messages::messages;
 use crate::config::model_options::{ThinkingFormat, ToolChoice, ToolChoiceWord};
 use crate::protocol::message::AgentMessage;
@@ -35,7 +35,7 @@ pub fn body(request: &ModelRequest) -> Value {
     if !tools.is_empty() {
         set("tools", tools.iter().map(|tool| function(tool, &compat)).collect());
         if let Some(choice) = &model.options.params.tool_choice {
-            set("tool_choice", tool_choice(choice));
+            set("tool_choice", tool_choice(choice, must_be_free(request, &compat)));
         }
     } else if has_tool_history(&request.messages) {
         // Some proxies refuse calls in the history of a request without tools.
@@ -68,7 +68,7 @@ fn has_tool_history(messages: &[AgentMessage]) -> bool {
 
 /// What asks for thought, or for none.
 fn thinking(request: &ModelRequest, compat: &Compat) -> Vec<(String, Value)> {
-    let wanted = request.thinking != ThinkingLevel::Off;
+    let wanted = request.thinking != ThinkingLevel::Off && !pins_call(request);
     let effort = match compat.efforts {
         Efforts::All => effort(request),
         Efforts::High => wanted.then(|| ThinkingLevel::High.as_str().to_owned()),
@@ -118,8 +118,28 @@ fn routing(model: &ModelInfo) -> Option<(String, Value)> {
     at_vercel.then(|| ("providerOptions".into(), json!({"gateway": routing})))
 }
 
-fn tool_choice(choice: &ToolChoice) -> Value {
+/// Whether nothing may force a call: Moonshot refuses that of a model that thinks.
+fn must_be_free(request: &ModelRequest, compat: &Compat) -> bool {
+    let model = &request.model;
+    // Those without this switch think in any case.
+    let has_switch = compat.thinking == ThinkingFormat::Deepseek;
+    let thinks = model.reasoning && (!has_switch || request.thinking != ThinkingLevel::Off);
+    thinks && is_moonshot(model)
+}
+
+/// Whether a certain tool is to be called, for which models of Moonshot do not think, as in the
+/// original.
+fn pins_call(request: &ModelRequest) -> bool {
+    let model = &request.model;
+    let Some(ToolChoice::Object(given)) = &model.options.params.tool_choice else { return false };
+    let kind = given.get("type").and_then(Value::as_str);
+    let is_certain = matches!(kind, Some("function" | "tool"));
+    is_certain && is_moonshot(model) && !request.tools.is_empty()
+}
+
+fn tool_choice(choice: &ToolChoice, must_be_free: bool) -> Value {
     match choice {
+        ToolChoice::Word(ToolChoiceWord::Any) if must_be_free => json!("auto"),
         ToolChoice::Word(ToolChoiceWord::Any) => json!("required"),
         ToolChoice::Word(word) => json!(word.as_str()),
         ToolChoice::Object(given) => json!(given),

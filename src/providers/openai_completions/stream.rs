@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::super::answer::Answer;
 use super::super::error::{ErrorStyle, ProviderError, ProviderErrorKind};
-use super::super::json::piece;
+use super::super::json::{parse, piece};
 use super::super::reader::{Flow, Reader};
 use super::super::sse::SseEvent;
 use crate::protocol::message::{StopReason, Usage};
@@ -23,6 +23,7 @@ const MIN_WAITING: usize = 64;
 #[derive(Deserialize)]
 struct Chunk {
     id: Option<String>,
+    object: Option<Value>,
     choices: Option<Vec<Choice>>,
     usage: Option<WireUsage>,
     error: Option<Value>,
@@ -263,8 +264,12 @@ impl Reader for Chunks {
             return Ok(Flow::End);
         }
         let chunk: Chunk = piece("a chunk", &event.data)?;
-        if let Some(error) = chunk.error.filter(|error| !error.is_null()) {
-            let data = crate::support::json!({"error": error});
+        let inner = chunk.error.filter(|error| !error.is_null());
+        let whole = inner.map(|error| crate::support::json!({"error": error}));
+        // Older servers of vLLM have no `error` around it.
+        let is_error = event.event == "error" || chunk.object.is_some_and(|it| it == "error");
+        let bare = || is_error.then(|| parse(&event.data).unwrap_or_default());
+        if let Some(data) = whole.or_else(bare) {
             return Err(ProviderError::from_event(ErrorStyle::OpenAi, &data));
         }
         answer.set_response_id(chunk.id.as_deref().unwrap_or_default());

@@ -14,7 +14,7 @@ use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, ImageBlock, TextBlock, ToolCall,
     ToolResultMessage, UserContent,
 };
-use crate::support::json;
+use crate::support::{json, sort};
 
 /// All items of a request.
 pub fn input(request: &ModelRequest) -> Vec<Value> {
@@ -111,7 +111,7 @@ fn items(answer: &AssistantMessage, index: usize, model: &ModelInfo) -> Vec<Valu
     // Other APIs let an answer go on behind its calls. Here that would stand between a call
     // and its result.
     if answer.api != model.api.as_str() {
-        items.sort_by_key(|item| item["type"] == "function_call");
+        sort::by_key(&mut items, |item| item["type"] == "function_call");
     }
     items
 }

@@ -9,12 +9,13 @@ use serde_json::Value;
 use super::super::ModelInfo;
 use super::super::answer::Answer;
 use super::super::error::{ErrorStyle, ProviderError, ProviderErrorKind};
-use super::super::json::{parse, piece};
+use super::super::json::{Members, event as parsed_event, parse};
 use super::super::reader::{Flow, Reader};
 use super::super::sse::SseEvent;
 use crate::protocol::message::{StopReason, Usage};
 use crate::support::json;
 
+const INDEX: &str = "output_index";
 const COMPLETED: &str = "completed";
 const INCOMPLETE: &str = "incomplete";
 /// Why an answer is incomplete that is not cut by its limit.
@@ -22,75 +23,95 @@ const FILTERED: &str = "content_filter";
 /// Most items that are remembered: an answer has no more blocks either.
 const MAX_ITEMS: usize = 1024;
 
-#[derive(Deserialize)]
-#[serde(tag = "type")]
 enum Event {
-    #[serde(rename = "response.created")]
-    Created { response: Option<Response> },
-    #[serde(rename = "response.output_item.added")]
+    Created {
+        response: Option<Response>,
+    },
     Added {
         item: Value,
-        #[serde(default)]
         output_index: Value,
     },
-    #[serde(rename = "response.output_item.done")]
     Done {
         item: Value,
-        #[serde(default)]
         output_index: Value,
     },
-    #[serde(
-        rename = "response.reasoning_summary_text.delta",
-        alias = "response.reasoning_text.delta"
-    )]
     Thought {
         delta: String,
-        #[serde(flatten)]
         of: Of,
     },
-    #[serde(rename = "response.reasoning_summary_part.done")]
     ThoughtPart {
-        #[serde(flatten)]
         of: Of,
     },
-    #[serde(rename = "response.output_text.delta", alias = "response.refusal.delta")]
     Text {
         delta: String,
-        #[serde(flatten)]
         of: Of,
     },
-    #[serde(rename = "response.function_call_arguments.delta")]
     Arguments {
         delta: String,
-        #[serde(flatten)]
         of: Of,
     },
-    #[serde(rename = "response.function_call_arguments.done")]
     AllArguments {
         arguments: String,
-        #[serde(flatten)]
         of: Of,
     },
-    #[serde(rename = "response.completed")]
-    Completed { response: Option<Response> },
-    #[serde(rename = "response.incomplete")]
-    Incomplete { response: Option<Response> },
-    #[serde(rename = "response.failed")]
-    Failed { response: Option<Response> },
-    #[serde(rename = "error")]
+    Completed {
+        response: Option<Response>,
+    },
+    Incomplete {
+        response: Option<Response>,
+    },
+    Failed {
+        response: Option<Response>,
+    },
     Error,
     /// What says nothing new, and what may come.
-    #[serde(other)]
     Other,
 }
 
+impl Event {
+    fn read(mut event: Members) -> Result<Self, serde_json::Error> {
+        Ok(match event.text("type")?.as_str() {
+            "response.created" => Self::Created { response: event.maybe("response")? },
+            "response.output_item.added" => {
+                Self::Added { item: event.needed("item")?, output_index: event.value(INDEX) }
+            }
+            "response.output_item.done" => {
+                Self::Done { item: event.needed("item")?, output_index: event.value(INDEX) }
+            }
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                Self::Thought { delta: event.text("delta")?, of: Of::take(&mut event) }
+            }
+            "response.reasoning_summary_part.done" => {
+                Self::ThoughtPart { of: Of::take(&mut event) }
+            }
+            "response.output_text.delta" | "response.refusal.delta" => {
+                Self::Text { delta: event.text("delta")?, of: Of::take(&mut event) }
+            }
+            "response.function_call_arguments.delta" => {
+                Self::Arguments { delta: event.text("delta")?, of: Of::take(&mut event) }
+            }
+            "response.function_call_arguments.done" => {
+                Self::AllArguments { arguments: event.text("arguments")?, of: Of::take(&mut event) }
+            }
+            "response.completed" => Self::Completed { response: event.maybe("response")? },
+            "response.incomplete" => Self::Incomplete { response: event.maybe("response")? },
+            "response.failed" => Self::Failed { response: event.maybe("response")? },
+            "error" => Self::Error,
+            _ => Self::Other,
+        })
+    }
+}
+
 /// The item that an event is about. Servers leave out one or the other.
-#[derive(Deserialize)]
 struct Of {
-    #[serde(default)]
     item_id: Value,
-    #[serde(default)]
     output_index: Value,
+}
+
+impl Of {
+    fn take(event: &mut Members) -> Self {
+        Self { item_id: event.value("item_id"), output_index: event.value(INDEX) }
+    }
 }
 
 #[derive(Deserialize)]
@@ -280,7 +301,7 @@ impl Reader for Events {
         if event.data.trim() == "[DONE]" {
             return Ok(Flow::End);
         }
-        let parsed: Event = piece("an event", &event.data)?;
+        let parsed = parsed_event(ErrorStyle::OpenAi, &event.data, Event::read)?;
         match parsed {
             Event::Created { response } => {
                 let id = response.and_then(|response| response.id);
@@ -402,7 +423,7 @@ fn failure(error: &Value) -> ProviderError {
         ("", message) => message.to_owned(),
         (code, message) => format!("Error Code {code}: {message}"),
     };
-    let data = json!({"error": {"type": kind, "message": message}});
+    let data = json!({"error": {"type": kind, "code": error.get("code"), "message": message}});
     ProviderError::from_event(ErrorStyle::OpenAi, &data)
 }
 

@@ -98,8 +98,7 @@ pub(super) async fn speak(
 async fn line(options: &SpeechOptions) -> Vec<String> {
     let command = options.command.as_deref().unwrap_or_default().trim();
     let path = Path::new(options.cwd.as_deref().unwrap_or_default()).join(command);
-    let found = tokio::fs::metadata(path).await;
-    if command.contains('/') && found.is_ok_and(|found| found.is_file()) {
+    if command.contains('/') && blocking(move || path.is_file()).await == Ok(true) {
         return vec![command.to_owned()];
     }
     words(command)
@@ -154,12 +153,16 @@ fn squeezed(arg: &str) -> String {
 /// The file with the sound: the one that was asked for, else one that the program has
 /// called otherwise, first such as begins like it.
 async fn written(dir: &Path, path: &Path) -> Option<PathBuf> {
-    if tokio::fs::metadata(path).await.is_ok() {
-        return Some(path.to_owned());
+    let (dir, path) = (dir.to_owned(), path.to_owned());
+    blocking(move || found(&dir, path)).await.ok().flatten()
+}
+
+fn found(dir: &Path, path: PathBuf) -> Option<PathBuf> {
+    if path.exists() {
+        return Some(path);
     }
-    let mut entries = tokio::fs::read_dir(dir).await.ok()?;
     let mut best: Option<(bool, PathBuf)> = None;
-    while let Ok(Some(entry)) = entries.next_entry().await {
+    for entry in std::fs::read_dir(dir).ok()?.map_while(Result::ok) {
         let is_other = !entry.file_name().to_string_lossy().starts_with(BASE);
         let file = (is_other, entry.path());
         if ending(&file.1).is_some() && best.as_ref().is_none_or(|best| file < *best) {
@@ -218,12 +221,16 @@ async fn run(child: &mut Child, input: &str) -> Result<Vec<u8>, String> {
 }
 
 async fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let failed = |error: std::io::Error| error.to_string();
-    let found = tokio::fs::metadata(path).await.map_err(failed)?;
-    if found.len() > u64::try_from(AUDIO_MAX).unwrap_or(u64::MAX) {
-        return Err(too_large());
-    }
-    tokio::fs::read(path).await.map_err(failed)
+    let path = path.to_owned();
+    let read = move || {
+        let failed = |error: std::io::Error| error.to_string();
+        let found = path.metadata().map_err(failed)?;
+        if found.len() > u64::try_from(AUDIO_MAX).unwrap_or(u64::MAX) {
+            return Err(too_large());
+        }
+        std::fs::read(path).map_err(failed)
+    };
+    blocking(read).await.unwrap_or_else(|error| Err(error.to_string()))
 }
 
 fn too_large() -> String {

@@ -129,8 +129,8 @@ impl Voice {
         Ready { options, secrets, voice: self }
     }
 
-    /// Speaks a text: the service that is wished, or the one that is chosen
-    /// and then the others that can be used.
+    /// Speaks a text: the service that is wished, or the one that is chosen and then, where
+    /// no model and no voice is wished, the others that can be used.
     ///
     /// # Errors
     /// When there is too much of it, or nobody can.
@@ -152,7 +152,10 @@ impl Voice {
         if let (Some(name), None) = (&named, first) {
             errors.push(format!("{name}: no provider registered"));
         }
-        let others = state.configured.iter().copied().filter(|it| Some(*it) != first);
+        // A model or a voice of one service means nothing to another.
+        let is_bound = request.wish.model().or(request.wish.voice()).is_some();
+        let others = state.configured.iter().copied();
+        let others = others.filter(|it| !is_bound && Some(*it) != first);
         for provider in first.into_iter().chain(others) {
             match self.ask_as(persona, &ready, provider, request).await {
                 Ok(audio) => {

@@ -192,6 +192,27 @@ async fn what_goes_wrong_is_told_without_the_key_and_the_next_one_speaks_instead
 }
 
 #[tokio::test]
+async fn who_names_a_model_or_a_voice_means_one_service_and_no_other() {
+    let speaker = Speaker::start().await;
+    let gateway = gateway(json!({"provider": "openai", "providers": {
+        "openai": {"apiKey": "key-1", "baseUrl": "http://127.0.0.1:9/v1"},
+        "elevenlabs": {"apiKey": "key-2", "baseUrl": speaker.url()}}}))
+    .await;
+    let mut client = admin(&gateway).await;
+    for wish in ["modelId", "voiceId"] {
+        let params = json!({"text": "hello", (wish): "ABCDEFGHIJ1234"});
+        let error = refusal(&mut client, "tts.convert", params).await;
+        assert!(error.contains("openai: ") && !error.contains("elevenlabs"), "{error}");
+    }
+    assert!(speaker.asked.lock().is_empty());
+    let spoken = call(&mut client, "tts.convert", json!({"text": "hello"})).await;
+    assert_eq!(
+        (&spoken["provider"], &spoken["fallbackFrom"]),
+        (&json!("elevenlabs"), &json!("openai"))
+    );
+}
+
+#[tokio::test]
 async fn nobody_speaks_as_long_as_nobody_is_configured() {
     let gateway = gateway(json!({})).await;
     let mut client = admin(&gateway).await;

@@ -67,6 +67,19 @@ fn a_plain_request_has_every_field_of_the_original() {
 }
 
 #[test]
+fn models_of_minimax_are_told_not_to_think() {
+    let of = |provider: &str, thinking| {
+        let info =
+            ModelInfo { reasoning: true, provider: provider.into(), ..model("anthropic-messages") };
+        let sent = body(&ModelRequest { thinking, ..request_to(info, vec![user("hi")]) });
+        sent["thinking"]["type"].clone()
+    };
+    assert_eq!(of("minimax", ThinkingLevel::Off), "disabled");
+    assert_eq!(of("minimax", ThinkingLevel::Low), "enabled");
+    assert_eq!(of("mock", ThinkingLevel::Off), Value::Null);
+}
+
+#[test]
 fn a_tool_keeps_the_schemas_that_its_properties_refer_to() {
     let mut request = request(vec![user("hi")]);
     let point = json!({"type": "object", "properties": {"x": {"type": "number"}}});

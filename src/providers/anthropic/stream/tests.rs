@@ -277,3 +277,15 @@ fn what_we_do_not_know_is_skipped_and_garbage_is_said() {
     let (result, _) = replay(Events::default(), &model("anthropic-messages"), "data: {oops\n\n");
     assert_eq!(result.unwrap_err().kind, ProviderErrorKind::Protocol);
 }
+
+#[test]
+fn what_stands_before_the_provider_may_have_words_of_its_own() {
+    let replayed = |text: &str| replay(Events::default(), &model("anthropic-messages"), text).0;
+    let busy = replayed("data: {\"error\": {\"message\": \"busy\", \"code\": \"503\"}}\n\n");
+    let busy = busy.unwrap_err();
+    assert!(busy.kind == ProviderErrorKind::Server && busy.message.contains("busy"), "{busy:?}");
+    let [reason, _] = end("end_turn");
+    let text = format!("data: {}\n\ndata: {reason}\n\ndata: [DONE]\n\n", start());
+    assert_eq!(replayed(&text).unwrap().stop_reason, StopReason::Stop);
+    assert_eq!(replayed("data: [DONE]\n\n").unwrap_err().kind, ProviderErrorKind::Cut);
+}

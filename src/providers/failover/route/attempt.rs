@@ -14,6 +14,7 @@ use crate::providers::retry::Heard;
 use crate::providers::{
     Api, EventSink, ModelInfo, ModelRequest, Passes, ProviderError, ProviderErrorKind, StreamEvent,
 };
+use crate::support::sort;
 use crate::telemetry::traces;
 
 /// How trying one model ended.
@@ -141,7 +142,7 @@ impl Route {
         if all.iter().any(|credential| rest(credential).is_none()) || self.has_awake_rest().await {
             all.retain(|credential| rest(credential).is_none());
         } else {
-            all.sort_by_key(|credential| rest(credential).map(|rest| rest.until_ms));
+            sort::by_key(&mut all, |credential| rest(credential).map(|rest| rest.until_ms));
         }
         all.into_iter()
     }

@@ -111,6 +111,7 @@ fn every_finish_reason_has_its_stop_reason() {
         ("IMAGE_SAFETY", ProviderErrorKind::Refusal),
         ("NEWFANGLED", ProviderErrorKind::Refusal),
         ("MALFORMED_FUNCTION_CALL", ProviderErrorKind::Server),
+        ("MALFORMED_RESPONSE", ProviderErrorKind::Server),
         ("UNEXPECTED_TOOL_CALL", ProviderErrorKind::Server),
         ("OTHER", ProviderErrorKind::Server),
     ] {

@@ -32,13 +32,16 @@ fn a_plain_request_has_every_field_of_the_original() {
 
 #[test]
 fn only_a_model_that_thinks_is_told_whether_to() {
-    for (reasoning, level, expected) in [
-        (true, ThinkingLevel::Low, json!(true)),
-        (true, ThinkingLevel::Off, json!(false)),
-        (false, ThinkingLevel::Low, Value::Null),
+    for (id, reasoning, level, expected) in [
+        ("qwen3", true, ThinkingLevel::Low, json!(true)),
+        ("qwen3", true, ThinkingLevel::Off, json!(false)),
+        ("qwen3", false, ThinkingLevel::Low, Value::Null),
+        ("gpt-oss:20b", true, ThinkingLevel::Minimal, json!("low")),
+        ("gpt-oss:20b", true, ThinkingLevel::XHigh, json!("high")),
+        ("gpt-oss:20b", true, ThinkingLevel::Off, json!(false)),
     ] {
         let mut model = model("ollama");
-        model.reasoning = reasoning;
+        (model.id, model.reasoning) = (id.into(), reasoning);
         let mut request = request_to(model, vec![]);
         request.thinking = level;
         assert_eq!(body(&request)["think"], expected);

@@ -73,5 +73,8 @@ fn an_error_in_the_stream_and_garbage_are_said() {
     let (message, _) = read(&[r#"{"message":{"content":"half"}}"#, r#"{"error":"out of memory"}"#]);
     let error = message.unwrap_err();
     assert_eq!((error.kind, error.message.as_str()), (ProviderErrorKind::Server, "out of memory"));
+    // As servers write it that stand before Ollama.
+    let busy = read(&[r#"{"error":{"message":"busy","code":503}}"#]).0.unwrap_err();
+    assert_eq!((busy.kind, busy.message.as_str()), (ProviderErrorKind::Server, "busy"));
     assert_eq!(read(&["<html>"]).0.unwrap_err().kind, ProviderErrorKind::Protocol);
 }

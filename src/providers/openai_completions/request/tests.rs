@@ -122,18 +122,28 @@ fn thinking_is_asked_for_as_each_server_wants_it() {
     assert_eq!(thinking_body("qwen", "qwen3", Off)["enable_thinking"], json!(false));
     let openrouter = thinking_body("openrouter", "x/y", Low);
     assert_eq!(openrouter["reasoning"], json!({"effort": "low"}));
+    let together = |id: &str, level| {
+        let sent = thinking_body("together", id, level);
+        (sent.get("reasoning").cloned(), sent.get("reasoning_effort").cloned())
+    };
+    assert_eq!(together("m", Low), (Some(json!({"enabled": true})), None));
+    assert_eq!(together("m", Off), (Some(json!({"enabled": false})), None));
+    assert_eq!(together("openai/gpt-oss-120b", Low), (None, Some(json!("low"))));
 }
 
 #[test]
 fn servers_get_no_fields_that_they_refuse() {
-    for provider in
-        ["mistral", "cerebras", "xai", "chutes", "deepseek", "zai", "opencode", "google"]
-    {
+    for provider in [
+        "mistral", "cerebras", "xai", "chutes", "deepseek", "zai", "opencode", "google", "together",
+    ] {
         let body = thinking_body(provider, "m", ThinkingLevel::Off);
         assert_eq!(body.get("store"), None, "{provider}");
         assert_eq!(body["messages"][0]["role"], json!("system"), "{provider}");
     }
-    assert_eq!(thinking_body("mistral", "m", ThinkingLevel::Off)["max_tokens"], json!(8192));
+    for provider in ["mistral", "together"] {
+        let body = thinking_body(provider, "m", ThinkingLevel::Off);
+        assert_eq!(body["max_tokens"], json!(8192), "{provider}");
+    }
     let google = thinking_body("google", "m", ThinkingLevel::Off);
     assert_eq!(google["max_completion_tokens"], json!(8192));
 }
@@ -253,6 +263,34 @@ fn each_generation_of_kimi_is_asked_to_think_in_its_own_words() {
         assert_eq!(asked("kimi-k3.1-pro", level), [nothing.clone(), json!(third)], "{level:?}");
         // It thinks in any case, and refuses to be told not to.
         assert_eq!(asked("kimi-k2.7-code", level), [nothing.clone(), nothing.clone()]);
+    }
+}
+
+#[test]
+fn no_model_of_moonshot_that_thinks_is_made_to_call() {
+    use ThinkingLevel::{Low, Off};
+    let asked = |provider: &str, id: &str, level, choice: &Value| {
+        let mut model = model("openai-completions");
+        (model.provider, model.id, model.reasoning) = (provider.into(), id.into(), true);
+        Arc::make_mut(&mut model.options).params =
+            serde_json::from_value(json!({"toolChoice": choice})).unwrap();
+        let mut request = request_to(model, vec![user("hi")]);
+        request.tools = vec![read_tool(json!({"type": "object"}))];
+        request.thinking = level;
+        let sent = body(&request);
+        [sent["tool_choice"].clone(), sent["thinking"]["type"].clone()]
+    };
+    let (some, certain) =
+        (json!("required"), json!({"type": "function", "function": {"name": "read"}}));
+    for (provider, id, level, choice, expected) in [
+        ("moonshot", "kimi-k2.6", Low, &some, [json!("auto"), json!("enabled")]),
+        ("moonshot", "kimi-k2.6", Off, &some, [some.clone(), json!("disabled")]),
+        ("moonshot", "kimi-k2-thinking", Off, &some, [json!("auto"), Value::Null]),
+        ("moonshot", "kimi-k2.6", Low, &certain, [certain.clone(), json!("disabled")]),
+        ("moonshot", "kimi-k2.6", Low, &json!("none"), [json!("none"), json!("enabled")]),
+        ("openai", "gpt-5.2", Low, &some, [some.clone(), Value::Null]),
+    ] {
+        assert_eq!(asked(provider, id, level, choice), expected, "{id} {level:?} {choice}");
     }
 }
 

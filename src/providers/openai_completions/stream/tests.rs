@@ -390,6 +390,20 @@ fn an_error_in_the_middle_keeps_what_had_arrived() {
 }
 
 #[test]
+fn an_error_without_anything_around_it_is_no_end_of_the_answer() {
+    let error = json!({"object": "error", "message": "too hot", "type": "BadRequestError",
+        "param": null, "code": 400});
+    for text in [
+        format!("data: {error}\n\ndata: [DONE]\n\n"),
+        "event: error\ndata: {\"message\": \"too hot\", \"code\": \"400\"}\n\n".to_owned(),
+    ] {
+        let error = read_text(&text).0.unwrap_err();
+        let told = (error.kind, error.message.as_str());
+        assert_eq!(told, (ProviderErrorKind::BadRequest, "too hot"), "{text}");
+    }
+}
+
+#[test]
 fn a_stream_that_ends_early_is_cut_unless_it_said_that_it_is_done() {
     let (result, _) = read(&[delta(json!({"content": "half"}))]);
     let error = result.unwrap_err();

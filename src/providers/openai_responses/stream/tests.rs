@@ -456,6 +456,13 @@ fn errors_keep_what_had_arrived() {
     // It would be refused once more.
     let told = inside("invalid_request_error", json!("invalid_prompt"), "flagged");
     assert_eq!(told.0, ProviderErrorKind::BadRequest);
+    // The status counts where there is one, and whatever stands around it.
+    let told = inside("api_error", json!(429), "slow down");
+    assert_eq!(told, (ProviderErrorKind::RateLimit, "slow down".to_owned()));
+    let model = model("openai-responses");
+    let text = "data: {\"error\": {\"message\": \"slow down\", \"code\": 429}}\n\n";
+    let error = replay(Events::new(&model), &model, text).0.unwrap_err();
+    assert_eq!((error.kind, error.message.as_str()), (ProviderErrorKind::RateLimit, "slow down"));
     let bare = json!({"type": "response.failed"});
     assert_eq!(failing(bare).1, "An unknown error occurred");
     let counted = json!({"type": "response.failed", "response": {"usage": {"input_tokens": 7}}});
