@@ -221,8 +221,8 @@ impl Runs {
         });
         let work = traces::within(traces::current(), work).in_current_span();
         let work = self.commands.track_future(work);
-        let working = self.parts().tasks.spawn("command", work);
-        working.await.ok().flatten().unwrap_or(Err(SendError::Broken))
+        let working = self.parts().tasks.result_of("command", work);
+        working.await.unwrap_or(Err(SendError::Broken))
     }
 
     /// Claims the key of a command; with the session as it is before. Its

@@ -3,12 +3,15 @@
 //! Promises: pictures, results and what is old are fitted to the model that is asked, be it
 //! the first or a fallback. Must not: change transcripts, or know what is asked.
 
-use crate::protocol::message::AgentMessage;
+use jiff::tz::TimeZone;
+
+use crate::protocol::message::{AgentMessage, UserContent};
 use crate::providers::{ModelInfo, ModelRequest};
 
 use super::parts::RunsParts;
 use super::pictures::{self, Added};
 use super::pruning::{self, Replaced, Share};
+use super::sent_at;
 
 /// What is said to a model, before it is known which one that is.
 pub(super) struct Conversation<'t> {
@@ -18,6 +21,8 @@ pub(super) struct Conversation<'t> {
     pub messages: Vec<AgentMessage>,
     /// The run that asks, whose pictures are shown.
     pub run_id: Option<&'t str>,
+    /// Where people have said it whose words have their time before them.
+    pub zone: Option<TimeZone>,
     /// How much of it may be results of tools.
     pub share: Share,
     /// Whether old results go, as the configuration says.
@@ -32,11 +37,12 @@ pub(super) struct Conversation<'t> {
 
 impl<'t> Conversation<'t> {
     /// These messages, for somebody who is no run.
-    pub const fn new(parts: &'t RunsParts, messages: Vec<AgentMessage>) -> Self {
+    pub fn new(parts: &'t RunsParts, messages: Vec<AgentMessage>) -> Self {
         Self {
             parts,
             messages,
             run_id: None,
+            zone: parts.settings.now().workspace.envelope_zone.clone(),
             share: Share::Usual,
             is_pruned: false,
             is_kept: true,
@@ -55,7 +61,12 @@ impl<'t> Conversation<'t> {
         let count = messages.len();
         let (media, window) = (self.parts.sessions.media(), model.context_window);
         let sees = model.accepts_images();
-        let said = pictures::fit(&mut messages, self.run_id, sees, &media).await;
+        // First, so that what is put to them stays.
+        let words = self.share.fit_words(&mut messages);
+        let mut said = pictures::fit(&mut messages, self.run_id, sees, &media).await;
+        if let Some(zone) = &self.zone {
+            said.extend(sent_at::put(&mut messages, zone));
+        }
         let mut results = self.share.fit(messages.iter_mut(), window);
         if self.is_pruned
             && let Some(settings) = &self.parts.settings.now().agents.defaults.pruning
@@ -65,7 +76,7 @@ impl<'t> Conversation<'t> {
         }
         messages.extend(self.behind.iter().cloned());
         if self.is_kept {
-            self.lent = Some(Lent { count, said, results });
+            self.lent = Some(Lent { count, words, said, results });
         }
         request.messages = messages;
     }
@@ -77,6 +88,8 @@ impl<'t> Conversation<'t> {
 pub(super) struct Lent {
     /// How many messages it has; what is said behind them is not of it.
     count: usize,
+    /// What users have said that is too long.
+    words: Vec<(usize, UserContent)>,
     /// What was put to what users have said.
     said: Vec<(usize, Added)>,
     /// What was taken out of results.
@@ -88,9 +101,15 @@ impl Lent {
     fn back(self, mut handed: Vec<AgentMessage>) -> Vec<AgentMessage> {
         debug_assert!(handed.len() >= self.count, "this request has not got it");
         handed.truncate(self.count);
-        for (place, added) in self.said {
+        // What was put first is below what was put later.
+        for (place, added) in self.said.into_iter().rev() {
             if let Some(AgentMessage::User(user)) = handed.get_mut(place) {
                 added.take_off(user);
+            }
+        }
+        for (place, content) in self.words {
+            if let Some(AgentMessage::User(user)) = handed.get_mut(place) {
+                user.content = content;
             }
         }
         // What was replaced twice is at first what it was in between.
@@ -124,6 +143,7 @@ mod tests {
         };
         let mut asked = said("look");
         asked[RECEIPT_MEMBER] = json!("from the scheduler");
+        asked["idempotencyKey"] = json!("r");
         let long = result(&"x".repeat(5_000));
         [asked, said("and"), answer("toolUse"), long, result("short"), answer("stop")]
             .map(|message| serde_json::from_value::<AgentMessage>(message).unwrap())
@@ -147,14 +167,17 @@ mod tests {
         };
         let own = conversation();
         let mut handed = own.clone();
-        let said = pictures::fit(&mut handed, None, true, &Media::new(home.path())).await;
+        let mut said = pictures::fit(&mut handed, None, true, &Media::new(home.path())).await;
+        said.extend(sent_at::put(&mut handed, &TimeZone::UTC));
+        let stamped = "[Thu 1970-01-01 00:00 UTC] from the scheduler\n\nlook";
+        assert_eq!(handed[0].text(), stamped);
         let mut results = Share::Small(2_000).fit(handed.iter_mut(), 0);
         results.extend(pruning::prune(&mut handed, &pruning, 0, 200));
-        assert_eq!(said.iter().map(|(place, _)| *place).collect::<Vec<_>>(), [0]);
+        assert_eq!(said.iter().map(|(place, _)| *place).collect::<Vec<_>>(), [0, 0]);
         // Shortened twice.
         assert_eq!(results.iter().map(|(place, _)| *place).collect::<Vec<_>>(), [3, 3]);
         handed.extend(conversation());
-        let lent = Lent { count: own.len(), said, results };
+        let lent = Lent { count: own.len(), words: Vec::new(), said, results };
         assert_eq!(lent.back(handed), own);
     }
 
@@ -162,6 +185,7 @@ mod tests {
     #[cfg(debug_assertions)]
     #[should_panic(expected = "has not got it")]
     fn what_was_handed_over_comes_back_of_no_other_request() {
-        Lent { count: 1, said: Vec::new(), results: Replaced::new() }.back(Vec::new());
+        let lent = Lent { count: 1, words: Vec::new(), said: Vec::new(), results: Replaced::new() };
+        lent.back(Vec::new());
     }
 }

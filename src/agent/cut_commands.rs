@@ -14,7 +14,7 @@ use super::exec::Process;
 use super::parts::RunsParts;
 use crate::sessions::SessionKey;
 use crate::store::{JsonFile, NoticeRow, StoreError, Teller};
-use crate::support::{blocking, json};
+use crate::support::{blocking, json, reading};
 
 /// A command, as its file has it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -57,7 +57,8 @@ impl RunsParts {
         let told = self.store.notices().await?;
         for path in paths {
             let file = JsonFile::new(path);
-            let read = |value: &Value| Noted::deserialize(value).map_err(|error| error.to_string());
+            let read =
+                |value: &Value| reading::of::<Noted>(value).map_err(|error| error.to_string());
             match file.read(read).await {
                 Ok(Some(noted)) => self.tell_cut_command(noted, &told).await?,
                 Ok(None) => {}

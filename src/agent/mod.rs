@@ -51,6 +51,7 @@ mod route;
 mod rows;
 mod run;
 mod runs;
+mod sent_at;
 mod session_events;
 pub mod skills;
 mod speech;

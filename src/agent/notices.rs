@@ -1,12 +1,12 @@
 //! System events that wait for a session's next turn.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use crate::sessions::SessionKey;
 use crate::store::Teller;
+use crate::support::Few;
 
 use super::parts::RunsParts;
 
@@ -26,7 +26,7 @@ const TOLD_CHARS: usize = 40_000;
 
 /// What happened outside of a conversation and should be known in it; clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct Notices(Arc<Mutex<BTreeMap<SessionKey, Waiting>>>);
+pub struct Notices(Arc<Mutex<Few<SessionKey, Waiting>>>);
 
 /// An event.
 #[derive(Debug)]
@@ -142,7 +142,7 @@ impl Notices {
         }
         let most = if is_stored { usize::MAX } else { PASSING_CHARS };
         let text = text.chars().take(most).collect();
-        all.entry(key.clone()).or_default().push(text, teller, origin);
+        all.or_default(key.clone()).push(text, teller, origin);
     }
 
     /// Takes what waits for a session, up to so many characters.
@@ -167,7 +167,7 @@ impl Notices {
             return;
         }
         let mut all = self.0.lock();
-        let waiting = all.entry(key.clone()).or_default();
+        let waiting = all.or_default(key.clone());
         taken.0.append(&mut waiting.0);
         taken.bound();
         *waiting = taken;

@@ -17,7 +17,7 @@ use crate::sessions::{
     AppendOptions, KeyRules, SessionError, SessionKey, Sessions, StoredMessage, message_display,
 };
 use crate::store::{RunOutcome, SessionEntry, Store, StoreError, Teller};
-use crate::support::{Clock, Ids, Live, Tasks, json, stability};
+use crate::support::{Clock, Ids, Live, Tasks, json, sort, stability};
 use crate::telemetry::without_secrets;
 
 use super::approvals::Approvals;
@@ -103,7 +103,7 @@ impl RunsParts {
             let added = store.add_notice(key.as_str(), text.clone(), teller).await;
             added.map(|id| notices.add_stored(&key, &text, teller, id))
         };
-        let added = self.tasks.spawn("notice", adding).await.ok().flatten();
+        let added = self.tasks.result_of("notice", adding).await;
         added.unwrap_or(Err(StoreError::Stopped { operation: "add a system event" }))
     }
 
@@ -203,7 +203,7 @@ impl RunsParts {
             let token = paired.tokens.get(Role::Node.as_str())?;
             token.revoked_at_ms.is_none().then_some((device.device_id, paired.approved_at_ms))
         });
-        Ok(nodes.collect())
+        Ok(sort::map(nodes))
     }
 
     /// Adds a message to a transcript, making the session if need be.

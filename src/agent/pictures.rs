@@ -117,6 +117,11 @@ async fn large_pictures(
     shown
 }
 
+/// Puts this before what a user has said.
+pub fn put_before(user: &mut UserMessage, text: &str) -> Added {
+    Added { above: text.len(), is_apart: put_above(user, text), behind: 0 }
+}
+
 /// Whether they are a block of their own now.
 fn put_above(user: &mut UserMessage, lines: &str) -> bool {
     let text = match &mut user.content {

@@ -39,6 +39,8 @@ impl QueueRules {
         let channel = came_by.or_else(of_session).unwrap_or(WEBCHAT).trim().to_lowercase();
         let of_channel = settings.by_channel.get(&channel).copied();
         let debounce_ms = entry.and_then(|entry| entry.queue_debounce_ms);
+        let debounce_ms =
+            debounce_ms.or_else(|| settings.debounce_by_channel.get(&channel).copied());
         let cap = entry.and_then(|entry| usize::try_from(entry.queue_cap?).ok());
         let drop = entry.and_then(|entry| DropPolicy::parse(entry.queue_drop.as_deref()?));
         Self {
@@ -76,7 +78,12 @@ mod tests {
         let mut settings = QueueSettings::default();
         assert_eq!(QueueRules::of(&settings, None, None).mode, QueueMode::Steer);
         settings.by_channel.insert(WEBCHAT.into(), QueueMode::Collect);
-        assert_eq!(QueueRules::of(&settings, None, None).mode, QueueMode::Collect);
+        settings.debounce_by_channel.insert(WEBCHAT.into(), 9);
+        let of_channel = QueueRules::of(&settings, None, None);
+        assert_eq!(of_channel.mode, QueueMode::Collect);
+        assert_eq!(of_channel.debounce, Duration::from_millis(9));
+        let other = QueueRules::of(&settings, None, Some("telegram")).debounce;
+        assert_eq!(other, Duration::from_millis(settings.debounce_ms));
         let entry = SessionEntry {
             queue_mode: Some("interrupt".into()),
             queue_debounce_ms: Some(7),

@@ -9,15 +9,16 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::message::{AgentMessage, UserMessage};
+use crate::protocol::message::{AgentMessage, StopReason, UserMessage};
 use crate::sessions::{
-    SessionError, SessionKey, SessionQuery, SessionRow, StoredMedia, StoredMessage,
+    HistoryOptions, SessionError, SessionKey, SessionQuery, SessionRow, StoredMedia, StoredMessage,
 };
 use crate::store::{RunRecord, RunState, SessionEntry, StoreError, SubagentQuery};
 
 use super::parts::RunsParts;
 use super::run::ActiveRun;
 use super::runs::SendError;
+use super::subagents::{ID_PREFIX, hears_of_another};
 
 /// A message as the run record keeps it.
 #[derive(Debug, Serialize, Deserialize)]
@@ -84,6 +85,7 @@ fn note(run: &ActiveRun, noted: Result<(), StoreError>) {
 /// and the next start tries again. Answers how many runs were interrupted.
 pub async fn recover(parts: &RunsParts) -> Result<usize, SendError> {
     let now_ms = parts.clock.now_ms();
+    untell(parts).await?;
     let mut is_whole = true;
     for record in parts.store.unsettled_runs().await? {
         if let Err(error) = complete(parts, &record, now_ms).await {
@@ -108,6 +110,33 @@ pub async fn recover(parts: &RunsParts) -> Result<usize, SendError> {
     }
     parts.tally.count_lost(interrupted);
     Ok(interrupted)
+}
+
+/// Takes back that results of sub-agents were told which nobody has answered: whoever waits
+/// for the answer asks no second time. So they are told again.
+async fn untell(parts: &RunsParts) -> Result<(), StoreError> {
+    let mut answered = Vec::new();
+    for record in parts.store.unsettled_runs().await? {
+        // With its message it has not begun.
+        if record.message.is_none()
+            && hears_of_another(&record.run_id)
+            && is_answered(parts, &record).await
+        {
+            answered.push(record.run_id);
+        }
+    }
+    parts.store.untell_subagents(ID_PREFIX, answered).await
+}
+
+/// Whether a run that was cut off had said already what it had to say.
+async fn is_answered(parts: &RunsParts, record: &RunRecord) -> bool {
+    let key = SessionKey::from_canonical(record.session_key.as_str());
+    let options = HistoryOptions { limit: 1, is_raw: true, ..HistoryOptions::default() };
+    let page = parts.sessions.history(&key, options).await;
+    let last = page.ok().and_then(|mut page| page.messages.pop());
+    last.is_some_and(|last| {
+        last["role"] == "assistant" && last["stopReason"] != StopReason::ToolUse.as_str()
+    })
 }
 
 async fn complete(parts: &RunsParts, record: &RunRecord, now_ms: u64) -> Result<(), SessionError> {

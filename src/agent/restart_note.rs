@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 use crate::channels::{DeliveryError, Outgoing, Target};
 use crate::sessions::SessionKey;
 use crate::store::{JsonFile, JsonFileError, StoreError, Teller};
-use crate::support::json;
+use crate::support::{json, reading};
 
 use super::RunsParts;
 use super::notices::shortened;
@@ -170,7 +170,7 @@ impl RestartNotes {
     }
 
     async fn read(&self) -> Result<Vec<RestartNote>, JsonFileError> {
-        let understood = |read: &Value| Waiting::deserialize(read).map_err(|it| it.to_string());
+        let understood = |read: &Value| reading::of::<Waiting>(read).map_err(|it| it.to_string());
         Ok(self.file.read(understood).await?.map(Waiting::notes).unwrap_or_default())
     }
 

@@ -203,7 +203,7 @@ impl SessionRow {
             display_name: entry.display_name.clone().or_else(|| entry.label.clone()),
             derived_title: None,
             last_message_preview: None,
-            channel: entry.channel.clone(),
+            channel: entry.channel.as_deref().or_else(|| key.group_channel()).map(str::to_owned),
             chat_type: entry.chat_type.clone(),
             origin: entry.origin.clone(),
             updated_at: entry.updated_at,

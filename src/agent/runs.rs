@@ -148,8 +148,8 @@ impl Runs {
         let runs = Arc::clone(self);
         let accepting = Box::pin(async move { runs.accept(request).await });
         let accepting = traces::within(traces::current(), accepting).in_current_span();
-        let accepting = self.parts.tasks.spawn("accept", accepting);
-        accepting.await.ok().flatten().unwrap_or(Err(SendError::Broken))
+        let accepting = self.parts.tasks.result_of("accept", accepting);
+        accepting.await.unwrap_or(Err(SendError::Broken))
     }
 
     async fn accept(

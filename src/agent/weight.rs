@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::protocol::message::AgentMessage;
 use crate::providers::{ModelInfo, ThinkingLevel};
 use crate::sessions::{SessionEntry, SessionError, SessionKey};
+use crate::support::sort;
 
 use super::prompt::Prompt;
 use super::run::ActiveRun;
@@ -100,7 +101,7 @@ impl Runs {
             (spec.name, size)
         });
         let mut tools: Vec<_> = sized.collect();
-        tools.sort_by_key(|(_, size)| std::cmp::Reverse(*size));
+        sort::by_key(&mut tools, |(_, size)| std::cmp::Reverse(*size));
         let mut messages = [(0, 0); 3];
         for message in parts.sessions.context(key).await? {
             let [user, model, results] = &mut messages;

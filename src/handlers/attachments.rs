@@ -99,10 +99,10 @@ fn read_all(items: &[Value], settings: &Settings, taker: &Taker) -> Reply<Vec<At
         let text = format!("Error: {} attachments, at most {COUNT_MAX} are taken", items.len());
         return Err(ErrorShape::invalid(text));
     }
-    let max_mb = settings.agents.defaults.media_max_mb;
+    let max = settings.agents.defaults.media_max_bytes;
     let read = |(index, item)| match uploads::named(item) {
         Some(id) => uploaded(&label(index, item), id, settings, taker),
-        None => read(index, item, max_mb),
+        None => read(index, item, max),
     };
     items.iter().enumerate().map(read).collect()
 }
@@ -154,10 +154,10 @@ fn content(item: &Value) -> Option<&str> {
 
 /// Whether [`receive`] takes an attachment that is in the message itself.
 pub(crate) fn can_be_read(item: &Value, settings: &Settings) -> bool {
-    read(0, item, settings.agents.defaults.media_max_mb).is_ok()
+    read(0, item, settings.agents.defaults.media_max_bytes).is_ok()
 }
 
-fn read(index: usize, item: &Value, max_mb: u64) -> Reply<Attachment> {
+fn read(index: usize, item: &Value, max: u64) -> Reply<Attachment> {
     let text = |name: &str| item.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let given_name = text("fileName").or_else(|| text("name")).map(str::to_owned);
     let label = label(index, item);
@@ -167,7 +167,6 @@ fn read(index: usize, item: &Value, max_mb: u64) -> Reply<Attachment> {
         Some((head, data)) => (head.split(';').next(), data),
         None => (None, content),
     };
-    let max = max_mb.saturating_mul(1024 * 1024);
     let size = (data.len() / 4 * 3)
         .saturating_sub(data.bytes().rev().take(2).filter(|b| *b == b'=').count());
     let size = u64::try_from(size).unwrap_or(u64::MAX);
@@ -300,11 +299,11 @@ mod tests {
     const DOT: &str = "iVBORw0KGgo=";
 
     fn kind(item: &Value) -> &'static str {
-        read(0, item, 20).map(|read| read.kind.mime).unwrap()
+        read(0, item, 20 << 20).map(|read| read.kind.mime).unwrap()
     }
 
     fn refusal(item: &Value) -> String {
-        read(0, item, 1).err().unwrap().message
+        read(0, item, 1 << 20).err().unwrap().message
     }
 
     #[test]
@@ -349,7 +348,7 @@ mod tests {
     fn arranged(text: &str, items: &[Value]) -> (Vec<ContentBlock>, Vec<StoredMedia>) {
         let home = tempfile::tempdir().unwrap();
         let media = Media::new(home.path());
-        let read: Vec<_> = items.iter().map(|item| read(0, item, 20).unwrap()).collect();
+        let read: Vec<_> = items.iter().map(|item| read(0, item, 20 << 20).unwrap()).collect();
         let arranged = arrange(text, read, &media, &RandomIds);
         assert_eq!(arranged.files.len(), items.len());
         (arranged.blocks, arranged.stored)

@@ -216,7 +216,8 @@ async fn models(services: &Services, parts: &mut Parts) {
     let error = if let Some(why) = &model.options.missing {
         Some(why.to_string())
     } else if !has_any {
-        Some(format!("there is no credential for {name}"))
+        let why = model.options.unset.as_ref().map(ToString::to_string);
+        Some(why.unwrap_or_else(|| format!("there is no credential for {name}")))
     } else if rests.len() == offered.len() {
         rests.iter().min_by_key(|rest| rest.until_ms).map(|rest| {
             let why = rest.reason.as_str();

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
+use crate::agent::memory::FILES_MAX;
 use crate::agent::memory::dreams::{Dreams, DreamsError};
 use crate::config::AgentSettings;
 use crate::protocol::ErrorShape;
@@ -49,7 +50,13 @@ pub async fn status(cx: Ctx, _: AnyParams) -> Reply<Value> {
             "checked": true,
             "error": "memory is searched by words; this gateway makes no embeddings",
         },
-        "memory": {"search": "words", "files": files, "bytes": bytes, "indexedFiles": indexed.len()},
+        "memory": {
+            "search": "words",
+            "files": files,
+            "bytes": bytes,
+            "indexedFiles": indexed.len(),
+            "leftOutFiles": files.saturating_sub(FILES_MAX),
+        },
         "dreaming": dreaming,
     }))
 }

@@ -9,6 +9,7 @@ use serde_json::value::to_raw_value;
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::models::ModelsListParams;
 use crate::protocol::methods::sessions::SessionsListParams;
+use crate::protocol::methods::usage::{SessionsUsageParams, UsageCostParams};
 use crate::registry::{Reply, Services, Shared};
 use crate::support::SharedReads;
 
@@ -29,6 +30,10 @@ pub enum Asked {
     Sessions(SessionsListParams),
     /// `sessions.list`, as dashboards get it.
     Dashboard(SessionsListParams),
+    /// `sessions.usage` of all sessions.
+    Usage(SessionsUsageParams),
+    /// `usage.cost`.
+    Cost(UsageCostParams),
 }
 
 /// The answer of `read`, or of an equal one that begins after this was called.

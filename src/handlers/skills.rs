@@ -1,6 +1,5 @@
 //! `skills.*`.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -16,7 +15,7 @@ use crate::protocol::methods::skills::{
 };
 use crate::registry::{Ctx, Reply};
 use crate::sessions::AgentId;
-use crate::support::{Secret, blocking, json, without_nulls};
+use crate::support::{Secret, blocking, json, sort, without_nulls};
 
 /// What is not there, and what is instead.
 const NO_CLAWHUB: &str =
@@ -48,10 +47,9 @@ pub async fn update(cx: Ctx, p: SkillsUpdateParams) -> Reply<Value> {
         key: skill_key.clone(),
         enabled,
         api_key: api_key.map(Secret::new),
-        env: env
-            .into_iter()
-            .map(|(name, value)| (name.trim().to_owned(), Secret::new(value)))
-            .collect::<BTreeMap<_, _>>(),
+        env: sort::map(
+            env.into_iter().map(|(name, value)| (name.trim().to_owned(), Secret::new(value))),
+        ),
     };
     let skills = Arc::clone(skills(&cx));
     let work = super::config::in_turn(&cx.services, move |_| skills.update(change));

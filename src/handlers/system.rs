@@ -12,7 +12,7 @@ use crate::protocol::{ErrorShape, Scope};
 use crate::registry::{Ctx, Reply, Services};
 use crate::sessions::{SessionError, SessionKey, SessionRow as Listed};
 use crate::store::{SessionEntry, Teller};
-use crate::support::{json, without_nulls};
+use crate::support::{json, sort, without_nulls};
 
 use super::health::publish_presence;
 
@@ -49,7 +49,7 @@ pub async fn status(cx: Ctx, _: AnyParams) -> Reply<Value> {
         all_recent.extend(recent);
         paths.push(path);
     }
-    all_recent.sort_by_key(|recent| {
+    sort::by_key(&mut all_recent, |recent| {
         std::cmp::Reverse(recent.get("updatedAt").and_then(Value::as_u64).unwrap_or_default())
     });
     all_recent.truncate(usize::try_from(RECENT).unwrap_or(usize::MAX));

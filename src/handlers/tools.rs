@@ -17,7 +17,7 @@ use crate::protocol::methods::tools::{
 use crate::protocol::{ErrorShape, Scope};
 use crate::registry::{Ctx, Reply};
 use crate::sessions::{AgentId, SessionKey};
-use crate::support::{hex, json, without_nulls};
+use crate::support::{hex, json, sort, without_nulls};
 
 use super::sessions::unavailable;
 
@@ -67,7 +67,7 @@ pub async fn effective(cx: Ctx, p: ToolsEffectiveParams) -> Reply<Value> {
     let scope = scope.owned(cx.caller.principal.allows(Scope::Admin));
     let toolbox = parts.tools.toolbox(&services.settings.now(), agent.as_str(), &scope).await;
     let mut tools: Vec<_> = toolbox.iter().collect();
-    tools.sort_by(|a, b| a.name().cmp(b.name()));
+    sort::by(&mut tools, |a, b| a.name().cmp(b.name()));
     let groups = ToolSource::LISTED.into_iter().filter_map(|(id, label)| {
         let of_group = tools.iter().filter(|tool| tool.source().as_str() == id);
         let rows: Vec<_> = of_group.map(|tool| effective_row(*tool)).collect();

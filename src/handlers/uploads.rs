@@ -71,7 +71,7 @@ pub fn most(kind: MediaType, settings: &Settings) -> u64 {
 
 /// Most bytes of a picture.
 pub fn most_of_a_picture(settings: &Settings) -> u64 {
-    settings.agents.defaults.media_max_mb.saturating_mul(1024 * 1024)
+    settings.agents.defaults.media_max_bytes
 }
 
 /// Where it is set how large a file of this type may be.

@@ -3,10 +3,11 @@
 use serde_json::{Map, Value};
 
 use super::sessions::unavailable;
+use super::shared::{Asked, raw, shared};
 use crate::protocol::ErrorShape;
 use crate::protocol::methods::AnyParams;
 use crate::protocol::methods::usage::{SessionUsageParams, SessionsUsageParams, UsageCostParams};
-use crate::registry::{Ctx, Reply};
+use crate::registry::{Ctx, Reply, Shared};
 use crate::sessions::usage::{
     DateRange, ListedUsage, RangeError, UsageError, UsageQuery, Zone, chat_type,
 };
@@ -28,8 +29,17 @@ pub async fn status(cx: Ctx, _: AnyParams) -> Reply<Value> {
     Ok(json!({"updatedAt": cx.now_ms(), "providers": []}))
 }
 
-/// `sessions.usage`: tokens and prices of sessions, over days.
-pub async fn sessions(cx: Ctx, p: SessionsUsageParams) -> Reply<Value> {
+/// `sessions.usage`: tokens and prices of sessions, over days. A single session is named in
+/// the caller's own way.
+pub async fn sessions(cx: Ctx, p: SessionsUsageParams) -> Reply<Shared> {
+    if p.key.is_some() {
+        return raw(&of_sessions(&cx, p).await?);
+    }
+    let asked = Asked::Usage(p.clone());
+    shared(&cx.services, asked, Box::pin(of_sessions(&cx, p))).await
+}
+
+async fn of_sessions(cx: &Ctx, p: SessionsUsageParams) -> Reply<Value> {
     let now_ms = cx.now_ms();
     let range = Zone::read(p.mode.as_deref(), p.utc_offset.as_deref()).and_then(|zone| {
         DateRange::read(zone, p.start_date.as_deref(), p.end_date.as_deref(), None, now_ms)
@@ -41,7 +51,7 @@ pub async fn sessions(cx: Ctx, p: SessionsUsageParams) -> Reply<Value> {
     let query = UsageQuery { range, key, limit };
     let (rows, totals, aggregates, status) =
         cx.services.usage.sessions(query).await.map_err(unavailable)?;
-    let rows: Vec<_> = rows.iter().map(|row| shown(&cx, row, p.include_context_weight)).collect();
+    let rows: Vec<_> = rows.iter().map(|row| shown(cx, row, p.include_context_weight)).collect();
     Ok(json!({
         "updatedAt": now_ms,
         "startDate": days.0,
@@ -88,7 +98,11 @@ fn shown(cx: &Ctx, row: &ListedUsage, has_context_weight: bool) -> Value {
 }
 
 /// `usage.cost`: what all sessions used, day by day.
-pub async fn cost(cx: Ctx, p: UsageCostParams) -> Reply<Value> {
+pub async fn cost(cx: Ctx, p: UsageCostParams) -> Reply<Shared> {
+    shared(&cx.services, Asked::Cost(p.clone()), of_all(&cx, &p)).await
+}
+
+async fn of_all(cx: &Ctx, p: &UsageCostParams) -> Reply<Value> {
     let now_ms = cx.now_ms();
     let range = Zone::read(p.mode.as_deref(), p.utc_offset.as_deref()).and_then(|zone| {
         DateRange::read(zone, p.start_date.as_deref(), p.end_date.as_deref(), p.days, now_ms)

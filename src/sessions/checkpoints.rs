@@ -13,6 +13,7 @@ use super::steps::{blocking, remember};
 use super::transcript::{Birth, Position, fork, position};
 use super::{ForkedSession, SessionKey, TranscriptFacts, paths, rebuild, time};
 use crate::store::{CompactionCheckpoint, Edited, NewSession, SessionEntry};
+use crate::support::sort;
 
 /// The label of a branch whose session has none.
 const BRANCH_LABEL: &str = "Checkpoint branch";
@@ -29,7 +30,7 @@ impl Sessions {
         self.note_late(key).await;
         let mut found = self.entry(key).await?.unwrap_or_default().compaction_checkpoints;
         found.reverse();
-        found.sort_by_key(|checkpoint| std::cmp::Reverse(checkpoint.created_at));
+        sort::by_key(&mut found, |checkpoint| std::cmp::Reverse(checkpoint.created_at));
         Ok(found)
     }
 
@@ -230,7 +231,7 @@ fn backups(path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     };
     let beside = paths::children(path.parent().unwrap_or(Path::new(".")))?;
     let mut found: Vec<_> = beside.into_iter().filter_map(of_it).collect();
-    found.sort_by_key(|(archived_at, _)| std::cmp::Reverse(*archived_at));
+    sort::by_key(&mut found, |(archived_at, _)| std::cmp::Reverse(*archived_at));
     Ok(found)
 }
 

@@ -115,9 +115,9 @@ pub(super) fn strip_files(text: &str) -> &str {
     rest.trim()
 }
 
-/// A user's text without the time that OpenClaw puts before it for the model,
+/// A user's text without the time that stands before it for the model,
 /// as in `[Sun 2026-11-22 03:35 UTC] hello`.
-pub(super) fn strip_sent_at(text: &str) -> &str {
+pub fn strip_sent_at(text: &str) -> &str {
     let Some((stamp, rest)) = text.strip_prefix('[').and_then(|text| text.split_once("] ")) else {
         return text;
     };

@@ -102,7 +102,7 @@ pub(super) fn raw(
     if json_size(&message) > max_bytes {
         return Some(placeholder(&message, id, seq));
     }
-    if !has_run_id {
+    if !has_run_id && !is_cut_off(&message) {
         message.remove("idempotencyKey");
     }
     message.insert("__openclaw".into(), json!({ "id": id, "seq": seq }));
@@ -118,7 +118,8 @@ pub(super) fn show(message: Value, id: &str, seq: u64, view: &View) -> Option<Va
     let is_user = role(&message) == "user";
     message.remove("details");
     message.remove(RECEIPT_MEMBER);
-    let run_id = message.shift_remove("idempotencyKey").filter(|_| is_user && view.has_run_id);
+    let run_id = if is_cut_off(&message) { None } else { message.shift_remove("idempotencyKey") };
+    let run_id = run_id.filter(|_| is_user && view.has_run_id);
     reduce_usage(&mut message);
     let files = StoredMedia::of(&message);
     message.shift_remove(MEDIA_MEMBER);
@@ -169,6 +170,12 @@ pub(super) fn compaction(id: &str, seq: u64, timestamp: u64) -> Value {
         "timestamp": timestamp,
         "__openclaw": { "kind": "compaction", "id": id, "seq": seq },
     })
+}
+
+/// Whether this is what OpenClaw has kept of an answer that was stopped: it is shown with its
+/// key, there as here.
+fn is_cut_off(message: &Map<String, Value>) -> bool {
+    message.contains_key("openclawAbort")
 }
 
 fn role(message: &Map<String, Value>) -> &str {
@@ -358,6 +365,15 @@ mod tests {
             {"type": "image", "mimeType": "image/gif", "omitted": true, "bytes": 4},
         ]);
         assert_eq!(shown(stored)["content"], content);
+    }
+
+    #[test]
+    fn what_openclaw_kept_of_a_stopped_answer_has_its_key() {
+        let mut message = json!({"role": "assistant", "content": [{"type": "text", "text": "a"}],
+            "idempotencyKey": "r:assistant", "openclawAbort": {"aborted": true, "runId": "r"}});
+        assert_eq!(shown(message.clone())["idempotencyKey"], "r:assistant");
+        message.as_object_mut().unwrap().remove("openclawAbort");
+        assert!(shown(message)["idempotencyKey"].is_null());
     }
 
     #[test]

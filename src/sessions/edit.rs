@@ -6,6 +6,7 @@ use super::service::Sessions;
 use super::steps::show;
 use super::{SessionError, SessionId, SessionKey, paths};
 use crate::store::{Edited, NewSession, SessionEntry};
+use crate::support::blocking;
 
 impl Sessions {
     /// Begins a session whose transcript has this id; one that is there stays as
@@ -43,7 +44,8 @@ impl Sessions {
             return Ok(false);
         };
         let is_transcript = paths::stem(&file).is_some();
-        Ok(is_transcript && !tokio::fs::try_exists(&file).await.unwrap_or(true))
+        let is_there = move || Path::new(&file).try_exists();
+        Ok(is_transcript && matches!(blocking(is_there).await, Ok(Ok(false))))
     }
 
     /// Lets a session show the transcript of another one that runs, under a name of its

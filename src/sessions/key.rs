@@ -5,38 +5,20 @@ mod peer;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use crate::config::DmScope;
+use crate::config::{self, DmScope};
 pub use peer::{Peer, PeerKind};
 
 /// The channel of clients that chat with the gateway itself.
 pub const WEBCHAT: &str = "webchat";
-
-/// Longest agent id.
-const AGENT_ID_MAX: usize = 64;
 
 /// Id of an agent: `[a-z0-9][a-z0-9_-]{0,63}`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AgentId(String);
 
 impl AgentId {
-    /// Makes an id out of any text: lowered, invalid characters become `-`,
-    /// dashes at the ends go, cut at 64, empty is `main`.
+    /// Makes an id out of any text.
     pub fn normalize(text: &str) -> Self {
-        let mapped: String = text
-            .trim()
-            .to_lowercase()
-            .chars()
-            .map(|c| {
-                if c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-' {
-                    c
-                } else {
-                    '-'
-                }
-            })
-            .collect();
-        let id: String = mapped.trim_matches('-').chars().take(AGENT_ID_MAX).collect();
-        let id = id.trim_matches('-');
-        Self(if id.is_empty() { "main".into() } else { id.into() })
+        Self(config::agent_id(text))
     }
 
     /// The id.
@@ -234,6 +216,15 @@ impl SessionKey {
         }
     }
 
+    /// The channel whose group it is the key of.
+    pub fn group_channel(&self) -> Option<&str> {
+        let rest = self.parts().map_or(self.as_str(), |(_, rest)| rest);
+        let mut words = rest.split(':').filter(|word| !word.is_empty());
+        let channel = words.next()?;
+        let is_group = matches!(words.next(), Some("group" | "channel")) && words.next().is_some();
+        is_group.then_some(channel)
+    }
+
     fn parts(&self) -> Option<(&str, &str)> {
         let (agent, rest) = self.0.strip_prefix("agent:")?.split_once(':')?;
         (!agent.is_empty() && !rest.is_empty()).then_some((agent, rest))
@@ -351,6 +342,22 @@ mod tests {
     }
 
     #[test]
+    fn the_key_of_a_group_names_its_channel() {
+        for (key, channel) in [
+            ("agent:main:telegram:group:-100:topic:5", Some("telegram")),
+            ("agent:ops:slack:channel:c1", Some("slack")),
+            ("discord:channel:1", Some("discord")),
+            ("agent:main:telegram:group:", None),
+            ("agent:main:telegram:direct:7", None),
+            ("agent:main:x:telegram:group:7", None),
+            ("agent:main:main", None),
+            ("global", None),
+        ] {
+            assert_eq!(SessionKey::from_canonical(key).group_channel(), channel, "{key}");
+        }
+    }
+
+    #[test]
     fn a_run_of_a_job_belongs_to_the_row_of_the_job() {
         let agent = AgentId::normalize("main");
         let (row, run) = (SessionKey::job(&agent, "j"), SessionKey::job_run(&agent, "j", "r"));
@@ -361,7 +368,7 @@ mod tests {
     #[test]
     fn agent_ids_are_made_valid() {
         for (text, id) in
-            [("Main", "main"), ("--a b!--", "a-b"), ("", "main"), ("ÄÖ", "main"), ("x_1", "x_1")]
+            [("Main", "main"), ("--a  b!--", "a-b"), ("", "main"), ("ÄÖ", "main"), ("x_1", "x_1")]
         {
             assert_eq!(AgentId::normalize(text).as_str(), id);
         }

@@ -19,7 +19,7 @@ use super::paths;
 use super::steps::blocking;
 use super::uploads::Uploads;
 use crate::store::{FileError, create_private, move_private};
-use crate::support::json;
+use crate::support::{json, reading};
 
 /// The member of a stored message that lists its files.
 pub const MEDIA_MEMBER: &str = "inboundMedia";
@@ -94,7 +94,7 @@ impl StoredMedia {
     /// The files of a stored message.
     pub fn of(message: &Map<String, Value>) -> Vec<Self> {
         let list = message.get(MEDIA_MEMBER).and_then(Value::as_array);
-        list.into_iter().flatten().filter_map(|media| Self::deserialize(media).ok()).collect()
+        list.into_iter().flatten().filter_map(|media| reading::of(media).ok()).collect()
     }
 
     /// Its name in the media folder.

@@ -76,4 +76,4 @@ pub use types::{
     ForkedSession, Remains, SessionsOptions, StoredMessage,
 };
 pub use uploads::{About, Partial, Stock, Upload, Uploads};
-pub use words::{LastWords, Words};
+pub use words::{LastWords, OF_A_PERSON, Words};

@@ -42,18 +42,25 @@ impl Sessions {
             for agent in agents {
                 let folder = paths::folder(&state_dir, &agent);
                 let files = paths::children(&folder).at("look for transcripts in", &folder)?;
-                let Some(path) = newest_of(files, &id) else { continue };
-                let read = || {
-                    let file = paths::open(&path)?;
-                    let end = position(&file, file.metadata()?.len(), &Position::default())?;
-                    Ok((end.messages, history::newest(&file, &end, options)?))
-                };
-                let (messages, newest) = read().at("read", &path)?;
-                return Ok(Some(Past { agent, messages, newest }));
+                if let Some(path) = newest_of(files, &id) {
+                    return Ok(Some((agent, path)));
+                }
             }
             Ok(None)
         });
-        Ok(looking.await?)
+        let Some((agent, path)) = looking.await? else { return Ok(None) };
+        let turn = self.turn(&path).await;
+        let reading = blocking(move || {
+            let _turn = turn;
+            let read = || {
+                let file = paths::open(&path)?;
+                let end = position(&file, file.metadata()?.len(), &Position::default())?;
+                Ok((end.messages, history::newest(&file, &end, options)?))
+            };
+            read().at("read", &path)
+        });
+        let (messages, newest) = reading.await?;
+        Ok(Some(Past { agent, messages, newest }))
     }
 }
 

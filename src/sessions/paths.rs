@@ -11,6 +11,7 @@ use rustix::io::Errno;
 
 use super::{AgentId, SessionError, SessionId, SessionKey, time};
 use crate::store::SessionEntry;
+use crate::support::sort;
 
 /// How a transcript is opened: what a link in its place leads to is not.
 pub(super) const FLAGS: OFlags = OFlags::NOFOLLOW;
@@ -171,7 +172,7 @@ pub(super) fn agents(state_dir: &Path) -> io::Result<(Vec<AgentId>, Vec<PathBuf>
         let agent = AgentId::normalize(name);
         if agent.as_str() == name { agents.push(agent) } else { others.push(folder) }
     }
-    agents.sort();
+    sort::plain(&mut agents);
     Ok((agents, others))
 }
 

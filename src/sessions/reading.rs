@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::protocol::message::{
     AgentMessage, AssistantMessage, ContentBlock, StopReason, Usage, UserContent, UserMessage,
 };
-use crate::support::{json, json_of_javascript};
+use crate::support::{json, json_of_javascript, reading};
 
 const COMPACTED: &str = "The conversation history before this point was compacted into the \
                          following summary:\n\n<summary>\n";
@@ -122,7 +122,7 @@ fn blocks(members: &mut Map<String, Value>) {
 }
 
 fn reads<T: serde::de::DeserializeOwned>(value: Option<&Value>) -> bool {
-    value.is_some_and(|value| serde_json::from_value::<T>(value.clone()).is_ok())
+    value.is_some_and(|value| reading::of::<T>(value).is_ok())
 }
 
 fn word<'m>(members: &'m Map<String, Value>, name: &str) -> Option<&'m str> {

@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use super::transcript::{Backward, Body, Forward, Line, head};
 use super::{AgentId, KeyRules, SessionId, SessionKey, digest, paths, reading};
 use crate::store::{NewSession, SessionEntry, TranscriptFacts};
+use crate::support::reading::by_text;
 use crate::support::{in_shell, json_file_of_javascript, open_file};
 
 /// How far from either end of a transcript its title and preview are looked for.
@@ -258,26 +259,17 @@ fn read_entry(
     value: Value,
     tell: &mut dyn FnMut(&str, &dyn std::fmt::Display),
 ) -> Result<SessionEntry, String> {
-    let error = match entry(&value) {
+    let error = match by_text(&value) {
         Ok(entry) => return Ok(entry),
         Err(error) => error,
     };
     let Value::Object(mut members) = value else { return Err(error) };
     members.retain(|name, value| {
         let alone = Value::Object(Map::from_iter([(name.clone(), value.clone())]));
-        entry(&alone).inspect_err(|error| tell(name.as_str(), error)).is_ok()
+        let read = by_text::<SessionEntry>(&alone);
+        read.inspect_err(|error| tell(name.as_str(), error)).is_ok()
     });
-    entry(&Value::Object(members))
-}
-
-/// An entry, by its text: to read its many members is compiled for texts alone. The error is
-/// without its place in that text, which nobody sees.
-fn entry(value: &Value) -> Result<SessionEntry, String> {
-    serde_json::from_str(&value.to_string()).map_err(|error| {
-        let mut error = error.to_string();
-        error.truncate(error.rfind(" at line ").unwrap_or(error.len()));
-        error
-    })
+    by_text(&Value::Object(members))
 }
 
 fn tell(problems: &mut Problems, path: &Path, why: &dyn std::fmt::Display) {

@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 
 use super::context::{self, ContextEntry};
 use super::error::{At, SessionError};
 use super::history::{self, Between, HistoryOptions, HistoryPage, TranscriptPart};
-use super::steps::{blocking, marked, remember, renew};
+use super::steps::{LARGE_READS, blocking, marked, remember, renew};
 use super::transcript::{NewKind, Position, Writer};
 use super::{
     AgentId, AppendOptions, DeletedSession, KeyRules, Media, Remains, SessionKey, SessionsOptions,
@@ -42,6 +43,8 @@ pub(super) struct Inner {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) ids: Arc<dyn Ids>,
     pub(super) writer: Writer,
+    /// Turns of those who read large transcripts.
+    pub(super) turns: Arc<Semaphore>,
     /// Of compactions that the index did not take.
     pub(super) unnoted: Mutex<HashMap<SessionKey, Vec<CompactionCheckpoint>>>,
 }
@@ -57,8 +60,9 @@ impl Sessions {
     ) -> Result<Self, SessionError> {
         let writer = Writer::start()?;
         let (state_dir, options) = (options.state_dir.clone(), Live::new(options));
-        let unnoted = Mutex::default();
-        let inner = Arc::new(Inner { state_dir, options, store, clock, ids, writer, unnoted });
+        let (unnoted, turns) = (Mutex::default(), Arc::new(Semaphore::new(LARGE_READS)));
+        let inner =
+            Arc::new(Inner { state_dir, options, store, clock, ids, writer, turns, unnoted });
         let sessions = Self { inner };
         sessions.put_away_rest(None).await?;
         if sessions.inner.store.is_index_new().await? {

@@ -1,12 +1,15 @@
 //! The steps that the session service is made of: from an entry to its file,
 //! from a file to what the index knows of it.
 
+use std::any::Any;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::display::{HEARTBEAT_KIND, JOB_KIND, is_of_heartbeat};
@@ -21,6 +24,11 @@ use crate::support::{self, json, trouble};
 /// How long a reader waits until the index knows what he has found: it is no harm
 /// when the next one has to find it, too.
 const NOTE_LIMIT: Duration = Duration::from_millis(500);
+/// Transcripts that are read at a time, of those that are large: each reader holds the longest
+/// message some times over, and all clients come at once after a restart.
+pub(super) const LARGE_READS: usize = 4;
+/// Larger than this is large.
+const SMALL_MAX: u64 = 1024 * 1024;
 
 impl Sessions {
     pub(super) async fn existing(&self, key: &SessionKey) -> Result<SessionEntry, SessionError> {
@@ -152,6 +160,17 @@ impl Sessions {
         }
     }
 
+    /// Waits for the turn of whoever reads this transcript, which ends when it is dropped; a
+    /// small one needs none.
+    pub(super) async fn turn(&self, path: &Path) -> Option<OwnedSemaphorePermit> {
+        let length = fs::metadata(path).map(|found| found.len()).unwrap_or_default();
+        if length <= SMALL_MAX {
+            return None;
+        }
+        // Nobody closes it.
+        Arc::clone(&self.inner.turns).acquire_owned().await.ok()
+    }
+
     /// Reads a transcript up to its end, and notes where that is if the index
     /// did not know.
     pub(super) async fn read<T: Default + Send + 'static>(
@@ -160,10 +179,28 @@ impl Sessions {
         entry: &SessionEntry,
         read: impl FnOnce(&File, &Position) -> io::Result<T> + Send + 'static,
     ) -> Result<T, SessionError> {
+        let read = move |file: &File, end: &Position| -> io::Result<Found> {
+            Ok(Box::new(read(file, end)?))
+        };
+        let found = self.read_boxed(key, entry, Box::new(read)).await?;
+        let found = found.and_then(|found| found.downcast::<T>().ok());
+        Ok(found.map(|found| *found).unwrap_or_default())
+    }
+
+    /// The same, in the program once for all that is read; `None` where there is no file.
+    async fn read_boxed(
+        &self,
+        key: &SessionKey,
+        entry: &SessionEntry,
+        read: Box<Read>,
+    ) -> Result<Option<Found>, SessionError> {
         let path = self.path(key, entry)?;
         let known = known(entry);
         let start = known.clone();
+        let turn = self.turn(&path).await;
         let reading = blocking(move || {
+            // Not given back before, also when nobody waits for what is read.
+            let _turn = turn;
             let file = match paths::open(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
                 opened => opened.at("open", &path)?,
@@ -174,7 +211,7 @@ impl Sessions {
             };
             find().at("read", &path).map(Some)
         });
-        let Some((value, end)) = reading.await? else { return Ok(T::default()) };
+        let Some((found, end)) = reading.await? else { return Ok(None) };
         if end != known && !trouble::disk_hangs() {
             let caught_up = move |entry: &mut SessionEntry| {
                 if self::known(entry) == known {
@@ -187,9 +224,14 @@ impl Sessions {
                 tracing::debug!(session = %key, %error, "the end of a transcript is not noted");
             }
         }
-        Ok(value)
+        Ok(Some(found))
     }
 }
+
+/// What was read of a transcript.
+type Found = Box<dyn Any + Send>;
+/// What reads a transcript, up to its end.
+type Read = dyn FnOnce(&File, &Position) -> io::Result<Found> + Send;
 
 /// Most bytes that the writer of all transcripts may have to count by itself:
 /// a millisecond or two.

@@ -13,7 +13,7 @@ use super::error::{At, SessionError};
 use super::transcript::{Birth, Body, Forward, Kept, Line, bare_id, head, header};
 use super::{KeyRules, SessionKey, StoredTranscript, TranscriptFormat, paths, rebuild, time};
 use crate::store::{SessionEntry, sessions_beside};
-use crate::support::json;
+use crate::support::{json, sort};
 
 /// Where sessions are looked for.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ pub fn stored_sessions(source: &Source) -> Result<Vec<StoredSession>, SessionErr
     } else {
         let new = rebuild::find(state_dir, rules).at("look for sessions in", state_dir)?;
         found.extend(new.into_iter().map(|new| (new.key, new.entry)));
-        found.sort_by_key(|(_, entry)| std::cmp::Reverse(entry.updated_at));
+        sort::by_key(&mut found, |(_, entry)| std::cmp::Reverse(entry.updated_at));
     }
     let stored = |(key, entry): (String, SessionEntry)| {
         let key = SessionKey::from_canonical(key);

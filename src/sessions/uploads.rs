@@ -20,7 +20,7 @@ use super::media::MediaError;
 use super::media_type::MediaType;
 use super::paths;
 use crate::store::{create_private, create_private_dir, move_private};
-use crate::support::{hex, millis};
+use crate::support::{hex, millis, sort};
 
 /// How long a file may be named by messages.
 const LIFE: Duration = Duration::from_hours(24);
@@ -156,7 +156,7 @@ impl Uploads {
             }
             remove(&entry.path())?;
         }
-        taken.sort_unstable();
+        sort::plain(&mut taken);
         let excess = taken.len().saturating_sub(TAKEN_MAX);
         for (_, record) in taken.iter().take(excess) {
             remove(record)?;

@@ -16,7 +16,7 @@ use super::{SessionEntry, SessionError, SessionKey};
 const LOOKED_AT: usize = 1_000;
 
 /// `provenance.kind` of a message of a person that another system has passed on.
-const OF_A_PERSON: &str = "external_user";
+pub const OF_A_PERSON: &str = "external_user";
 
 /// A message of a person or an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]

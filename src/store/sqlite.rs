@@ -290,6 +290,11 @@ impl Store for SqliteStore {
         Box::pin(self.database.write("update a sub-agent", advance))
     }
 
+    fn untell_subagents(&self, prefix: &'static str, answered: Vec<String>) -> StoreFuture<'_, ()> {
+        let untell = move |c: &_| subagents::untell(c, prefix, &answered);
+        Box::pin(self.database.write("update sub-agents", untell))
+    }
+
     fn tell_waiting_subagent<'a>(
         &'a self,
         run_id: &'a str,

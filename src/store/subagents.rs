@@ -200,6 +200,30 @@ pub(super) fn advance(
     Ok(changed > 0)
 }
 
+/// Takes back that results were told whose runs have not ended, those that were `answered`
+/// excepted, and forgets those runs. The id of one is `prefix`, the session and the run.
+pub(super) fn untell(
+    connection: &Connection,
+    prefix: &str,
+    answered: &[String],
+) -> Result<(), Fault> {
+    let answered = serde_json::to_string(answered)?;
+    connection.execute(
+        "UPDATE subagents SET state = 'ended'
+         WHERE state = 'announced' AND ?1 || child_key || ':' || run_id IN (
+            SELECT key FROM runs WHERE scope = 'agent' AND state = 'active'
+            AND key NOT IN (SELECT value FROM json_each(?2)))",
+        [prefix, answered.as_str()],
+    )?;
+    connection.execute(
+        "DELETE FROM runs WHERE scope = 'agent' AND state = 'active'
+         AND key NOT IN (SELECT value FROM json_each(?2)) AND key IN (
+            SELECT ?1 || child_key || ':' || run_id FROM subagents WHERE state = 'ended')",
+        [prefix, answered.as_str()],
+    )?;
+    Ok(())
+}
+
 /// Adds to what a sub-agent is told that waits; answers whether it still did.
 pub(super) fn tell_waiting(
     connection: &Connection,

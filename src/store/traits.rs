@@ -234,6 +234,11 @@ pub trait Store:
         now_ms: u64,
     ) -> StoreFuture<'a, bool>;
 
+    /// Takes back that results of sub-agents were told whose runs have not ended, those that
+    /// were `answered` excepted, and forgets those runs, for the start: they are told again.
+    /// Their ids begin with `prefix`.
+    fn untell_subagents(&self, prefix: &'static str, answered: Vec<String>) -> StoreFuture<'_, ()>;
+
     /// Adds to what a sub-agent is told that waits; answers whether it still did.
     fn tell_waiting_subagent<'a>(&'a self, run_id: &'a str, text: &'a str)
     -> StoreFuture<'a, bool>;

@@ -283,6 +283,40 @@ async fn what_the_last_process_left_goes_on_though_the_clock_was_set_back_since(
 }
 
 #[tokio::test]
+async fn results_that_nobody_has_answered_are_told_again_and_those_of_others_are_not() {
+    let (place, parent) = (place().await, key(0));
+    begin_sessions(&place, &[&parent]).await;
+    let mut ids = Vec::new();
+    for (number, name) in [(1, "waits"), (2, "done")] {
+        let child = key(number);
+        let told = row(name, &child, &parent, SubagentState::Announced);
+        assert!(place.store.add_subagent(told, 5).await.unwrap());
+        let id = format!("announce:v1:{child}:{name}");
+        let run = NewRun {
+            scope: Family::Agent.as_str().into(),
+            key: id.clone(),
+            run_id: id.clone(),
+            session_key: parent.to_string(),
+            text_hash: None,
+            message: (name == "waits").then(|| "{}".into()),
+            now_ms: 1,
+        };
+        place.store.claim_run(run).await.unwrap();
+        ids.push(id);
+    }
+    place.store.finish_run("agent", &ids[1], RunOutcome::Done, true, 2).await.unwrap();
+    place.runs.recover().await.unwrap();
+    let state = async |run: &str| {
+        let rows = place.store.subagents(SubagentQuery::Run(run.into())).await.unwrap();
+        rows[0].state
+    };
+    assert_eq!(state("waits").await, SubagentState::Ended);
+    assert_eq!(state("done").await, SubagentState::Announced);
+    assert!(place.store.run(&ids[0]).await.unwrap().is_none());
+    assert!(place.store.run(&ids[1]).await.unwrap().is_some());
+}
+
+#[tokio::test]
 async fn what_the_last_process_left_goes_on_once_the_database_says_what_that_is() {
     let (place, parent, child) = (place().await, key(0), key(1));
     begin_sessions(&place, &[&parent, &child]).await;

@@ -614,6 +614,23 @@ async fn less_of_results_is_shown_to_a_model_that_finds_them_too_long() {
 }
 
 #[tokio::test]
+async fn a_message_that_no_model_can_read_fails_alone_and_the_session_goes_on() {
+    let (gateway, mock) = narrow(9_000).await;
+    let mut client = admin(&gateway).await;
+    let long = "x".repeat(60_000);
+    let end = ask(&mut client, "s", &long, "run-1").await;
+    assert_eq!((&end["state"], &end["errorKind"]), (&json!("error"), &json!("context_length")));
+    for (run, text) in [("run-2", "and now?"), ("run-3", "and then?")] {
+        let end = ask(&mut client, "s", text, run).await;
+        assert_eq!(text_of(&end["message"]), format!("Echo: {text}"), "{end}");
+    }
+    let asked = mock.requests().pop().unwrap().body["messages"].to_string();
+    assert!(asked.contains("[Message trimmed: kept first "), "{asked}");
+    let is_whole = |(_, bytes): &(_, Vec<u8>)| String::from_utf8_lossy(bytes).contains(&long);
+    assert!(files(&folder(&gateway)).iter().any(is_whole), "the transcript keeps it");
+}
+
+#[tokio::test]
 async fn less_of_results_is_shown_where_a_summary_was_not_enough() {
     let mock = Aimock::start();
     let mut config = default_config(mock.address());
@@ -673,6 +690,27 @@ async fn a_conversation_that_leaves_no_room_for_an_answer_is_summed_up_first() {
     assert!(told.count() <= 2, "one compaction at most");
     // The long text is summed up in two steps.
     assert!(mock.requests().len() <= calls + 4);
+}
+
+#[tokio::test]
+async fn a_conversation_far_longer_than_was_counted_is_summed_up_first() {
+    let compaction = json!({"keepRecentTokens": 1});
+    let (gateway, mock) = reading(16_000, compaction, json!({})).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "s", "hello", "run-1").await;
+    // What the provider has counted knows nothing of these 36 000 tokens.
+    for _ in 0..12 {
+        let message = format!("{SUMMARY} {}", "x".repeat(12_000));
+        call(&mut client, "chat.inject", json!({"sessionKey": "s", "message": message})).await;
+    }
+    let end = ask(&mut client, "s", "@mock text text=there", "run-2").await;
+    assert_eq!(text_of(&end["message"]), "there", "{end}");
+    let list = call(&mut client, "sessions.compaction.list", json!({"key": "s"})).await;
+    assert_eq!(list["checkpoints"][0]["reason"], "auto-threshold", "{list}");
+    let asked = mock.requests().pop().unwrap().body["messages"].to_string();
+    assert!(asked.contains("They said hello.") && !asked.contains("xxxx"), "{asked}");
+    let lengths = mock.requests().into_iter().map(|it| it.body["messages"].to_string().len());
+    assert!(lengths.max() < Some(100_000), "nobody was sent all of it");
 }
 
 #[tokio::test]

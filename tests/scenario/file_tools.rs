@@ -244,6 +244,31 @@ async fn what_was_written_into_memory_is_found_at_once() {
 }
 
 #[tokio::test]
+async fn of_too_many_notes_the_newest_are_found_and_the_rest_is_told() {
+    let (gateway, _mock) = scripted(Api::OpenAi).await;
+    let folder = gateway.workspace().join("memory");
+    fs::create_dir_all(&folder).unwrap();
+    for number in 0..4_020 {
+        fs::write(folder.join(format!("{number}.md")), "old\n").unwrap();
+        let file = fs::File::options().write(true).open(folder.join(format!("{number}.md")));
+        file.unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+    }
+    fs::write(folder.join("new.md"), "The gate is green.\n").unwrap();
+    let mut client = owner(&gateway).await;
+    let found = tool(&mut client, "run-1", "memory_search", &json!({"query": "gate"})).await;
+    let details = &found["result"]["details"];
+    assert_eq!(details["results"][0]["path"], "memory/new.md", "{details}");
+    let note = details["note"].as_str().unwrap();
+    assert!(note.contains("newest 4000"), "{note}");
+    gateway.logs(note).await;
+    let status = call(&mut client, "doctor.memory.status", json!({})).await;
+    let left_out = status["memory"]["leftOutFiles"].as_u64().unwrap();
+    assert!(note.contains(&format!("; {left_out} older")), "{note} {status}");
+    assert_eq!(status["memory"]["files"].as_u64(), Some(4_000 + left_out), "{status}");
+    assert_eq!(status["memory"]["indexedFiles"], 4_000, "{status}");
+}
+
+#[tokio::test]
 async fn edits_of_one_answer_do_not_overwrite_each_other() {
     let (gateway, _mock) = scripted(Api::OpenAi).await;
     let file = gateway.workspace().join("a.txt");

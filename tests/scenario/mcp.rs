@@ -720,6 +720,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if how == "forget always":
                 with open(place("calls"), "a") as f: f.write("1")
                 return self.lose(id)
+            if how == "half":
+                result = {"content": [{"type": "text", "text": "a\ud83d"}]}
+                event = json.dumps({"jsonrpc": "2.0", "id": id, "result": result})
+                return self.say(200, ("data: %s\n\n" % event).encode(), "text/event-stream")
             if how == "deaf":
                 server.shutdown()
                 server.server_close()
@@ -803,6 +807,15 @@ async fn a_connection_that_is_refused_ends_no_other_call() {
     })
     .await;
     assert_eq!(servers(&mut client).await[0]["starts"], 1);
+}
+
+#[tokio::test]
+async fn an_event_of_a_server_with_half_a_character_loses_that_and_not_its_call() {
+    let (_dir, _server, gateway, _mock) = forgetful("").await;
+    let mut client = admin(&gateway).await;
+    let answer = invoke(&mut client, "docs__same", json!({"how": "half"})).await;
+    assert_eq!(answer["ok"], true, "{answer}");
+    assert!(answer.to_string().contains("a\u{fffd}"), "{answer}");
 }
 
 /// A server that listens and says this of sessions that it does not know, for a gateway.

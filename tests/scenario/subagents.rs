@@ -383,6 +383,83 @@ async fn after_a_kill_every_sub_agent_is_told_once() {
     }
 }
 
+/// Waits until the model has answered so many times what a sub-agent had to say.
+async fn hears(mock: &MockProvider, times: usize) {
+    until("the result is heard", async || {
+        let requests = mock.requests();
+        let heard = requests.iter().filter(|request| {
+            let messages = request.body["messages"].as_array();
+            let last = messages.and_then(|messages| messages.last());
+            last.is_some_and(|last| text_of(last).contains("sourceTool=subagent_announce"))
+        });
+        (heard.count() >= times).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_result_that_waits_for_its_busy_parent_is_answered_after_a_kill() {
+    for cleanup in ["keep", "delete"] {
+        let (mut gateway, mock) = gateway(json!({})).await;
+        let mut client = admin(&gateway).await;
+        let gate = Gate::new();
+        let args = json!({"task": gate.task("found"), "label": "kid", "cleanup": cleanup});
+        let said = spawn(&mut client, PARENT, &[args], "run-1").await;
+        gate.somebody_waits().await;
+        let busy = Gate::new();
+        start(&mut client, PARENT, &busy.task("late").replace("@child", "@mock"), "busy").await;
+        busy.somebody_waits().await;
+        gate.open();
+        until("its result waits", async || {
+            let status = call(&mut client, "status", json!({})).await;
+            (status["tasks"]["byStatus"]["queued"] == 1).then_some(())
+        })
+        .await;
+        gateway.kill9();
+        busy.open();
+        gateway.restart().await;
+        hears(&mock, 1).await;
+        let mut client = admin(&gateway).await;
+        settles(&mut client, PARENT, "done").await;
+        assert_eq!(announced(&mut client, PARENT, &said[0]).await.len(), 1, "{cleanup}");
+        if cleanup == "delete" {
+            until("the session is gone", async || {
+                row(&mut client, &child(&said[0])).await.is_null().then_some(())
+            })
+            .await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_result_whose_answer_is_cut_off_by_a_kill_is_answered_once_more_and_not_again() {
+    for cleanup in ["keep", "delete"] {
+        let (mut gateway, mock) = gateway(json!({})).await;
+        let mut client = admin(&gateway).await;
+        // The mark is written so that the sub-agent does not take it for its own.
+        let task = "@child text text=\"\\u0040mock stream n=40 delay=50\"";
+        let args = json!({"task": task, "label": "kid", "cleanup": cleanup});
+        let said = spawn(&mut client, PARENT, &[args], "run-1").await;
+        let telling = announcement(&said[0]);
+        until("the answer has begun", async || {
+            (!crate::stage::events(&client, "chat", &telling).is_empty()).then_some(())
+        })
+        .await;
+        gateway.kill9();
+        gateway.restart().await;
+        hears(&mock, 2).await;
+        let mut client = admin(&gateway).await;
+        settles(&mut client, PARENT, "done").await;
+        assert_eq!(announced(&mut client, PARENT, &said[0]).await.len(), 1, "{cleanup}");
+        let asked = mock.requests().len();
+        gateway.kill9();
+        gateway.restart().await;
+        let mut client = admin(&gateway).await;
+        ask(&mut client, PARENT, "and now?", "run-2").await;
+        assert_eq!(mock.requests().len(), asked + 1, "{cleanup}: it is told again");
+    }
+}
+
 async fn settles_somehow(client: &mut WsClient, key: &str) {
     let row = row(client, key).await;
     assert_eq!(

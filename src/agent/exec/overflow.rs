@@ -10,7 +10,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::support::blocking;
+use crate::support::{blocking, sort};
 
 /// Most of one command: far more than anybody reads.
 pub const MAX_FILE: usize = 64 * 1024 * 1024;
@@ -94,7 +94,7 @@ fn make_room(dir: &Path, now: SystemTime) -> io::Result<()> {
         let Ok(found) = entry.metadata() else { continue };
         files.push((found.modified()?, entry.path()));
     }
-    files.sort();
+    sort::plain(&mut files);
     // The oldest may be that of a command which has been silent for long.
     let too_many = (files.len() + 1).saturating_sub(MAX_FILES);
     files.retain(|(_, path)| !is_held(path));

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::sandbox::Confinement;
+use crate::support::reading;
 
 /// More than the kernel takes for arguments and environment together.
 const MAX_PLAN: u32 = 8 * 1024 * 1024;
@@ -74,7 +75,7 @@ impl Plan {
         }
         let mut body = Vec::new();
         from.take(length.into()).read_to_end(&mut body)?;
-        Ok(serde_json::from_slice(&body)?)
+        Ok(reading::of(&serde_json::from_slice(&body)?)?)
     }
 }
 

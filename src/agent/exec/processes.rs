@@ -3,7 +3,6 @@
 //! Owns: their list and their start. Promises: a start needs a permit and uses
 //! it up; a session finds only its own; bounded. Must not: tell anybody of them.
 
-use std::collections::BTreeMap;
 use std::io::{self, PipeWriter};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -28,7 +27,7 @@ use crate::agent::approvals::{Denial, ExecHost, ExecRequest, Launch, Permit, Pro
 use crate::agent::reach::Guard;
 use crate::config::{ExecSandbox, Settings};
 use crate::sessions::SessionKey;
-use crate::support::{Clock, Ids, Live, Tasks, blocking, millis};
+use crate::support::{Clock, Few, Ids, Live, Tasks, blocking, millis, sort};
 
 /// Commands at a time over all sessions. Each costs a keeper, and a machine
 /// that runs more is not served by starting another.
@@ -68,7 +67,7 @@ pub enum StartError {
 
 /// All commands of the gateway.
 pub struct Processes {
-    list: Mutex<BTreeMap<String, Arc<Process>>>,
+    list: Mutex<Few<String, Arc<Process>>>,
     settings: Live<Settings>,
     overflow_dir: PathBuf,
     launcher: PathBuf,
@@ -151,7 +150,7 @@ impl Processes {
         self.prune();
         let list = self.list.lock();
         let mut own: Vec<_> = list.values().filter(|it| it.session == *session).cloned().collect();
-        own.sort_by_key(|process| process.started_at);
+        sort::by_key(&mut own, |process| process.started_at);
         own
     }
 
@@ -335,7 +334,7 @@ impl Processes {
                 Some((ended?, process.id.clone()))
             })
             .collect();
-        finished.sort();
+        sort::plain(&mut finished);
         let too_many = finished.len().saturating_sub(MAX_FINISHED);
         for (index, (ended, id)) in finished.iter().enumerate() {
             if index < too_many

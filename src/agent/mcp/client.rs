@@ -1,11 +1,13 @@
 //! Requests to a server that listens.
 //!
 //! Promises: a session that the server does not know any more is told as that, in whatever
-//! words it says so. Must not: ask again.
+//! words it says so; an event with half a character as an escape loses that, not its call.
+//! Must not: ask again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use futures_util::StreamExt;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::{ClientJsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::common::client_side_sse::BoxedSseResponse;
@@ -13,6 +15,8 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpClient, StreamableHttpError, StreamableHttpPostResponse,
     StreamableHttpResponseLimits,
 };
+
+use crate::support::whole_escapes;
 
 /// How the reason of a status 400 begins, in an error of the protocol.
 const REFUSED: &str = "Bad Request";
@@ -60,7 +64,12 @@ impl StreamableHttpClient for Client {
         if has_session && is_lost(&answered, id.as_ref()) {
             return Err(Failed::SessionExpired);
         }
-        answered
+        Ok(match answered? {
+            StreamableHttpPostResponse::Sse(events, id) => {
+                StreamableHttpPostResponse::Sse(whole(events), id)
+            }
+            answer => answer,
+        })
     }
 
     async fn delete_session(
@@ -81,7 +90,7 @@ impl StreamableHttpClient for Client {
         auth: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<BoxedSseResponse, Failed> {
-        self.0.get_stream(uri, session, last_event, auth, headers).await
+        self.0.get_stream(uri, session, last_event, auth, headers).await.map(whole)
     }
 
     async fn get_stream_with_max_sse_event_size(
@@ -97,7 +106,23 @@ impl StreamableHttpClient for Client {
         client
             .get_stream_with_max_sse_event_size(uri, session, last_event, auth, headers, most)
             .await
+            .map(whole)
     }
+}
+
+/// The same events, with each half of a character replaced: the reader passes over what has one,
+/// and who waits for it would wait to the end.
+fn whole(events: BoxedSseResponse) -> BoxedSseResponse {
+    let mended = events.map(|event| {
+        event.map(|mut event| {
+            let escaped = event.data.as_deref().filter(|data| data.contains("\\u"));
+            if let Some(data) = escaped.and_then(whole_escapes) {
+                event.data = Some(data);
+            }
+            event
+        })
+    });
+    mended.boxed()
 }
 
 /// Whether the answer to this request says that there is no such session.

@@ -1,8 +1,9 @@
 //! What a program says, line by line.
 //!
 //! Owns: making of its output what the protocol's reader takes. Promises: a message
-//! that is no UTF-8 loses letters, not its call; one that is too long is dropped, and
-//! who waits for it is told so; the last one needs no end. Must not: know what messages mean.
+//! that is no UTF-8, or has half a character as an escape, loses letters, not its call; one
+//! that is too long is dropped, and who waits for it is told so; the last one needs no end.
+//! Must not: know what messages mean.
 
 use std::io;
 use std::pin::Pin;
@@ -11,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncBufRead, AsyncRead, BufReader, ReadBuf};
 
 use super::connect::MAX_MESSAGE;
-use crate::support::json;
+use crate::support::{json, whole_escapes};
 
 /// What is kept of the beginning and of the end of a line that is too long: its id is in
 /// one of them.
@@ -59,6 +60,9 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         let text =
             text.unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
         let text = if std::mem::take(&mut self.is_long) { self.instead_of(&text) } else { text };
+        // The reader passes over such a line, and who waits for it would wait to the end.
+        let whole = if text.contains("\\u") { whole_escapes(&text) } else { None };
+        let text = whole.unwrap_or(text);
         (self.whole, self.handed) = (text.into_bytes(), 0);
     }
 
@@ -150,6 +154,9 @@ mod tests {
     async fn lines_come_as_they_are_and_what_is_no_utf_8_loses_a_letter() {
         assert_eq!(read(b"one\r\n\ntwo\n").await, "one\r\n\ntwo\n");
         assert_eq!(read(b"caf\xe9 \xc3\xa9\nrest").await, "caf\u{fffd} \u{e9}\nrest\n");
+        let halves = br#"["a\ud83d", "\ud83d\ude00", "\\ud83d"]"#;
+        let whole = r#"["a\ufffd", "\ud83d\ude00", "\\ud83d"]"#;
+        assert_eq!(read(halves).await, whole.to_owned() + "\n");
         let long = "x".repeat(100_000) + "\n";
         assert_eq!(read(long.as_bytes()).await, long);
     }

@@ -12,6 +12,7 @@ mod connect;
 mod lines;
 mod list;
 mod naming;
+mod patterns;
 mod process;
 mod result;
 mod root;
@@ -19,6 +20,7 @@ mod schema;
 mod server;
 mod tool;
 mod trouble;
+mod way;
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::arguments::{self, Renamed};
-use super::root;
+use super::{patterns, root};
 use crate::agent::tools::schema::{Schema, renew};
 use crate::providers::schema::each_inner;
 use crate::support::json;
@@ -26,6 +26,7 @@ pub fn cleaned(schema: &Map<String, Value>) -> Option<(Value, Renamed)> {
         return None;
     }
     renew(&mut schema);
+    patterns::leave_out(&mut schema);
     root::flatten(&mut schema);
     let members = schema.as_object_mut()?;
     members.shift_remove("$schema");
@@ -100,6 +101,13 @@ mod tests {
             Some(json!({"type": "object", "properties": {"a": {}, "b": {"$ref": "#/$defs/b"},
                 "c": {"items": {}}}, "$defs": {"b": {"type": "string"}}}))
         );
+    }
+
+    #[test]
+    fn a_pattern_that_providers_refuse_is_left_out() {
+        let named = |rules: Value| json!({"type": "object", "properties": {"a": rules}});
+        let schema = named(json!({"type": "string", "pattern": "^\\p{L}+$"}));
+        assert_eq!(clean(&schema), Some(named(json!({"type": "string"}))));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::files;
 use crate::agent::reach::{Reach, ReachError};
 use crate::config::{AgentSettings, Settings};
-use crate::support::json;
+use crate::support::{json, sort};
 
 /// Names of the diary; the first is the usual one.
 const DIARY: [&str; 2] = ["DREAMS.md", "dreams.md"];
@@ -190,11 +190,11 @@ impl Dreams {
             |entry: &&&Value| entry["promotedAt"].as_str().is_some_and(|at| at.starts_with(today));
         let shown = |entries: &[&Value], by: &str| -> Vec<Value> {
             let mut sorted = entries.to_vec();
-            sorted.sort_by_key(|entry| std::cmp::Reverse(text(entry, by)));
+            sort::by_key(&mut sorted, |entry| std::cmp::Reverse(text(entry, by)));
             sorted.into_iter().take(SHOWN).map(row).collect()
         };
         let mut strongest = waiting.clone();
-        strongest.sort_by_key(|entry| std::cmp::Reverse(signals(entry)));
+        sort::by_key(&mut strongest, |entry| std::cmp::Reverse(signals(entry)));
         let workspace = self.0.workspace();
         Ok(json!({
             "shortTermEntries": shown(&waiting, "lastRecalledAt"),

@@ -6,13 +6,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use cap_std::fs::Dir;
+use cap_std::time::SystemTime;
 use sha2::{Digest, Sha256};
 
 use super::chunks;
 use crate::agent::reach::{Reach, ReachError};
 use crate::agent::tools::files::window::{self, WindowError};
 use crate::store::{MemoryFile, MemoryUpdate};
-use crate::support::hex;
+use crate::support::{hex, sort};
 
 /// The file of what always holds, and its older name.
 pub(super) const ROOT_FILES: [&str; 2] = ["MEMORY.md", "memory.md"];
@@ -20,8 +21,10 @@ pub(super) const ROOT_FILES: [&str; 2] = ["MEMORY.md", "memory.md"];
 pub(super) const FOLDER: &str = "memory";
 /// Folders in folders.
 const DEPTH_MAX: usize = 4;
-/// Files that are indexed: some ten years of daily notes.
-const FILES_MAX: usize = 4000;
+/// Files that are indexed, the newest: some ten years of daily notes.
+pub const FILES_MAX: usize = 4000;
+/// Files that are looked for.
+const FOUND_MAX: usize = 100_000;
 /// Largest file that is indexed; notes of people are far smaller.
 const FILE_MAX: u64 = 1024 * 1024;
 /// Bytes that one search reads at most; the rest is for the next one.
@@ -43,20 +46,36 @@ pub fn is_memory(path: &str) -> bool {
     is_markdown && is_plain && (ROOT_FILES.contains(&path) || is_note)
 }
 
-/// What has to change in the index, and which files are gone. `now_ms` is the time.
-pub fn changes(
-    reach: &Reach,
-    known: Vec<MemoryFile>,
-    now_ms: u64,
-) -> Result<(Vec<MemoryUpdate>, Vec<String>), ReachError> {
+/// What has to change in the index.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// What is new or otherwise.
+    pub updates: Vec<MemoryUpdate>,
+    /// Files that are gone.
+    pub gone: Vec<String>,
+    /// How many files are not indexed, because so many are newer.
+    pub left_out: usize,
+    /// How many files are read by one of the next searches.
+    pub waiting: usize,
+}
+
+/// What has to change in the index. `now_ms` is the time.
+pub fn changes(reach: &Reach, known: Vec<MemoryFile>, now_ms: u64) -> Result<Changes, ReachError> {
     let mut known: HashMap<String, MemoryFile> =
         known.into_iter().map(|file| (file.path.clone(), file)).collect();
-    let mut updates = Vec::new();
+    let mut changes = Changes::default();
     let mut read = 0;
-    for path in list(reach)? {
+    let mut found = find(reach)?;
+    // The newest first, of which there is never too much.
+    sort::by(&mut found, |one, other| other.cmp(one));
+    changes.left_out = found.len().saturating_sub(FILES_MAX);
+    found.truncate(FILES_MAX);
+    for Found { path, .. } in found {
         let before = known.remove(&path);
         match look(reach, &path, before.as_ref(), &mut read, now_ms) {
-            Ok(update) => updates.extend(update),
+            Ok(Looked::Same) => {}
+            Ok(Looked::Changed(update)) => changes.updates.push(update),
+            Ok(Looked::Later) => changes.waiting += 1,
             // What is out of reach is no memory; what was indexed of it goes.
             Err(error) => {
                 tracing::debug!("memory file {path}: {error}");
@@ -64,7 +83,15 @@ pub fn changes(
             }
         }
     }
-    Ok((updates, known.into_keys().collect()))
+    changes.gone = known.into_keys().collect();
+    Ok(changes)
+}
+
+/// What became of a file.
+enum Looked {
+    Same,
+    Changed(MemoryUpdate),
+    Later,
 }
 
 fn look(
@@ -73,14 +100,17 @@ fn look(
     before: Option<&MemoryFile>,
     read: &mut u64,
     now_ms: u64,
-) -> Result<Option<MemoryUpdate>, ReachError> {
+) -> Result<Looked, ReachError> {
     let (file, length) = reach.find(path)?.open()?;
     let facts = file.metadata().map_err(|error| ReachError::io(error, "stat", Path::new(path)))?;
     let seconds = u64::try_from(facts.mtime()).unwrap_or(0);
     let modified_ns = seconds * 1_000_000_000 + u64::try_from(facts.mtime_nsec()).unwrap_or(0);
     let is_same = |known: &MemoryFile| known.length == length && known.modified_ns == modified_ns;
-    if before.is_some_and(is_same) || *read > READ_MAX {
-        return Ok(None);
+    if before.is_some_and(is_same) {
+        return Ok(Looked::Same);
+    }
+    if *read > READ_MAX {
+        return Ok(Looked::Later);
     }
     let mut bytes = Vec::new();
     let taken = file.take(FILE_MAX).read_to_end(&mut bytes);
@@ -93,29 +123,47 @@ fn look(
     let is_fresh = (modified_ns / 1_000_000).abs_diff(now_ms) < TICK_MS;
     let modified_ns = if is_fresh { 0 } else { modified_ns };
     let file = MemoryFile { path: path.to_owned(), length, modified_ns, hash };
-    Ok(Some(MemoryUpdate { file, chunks }))
+    Ok(Looked::Changed(MemoryUpdate { file, chunks }))
 }
 
 /// The paths of all memory files, relative to the workspace.
 pub(super) fn list(reach: &Reach) -> Result<Vec<String>, ReachError> {
-    let mut paths = Vec::new();
+    Ok(find(reach)?.into_iter().map(|found| found.path).collect())
+}
+
+/// A memory file; the newest is the greatest, and of those of one time the one with the
+/// greatest name, which often is a date.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Found {
+    /// Whether it is the file of what always holds, which is never old.
+    is_root: bool,
+    modified: Option<SystemTime>,
+    path: String,
+}
+
+fn find(reach: &Reach) -> Result<Vec<Found>, ReachError> {
+    let mut found = Vec::new();
     let is_there =
         |name: &&&str| reach.find(name).and_then(|place| place.exists()).unwrap_or(false);
-    paths.extend(ROOT_FILES.iter().find(is_there).map(|name| (*name).to_owned()));
+    let root = ROOT_FILES.iter().find(is_there);
+    found.extend(root.map(|name| Found {
+        is_root: true,
+        modified: None,
+        path: (*name).to_owned(),
+    }));
     match reach.workspace_folder(FOLDER) {
-        Ok(folder) => walk(&folder, FOLDER, DEPTH_MAX, &mut paths),
+        Ok(folder) => walk(&folder, FOLDER, DEPTH_MAX, &mut found),
         Err(error) if error.is_missing() => {}
         Err(error) => return Err(error),
     }
-    paths.sort();
-    Ok(paths)
+    Ok(found)
 }
 
-fn walk(folder: &Dir, name: &str, depth: usize, paths: &mut Vec<String>) {
+fn walk(folder: &Dir, name: &str, depth: usize, found: &mut Vec<Found>) {
     let Ok(entries) = folder.entries() else { return };
     for entry in entries.flatten() {
         let Ok(own) = entry.file_name().into_string() else { continue };
-        if paths.len() >= FILES_MAX || own.starts_with('.') {
+        if found.len() >= FOUND_MAX || own.starts_with('.') {
             continue;
         }
         let path = format!("{name}/{own}");
@@ -123,10 +171,11 @@ fn walk(folder: &Dir, name: &str, depth: usize, paths: &mut Vec<String>) {
             if let Some(depth) = depth.checked_sub(1)
                 && let Ok(folder) = entry.open_dir()
             {
-                walk(&folder, &path, depth, paths);
+                walk(&folder, &path, depth, found);
             }
         } else if is_memory(&path) {
-            paths.push(path);
+            let modified = entry.metadata().and_then(|facts| facts.modified()).ok();
+            found.push(Found { is_root: false, modified, path });
         }
     }
 }
@@ -201,7 +250,9 @@ mod tests {
     const NOW: u64 = 1_700_000_000_000;
 
     fn paths(updates: &[MemoryUpdate]) -> Vec<&str> {
-        updates.iter().map(|update| update.file.path.as_str()).collect()
+        let mut paths: Vec<_> = updates.iter().map(|it| it.file.path.as_str()).collect();
+        sort::plain(&mut paths);
+        paths
     }
 
     #[test]
@@ -232,15 +283,15 @@ mod tests {
         scene.put("memory/a.md", "one");
         scene.put("memory/deep/b.md", "two");
         scene.put("memory/c.txt", "no note");
-        let (first, gone) = changes(&reach, Vec::new(), NOW).unwrap();
-        assert_eq!(paths(&first), ["MEMORY.md", "memory/a.md", "memory/deep/b.md"]);
-        assert!(gone.is_empty() && first.iter().all(|update| update.chunks.is_some()));
-        let known: Vec<_> = first.into_iter().map(|update| update.file).collect();
-        assert_eq!(changes(&reach, known.clone(), NOW).unwrap(), (vec![], vec![]));
+        let first = changes(&reach, Vec::new(), NOW).unwrap();
+        assert_eq!(paths(&first.updates), ["MEMORY.md", "memory/a.md", "memory/deep/b.md"]);
+        assert!(first.gone.is_empty() && first.updates.iter().all(|it| it.chunks.is_some()));
+        let known: Vec<_> = first.updates.into_iter().map(|update| update.file).collect();
+        assert_eq!(changes(&reach, known.clone(), NOW).unwrap(), Changes::default());
         scene.put("memory/a.md", "changed");
         scene.put("MEMORY.md", "likes tea");
         std::fs::remove_file(scene.path("memory/deep/b.md")).unwrap();
-        let (updates, gone) = changes(&reach, known, NOW).unwrap();
+        let Changes { updates, gone, .. } = changes(&reach, known, NOW).unwrap();
         let changed: Vec<_> =
             updates.iter().filter(|it| it.chunks.is_some()).map(|it| &*it.file.path).collect();
         assert_eq!((changed, gone), (vec!["memory/a.md"], vec!["memory/deep/b.md".to_owned()]));
@@ -259,11 +310,46 @@ mod tests {
         let indexed = |updates: Vec<MemoryUpdate>| -> Vec<MemoryFile> {
             updates.into_iter().map(|update| update.file).collect()
         };
-        let known = indexed(changes(&reach, Vec::new(), NOW + 1).unwrap().0);
+        let known = indexed(changes(&reach, Vec::new(), NOW + 1).unwrap().updates);
         put("- [x] tea");
-        let (updates, _) = changes(&reach, known, NOW + 10_000).unwrap();
+        let updates = changes(&reach, known, NOW + 10_000).unwrap().updates;
         assert!(updates[0].chunks.is_some(), "{updates:?}");
-        assert_eq!(changes(&reach, indexed(updates), NOW + 20_000).unwrap(), (vec![], vec![]));
+        let again = changes(&reach, indexed(updates), NOW + 20_000).unwrap();
+        assert_eq!(again, Changes::default());
+    }
+
+    #[test]
+    fn of_too_many_notes_the_newest_are_indexed_and_the_rest_is_counted() {
+        let scene = Scene::new();
+        let reach = scene.reach(true);
+        scene.put("MEMORY.md", "likes tea");
+        for number in 0..FILES_MAX + 10 {
+            let (path, age) = (format!("memory/{number}.md"), number as u64);
+            scene.put(&path, "a note");
+            let file = File::options().write(true).open(scene.path(&path)).unwrap();
+            file.set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000 - age)).unwrap();
+        }
+        let found = changes(&reach, Vec::new(), NOW).unwrap();
+        assert_eq!((found.updates.len(), found.left_out, found.waiting), (FILES_MAX, 11, 0));
+        let newest = found.updates[..3].iter().map(|update| update.file.path.as_str());
+        assert_eq!(newest.collect::<Vec<_>>(), ["MEMORY.md", "memory/0.md", "memory/1.md"]);
+        let oldest = &found.updates[FILES_MAX - 1].file.path;
+        assert_eq!(*oldest, format!("memory/{}.md", FILES_MAX - 2));
+        assert_eq!(list(&reach).unwrap().len(), FILES_MAX + 11, "all are cleared");
+    }
+
+    #[test]
+    fn what_one_search_does_not_read_is_counted_and_read_by_the_next() {
+        let scene = Scene::new();
+        let reach = scene.reach(true);
+        for number in 0..36 {
+            scene.put(&format!("memory/{number}.md"), vec![b' '; 1024 * 1024]);
+        }
+        let first = changes(&reach, Vec::new(), NOW).unwrap();
+        assert_eq!((first.updates.len(), first.left_out, first.waiting), (33, 0, 3));
+        let known = first.updates.into_iter().map(|update| update.file).collect();
+        let next = changes(&reach, known, NOW).unwrap();
+        assert_eq!((next.updates.len(), next.waiting), (3, 0));
     }
 
     #[test]
@@ -273,7 +359,7 @@ mod tests {
         std::fs::write(outside.path().join("x.md"), "secret").unwrap();
         scene.put("memory/a.md", "own");
         std::os::unix::fs::symlink(outside.path().join("x.md"), scene.path("memory/x.md")).unwrap();
-        let (updates, _) = changes(&scene.reach(true), Vec::new(), NOW).unwrap();
+        let updates = changes(&scene.reach(true), Vec::new(), NOW).unwrap().updates;
         assert_eq!(paths(&updates), ["memory/a.md"]);
         std::fs::remove_dir_all(scene.path("memory")).unwrap();
         std::os::unix::fs::symlink(outside.path(), scene.path("memory")).unwrap();

@@ -12,12 +12,14 @@ mod files;
 mod session;
 mod words;
 
+use files::Changes;
+
 use crate::agent::reach::{Reach, ReachError};
 use crate::store::{MemoryHit, MemoryUpdate, Store, StoreError};
 use crate::support::blocking;
 
 pub use clear::{ClearError, clear};
-pub use files::{Excerpt, excerpt, is_memory};
+pub use files::{Excerpt, FILES_MAX, excerpt, is_memory};
 
 /// Bytes that are indexed in one step: everybody else who writes to the database
 /// waits for it.
@@ -37,6 +39,15 @@ pub enum MemoryError {
     Stopped,
 }
 
+/// What a search found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// The best first.
+    pub hits: Vec<MemoryHit>,
+    /// What was not searched, if anything.
+    pub note: Option<String>,
+}
+
 /// The memory of a workspace that fits some words best. Files that changed
 /// since they were looked at are read again first. `now_ms` is the time.
 ///
@@ -48,12 +59,17 @@ pub async fn search(
     query: &str,
     limit: usize,
     now_ms: u64,
-) -> Result<Vec<MemoryHit>, MemoryError> {
+) -> Result<Found, MemoryError> {
     let reach = reach.limited(true);
     let workspace = reach.workspace().display().to_string();
     let known = store.memory_files(&workspace).await?;
     let looked = blocking(move || files::changes(&reach, known, now_ms)).await;
-    let (updates, gone) = looked.map_err(|_| MemoryError::Stopped)??;
+    let looked = looked.map_err(|_| MemoryError::Stopped)??;
+    let note = note(&looked);
+    let Changes { updates, gone, .. } = looked;
+    if let (Some(note), false) = (&note, updates.is_empty()) {
+        tracing::warn!(workspace, "memory: {note}");
+    }
     if !gone.is_empty() {
         store.update_memory(&workspace, Vec::new(), gone).await?;
     }
@@ -62,9 +78,23 @@ pub async fn search(
     }
     let terms = words::terms(query);
     if terms.is_empty() {
-        return Ok(Vec::new());
+        return Ok(Found { note, ..Found::default() });
     }
-    Ok(store.search_memory(&workspace, terms, limit).await?)
+    Ok(Found { hits: store.search_memory(&workspace, terms, limit).await?, note })
+}
+
+/// What is not searched, so that nobody takes it for something that was never noted.
+fn note(changes: &Changes) -> Option<String> {
+    let &Changes { left_out, waiting, .. } = changes;
+    if left_out > 0 {
+        Some(format!(
+            "only the newest {FILES_MAX} files are searched; {left_out} older ones are left out"
+        ))
+    } else if waiting > 0 {
+        Some(format!("{waiting} files are not read yet; the next search reads on"))
+    } else {
+        None
+    }
 }
 
 /// The updates in steps, in their order; one that is larger is a step alone.
@@ -90,6 +120,16 @@ fn steps(updates: Vec<MemoryUpdate>) -> Vec<Vec<MemoryUpdate>> {
 mod tests {
     use super::*;
     use crate::store::MemoryChunk;
+
+    #[test]
+    fn what_is_not_searched_is_told() {
+        let told = |left_out, waiting| {
+            note(&Changes { left_out, waiting, ..Changes::default() }).unwrap_or_default()
+        };
+        assert_eq!(told(0, 0), "");
+        assert!(told(2, 1).contains("2 older ones"), "{}", told(2, 1));
+        assert!(told(0, 3).starts_with("3 files are not read yet"), "{}", told(0, 3));
+    }
 
     #[test]
     fn what_is_indexed_in_one_step_is_little() {

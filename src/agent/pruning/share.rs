@@ -1,11 +1,14 @@
-//! Results of tools that are too long for a model to read whole.
+//! Results of tools that are too long for a model to read whole, and such words of people.
 //!
 //! Promises: however much a tool answers, its result leaves room for the rest of the
 //! conversation; of a long one the begin and the end stay, and all its pictures. Must not:
 //! change transcripts, or know why a result is long; tokens are guessed from bytes.
 
 use super::{Replaced, Taken, put_for};
-use crate::protocol::message::{AgentMessage, ContentBlock, ToolResultMessage, texts_of};
+use crate::protocol::message::{
+    AgentMessage, ContentBlock, ToolResultMessage, UserContent, texts_of,
+};
+use crate::support::sort;
 
 /// Bytes of text that a token stands for.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -41,16 +44,46 @@ impl Share {
         replaced.collect()
     }
 
-    /// The share that makes all these results together a small part of what the model reads;
-    /// `None` when none of them would become shorter by it.
+    /// Shortens what people have said before their last message, once a model has found it all
+    /// too long: a message that no model can read would fail every later one, too. Answers
+    /// what it was before.
+    pub fn fit_words(self, messages: &mut [AgentMessage]) -> Vec<(usize, UserContent)> {
+        let Self::Small(most) = self else { return Vec::new() };
+        let (most, last) = (most.max(LEAST), last_words(messages));
+        let old = messages.iter_mut().take(last).enumerate();
+        let replaced = old.filter_map(|(place, message)| {
+            let AgentMessage::User(user) = message else { return None };
+            let text = user.content.text();
+            if text.len() <= most {
+                return None;
+            }
+            let text = short(&text, most, "Message");
+            let shorter = match &user.content {
+                UserContent::Text(_) => UserContent::Text(text),
+                UserContent::Blocks(blocks) => {
+                    let others = blocks.iter().filter(|it| !matches!(it, ContentBlock::Text(_)));
+                    let text = std::iter::once(ContentBlock::text(text));
+                    UserContent::Blocks(text.chain(others.cloned()).collect())
+                }
+            };
+            Some((place, std::mem::replace(&mut user.content, shorter)))
+        });
+        replaced.collect()
+    }
+
+    /// The share that makes all these results, and what was said long before, together a small
+    /// part of what the model reads; `None` when nothing would become shorter by it.
     pub fn smaller(self, messages: &[AgentMessage], window: u64) -> Option<Self> {
-        let lengths: Vec<_> = messages
-            .iter()
-            .filter_map(|message| match message {
-                AgentMessage::ToolResult(result) => Some(length(&result.content)),
-                _ => None,
-            })
-            .collect();
+        let last = last_words(messages);
+        let lengths = messages.iter().enumerate().filter_map(|(place, message)| match message {
+            AgentMessage::ToolResult(result) => Some(length(&result.content)),
+            // Short ones stay whole, and take nothing from results.
+            AgentMessage::User(user) if place < last => {
+                Some(user.content.text().len()).filter(|length| *length > LEAST)
+            }
+            _ => None,
+        });
+        let lengths: Vec<_> = lengths.collect();
         let longest = lengths.iter().max().copied().unwrap_or_default();
         let most = fair(lengths, part(window, SMALL));
         (most < longest.min(self.most(window))).then_some(Self::Small(most))
@@ -63,6 +96,12 @@ impl Share {
             Self::Small(most) => most,
         }
     }
+}
+
+/// The place of what somebody said last.
+fn last_words(messages: &[AgentMessage]) -> usize {
+    let is_said = |message: &AgentMessage| matches!(message, AgentMessage::User(_));
+    messages.iter().rposition(is_said).unwrap_or_default()
 }
 
 /// A guess at the tokens of a result that a model which reads `window` tokens does not get
@@ -81,7 +120,7 @@ fn part(window: u64, percent: u64) -> usize {
 /// The length that each may have when they have `room` together: what short ones leave is
 /// for the long ones.
 fn fair(mut lengths: Vec<usize>, mut room: usize) -> usize {
-    lengths.sort_unstable();
+    sort::plain(&mut lengths);
     for (index, length) in lengths.iter().enumerate() {
         let each = room / (lengths.len() - index);
         if *length > each {
@@ -101,19 +140,20 @@ fn shorten(result: &mut ToolResultMessage, most: usize) -> Option<Taken> {
     if length(&result.content) <= most {
         return None;
     }
-    let text = short(&texts_of(&result.content).collect::<Vec<_>>().join("\n"), most);
+    let text =
+        short(&texts_of(&result.content).collect::<Vec<_>>().join("\n"), most, "Tool result");
     Some(put_for(result, text, |block| matches!(block, ContentBlock::Text(_))))
 }
 
-/// The begin and the end of a text, and how much they are of it.
-fn short(text: &str, most: usize) -> String {
+/// The begin and the end of a text, what it is, and how much they are of it.
+fn short(text: &str, most: usize, what: &str) -> String {
     // How it ended is often said last.
     let last = most / 3;
     let head = text.floor_char_boundary(most - last);
     let tail = text.ceil_char_boundary(text.len().saturating_sub(last));
     let (head, tail) = (text.get(..head).unwrap_or_default(), text.get(tail..).unwrap_or_default());
     format!(
-        "{head}\n...\n{tail}\n\n[Tool result trimmed: kept first {} bytes and last {} bytes of {} bytes.]",
+        "{head}\n...\n{tail}\n\n[{what} trimmed: kept first {} bytes and last {} bytes of {} bytes.]",
         head.len(),
         tail.len(),
         text.len()
@@ -196,6 +236,37 @@ mod tests {
         assert_eq!(Share::Small(2_000).smaller(&messages, WINDOW), Some(Share::Small(1_333)));
         // What would be shown whole anyway is not worth asking again.
         assert_eq!(Share::Usual.smaller(&[of(&"x".repeat(4_000))], WINDOW), None);
+    }
+
+    #[test]
+    fn only_what_was_said_before_the_last_message_becomes_shorter_and_comes_back() {
+        let said = |content: Value| {
+            let said = json!({"role": "user", "content": content, "timestamp": 1});
+            serde_json::from_value::<AgentMessage>(said).unwrap()
+        };
+        let long = "x".repeat(50_000);
+        let picture = json!({"type": "image", "data": "AA==", "mimeType": "image/png"});
+        let before = [
+            said(json!(long)),
+            said(json!([{"type": "text", "text": long}, picture])),
+            said(json!("short")),
+            said(json!(long)),
+        ];
+        assert_eq!(Share::Usual.smaller(&before[3..], WINDOW), None);
+        let small = Share::Usual.smaller(&before, WINDOW).unwrap();
+        assert_eq!(small, Share::Small(2_000));
+        let mut messages = before.clone();
+        assert!(Share::Usual.fit_words(&mut messages).is_empty());
+        let whole = small.fit_words(&mut messages);
+        assert_eq!(messages[2..], before[2..]);
+        for (message, (place, content)) in messages.iter_mut().zip(whole) {
+            let text = message.text();
+            assert!(text.contains("x\n...\nx") && text.contains("[Message trimmed: "), "{text}");
+            assert!(text.len() < 2_200, "{place}");
+            let AgentMessage::User(user) = message else { panic!("a person") };
+            user.content = content;
+        }
+        assert_eq!(messages, before);
     }
 
     #[test]

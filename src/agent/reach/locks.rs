@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 
 use super::place::PlaceId;
+use crate::support::sort;
 
 /// From so many on, those that nobody holds are dropped before one is added.
 const TIDY_FROM: usize = 64;
@@ -23,7 +24,7 @@ impl FileLocks {
     /// Waits until nobody else changes any of these files. They are taken in
     /// one order, so that two calls never wait for each other.
     pub async fn take(&self, mut files: Vec<PlaceId>) -> Vec<OwnedMutexGuard<()>> {
-        files.sort_unstable();
+        sort::plain(&mut files);
         files.dedup();
         let mut held = Vec::with_capacity(files.len());
         for file in files {

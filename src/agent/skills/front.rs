@@ -34,6 +34,9 @@ pub enum HeadError {
     /// Nobody could tell what it is for.
     #[error("the head of SKILL.md has no description")]
     NoDescription,
+    /// Nobody could read what it is for.
+    #[error("the head of SKILL.md is no YAML: see line {0}; no description is found in it")]
+    BadYaml(usize),
     /// The name cannot be shown.
     #[error("the name in SKILL.md must have 1 to {MAX_NAME_CHARS} characters of one line")]
     BadName,
@@ -98,7 +101,7 @@ impl Head {
         {
             return Err(HeadError::BadName);
         }
-        let description = member("description").ok_or(HeadError::NoDescription)?;
+        let description = member("description").ok_or_else(|| undescribed(head))?;
         let description: String =
             one_line(&description).chars().take(MAX_DESCRIPTION_CHARS).collect();
         let manifest = manifest(&members);
@@ -159,6 +162,13 @@ fn yaml(head: &str) -> Option<Map<String, Value>> {
         (Value::Object(members), [Event::DocumentEnd, Event::StreamEnd]) => Some(members),
         _ => None,
     }
+}
+
+/// Why a head has no description: it has none, or it cannot be read from a line of the file on.
+fn undescribed(head: &str) -> HeadError {
+    let broken = Parser::new_from_str(head).take(MAX_EVENTS).find_map(Result::err);
+    // The first line of the file is dashes.
+    broken.map_or(HeadError::NoDescription, |error| HeadError::BadYaml(error.marker().line() + 1))
 }
 
 /// What begins with `first`. Of a member that is there twice the last counts; an alias, which
@@ -366,6 +376,8 @@ mod tests {
         assert_eq!(Head::parse("# Title\n", "f"), Err(HeadError::NoHead));
         assert_eq!(Head::parse("---\nname: x\n", "f"), Err(HeadError::NoHead));
         assert_eq!(head("name: x"), Err(HeadError::NoDescription));
+        let broken = head("name: x\n description: d");
+        assert!(matches!(broken, Err(HeadError::BadYaml(2..=4))), "{broken:?}");
         assert_eq!(
             head(&format!("name: {}\ndescription: d", "x".repeat(65))),
             Err(HeadError::BadName)

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use super::front::Head;
 use crate::agent::workspace::Stamp;
 use crate::config::skills::SkillsSettings;
+use crate::support::sort;
 
 /// How deep below a folder of skills a skill may be, as in the original.
 const MAX_DEPTH: usize = 6;
@@ -208,7 +209,7 @@ fn folders(root: &Path, dir: &Path) -> Vec<PathBuf> {
             folders.push(path);
         }
     }
-    folders.sort();
+    sort::plain(&mut folders);
     folders
 }
 

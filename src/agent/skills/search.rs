@@ -1,6 +1,7 @@
 //! Looking for a skill among those that are here.
 
 use super::check::Verdict;
+use crate::support::sort;
 
 /// What the words of a query are worth where they are found.
 const IN_NAME: f64 = 2.0;
@@ -14,7 +15,7 @@ pub fn matching<'a>(verdicts: &'a [Verdict], query: Option<&str>) -> Vec<(f64, &
     let words: Vec<_> = query.split_whitespace().collect();
     let mut found: Vec<_> =
         verdicts.iter().filter_map(|verdict| Some((score(verdict, &words)?, verdict))).collect();
-    found.sort_by(|(one, a), (other, b)| {
+    sort::by(&mut found, |(one, a), (other, b)| {
         other.total_cmp(one).then_with(|| a.skill.head.name.cmp(&b.skill.head.name))
     });
     found

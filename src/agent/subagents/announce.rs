@@ -1,7 +1,8 @@
 //! A result on its way to whoever asked for it.
 //!
 //! Promises: it arrives once, however often it is tried. Its run has an id of its
-//! own, made of those of the child, and an id is answered once, also across a restart.
+//! own, made of those of the child, and an id is answered once, also across a restart. One
+//! whose answer was cut off with the gateway is told again.
 //! Where the answer of the run that asked for it goes to a chat, the answer to it goes there, too.
 //! What it brings to the run of a job waits until nothing runs in the session of the job.
 
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use crate::agent::inter_session::{self, Source};
 use crate::agent::report::Family;
 use crate::agent::request::SendRequest;
+use crate::agent::run::{AbortReason, RunEnd};
 use crate::agent::runs::{Accepted, Runs, SendError, Start};
 use crate::agent::terms::{Hearer, RunTerms};
 use crate::auth::Owner;
@@ -23,11 +25,16 @@ use super::Outcome;
 /// The tool that it comes by, as clients see it.
 const TOOL: &str = "subagent_announce";
 /// How ids of its runs begin.
-pub(super) const ID_PREFIX: &str = "announce:v1:";
+pub const ID_PREFIX: &str = "announce:v1:";
 
 /// Whether a run hears what another session has to say: nobody has sent a message for it.
 pub fn hears_of_another(run_id: &str) -> bool {
     run_id.starts_with(ID_PREFIX)
+}
+
+/// The id of the run that hears the result of this one.
+fn id_of(row: &SubagentRow) -> String {
+    format!("{ID_PREFIX}{}:{}", row.child_key, row.run_id)
 }
 
 /// What one session says in another.
@@ -63,6 +70,7 @@ impl Runs {
         outcome: &Outcome,
     ) -> Result<(), SendError> {
         let parent = SessionKey::from_canonical(row.parent_key.as_str());
+        let id = id_of(row);
         let is_silent = outcome.status == "ok" && directives::is_silent(&outcome.text);
         if !is_silent {
             match self.say_result(row, outcome, &parent).await {
@@ -73,7 +81,19 @@ impl Runs {
             }
         }
         self.move_subagent(&row.run_id, SubagentState::Announced, None).await?;
-        if row.is_temporary {
+        if !row.is_temporary {
+            return Ok(());
+        }
+        // Its row is there until it is answered: after a crash before that it is told again.
+        if self.session_of(&id).is_some() {
+            self.subagents.news.notify_waiters();
+            let report = self.ends(Some(Family::Agent), &id).await?;
+            if report.end == RunEnd::Aborted(AbortReason::Shutdown) {
+                return Ok(());
+            }
+        }
+        // It may have been told something since.
+        if self.is_old(&row.child_key, u64::MAX).await? {
             self.remove_subagent(&row.child_key).await;
         }
         Ok(())
@@ -90,7 +110,7 @@ impl Runs {
         let word = Word {
             from: &child,
             to: parent,
-            run_id: format!("{ID_PREFIX}{}:{}", row.child_key, row.run_id),
+            run_id: id_of(row),
             begun_by: row.parent_run_id.as_deref().map(Arc::from),
             owner: Owner::from_text(&row.owner),
             place: row.place.clone(),
@@ -126,6 +146,7 @@ impl Runs {
             key: to.clone(),
             address,
             reply_to: None,
+            is_overheard: false,
         });
         let hearer = reply.as_ref().map(|reply| Hearer::from(reply.address.clone()));
         let request = SendRequest {

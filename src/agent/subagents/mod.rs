@@ -18,7 +18,7 @@ mod spawn;
 mod stop;
 mod tell;
 
-pub use announce::hears_of_another;
+pub use announce::{ID_PREFIX, hears_of_another};
 pub use manage::{StopError, TargetError};
 pub use outcome::Outcome;
 pub use spawn::{SpawnError, SpawnRequest, Spawned};

@@ -42,6 +42,13 @@ impl Runs {
                 tracing::info!(%run, %session, "sub-agent goes on");
             }
         }
+        // Those whose result was answered just when the last process ended.
+        for row in self.parts.store.subagents(SubagentQuery::SettledBefore(u64::MAX)).await? {
+            let is_told = row.is_temporary && row.state == SubagentState::Announced;
+            if is_told && self.is_old(&row.child_key, u64::MAX).await? {
+                self.remove_subagent(&row.child_key).await;
+            }
+        }
         Ok(())
     }
 
@@ -65,7 +72,8 @@ impl Runs {
         Ok(())
     }
 
-    async fn is_old(&self, child: &str, before: u64) -> Result<bool, StoreError> {
+    /// Whether nothing of a sub-agent is under way, and nobody has used it since then.
+    pub(super) async fn is_old(&self, child: &str, before: u64) -> Result<bool, StoreError> {
         let key = SessionKey::from_canonical(child);
         let entry = self.parts.store.session(key.as_str()).await?;
         if entry.is_some_and(|entry| entry.updated_at >= before) {

@@ -83,8 +83,8 @@ impl Runs {
         let spawning = self
             .parts
             .tasks
-            .spawn("spawn", async move { Box::pin(runs.spawn(parent, run, request)).await });
-        spawning.await.ok().flatten().unwrap_or(Err(SpawnError::Broken))
+            .result_of("spawn", async move { Box::pin(runs.spawn(parent, run, request)).await });
+        spawning.await.unwrap_or(Err(SpawnError::Broken))
     }
 
     async fn spawn(

@@ -73,7 +73,7 @@ impl Runs {
     ) -> Vec<Arc<ActiveRun>> {
         let (runs, key) = (Arc::clone(self), key.clone());
         let stopping = async move { runs.stop_those_of(&key, &meant, reason).await };
-        self.parts.tasks.spawn("stop", stopping).await.ok().flatten().unwrap_or_default()
+        self.parts.tasks.result_of("stop", stopping).await.unwrap_or_default()
     }
 
     async fn stop_those_of(
@@ -127,7 +127,7 @@ impl Runs {
     pub async fn stop_subagent(self: &Arc<Self>, run_id: &str, reason: AbortReason) -> bool {
         let (runs, run_id) = (Arc::clone(self), run_id.to_owned());
         let stopping = async move { runs.stop_one(&run_id, reason).await };
-        self.parts.tasks.spawn("stop", stopping).await.ok().flatten().unwrap_or_default()
+        self.parts.tasks.result_of("stop", stopping).await.unwrap_or_default()
     }
 
     async fn stop_one(self: &Arc<Self>, run_id: &str, reason: AbortReason) -> bool {

@@ -52,7 +52,7 @@ impl Runs {
         let (runs, row, text) = (Arc::clone(self), row.clone(), text.to_owned());
         let telling = Box::pin(async move { runs.tell(row, &text, said, by).await });
         let telling = traces::within(traces::current(), telling).in_current_span();
-        let told = self.parts.tasks.spawn("tell", telling).await.ok().flatten();
+        let told = self.parts.tasks.result_of("tell", telling).await;
         told.unwrap_or(Err(SpawnError::Broken))
     }
 

@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use super::files::{reach, text};
 use super::{Tool, ToolContext, ToolKind, ToolOutput};
-use crate::agent::memory::{self, Excerpt};
+use crate::agent::memory::{self, Excerpt, Found};
 use crate::config::Settings;
 use crate::providers::ToolSpec;
 use crate::store::MemoryHit;
-use crate::support::{BoxFuture, blocking, json};
+use crate::support::{BoxFuture, blocking, json, without_nulls};
 
 /// Results when nobody asks for another number, as in the original.
 const RESULTS: usize = 6;
@@ -76,12 +76,13 @@ impl Tool for MemorySearch {
             let (store, limit) = (&*cx.parts().store, limit.min(RESULTS_MAX));
             let now_ms = cx.parts().clock.now_ms();
             match memory::search(store, &reach(cx).await, query, limit, now_ms).await {
-                Ok(hits) => ToolOutput::json(json!({
+                Ok(Found { hits, note }) => ToolOutput::json(without_nulls(json!({
                     "results": hits.iter().filter(|hit| hit.score >= least).map(row).collect::<Vec<_>>(),
                     "provider": "none",
                     "mode": "fts-only",
                     "citations": "auto",
-                })),
+                    "note": note,
+                }))),
                 Err(error) => ToolOutput::json(json!({
                     "results": [],
                     "disabled": true,

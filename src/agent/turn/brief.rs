@@ -42,12 +42,15 @@ impl<'a> Turn<'a> {
             notes::keep_own(&mut messages, &run.message, &run.id);
         }
         notes::leave_out(&mut messages);
-        let conversation = Conversation {
+        let mut conversation = Conversation {
             run_id: Some(&*run.id),
             share: self.share,
             is_pruned: true,
             ..Conversation::new(parts, messages)
         };
+        if run.terms.is_bare() {
+            conversation.zone = None;
+        }
         Ok(Brief {
             runs,
             parts,

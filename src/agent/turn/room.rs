@@ -1,13 +1,18 @@
 //! Room for the conversation: what is long ago is summed up before the model
 //! cannot read it any more, or when it has said so. What no summary helps with
-//! are results of tools: less of them is shown.
+//! are results of tools, and messages that no model can read: less of them is shown.
 
 use super::{Stop, TOO_LONG, Turn};
 use crate::agent::compaction::{self, CompactError, Compacted};
 use crate::agent::pruning::{self, Share};
-use crate::protocol::message::{ContentBlock, Usage};
+use crate::protocol::message::{AgentMessage, ContentBlock, Usage};
 use crate::providers::Route;
-use crate::sessions::{CompactionReason, SessionEntry, SessionError};
+use crate::sessions::{CompactionReason, ContextEntry, SessionEntry, SessionError};
+
+/// A conversation that is so many times as long as what the model reads is too long, whatever
+/// its provider has counted: some count only what they had not read before, and leave out the
+/// rest without a word. The guess is coarse, so it is not asked for less.
+const FAR: u64 = 2;
 
 /// How full the context is, in tokens, as far as that is known.
 #[derive(Debug, Default)]
@@ -41,25 +46,53 @@ fn counted(entry: &SessionEntry) -> Option<u64> {
     entry.total_tokens.filter(|tokens| *tokens > 0 && is_fresh)
 }
 
+/// What a model reads of a conversation at the least: what was thought may be left out, and
+/// results are where they are pruned.
+fn least(mut context: Vec<ContextEntry>, is_pruned: bool) -> u64 {
+    context.retain_mut(|entry| match &mut entry.message {
+        AgentMessage::Assistant(said) => {
+            let is_said = |block: &ContentBlock| {
+                !matches!(block, ContentBlock::Thinking(_) | ContentBlock::Unknown(_))
+            };
+            said.content.retain(is_said);
+            true
+        }
+        AgentMessage::ToolResult(_) => !is_pruned,
+        AgentMessage::User(_) => true,
+    });
+    compaction::guess(&context)
+}
+
 impl Turn<'_> {
     /// How full the context is for a model that reads `window` tokens: what the last run left,
-    /// and what was said since; a guess at all of it where nobody has counted.
+    /// and what was said since; a guess at all of it where nobody has counted, or nobody can
+    /// have counted right.
     pub(super) async fn measure(
         &self,
         entry: &SessionEntry,
         window: u64,
     ) -> Result<Fill, SessionError> {
-        let bytes = entry.transcript.bytes;
-        let tokens = if let Some(counted) = counted(entry) {
-            counted + compaction::text_tokens(&self.run.message.content.text())
-        } else if bytes < window {
-            // So short a transcript need not be read for it.
-            compaction::in_tokens(usize::try_from(bytes).unwrap_or(usize::MAX))
-        } else {
-            let mut context = self.parts.sessions.context_entries(&self.run.key).await?;
-            // Long results count as what the model gets to see of them.
-            Share::Usual.fit(context.iter_mut().map(|entry| &mut entry.message), window);
-            compaction::guess(&context)
+        let (bytes, far) = (entry.transcript.bytes, window.saturating_mul(FAR));
+        let whole = compaction::in_tokens(usize::try_from(bytes).unwrap_or(usize::MAX));
+        let since = || compaction::text_tokens(&self.run.message.content.text());
+        let counted = counted(entry).map(|tokens| tokens + since());
+        // So short a transcript need not be read for it.
+        let known = match counted {
+            Some(tokens) => Some(tokens).filter(|_| whole <= far),
+            None => Some(whole).filter(|_| bytes < window),
+        };
+        if let Some(tokens) = known {
+            return Ok(Fill { tokens, not_before: 0 });
+        }
+        let mut context = self.parts.sessions.context_entries(&self.run.key).await?;
+        // Long results count as what the model gets to see of them.
+        Share::Usual.fit(context.iter_mut().map(|entry| &mut entry.message), window);
+        let tokens = match counted {
+            None => compaction::guess(&context),
+            Some(tokens) => {
+                let is_pruned = self.parts.settings.now().agents.defaults.pruning.is_some();
+                Some(least(context, is_pruned)).filter(|least| *least > far).unwrap_or(tokens)
+            }
         };
         Ok(Fill { tokens, not_before: 0 })
     }
@@ -74,7 +107,9 @@ impl Turn<'_> {
         let reserve = reserve.min(model.context_window / 4);
         let limit = model.context_window.saturating_sub(reserve);
         let soft = self.parts.settings.now().agents.defaults.memory_flush.soft_threshold_tokens;
-        if self.fill.tokens > limit.saturating_sub(soft.min(model.context_window / 4)) {
+        // Of what is far too long no model writes down anything.
+        let is_read = self.fill.tokens <= model.context_window.saturating_mul(FAR);
+        if is_read && self.fill.tokens > limit.saturating_sub(soft.min(model.context_window / 4)) {
             self.take_notes(route).await?;
         }
         if self.fill.tokens <= limit.max(self.fill.not_before) {
@@ -133,7 +168,30 @@ impl Turn<'_> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
+    use crate::support::json;
+
+    #[test]
+    fn what_a_model_may_not_read_does_not_make_a_conversation_too_long() {
+        let message = |role: &str, content: Value| {
+            let message = json!({"role": role, "content": content, "timestamp": 1,
+                "api": "a", "provider": "p", "model": "m", "usage": {}, "stopReason": "stop",
+                "toolCallId": "c", "toolName": "read", "isError": false});
+            let message = serde_json::from_value(message).unwrap();
+            ContextEntry { id: "i".into(), message, summary: None }
+        };
+        let text = |length: usize| json!({"type": "text", "text": "x".repeat(length)});
+        let thought = json!({"type": "thinking", "thinking": "x".repeat(4_000)});
+        let context = [
+            message("user", json!("x".repeat(400))),
+            message("assistant", json!([thought, text(40)])),
+            message("toolResult", json!([text(4_000)])),
+        ];
+        assert_eq!(least(context.to_vec(), true), 110);
+        assert_eq!(least(context.to_vec(), false), 1_110);
+    }
 
     #[test]
     fn a_count_of_nothing_and_one_from_before_a_cut_say_nothing() {

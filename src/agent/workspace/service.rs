@@ -1,6 +1,6 @@
 //! The workspaces of all agents.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::{BootstrapFile, first_of, picture, seed};
 use crate::agent::reach::Guard;
 use crate::config::Settings;
 use crate::store::atomic;
-use crate::support::{Clock, Live, trouble, with_cause};
+use crate::support::{Clock, Few, Live, trouble, with_cause};
 
 /// Paths whose trouble was reported; beyond that nothing more is.
 const MAX_COMPLAINTS: usize = 256;
@@ -29,7 +29,7 @@ pub struct Workspaces {
     /// Folders that could not be set up, so that the log has it once.
     complained: Mutex<HashSet<PathBuf>>,
     /// What of them a prompt lacks, with why, until it can be had.
-    lacking: Mutex<BTreeMap<PathBuf, String>>,
+    lacking: Mutex<Few<PathBuf, String>>,
 }
 
 impl Workspaces {

@@ -10,6 +10,7 @@ use super::super::rebuild::{self, Files, Problem};
 use super::super::{AgentId, KeyRules, SessionId, SessionKey, paths};
 use super::report::{AgentImport, LeftOut};
 use crate::store::{NewSession, SessionEntry};
+use crate::support::sort;
 
 /// A file and where it goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,7 +116,7 @@ pub(super) fn of_agent(
         plan.report.leave_out(&path.display(), &why);
         plan.unusable.insert(path);
     }
-    plan.files.sort_by(|a, b| a.from.cmp(&b.from));
+    sort::by(&mut plan.files, |a, b| a.from.cmp(&b.from));
     plan
 }
 

@@ -10,7 +10,7 @@ use crate::store::{
     SessionEntry, SessionQuery, SourceNote, Store, StoreError, is_earlier_beside, sessions_beside,
     sources_beside,
 };
-use crate::support::blocking;
+use crate::support::{blocking, sort};
 
 /// What stands for an agent in the place of an index.
 const AGENT: &str = "{agentId}";
@@ -35,7 +35,7 @@ impl Indexes {
         let found: Vec<_> = if text.contains(AGENT) {
             let mut agents = self.agents.clone();
             agents.extend(beside(named));
-            agents.sort();
+            sort::plain(&mut agents);
             agents.dedup();
             let place = |agent: AgentId| {
                 let path = PathBuf::from(text.replace(AGENT, agent.as_str()));
@@ -248,7 +248,7 @@ pub fn changed_sources(state_dir: &Path, notes: &[SourceNote]) -> Vec<PathBuf> {
     if is_noted(notes, &mark) {
         found.extend(usual(state_dir).into_iter().filter(|path| !is_noted(notes, path)));
     }
-    found.sort();
+    sort::plain(&mut found);
     found
 }
 

@@ -11,6 +11,7 @@ use super::super::paths::{self, Seen};
 use super::needs::Needs;
 use crate::config::DiskBudget;
 use crate::store::atomic::is_staged;
+use crate::support::sort;
 
 /// A file without a session that is younger than this may just have begun.
 const ORPHAN_AGE_MS: u64 = 60 * 60 * 1000;
@@ -98,7 +99,7 @@ pub(super) fn spare(files: &[Stored], needs: &Needs, now_ms: u64) -> Vec<Stored>
         needs.count(&file.path) == 0 && (file.archived_at.is_some() || is_orphan(file))
     };
     let mut spare: Vec<_> = files.iter().filter(is_spare).cloned().collect();
-    spare.sort_by_key(|file| file.archived_at.unwrap_or(file.modified_ms));
+    sort::by_key(&mut spare, |file| file.archived_at.unwrap_or(file.modified_ms));
     spare
 }
 

@@ -123,7 +123,7 @@ async fn run(cx: &ToolContext, arguments: &Value) -> ToolOutput {
 async fn plan(cx: &ToolContext, arguments: &Value) -> Result<Way, String> {
     let parts = cx.parts();
     let all_settings = parts.settings.now();
-    let settings = &all_settings.exec;
+    let settings = all_settings.exec.of(all_settings.agents.ruling_id(cx.agent.id.as_str()));
     let wanted = Arguments::read(arguments)?;
     let unreadable = |error: SessionError| format!("session not readable: {error}");
     let entry = parts.sessions.entry(&cx.key).await.map_err(unreadable)?;
@@ -257,8 +257,9 @@ async fn until(time: Option<Instant>) {
 /// Notes the end of a command that nobody waits for, for the next turn of its
 /// session.
 fn note_its_end(cx: &ToolContext, process: &Arc<Process>) {
-    let settings = &cx.parts().settings.now().exec;
-    let (tells, tells_all) = (settings.notify_on_exit, settings.notify_on_empty_success);
+    let settings = cx.parts().settings.now();
+    let exec = settings.exec.of(settings.agents.ruling_id(cx.agent.id.as_str()));
+    let (tells, tells_all) = (exec.notify_on_exit, exec.notify_on_empty_success);
     let (runs, process) = (Arc::clone(&cx.runs), Arc::clone(process));
     let is_owner = cx.is_owner();
     let teller = Teller::owner_if(is_owner);

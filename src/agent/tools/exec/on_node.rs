@@ -7,7 +7,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -17,7 +16,7 @@ use crate::agent::approvals::{Denial, ExecRequest, NodeRun};
 use crate::agent::tools::{CallNews, ToolContext, ToolOutput};
 use crate::config::ExecSettings;
 use crate::nodes::{MAX_LIMIT, NodeCall, NodePlan, NodeRow, RunResult, shell_argv};
-use crate::support::{json, millis};
+use crate::support::{json, millis, reading};
 
 /// How long a node may think about what it would run.
 const PREPARE_MS: u64 = 15_000;
@@ -48,7 +47,9 @@ async fn try_run(
 ) -> Result<ToolOutput, String> {
     wanted.is_for_nodes()?;
     let parts = cx.parts();
-    let (limit, patience) = limits(wanted, &parts.settings.now().exec)?;
+    let settings = parts.settings.now();
+    let exec = settings.exec.of(settings.agents.ruling_id(cx.agent.id.as_str()));
+    let (limit, patience) = limits(wanted, exec)?;
     let node = find(cx, wanted, bound).await?;
     let (node_id, platform) = (node.node_id.clone(), node.platform().to_owned());
     let env = wanted.variables()?;
@@ -111,7 +112,7 @@ async fn try_run(
     };
     let began = Instant::now();
     let answer = parts.nodes.invoke(&node_id, call).await.map_err(|error| error.to_string())?;
-    let result = RunResult::deserialize(&answer.payload).unwrap_or_default();
+    let result: RunResult = reading::of(&answer.payload).unwrap_or_default();
     Ok(told(&result, &answer.payload, &node, &cwd, began.elapsed()))
 }
 

@@ -14,7 +14,7 @@ use crate::agent::exec::{Process, Processes};
 use crate::agent::tools::{Tool, ToolContext, ToolOutput};
 use crate::providers::ToolSpec;
 use crate::sessions::SessionKey;
-use crate::support::{BoxFuture, json};
+use crate::support::{BoxFuture, json, reading};
 
 /// Lines that `log` shows when nothing else is asked for, as in the original.
 const DEFAULT_LINES: usize = 200;
@@ -79,7 +79,7 @@ impl Tool for ProcessTool {
 }
 
 async fn run(cx: &ToolContext, arguments: &Value) -> ToolOutput {
-    let arguments = match Arguments::deserialize(arguments) {
+    let arguments: Arguments = match reading::of(arguments) {
         Ok(arguments) => arguments,
         Err(error) => return failed(error.to_string()),
     };

@@ -11,7 +11,7 @@ use crate::agent::approvals::{ExecHost, ExecRequest};
 use crate::agent::exec::environment;
 use crate::agent::tools::ToolContext;
 use crate::config::{ExecAsk, ExecPlace, ExecSandbox, ExecSecurity, ExecSettings};
-use crate::support::Secret;
+use crate::support::{Secret, reading};
 
 /// The original's bounds on how long a call waits for its command.
 const MIN_YIELD: Duration = Duration::from_millis(10);
@@ -45,7 +45,7 @@ impl Arguments {
     /// # Errors
     /// In words for the model.
     pub fn read(arguments: &Value) -> Result<Self, String> {
-        let read = Self::deserialize(arguments).map_err(|error| error.to_string())?;
+        let read: Self = reading::of(arguments).map_err(|error| error.to_string())?;
         if read.command.trim().is_empty() {
             return Err("Provide a command to start.".into());
         }

@@ -11,7 +11,7 @@ use crate::agent::reach::{FileLocks, Made, Place, PlaceId, Reach, Rights, Staged
 use crate::agent::tools::{Tool, ToolContext, ToolOutput};
 use crate::config::Settings;
 use crate::providers::ToolSpec;
-use crate::support::{BoxFuture, json};
+use crate::support::{BoxFuture, json, sort};
 
 /// Bytes of all files of a patch, before and after: they are in memory at once.
 const TOTAL_MAX: usize = 64 * 1024 * 1024;
@@ -186,7 +186,7 @@ impl Work {
             staged.push((state, state.after.as_ref().map(stage).transpose()?));
         }
         // Removals last: a file that moves is there at every moment.
-        staged.sort_by_key(|(_, staged)| staged.is_none());
+        sort::by_key(&mut staged, |(_, staged)| staged.is_none());
         let mut done = Vec::new();
         for (state, staged) in staged {
             let written = match staged {

@@ -10,6 +10,7 @@ use super::check::{Branch, Check};
 use super::form::TYPES;
 use super::place::Place;
 use super::{listed, shown};
+use crate::support::sort;
 
 type Rules = Map<String, Value>;
 
@@ -309,7 +310,7 @@ pub(super) fn write_canonical(value: &Value, text: &mut String, most: usize) {
         }
         Value::Object(members) => {
             let mut members: Vec<_> = members.iter().collect();
-            members.sort_unstable_by_key(|(name, _)| *name);
+            sort::by_key(&mut members, |(name, _)| *name);
             text.push('{');
             for (name, member) in members {
                 text.push_str(&Value::from(name.as_str()).to_string());

@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use super::view::View;
+use crate::support::sort;
 
 /// A part of a text, and what comes in its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +39,7 @@ pub fn replace(original: &str, parts: &[Replacement], path: &str) -> Result<Stri
         let found = found.map_err(|count| refused(count, is_single.then_some(()), index, path))?;
         places.push((found, index));
     }
-    places.sort_by_key(|(range, _)| range.start);
+    sort::by_key(&mut places, |(range, _)| range.start);
     for pair in places.windows(2) {
         let [(first, one), (second, other)] = pair else { continue };
         if first.end > second.start {
