@@ -592,4 +592,40 @@ export default steps({
     await note(40).waitFor({ state: "attached" });
     check(Math.abs((await place()) - before) < 3, "what is read stays where it is", before, await place());
   },
+
+  // A result that the history tells a part of, once more after a reload: copied and shown.
+  async shows_a_whole_result({ page, args }) {
+    await page.addInitScript(() => (navigator.clipboard.writeText = async (text) => void (globalThis.copied = text)));
+    await login(page, args);
+    await say(page, `@mock tool name=exec args=${JSON.stringify({ command: "seq 1 6000" })} then="Over."`);
+    await settled(page, 2);
+    await page.reload();
+    const card = page.locator("details.tool");
+    await card.locator("summary").click();
+    await card.getByRole("button", { name: "Copy result" }).dispatchEvent("click");
+    const copied = await until("it is copied", () => page.evaluate(() => globalThis.copied));
+    check(copied.startsWith("1\n2\n") && copied.includes("\n6000"), "all of it is copied", copied.slice(-40));
+    await card.getByRole("button", { name: "Show all" }).click();
+    await until("all of it is shown", async () => (await card.locator("pre").last().textContent()) === copied);
+    check((await card.getByRole("button", { name: "Show all" }).count()) === 0, "there is no more of it");
+  },
+
+  // What was shown of a session, once another one is.
+  async forgets_rooms({ page, context, args }) {
+    await login(page, args);
+    await say(page, scripted("Here."));
+    await settled(page, 1);
+    await page.evaluate(() => {
+      globalThis.left = new WeakRef(document.querySelector(".room"));
+      location.hash = "#/chat/agent%3Amain%3Aother";
+    });
+    await page.getByText("Say something to").waitFor();
+    // What was typed last can be undone, which the browser keeps.
+    await field(page).pressSequentially("another");
+    const cdp = await context.newCDPSession(page);
+    await until("it is given up", async () => {
+      await cdp.send("HeapProfiler.collectGarbage");
+      return page.evaluate(() => !globalThis.left.deref());
+    });
+  },
 });

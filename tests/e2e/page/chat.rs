@@ -204,3 +204,13 @@ async fn what_is_read_stays_in_sight_while_older_messages_come() {
     let place = noted().await;
     run(&place, "reads_on").await;
 }
+
+#[tokio::test]
+async fn a_long_result_of_a_tool_is_copied_and_shown_whole_after_a_reload() {
+    run(&Place::new().await, "shows_a_whole_result").await;
+}
+
+#[tokio::test]
+async fn a_conversation_that_is_left_takes_no_memory() {
+    run(&Place::new().await, "forgets_rooms").await;
+}

@@ -243,4 +243,14 @@ export default steps({
     await question.getByRole("button", { name: "Discard" }).click();
     await until("the form is closed", async () => (await page.getByRole("dialog").count()) === 0);
   },
+
+  // A year has four digits; what is typed next is the hour.
+  async types_a_time({ page, args }) {
+    const form = await open(page, args);
+    await form.getByText("Once", { exact: true }).click();
+    const at = form.locator('input[type="datetime-local"]');
+    await at.focus();
+    await page.keyboard.type("060120270900AM");
+    return at.inputValue();
+  },
 });

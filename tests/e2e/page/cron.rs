@@ -231,3 +231,9 @@ async fn what_is_wrong_with_an_empty_calendar_is_said_in_plain_words() {
     let told = Place::new().await.run("cron", "empties", json!({})).await;
     assert_eq!(told, "must not be empty");
 }
+
+#[tokio::test]
+async fn a_time_is_typed_without_a_pause_after_its_year() {
+    let typed = Place::new().await.run("cron", "types_a_time", json!({})).await;
+    assert_eq!(typed, "2027-06-01T09:00");
+}

@@ -1,5 +1,5 @@
 // Steps of looks.rs.
-import { check, login, steps, until } from "../../node/page.mjs";
+import { call, check, login, steps, until } from "../../node/page.mjs";
 
 const PHONE = { width: 390, height: 844 };
 
@@ -202,5 +202,26 @@ export default steps({
     }
     const dot = page.locator(".link-state .dot.good");
     check((await colour(dot)) !== (await colour(page.locator("body"))), "the state of the connection is seen");
+  },
+
+  // On a phone whose keyboard is open a long command waits for a decision.
+  async asked_while_typing({ page, args }) {
+    await page.setViewportSize({ width: 390, height: 420 });
+    await login(page, args);
+    await field(page).fill("one\ntwo\nthree");
+    await call(page, "exec.approval.request", { id: "one", command: `${"true && ".repeat(80)}true`, twoPhase: true });
+    const question = page.getByRole("region", { name: "Approvals" });
+    await question.waitFor();
+    const [composer, nav, card] = await Promise.all([page.locator(".composer"), page.locator(".nav"), question].map((one) => one.boundingBox()));
+    check(composer.y + composer.height <= nav.y + 1, "what is typed is in sight, and what sends it", composer, nav);
+    check(card.height > 100, "and the question", card);
+  },
+
+  async draft_again({ page, args }) {
+    await login(page, args);
+    await field(page).fill("one\ntwo\nthree\nfour");
+    const { height } = await field(page).boundingBox();
+    for (const view of ["Sessions", "Chat"]) await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: view }).click();
+    await until("all of it is in sight", async () => (await field(page).boundingBox())?.height === height);
   },
 });

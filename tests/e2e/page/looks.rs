@@ -65,3 +65,13 @@ async fn the_long_name_of_a_session_leaves_the_rest_of_its_row_in_sight() {
     call(&mut client, "sessions.create", json!({"agentId": "main", "label": label})).await;
     place.run("looks", "long_name", json!({})).await;
 }
+
+#[tokio::test]
+async fn a_question_leaves_whoever_types_on_a_phone_the_field_and_what_sends() {
+    Place::new().await.run("looks", "asked_while_typing", json!({})).await;
+}
+
+#[tokio::test]
+async fn a_draft_of_several_lines_is_all_in_sight_when_somebody_comes_back_to_it() {
+    Place::new().await.run("looks", "draft_again", json!({})).await;
+}

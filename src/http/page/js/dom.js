@@ -58,14 +58,12 @@ const ICONS = {
   usage: "M4 20V10M10 20V4M16 20v-8M21 20H3",
   overview: "M3 12a9 9 0 0 1 18 0M12 12l4-4M5 18h14",
   config: "M4 7h9M17 7h3M15 4v6M4 17h3M11 17h9M9 14v6",
-  send: "M4 12 20 4l-5 16-3-7z",
   stop: "M7 7h10v10H7z",
   attach: "M8 12l6-6a3 3 0 0 1 4 4l-8 8a5 5 0 0 1-7-7l7-7",
   plus: "M12 5v14M5 12h14",
   close: "M6 6l12 12M18 6 6 18",
   copy: "M9 9h11v11H9zM5 15H4V4h11v1",
   down: "M6 9l6 6 6-6",
-  search: "M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14M16 16l5 5",
   tool: "M14 6a4 4 0 0 0-5 5l-6 6 4 4 6-6a4 4 0 0 0 5-5l-3 2-3-3z",
   edit: "M4 20h4L19 9l-4-4L4 16z",
   trash: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13",
@@ -73,7 +71,6 @@ const ICONS = {
   refresh: "M20 11a8 8 0 1 0-2 6M20 4v7h-7",
   theme: "M12 3a9 9 0 1 0 0 18zM12 3a9 9 0 0 1 0 18",
   more: "M5 12h.01M12 12h.01M19 12h.01",
-  shield: "M12 3l8 3v6c0 5-4 8-8 9-4-1-8-4-8-9V6z",
 };
 
 export function icon(name) {

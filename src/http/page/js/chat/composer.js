@@ -54,6 +54,8 @@ export class Composer {
   }
 
   focus() {
+    // Before it was on the screen, its draft had no height.
+    this.#grow();
     // On a phone the keyboard would cover what is read.
     if (matchMedia("(hover: hover)").matches) this.#focus();
   }
@@ -64,6 +66,8 @@ export class Composer {
 
   end() {
     this.#files.changed = this.#writing.restored = null;
+    // It outlasts this composer, and would keep all of the conversation with it.
+    this.#files.element.remove();
   }
 
   // Says why a message does not go at once.

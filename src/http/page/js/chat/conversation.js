@@ -26,7 +26,7 @@ export const textOf = ({ content }) =>
 export class Conversation {
   key;
   messages = [];
-  // By id of the call: {id, name, args, meta, status, output, isError, startedAt, durationMs, details}.
+  // By id of the call: {id, name, args, meta, status, output, isCut, isError, startedAt, durationMs}.
   tools = new Map();
   // What runs: {runId, startedAt, text, note}; text is that of the answer so far
   // that is not a message yet.
@@ -140,6 +140,7 @@ export class Conversation {
     if (!answer.ok) throw new Error(`This message cannot be shown: ${answer.unavailableReason}`);
     const at = this.messages.findIndex((message) => idOf(message) === id);
     if (at >= 0) this.messages[at] = answer.message;
+    this.#result(answer.message);
     return answer.message;
   }
 
@@ -215,7 +216,7 @@ export class Conversation {
     const known = this.tools.get(message.toolCallId);
     const durationMs = known?.durationMs ?? (known?.startedAt ? message.timestamp - known.startedAt : undefined);
     const images = (message.content ?? []).filter((block) => block.type === "image");
-    this.#tool(message.toolCallId, { name: message.toolName, output: textOf(message), isError: message.isError, status: "done", durationMs, images, messageId: idOf(message) });
+    this.#tool(message.toolCallId, { name: message.toolName, output: textOf(message), isError: message.isError, status: "done", durationMs, images, messageId: idOf(message), isCut: message.__openclaw?.truncated === true });
   }
 
   #tool(id, change) {

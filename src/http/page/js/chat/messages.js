@@ -83,7 +83,7 @@ export class Messages {
 
   card(id) {
     const tool = this.#conversation.tools.get(id);
-    if (!this.#cards.has(id)) this.#cards.set(id, new ToolCard(tool, (images, messageId) => this.#images(images, messageId)));
+    if (!this.#cards.has(id)) this.#cards.set(id, new ToolCard(tool, (images, messageId) => this.#images(images, messageId), async (messageId) => textOf(await this.#conversation.whole(messageId))));
     const card = this.#cards.get(id);
     card.update();
     return card.element;

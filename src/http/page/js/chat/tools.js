@@ -1,8 +1,9 @@
 // The card of a call of a tool.
 
-import { h, icon, replace } from "../dom.js";
+import { button, h, icon, replace } from "../dom.js";
 import { duration } from "../format.js";
 import { copyButton } from "../markdown.js";
+import { failed } from "../toast.js";
 
 // What is shown of a result; the rest is a button away.
 const SHOWN_MAX = 4000;
@@ -12,12 +13,6 @@ const STATES = { running: "running", blocked: "waits for approval", done: "done"
 function subject({ meta, args }) {
   const first = meta ?? args?.command ?? args?.path ?? args?.query ?? args?.url ?? Object.values(args ?? {}).find((value) => typeof value === "string");
   return String(first ?? "").split("\n", 1)[0].slice(0, 200);
-}
-
-function pre(label, text) {
-  const code = h("code", {}, text.slice(0, SHOWN_MAX));
-  const more = text.length > SHOWN_MAX ? h("button.plain.small", { type: "button", onclick: () => (code.textContent = text, more.remove()) }, `Show all ${text.length} characters`) : null;
-  return h("div.part", {}, h("div.bar", {}, h("span", {}, label), copyButton(`Copy ${label.toLowerCase()}`, () => text)), h("pre", { tabindex: "0", "aria-label": label }, code), more);
 }
 
 function argsText(args) {
@@ -32,14 +27,19 @@ export class ToolCard {
   element = h("details.tool");
   #tool;
   #pictures;
+  #whole;
+  // Labels of what is shown to its end.
+  #all = new Set();
   #shown = "";
   #body = h("div.body");
   #head = h("summary");
 
-  // pictures: makes elements of the pictures of a result.
-  constructor(tool, pictures) {
+  // pictures: makes elements of the pictures of a result. whole: loads a result that came
+  // shortened, and resolves to its text.
+  constructor(tool, pictures, whole) {
     this.#tool = tool;
     this.#pictures = pictures;
+    this.#whole = whole;
     this.element.append(this.#head, this.#body);
     this.element.addEventListener("toggle", () => this.#fill());
     this.update();
@@ -62,12 +62,24 @@ export class ToolCard {
 
   #fill() {
     if (!this.element.open) return;
-    const { args, output, isError, status, images } = this.#tool;
+    const { args, output, isError, status, images, isCut, messageId } = this.#tool;
     const given = argsText(args);
     const label = isError ? "Error" : status === "running" ? "Output so far" : "Result";
     const at = this.#body.lastElementChild?.querySelector("pre")?.scrollTop;
-    replace(this.#body, given ? pre("Arguments", given) : null, output ? pre(label, output) : h("p.small.muted", {}, status === "running" ? "No output yet." : status === "lost" ? "The run ended before there was a result." : "No output."), images?.length ? this.#pictures(images, this.#tool.messageId) : null);
+    replace(this.#body, given ? this.#part("Arguments", given) : null, output ? this.#part(label, output, isCut && (() => this.#whole(messageId))) : h("p.small.muted", {}, status === "running" ? "No output yet." : status === "lost" ? "The run ended before there was a result." : "No output."), images?.length ? this.#pictures(images, messageId) : null);
     const last = this.#body.lastElementChild?.querySelector("pre");
     if (last && at) last.scrollTop = at;
+  }
+
+  // whole: loads what is missing of the text, if anything is.
+  #part(label, text, whole) {
+    const isAll = this.#all.has(label);
+    const show = async () => {
+      await (whole && whole());
+      this.#all.add(label);
+      this.#fill();
+    };
+    const more = (whole || (!isAll && text.length > SHOWN_MAX)) && button(whole ? "Show all of it" : `Show all ${text.length} characters`, { class: "plain small", onclick: () => show().catch(failed) });
+    return h("div.part", {}, h("div.bar", {}, h("span", {}, label), copyButton(`Copy ${label.toLowerCase()}`, whole || (() => text))), h("pre", { tabindex: "0", "aria-label": label }, h("code", {}, isAll ? text : text.slice(0, SHOWN_MAX))), more);
   }
 }

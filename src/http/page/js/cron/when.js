@@ -51,7 +51,7 @@ export class When {
     zone.fill(Intl.supportedValuesOf("timeZone"));
     this.tz = field("Time zone", zone.input);
     this.stagger = field("Spread over (seconds)", h("input", { type: "number", min: "0", placeholder: "as usual", value: staggerMs === undefined ? "" : String(staggerMs / 1000), ...typed }), "So that not all jobs of a moment begin at once.");
-    this.at = field(`At (${HERE})`, h("input", { type: "datetime-local", value: localTime(at ? Date.parse(at) : Date.now() + HOUR_MS), ...typed }));
+    this.at = field(`At (${HERE})`, h("input", { type: "datetime-local", max: "9999-12-31T23:59", value: localTime(at ? Date.parse(at) : Date.now() + HOUR_MS), ...typed }));
     this.preview = h("div.preview", { role: "status", "aria-label": "Next runs" });
     this.forms = {
       every: h("div.pair", {}, this.every.root, this.unit.root),
