@@ -1,6 +1,6 @@
 //! Whether a gateway would start with what a command is about to write.
 
-use super::one_thread;
+use super::{block_on, one_thread};
 use crate::app;
 use crate::config::document::ConfigIssue;
 use crate::config::{self, Env, Overrides};
@@ -15,11 +15,11 @@ pub fn would_work(env: &Env) -> impl Fn(&str) -> Result<(), ConfigIssue> + Send 
         let failed =
             |error: anyhow::Error| ConfigIssue { path: String::new(), message: error.to_string() };
         let runtime = one_thread().map_err(failed)?;
-        let found = runtime.block_on(app::check_text(text, &env));
+        let found = block_on(&runtime, app::check_text(text, &env));
         if found.as_ref().is_ok_and(Vec::is_empty) {
             return Ok(());
         }
-        let Some(known) = runtime.block_on(known(&env)) else { return Ok(()) };
+        let Some(known) = block_on(&runtime, known(&env)) else { return Ok(()) };
         MissingModel::begun(found?, &known).map_or(Ok(()), |missing| Err(missing.into()))
     }
 }

@@ -14,7 +14,7 @@ use tokio::net::UnixStream;
 use super::CliError;
 use crate::auth::DeviceIdentity;
 use crate::gateway::control_challenge;
-use crate::support::json;
+use crate::support::{json, reading};
 
 use super::client::{ClientError, GatewayError};
 
@@ -82,8 +82,7 @@ impl Control {
         if answer["ok"] == true {
             return Ok(answer["payload"].take());
         }
-        let error: GatewayError = serde_json::from_value(answer["error"].take())
-            .unwrap_or_else(|_| GatewayError::unnamed());
+        let error = reading::of(&answer["error"]).unwrap_or_else(|_| GatewayError::unnamed());
         Err(ClientError::refused(error).into())
     }
 }

@@ -63,16 +63,23 @@ fn width(text: &str) -> usize {
 /// Rows in aligned columns, two spaces apart, each line ending in a newline. Nothing in a
 /// cell makes it more than that.
 pub fn table<const N: usize>(rows: &[[String; N]]) -> String {
-    let cells = |row: &[String; N]| row.each_ref().map(|cell| in_line(cell));
-    let rows: Vec<[String; N]> = rows.iter().map(cells).collect();
-    let widths: [usize; N] = std::array::from_fn(|column| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| width(cell)).max().unwrap_or(0)
-    });
+    in_columns(rows.as_flattened(), N)
+}
+
+/// The same of cells one after the other, so many in each row.
+fn in_columns(cells: &[String], count: usize) -> String {
+    let cells: Vec<_> = cells.iter().map(|cell| in_line(cell)).collect();
+    let rows = cells.chunks(count.max(1));
+    let mut widths = vec![0; count];
+    for row in rows.clone() {
+        for (column, cell) in widths.iter_mut().zip(row) {
+            *column = width(cell).max(*column);
+        }
+    }
     let mut text = String::new();
-    for row in &rows {
+    for row in rows {
         let mut line = String::new();
-        for (cell, column) in row.iter().zip(widths) {
+        for (cell, column) in row.iter().zip(&widths) {
             line.push_str(cell);
             line.extend(std::iter::repeat_n(' ', 2 + column.saturating_sub(width(cell))));
         }

@@ -10,10 +10,10 @@ use clap::{Args, Subcommand};
 use tokio::runtime::{Builder, Runtime};
 
 use super::service::{self, ServiceCommand};
-use super::{CallArgs, HealthArgs, Screen, Surroundings, banner, output};
+use super::{CallArgs, HealthArgs, Screen, Surroundings, banner, block_on, one_thread, output};
 use crate::app::{self, AppError, Ended, Ready, Signals, Sockets, Start};
 use crate::config::document::ConfigIssue;
-use crate::config::{AuthMode, BindChoice, Env, GatewayMode, Overrides};
+use crate::config::{AuthMode, BindChoice, Env, GatewayMode, LogLevel, Overrides};
 use crate::registry::ConfigState;
 use crate::sessions::SessionError;
 use crate::store::atomic::create_private_dir;
@@ -149,7 +149,7 @@ pub fn run(args: &GatewayArgs, env: &Env) -> anyhow::Result<ExitCode> {
     if args.force {
         let mut screen = Screen::stdio(true);
         let around = Surroundings::find(env.clone(), &mut screen);
-        super::one_thread()?.block_on(service::make_way(&around, &mut screen))?;
+        block_on(&one_thread()?, service::make_way(&around, &mut screen))?;
     }
     let mut lock = InstanceLock::acquire(&settings.paths.instance_lock())?;
     let ended = run_again_and_again(start, env, &mut lock, args.strict);
@@ -167,11 +167,11 @@ fn run_again_and_again(
     is_strict: bool,
 ) -> anyhow::Result<()> {
     let mut runtime = threads()?;
-    let (sockets, signals) = (Sockets::default(), runtime.block_on(async { Signals::new() })?);
+    let (sockets, signals) = (Sockets::default(), block_on(&runtime, async { Signals::new() })?);
     let mut rounds = Rounds { start, before: None, env, lock, sockets, signals, is_strict };
     loop {
         telemetry::configure(&rounds.start.settings.logging);
-        let after = runtime.block_on(rounds.next());
+        let after = block_on(&runtime, rounds.next());
         // Files and database are closed before they are opened again.
         let is_hurried = matches!(after, Ok(After::EndAtOnce));
         let longest = if is_hurried { Duration::ZERO } else { LEFT_MAX };
@@ -190,7 +190,7 @@ fn let_go(runtime: Runtime, longest: Duration, signals: &mut Signals) -> bool {
         runtime.shutdown_timeout(longest);
         return false;
     };
-    let is_stopped = meanwhile.block_on(async {
+    let is_stopped = block_on(&meanwhile, async {
         let end = blocking(move || runtime.shutdown_timeout(longest));
         tokio::select! {
             _ = end => false,
@@ -324,15 +324,27 @@ fn tell(issue: &ConfigIssue) {
 /// `RUST_LOG`, which can say most, then `OPENCLAW_LOG_LEVEL`, then the config
 /// file; `--verbose` goes before them on the console.
 fn log_options(verbose: bool, env: &Env) -> LogOptions {
-    let said = env
-        .get("RUST_LOG")
-        .or_else(|| env.get("OPENCLAW_LOG_LEVEL").as_deref().map(filter_for_level));
+    let said = env.get("RUST_LOG").or_else(|| level_asked_for(env));
     LogOptions {
         console: if verbose { Some(filter_for_level("debug")) } else { said.clone() },
         file: said,
         json: env.get("OPENCLAW_LOG_FORMAT").is_some_and(|format| format == "json"),
         colour: std::io::stderr().is_terminal() && env.get("NO_COLOR").is_none(),
     }
+}
+
+/// What `OPENCLAW_LOG_LEVEL` asks for. A word that is no level is told of and changes nothing, as
+/// in OpenClaw: as a filter it would be the name of a part, and all others would be silent.
+fn level_asked_for(env: &Env) -> Option<String> {
+    let word = env.get("OPENCLAW_LOG_LEVEL")?;
+    let level = LogLevel::parse(&word);
+    if level.is_none() {
+        output::note(&format!(
+            "OPENCLAW_LOG_LEVEL is no level and has no effect: {word:?} (allowed: silent, fatal, \
+             error, warn, info, debug, trace)"
+        ));
+    }
+    level.map(|level| filter_for_level(level.as_str()))
 }
 
 #[cfg(test)]
@@ -353,6 +365,10 @@ mod tests {
         let error = filter_for_level("error");
         assert_eq!(filters(false, &one), words(&error, &error));
         assert_eq!(filters(false, &Env::fixed([], "/h")), (None, None));
+        let no_level = Env::fixed([("OPENCLAW_LOG_LEVEL", "loud")], "/h");
+        assert_eq!(filters(false, &no_level), (None, None));
+        let capitals = Env::fixed([("OPENCLAW_LOG_LEVEL", "ERROR")], "/h");
+        assert_eq!(filters(false, &capitals), words(&error, &error));
         let json = Env::fixed([("OPENCLAW_LOG_FORMAT", "json")], "/h");
         assert!(log_options(false, &json).json);
     }

@@ -11,9 +11,11 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::Args;
 
+use super::args::JsonArgs;
 use super::bar::Bar;
 use super::format::{count, size, table};
 use super::output::say_of_others;
+use super::{block_on, one_thread};
 use crate::app;
 use crate::auth::pairing::{PairedFile, forget_devices};
 use crate::channels::ImportedPeople;
@@ -45,9 +47,8 @@ pub struct ImportArgs {
     /// Only tell what would be taken over
     #[arg(long)]
     dry_run: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// Imports, and tells what became of it.
@@ -59,19 +60,21 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let to = std::fs::canonicalize(&paths.state_dir).unwrap_or_else(|_| paths.state_dir.clone());
     let origin = Origin::of(&from, &to, &settings, env);
     if !from.join("agents").is_dir() && origin.indexes.named.is_none() {
-        bail!(
-            "{} is no OpenClaw state directory: it has no folder named agents; \
-             name another one with --from",
-            from.display()
-        );
+        let help = if from.join("sessions").is_dir() {
+            "it looks like one of 2025: let `openclaw doctor --fix` of OpenClaw 2026 change it first"
+        } else {
+            "name another one with --from"
+        };
+        let from = from.display();
+        bail!("{from} is no OpenClaw state directory: it has no folder named agents; {help}");
     }
     let Taken { held: _held, store } = open(paths, args.dry_run)?;
     let rules = app::key_rules(&settings);
     let further = origin.indexes.further();
     let own = app::indexes_of_openclaw(&settings);
-    let runtime = super::one_thread()?;
+    let runtime = one_thread()?;
     let removed = match &store {
-        Some(store) => runtime.block_on(own.removed(&**store))?,
+        Some(store) => block_on(&runtime, own.removed(&**store))?,
         None => BTreeMap::new(),
     };
     let import = Import { from, to, rules, store, further, removed, is_dry: args.dry_run };
@@ -79,12 +82,12 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let before = own.notes();
     let list = SourceNote::of(&origin.jobs);
     let bar = Bar::new();
-    let mut report = runtime.block_on(import.run(bar.progress()))?;
+    let mut report = block_on(&runtime, import.run(bar.progress()))?;
     let now = SystemClock.now_ms();
     let store = import.store.as_ref();
-    let jobs = runtime.block_on(Imported::take(&origin.jobs, store, import.is_dry, now))?;
-    let people = runtime.block_on(ImportedPeople::take(&import.from, store, import.is_dry, now))?;
-    let unheard = runtime.block_on(jobs.unheard(store, &settings, &import.rules))?;
+    let jobs = block_on(&runtime, Imported::take(&origin.jobs, store, import.is_dry, now))?;
+    let people = block_on(&runtime, ImportedPeople::take(&import.from, store, import.is_dry, now))?;
+    let unheard = block_on(&runtime, jobs.unheard(store, &settings, &import.rules))?;
     let others = jobs.left_out.iter().chain(&people.left_out);
     report
         .left_out
@@ -93,7 +96,7 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
     drop(bar);
     let folder =
         if import.is_in_place() { paths.devices_dir() } else { import.from.join("devices") };
-    let (devices, listed) = runtime.block_on(devices(&import, &folder, &mut report))?;
+    let (devices, listed) = block_on(&runtime, devices(&import, &folder, &mut report))?;
     if let Some(store) = store.filter(|_| !import.is_dry) {
         let mut notes = std::mem::take(&mut report.brought);
         if import.is_in_place() {
@@ -103,7 +106,7 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
             notes.extend(before.into_iter().chain(list).chain(listed));
         }
         let seen = std::mem::take(&mut report.seen);
-        runtime.block_on(note(&**store, &own, import.is_in_place(), seen, notes))?;
+        block_on(&runtime, note(&**store, &own, import.is_in_place(), seen, notes))?;
     }
     let rest = if import.is_in_place() {
         Vec::new()
@@ -111,7 +114,7 @@ pub fn run(args: &ImportArgs, env: &Env) -> anyhow::Result<ExitCode> {
         rest::of(&import.from, &paths.exec_approvals())
     };
     let beside = Beside { devices, jobs, unheard, people, rest };
-    let text = if args.json {
+    let text = if args.json.json {
         as_json(&import, &report, &beside)
     } else {
         as_text(&import, &report, &beside)

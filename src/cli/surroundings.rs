@@ -9,7 +9,7 @@ use crate::gateway::tls::fingerprint_of_file;
 use crate::store::instance::{Running, running_at};
 use crate::support::is_own_address;
 
-use super::client::{RemoteGateway, Target};
+use super::client::{RemoteGateway, Target, authorities};
 use super::{CliError, LocalGateway, Screen};
 
 /// Sections whose variables the command itself may need.
@@ -53,10 +53,16 @@ impl Surroundings {
             let _ = screen.note(&format!("the config of this machine cannot be used: {error}"));
         });
         let used = loaded.ok().map(|settings| mending(&settings, &env).unwrap_or(settings));
-        match used.or_else(|| config::salvage(&env, &looking)) {
+        let found = match used.or_else(|| config::salvage(&env, &looking)) {
             Some(settings) => Self::of(settings, env, screen),
             None => Self::of_place(env),
+        };
+        // As Node does: fewer are believed then, which is no reason to stop.
+        let extra = found.local.extra_authorities.as_deref();
+        if let Some(Err(error)) = extra.map(authorities) {
+            let _ = screen.note(&format!("NODE_EXTRA_CA_CERTS is left out: {error}"));
         }
+        found
     }
 
     /// The gateway that runs on this machine's state, whatever the environment and the
@@ -146,7 +152,7 @@ pub(super) fn settings(env: &Env, looking: &Overrides) -> Result<Settings, Confi
 /// The same, with the names of the variables that are missing.
 pub(super) fn with_missing(env: &Env, looking: &Overrides) -> Result<Partial, ConfigError> {
     config::load(env, looking)
-        .map(|settings| (settings, BTreeSet::new()))
+        .map(|settings| with_unset(settings, BTreeSet::new()))
         .or_else(|error| without_missing(env, looking, error))
 }
 
@@ -168,7 +174,7 @@ fn without_missing(
                 let own = OWN_SECTIONS.map(|section| settings.raw[section].to_string());
                 let is_used = |name: &String| own.iter().any(|text| text.contains(name));
                 let is_known = !names.iter().any(is_used);
-                return if is_known { Ok((settings, names)) } else { Err(first) };
+                return if is_known { Ok(with_unset(settings, names)) } else { Err(first) };
             }
             Err(error) => {
                 let Some(name) = missing_elsewhere(&error) else { break error };
@@ -182,6 +188,12 @@ fn without_missing(
     // Of anything else the reason may be what stands in.
     let is_own = matches!(error, ConfigError::MissingVariable { .. });
     Err(if is_own { error } else { first })
+}
+
+/// The settings, with the names and those of the variables that they do without.
+fn with_unset(settings: Settings, mut names: BTreeSet<String>) -> Partial {
+    names.extend(settings.unset.iter().map(|unset| unset.variable.clone()));
+    (settings, names)
 }
 
 /// The variable that a value lacks which this command does not need.

@@ -9,6 +9,8 @@ use clap::Args;
 use super::{conflicts, place, roster, settings, show, shown};
 use crate::agent::roster::{BindingPlace, NewAgent};
 use crate::app;
+use crate::cli::args::JsonArgs;
+use crate::cli::{block_on, one_thread};
 use crate::config::Env;
 use crate::support::{Clock, SystemClock, json, without_nulls};
 
@@ -29,9 +31,8 @@ pub struct AddArgs {
     /// Ask nothing; nothing ever is asked
     #[arg(long)]
     non_interactive: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// Adds an agent.
@@ -64,15 +65,14 @@ pub fn run(args: AddArgs, env: &Env) -> anyhow::Result<ExitCode> {
     }));
     let mut lines = vec![format!("{} works in {}", created.id, created.workspace.display())];
     lines.extend(bound.added.iter().map(|place| format!("It answers {place}")));
-    show(args.json, &told, &lines)?;
+    show(args.json.json, &told, &lines)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// An agent whose model there is not is answered by another one, or not at all.
 fn check_model(model: &str, env: &Env) -> anyhow::Result<()> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let failover =
-        super::super::one_thread()?.block_on(app::models(&settings(env)?, env, &clock))?;
+    let failover = block_on(&one_thread()?, app::models(&settings(env)?, env, &clock))?;
     if failover.catalog().named(model.trim()).is_none() {
         bail!("there is no model {model}; `clawgate models list` shows all");
     }

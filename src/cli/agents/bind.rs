@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use super::super::args::JsonArgs;
 use super::{conflicts, named, place, roster, settings, show, shown, stays};
 use crate::agent::roster::BindingPlace;
 use crate::config::Env;
@@ -18,9 +19,8 @@ pub struct BindArgs {
     /// An account of a channel, `*` for all of its accounts; can be repeated
     #[arg(long, required = true, value_name = "CHANNEL[:ACCOUNT]", value_parser = place)]
     bind: Vec<BindingPlace>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// Arguments of `clawgate agents unbind`.
@@ -36,9 +36,8 @@ pub struct UnbindArgs {
     /// All of its accounts, but for people and groups that it is bound to
     #[arg(long)]
     all: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// Gives accounts to an agent. Fails when another agent has one of them.
@@ -59,7 +58,7 @@ pub fn bind(args: &BindArgs, env: &Env) -> anyhow::Result<ExitCode> {
     ));
     text.extend(lines(&bound.skipped, &format!("was answered by {id} before")));
     text.extend(stays(&bound.conflicts));
-    show(args.json, &told, &text)?;
+    show(args.json.json, &told, &text)?;
     Ok(code(bound.conflicts.is_empty()))
 }
 
@@ -80,7 +79,7 @@ pub fn unbind(args: &UnbindArgs, env: &Env) -> anyhow::Result<ExitCode> {
     if text.is_empty() {
         text.push(format!("{id} has no bindings"));
     }
-    show(args.json, &told, &text)?;
+    show(args.json.json, &told, &text)?;
     Ok(code(unbound.conflicts.is_empty()))
 }
 

@@ -7,8 +7,9 @@ use anyhow::bail;
 use clap::Args;
 use serde_json::Value;
 
+use super::super::args::JsonArgs;
 use super::super::client::Client;
-use super::super::{CliError, ConnectArgs, Screen, Surroundings};
+use super::super::{CliError, ConnectArgs, Screen, Surroundings, block_on, one_thread};
 use super::{SEE, roster, settings, show};
 use crate::agent::approvals::forget_agent;
 use crate::agent::roster::{RosterError, settle_removal};
@@ -29,9 +30,8 @@ pub struct DeleteArgs {
     /// Leave its folders where they are
     #[arg(long)]
     keep_files: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// Removes an agent: by the gateway, when it runs.
@@ -65,7 +65,7 @@ pub fn run(args: &DeleteArgs, env: &Env) -> anyhow::Result<ExitCode> {
     lines.extend(
         kept.iter().map(|it| format!("{} stays: {}", member(it, "path"), member(it, "reason"))),
     );
-    show(args.json, &told, &lines)?;
+    show(args.json.json, &told, &lines)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -99,7 +99,7 @@ fn by_gateway(args: &DeleteArgs, id: &AgentId, env: &Env) -> anyhow::Result<Outc
     // What was asked and is told is about this machine's agent: no other gateway is meant.
     let target = around.own()?;
     let params = json!({"agentId": id.as_str(), "deleteFiles": !args.keep_files});
-    let answer = super::super::one_thread()?.block_on(async {
+    let answer = block_on(&one_thread()?, async {
         let mut client = Client::connect(&target, ConnectArgs::default().limit()).await?;
         let answer = client.request("agents.delete", params).await;
         let no_agent = format!("agent \"{id}\" not found");
@@ -121,19 +121,19 @@ fn alone(
     let _held = InstanceLock::acquire(&settings.paths.instance_lock())?;
     let roster = roster(env);
     let note = roster.removal(id)?.note(!args.keep_files);
-    let runtime = super::super::one_thread()?;
+    let runtime = one_thread()?;
     let database = settings.paths.database();
     let store = if database.exists() { Some(SqliteStore::open(&database)?) } else { None };
     if let Some(store) = &store {
-        runtime.block_on(store.note_sources(vec![note.clone()]))?;
+        block_on(&runtime, store.note_sources(vec![note.clone()]))?;
     }
     let removed = roster.remove(id);
     if let (Some(store), Err(_)) = (&store, &removed) {
-        runtime.block_on(settle_removal(store, note.clone(), true));
+        block_on(&runtime, settle_removal(store, note.clone(), true));
     }
     let removed = removed?;
     if let Some(store) = &store {
-        runtime.block_on(async {
+        block_on(&runtime, async {
             let query = SessionQuery { agent: Some(id.to_string()), ..SessionQuery::default() };
             for row in store.list_sessions(query).await?.entries {
                 store.delete_session(&row.key).await?;
@@ -142,9 +142,9 @@ fn alone(
         })?;
     }
     let mut kept = if args.keep_files { Vec::new() } else { roster.discard(&removed).kept };
-    let forgotten = runtime.block_on(forget_agent(&settings.paths, id));
+    let forgotten = block_on(&runtime, forget_agent(&settings.paths, id));
     if let Some(store) = &store {
-        runtime.block_on(settle_removal(store, note, forgotten.is_ok()));
+        block_on(&runtime, settle_removal(store, note, forgotten.is_ok()));
     }
     if let Err(error) = forgotten {
         kept.push((settings.paths.exec_approvals(), error.to_string()));

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 
+use super::super::args::JsonArgs;
 use super::{named, roster, settings, show};
 use crate::agent::roster::AgentChange;
 use crate::agent::workspace::{Avatar, FileIdentity, identity_of};
@@ -37,9 +38,8 @@ pub struct IdentityArgs {
     /// Its picture: a web address, a data URI, or a path in its workspace
     #[arg(long)]
     avatar: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// Sets an identity.
@@ -88,7 +88,7 @@ pub fn run(args: IdentityArgs, env: &Env) -> anyhow::Result<ExitCode> {
     });
     let parts = [&identity.emoji, &identity.name, &identity.theme].into_iter().flatten();
     let text = parts.map(String::as_str).collect::<Vec<_>>().join(" ");
-    show(args.json, &told, &[format!("{id} is {text}")])?;
+    show(args.json.json, &told, &[format!("{id} is {text}")])?;
     Ok(ExitCode::SUCCESS)
 }
 

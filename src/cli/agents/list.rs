@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::Value;
 
+use super::super::args::JsonArgs;
 use super::super::format::table;
 use super::{named, settings, show};
 use crate::agent::roster::RosterError;
@@ -20,9 +21,8 @@ pub struct ListArgs {
     /// Also show their bindings
     #[arg(long)]
     bindings: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// Arguments of `clawgate agents bindings`.
@@ -31,9 +31,8 @@ pub struct BindingsArgs {
     /// Only those of this agent
     #[arg(long, value_name = "ID")]
     agent: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// Lists agents.
@@ -61,7 +60,7 @@ pub fn run(args: &ListArgs, env: &Env) -> anyhow::Result<ExitCode> {
             lines.push([String::new(), format!("answers {binding}"), String::new(), String::new()]);
         }
     }
-    show(args.json, &Value::Array(rows), &laid_out(&lines))?;
+    show(args.json.json, &Value::Array(rows), &laid_out(&lines))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -126,7 +125,7 @@ pub fn bindings(args: &BindingsArgs, env: &Env) -> anyhow::Result<ExitCode> {
         .collect();
     let lines: Vec<_> = all.iter().map(|(id, _, text)| [text.clone(), id.to_string()]).collect();
     let text = if lines.is_empty() { vec!["No bindings".to_owned()] } else { laid_out(&lines) };
-    show(args.json, &Value::Array(rows), &text)?;
+    show(args.json.json, &Value::Array(rows), &text)?;
     Ok(ExitCode::SUCCESS)
 }
 

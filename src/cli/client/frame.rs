@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::error::GatewayError;
+use crate::support::reading;
 
 /// Something that happened at the gateway.
 #[derive(Debug, Clone, PartialEq)]
@@ -46,7 +47,7 @@ struct Raw {
     ok: bool,
     #[serde(default)]
     payload: Value,
-    error: Option<GatewayError>,
+    error: Option<Value>,
     event: Option<String>,
     seq: Option<u64>,
 }
@@ -55,12 +56,13 @@ struct Raw {
 /// gateway may have some.
 pub(super) fn parse(message: &[u8]) -> Result<Option<Frame>, serde_json::Error> {
     let raw: Raw = serde_json::from_slice(message)?;
+    let error = raw.error.as_ref().map(reading::of).transpose()?;
     Ok(match (raw.kind.as_str(), raw.id, raw.event) {
         ("res", Some(id), _) => {
             let result = if raw.ok {
                 Ok(raw.payload)
             } else {
-                Err(raw.error.unwrap_or_else(GatewayError::unnamed))
+                Err(error.unwrap_or_else(GatewayError::unnamed))
             };
             Some(Frame::Answer { id, result })
         }

@@ -19,4 +19,4 @@ pub use connection::{Client, Incoming, RequestId};
 pub use error::{ClientError, GatewayError};
 pub use frame::Event;
 pub use target::{LocalGateway, RemoteGateway, Target, TargetError};
-pub use tls::TlsFailure;
+pub use tls::{TlsFailure, authorities};

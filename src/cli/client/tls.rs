@@ -7,7 +7,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -30,14 +30,6 @@ pub enum TlsFailure {
     /// The certificates of the system cannot be used.
     #[error("this machine's certificates cannot be used: {0}")]
     System(String),
-    /// The file that the environment names has none.
-    #[error("no certificates can be read from {} of NODE_EXTRA_CA_CERTS: {why}", path.display())]
-    Extra {
-        /// Which file.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: String,
-    },
     /// The host is no name that a certificate can be for.
     #[error("its name cannot be in a certificate")]
     Name,
@@ -70,18 +62,20 @@ fn config(pin: Option<Fingerprint>, extra: Option<&Path>) -> Result<ClientConfig
     let verifier: Arc<dyn ServerCertVerifier> = if let Some(expected) = pin {
         Arc::new(Pinned { expected, provider })
     } else {
-        let extra = extra.map(authorities).transpose()?.unwrap_or_default();
+        // Without them fewer are believed; whoever named the file has been told.
+        let extra = extra.and_then(|path| authorities(path).ok()).unwrap_or_default();
         Arc::new(Verifier::new_with_extra_roots(extra, provider).map_err(system)?)
     };
     Ok(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth())
 }
 
-fn authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsFailure> {
-    let wrong = |why: String| TlsFailure::Extra { path: path.to_owned(), why };
-    let read = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
+/// The certificates in a file, or what is wrong with it.
+pub fn authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let wrong = |why: &str| format!("no certificates can be read from {}: {why}", path.display());
+    let read = std::fs::read(path).map_err(|error| wrong(&error.to_string()))?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read).collect();
     let found = found.ok().filter(|found| !found.is_empty());
-    found.ok_or_else(|| wrong("it has none in PEM".to_owned()))
+    found.ok_or_else(|| wrong("it has none in PEM"))
 }
 
 /// Believes one certificate.

@@ -9,6 +9,7 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::agent::roster::misplaced;
+use crate::cli::args::JsonArgs;
 use crate::cli::checked::would_work;
 use crate::cli::output::{note, say};
 use crate::config::document::{
@@ -27,9 +28,8 @@ const VALUE_MAX: u64 = 1024 * 1024;
 pub struct GetArgs {
     /// Which value, such as agents.defaults.model or agents.list[0]; all without it
     path: Option<ValuePath>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// Arguments of `config set`.
@@ -67,9 +67,8 @@ struct HowArgs {
     /// Only say what would be done
     #[arg(long)]
     dry_run: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// Arguments of `config schema`.
@@ -107,7 +106,7 @@ pub fn get(args: &GetArgs, env: &Env) -> anyhow::Result<ExitCode> {
         }
     };
     let text = match value {
-        Value::String(text) if !args.json => text.clone(),
+        Value::String(text) if !args.json.json => text.clone(),
         value => format!("{value:#}"),
     };
     say(&format!("{text}\n"))?;
@@ -232,7 +231,7 @@ fn told(
     how: HowArgs,
 ) -> anyhow::Result<ExitCode> {
     let file = written.path.display();
-    if how.json {
+    if how.json.json {
         let now = path.find(&written.config).cloned();
         let answer = json!({"path": path.to_string(), "file": file.to_string(), "value": now,
             "changed": written.changed, "dryRun": how.dry_run,

@@ -13,9 +13,10 @@ use serde_json::Value;
 
 use change::{GetArgs, SchemaArgs, SetArgs, UnsetArgs};
 
-use super::OverrideArgs;
+use super::args::JsonArgs;
 use super::format::table;
 use super::output::{note, say};
+use super::{OverrideArgs, block_on, one_thread};
 use crate::agent::roster::misplaced;
 use crate::agent::tools::misnamed;
 use crate::app;
@@ -47,9 +48,8 @@ enum ConfigCommand {
     Explain {
         /// Only this key, or the keys below it, such as gateway.auth
         key: Option<String>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        json: JsonArgs,
         /// Explain what the gateway would do with these flags.
         #[command(flatten)]
         overrides: Box<OverrideArgs>,
@@ -59,9 +59,8 @@ enum ConfigCommand {
     File,
     /// Check the config file
     Validate {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        json: JsonArgs,
     },
 }
 
@@ -70,7 +69,7 @@ pub fn run(args: &ConfigArgs, env: &Env) -> anyhow::Result<ExitCode> {
     match &args.command {
         ConfigCommand::Explain { key, json, overrides } => {
             let settings = look(env, overrides.to_overrides())?;
-            explain(&settings, key.as_deref(), *json)
+            explain(&settings, key.as_deref(), json.json)
         }
         ConfigCommand::Get(args) => change::get(args, env),
         ConfigCommand::Set(args) => change::set(args, env),
@@ -80,7 +79,7 @@ pub fn run(args: &ConfigArgs, env: &Env) -> anyhow::Result<ExitCode> {
             say(&format!("{}\n", Paths::resolve(env)?.config_path.display()))?;
             Ok(ExitCode::SUCCESS)
         }
-        ConfigCommand::Validate { json } => validate(env, *json),
+        ConfigCommand::Validate { json } => validate(env, json.json),
     }
 }
 
@@ -126,8 +125,9 @@ fn look(env: &Env, overrides: Overrides) -> Result<Settings, ConfigError> {
 /// The settings, and what is to be told of them.
 fn check(env: &Env) -> anyhow::Result<(Settings, Vec<ConfigIssue>)> {
     let settings = look(env, Overrides::default())?;
-    let missing = super::one_thread()?.block_on(app::check(&settings, env))?;
+    let missing = block_on(&one_thread()?, app::check(&settings, env))?;
     let warnings = document::warnings(&settings.raw).into_iter();
+    let warnings = warnings.chain(settings.unset.iter().map(ConfigIssue::from));
     let missing = missing.into_iter().map(ConfigIssue::from);
     let misnamed = misnamed(&settings.raw).into_iter();
     let misplaced = misplaced(&settings, env).into_iter();

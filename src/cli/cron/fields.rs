@@ -335,7 +335,7 @@ pub struct EditFlags {
     /// Count runs that were skipped
     #[arg(long, conflicts_with_all = ["no_failure_alert", "failure_alert_exclude_skipped"])]
     failure_alert_include_skipped: bool,
-    /// Do not
+    /// Do not count them
     #[arg(long, conflicts_with = "no_failure_alert")]
     failure_alert_exclude_skipped: bool,
 }

@@ -12,7 +12,7 @@ use rustix::fs::{Access, access};
 
 use super::finding::{Finding, Repair, Severity};
 use crate::config::{Paths, Settings};
-use crate::support::in_shell;
+use crate::support::{in_shell, sort};
 
 /// The others' right to write.
 const WRITE: u32 = 0o022;
@@ -201,7 +201,7 @@ fn children(folder: &Path) -> Vec<PathBuf> {
     let entries: io::Result<Vec<_>> = fs::read_dir(folder).and_then(Iterator::collect);
     let mut paths: Vec<_> =
         entries.unwrap_or_default().into_iter().map(|entry| entry.path()).collect();
-    paths.sort();
+    sort::plain(&mut paths);
     paths
 }
 

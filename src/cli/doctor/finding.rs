@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
-use crate::support::json;
+use crate::support::{json, sort};
 
 /// Something is broken or open.
 const CRITICAL: u8 = 1;
@@ -182,7 +182,7 @@ pub struct Report {
 impl Report {
     /// The worst first; what is alike stays in its order.
     pub fn new(mut findings: Vec<Finding>) -> Self {
-        findings.sort_by_key(|finding| finding.severity);
+        sort::by_key(&mut findings, |finding| finding.severity);
         Self { findings }
     }
 

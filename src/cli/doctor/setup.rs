@@ -148,6 +148,20 @@ pub fn foreign(settings: &Settings) -> Vec<Finding> {
     findings.collect()
 }
 
+/// Credentials that count as absent, since a variable is not set.
+pub fn unset(settings: &Settings) -> Vec<Finding> {
+    let findings = settings.unset.iter().map(|unset| {
+        Finding::new(
+            "config.unset",
+            Severity::Warn,
+            format!("{} {unset}", unset.path),
+            "the gateway starts without what it is written for",
+            format!("set {}, such as in <state dir>/.env, or take the key out", unset.variable),
+        )
+    });
+    findings.collect()
+}
+
 /// Values that mean something else than they say: names of no tool, numbers beyond their
 /// bounds.
 pub fn mistaken(settings: &Settings) -> Vec<Finding> {

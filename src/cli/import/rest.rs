@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::sessions::import::LeftOut;
+use crate::support::sort;
 
 /// What is said of the rest, by how its name begins below the state directory.
 const WHY: &[(&str, &str)] = &[
@@ -103,6 +104,6 @@ fn children(folder: &Path) -> Vec<(String, PathBuf)> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let entries = entries.map(|it| (it.file_name().to_string_lossy().into_owned(), it.path()));
     let mut entries: Vec<_> = entries.collect();
-    entries.sort();
+    sort::plain(&mut entries);
     entries
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::set::meant;
 use super::{Change, Facts, Told, change};
+use crate::cli::args::JsonArgs;
 use crate::cli::format::table;
 use crate::cli::output::{note, say};
 use crate::config::Env;
@@ -29,9 +30,8 @@ pub struct AliasesArgs {
 enum AliasesCommand {
     /// Show them
     List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        json: JsonArgs,
     },
     /// Give a model a short name
     Add {
@@ -39,24 +39,22 @@ enum AliasesCommand {
         alias: String,
         /// The model: provider/model, or part of a name
         model: String,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        json: JsonArgs,
     },
     /// Take a short name away
     Remove {
         /// The short name
         alias: String,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        json: JsonArgs,
     },
 }
 
 /// Runs one of them.
 pub fn run(args: &AliasesArgs, env: &Env) -> anyhow::Result<ExitCode> {
     match &args.command {
-        AliasesCommand::List { json } => list(&written(&Facts::find(env)?.settings.raw), *json),
+        AliasesCommand::List { json } => list(&known(&Facts::find(env)?), json.json),
         AliasesCommand::Add { alias, model, json } => {
             check(alias)?;
             let mut is_new_list = false;
@@ -64,7 +62,7 @@ pub fn run(args: &AliasesArgs, env: &Env) -> anyhow::Result<ExitCode> {
                 is_new_list = !facts.failover.catalog().is_limited();
                 add(facts, alias, model, is_new_list)
             };
-            let done = change(plan, *json, env)?;
+            let done = change(plan, json.json, env)?;
             if is_new_list {
                 note(
                     "from now on only the models in agents.defaults.models may be chosen, also by jobs",
@@ -72,7 +70,9 @@ pub fn run(args: &AliasesArgs, env: &Env) -> anyhow::Result<ExitCode> {
             }
             Ok(done)
         }
-        AliasesCommand::Remove { alias, json } => change(|facts| remove(facts, alias), *json, env),
+        AliasesCommand::Remove { alias, json } => {
+            change(|facts| remove(facts, alias), json.json, env)
+        }
     }
 }
 
@@ -100,6 +100,10 @@ fn add(facts: &Facts, alias: &str, model: &str, is_new_list: bool) -> anyhow::Re
 
 fn remove(facts: &Facts, alias: &str) -> anyhow::Result<Change> {
     let Some(model) = model_of(facts, alias) else {
+        let is_it = |(own, _): &(String, String)| own.eq_ignore_ascii_case(alias);
+        if let Some((_, model)) = known(facts).into_iter().find(is_it) {
+            anyhow::bail!("OpenClaw gives it to {model}; an `alias` of \"\" there takes it away");
+        }
         anyhow::bail!("there is no alias {alias}; `clawgate models aliases list`");
     };
     let steps = ["agents", "defaults", "models", &model, "alias"];
@@ -163,6 +167,12 @@ fn names_in<'a>(value: &'a Value, key: &str, names: &mut Vec<&'a str>) {
         }
         _ => {}
     }
+}
+
+/// Aliases of the file, and those that OpenClaw gives to models of its list, with their models.
+fn known(facts: &Facts) -> Vec<(String, String)> {
+    let models = facts.settings.agents.defaults.models.iter();
+    models.filter_map(|model| Some((model.alias.clone()?, model.name.clone()))).collect()
 }
 
 /// Aliases of the file and their models.

@@ -8,6 +8,8 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::Value;
 
+use super::super::args::JsonArgs;
+use super::super::block_on;
 use super::super::format::table;
 use super::super::onboard::INTERRUPTED;
 use super::super::onboard::keys::{Key, Keys};
@@ -38,17 +40,15 @@ enum AuthCommand {
     Add(AddArgs),
     /// Show the stored credentials, without the secrets
     List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        json: JsonArgs,
     },
     /// Remove a stored credential
     Remove {
         /// Its id, such as anthropic:default
         id: String,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        json: JsonArgs,
     },
 }
 
@@ -63,9 +63,8 @@ struct AddArgs {
     /// What kind it is
     #[arg(long = "type", value_name = "KIND", default_value = "api_key")]
     kind: Kind,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -90,9 +89,9 @@ pub fn run(args: &AuthArgs, env: &Env) -> anyhow::Result<ExitCode> {
                     path.display()
                 );
             }
-            tell(id, &path, "is removed from", *json)?;
+            tell(id, &path, "is removed from", json.json)?;
         }
-        AuthCommand::List { json } => list(args, *json, env)?,
+        AuthCommand::List { json } => list(args, json.json, env)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -118,7 +117,7 @@ fn add_credential(args: &AddArgs, path: &Path) -> anyhow::Result<ExitCode> {
         Kind::Token => ProfileMode::Token,
     };
     ProfileFile::add(path, &id, &provider, mode, &secret)?;
-    tell(&id, path, "is stored in", args.json)?;
+    tell(&id, path, "is stored in", args.json.json)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -190,7 +189,7 @@ fn list(args: &AuthArgs, as_json: bool, env: &Env) -> anyhow::Result<()> {
     let agent = agent(&facts.settings, args.agent.as_deref())?;
     let credentials = facts.failover.credentials();
     let now_ms = facts.clock.now_ms();
-    let providers = facts.runtime.block_on(status::of_profiles(credentials, &agent, now_ms));
+    let providers = block_on(&facts.runtime, status::of_profiles(credentials, &agent, now_ms));
     if as_json {
         let path = credentials.path(&agent).to_string_lossy().into_owned();
         return say(&format!(

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::set::{Meant, meant};
 use super::{Change, Facts, Told, change};
+use crate::cli::args::JsonArgs;
 use crate::cli::format::table;
 use crate::cli::output::say;
 use crate::config::Env;
@@ -33,13 +34,6 @@ enum FallbacksCommand {
     Remove(ModelArgs),
     /// Take all away
     Clear(JsonArgs),
-}
-
-#[derive(Debug, Clone, Copy, Args)]
-struct JsonArgs {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Debug, Clone, Args)]

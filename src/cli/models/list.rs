@@ -5,6 +5,8 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::Value;
 
+use super::super::args::JsonArgs;
+use super::super::block_on;
 use super::super::format::table;
 use super::super::output::say;
 use super::Facts;
@@ -29,9 +31,8 @@ pub struct ListArgs {
     /// Print names only, one per line
     #[arg(long, conflicts_with = "json")]
     plain: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// Shows the models.
@@ -39,7 +40,7 @@ pub fn run(args: &ListArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let facts = Facts::find(env)?;
     let failover = &facts.failover;
     let agent = &facts.settings.agents.default_id;
-    let stored = facts.runtime.block_on(failover.credentials().profiles(agent));
+    let stored = block_on(&facts.runtime, failover.credentials().profiles(agent));
     let catalog = failover.catalog();
     let view = if args.all { View::All } else { View::Default };
     let is_wanted = |model: &&&std::sync::Arc<ModelInfo>| {
@@ -57,7 +58,7 @@ pub fn run(args: &ListArgs, env: &Env) -> anyhow::Result<ExitCode> {
             is_usable: model.has_credential() || has_profile(&stored, &model.provider),
         })
         .collect();
-    let text = if args.json {
+    let text = if args.json.json {
         let rows: Vec<_> = rows.iter().map(Row::to_json).collect();
         format!("{:#}\n", json!({"count": rows.len(), "models": rows}))
     } else if args.plain {

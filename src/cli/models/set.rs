@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::{Change, Facts, Told, change};
+use crate::cli::args::JsonArgs;
 use crate::config::Env;
 use crate::config::document::ConfigWrite;
 use crate::providers::{Catalog, ModelRef, NameError, known_provider};
@@ -16,14 +17,13 @@ use crate::support::json;
 pub struct SetArgs {
     /// The model: provider/model, an alias, or part of a name
     model: String,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
 }
 
 /// Writes the default model into the config file, and nothing else.
 pub fn run(args: &SetArgs, env: &Env) -> anyhow::Result<ExitCode> {
-    change(|facts| plan(facts, &args.model), args.json, env)
+    change(|facts| plan(facts, &args.model), args.json.json, env)
 }
 
 fn plan(facts: &Facts, model: &str) -> anyhow::Result<Change> {

@@ -7,6 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::Value;
 
+use super::super::args::JsonArgs;
+use super::super::block_on;
 use super::super::format::table;
 use super::super::output::{note, say};
 use super::list::has_profile;
@@ -34,9 +36,8 @@ pub struct StatusArgs {
     /// Print the name of the default model only; what a probe finds wrong goes to stderr
     #[arg(long, conflicts_with = "json")]
     plain: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: JsonArgs,
     /// Exit with 1 when a credential is missing, has ended or, with --probe, does not work; 2
     /// when one ends within a day
     #[arg(long)]
@@ -57,9 +58,9 @@ pub fn run(args: &StatusArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let in_use = in_use(&facts, &agent);
     let Some(primary) = in_use.first() else { return Ok(ExitCode::FAILURE) };
     let credentials = facts.failover.credentials();
-    let stored = facts.runtime.block_on(credentials.profiles(&agent));
+    let stored = block_on(&facts.runtime, credentials.profiles(&agent));
     let now_ms = facts.clock.now_ms();
-    let profiles = facts.runtime.block_on(status::of_profiles(credentials, &agent, now_ms));
+    let profiles = block_on(&facts.runtime, status::of_profiles(credentials, &agent, now_ms));
     let around = facts.settings.environment(env);
     let auth: Vec<_> = providers(&in_use, &profiles)
         .into_iter()
@@ -104,7 +105,7 @@ pub fn run(args: &StatusArgs, env: &Env) -> anyhow::Result<ExitCode> {
             "probes": probes,
         },
     });
-    say(&match (args.plain, args.json) {
+    say(&match (args.plain, args.json.json) {
         (true, _) => format!("{}\n", primary.reference()),
         (_, true) => format!("{whole:#}\n"),
         _ => text(&whole),
@@ -158,11 +159,17 @@ fn provider_row(
         ("env", variable.to_owned())
     } else if model.is_some_and(|model| model.api_key.is_some()) {
         ("config", format!("models.providers.{id}.apiKey"))
-    } else if model.is_none_or(|model| model.has_credential()) {
+    } else if model.is_none() {
+        // Its stored credentials alone have it shown.
+        ("profiles", "none can be used; see: clawgate models auth list".to_owned())
+    } else if model.is_some_and(|model| model.has_credential()) {
         ("none", "none is needed".to_owned())
+    } else if let Some(why) = model.and_then(|model| model.options.unset.as_deref()) {
+        ("missing", why.to_owned())
     } else {
-        let advice = known_provider(id).map_or("", |(_, variable)| variable);
-        ("missing", format!("set {advice}, or run: clawgate models auth add --provider {id}"))
+        let set = known_provider(id).map(|(_, variable)| format!("set {variable}, or "));
+        let set = set.unwrap_or_default();
+        ("missing", format!("{set}run: clawgate models auth add --provider {id}"))
     };
     let count = profiles
         .iter()
@@ -175,7 +182,7 @@ fn provider_row(
 fn probes(facts: &Facts, agent: &str, in_use: &[Arc<ModelInfo>], args: &StatusArgs) -> Vec<Value> {
     let limit = Duration::from_millis(args.probe_timeout);
     let asked = in_use.iter().map(|model| probe::ask(facts, agent, model, limit));
-    facts.runtime.block_on(futures_util::future::join_all(asked)).into_iter().flatten().collect()
+    block_on(&facts.runtime, futures_util::future::join_all(asked)).into_iter().flatten().collect()
 }
 
 fn check(whole: &Value) -> u8 {

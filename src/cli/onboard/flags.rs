@@ -7,6 +7,7 @@ use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
+use super::ignored::IgnoredArgs;
 use super::provider_keys::KeyArgs;
 use crate::config::{BindChoice, Env};
 use crate::providers::{key_in_environment, known_provider, known_providers};
@@ -50,7 +51,7 @@ pub struct OnboardArgs {
     #[command(flatten)]
     gateway: GatewayArgs,
     /// Have the gateway run as a service of this user (systemd or launchd)
-    #[arg(long, help_heading = "Gateway", conflicts_with_all = ["no_install_daemon", "skip_daemon"])]
+    #[arg(long, help_heading = "Gateway", conflicts_with_all = ["no-install-daemon", "skip-daemon"])]
     pub install_daemon: bool,
     #[command(flatten)]
     ignored: IgnoredArgs,
@@ -151,30 +152,6 @@ struct GatewayArgs {
     /// With --mode remote: its token
     #[arg(long, value_name = "TOKEN")]
     remote_token: Option<Secret>,
-}
-
-/// Flags of OpenClaw for what is not done here anyway, so that its scripts run.
-#[derive(Debug, Clone, Args)]
-#[allow(clippy::struct_excessive_bools)]
-struct IgnoredArgs {
-    #[arg(long, hide = true)]
-    flow: Option<String>,
-    #[arg(long, hide = true)]
-    skip_skills: bool,
-    #[arg(long, hide = true)]
-    skip_health: bool,
-    #[arg(long, hide = true)]
-    skip_ui: bool,
-    #[arg(long, hide = true)]
-    skip_search: bool,
-    #[arg(long, hide = true)]
-    skip_daemon: bool,
-    #[arg(long, hide = true)]
-    no_install_daemon: bool,
-    #[arg(long, hide = true)]
-    daemon_runtime: Option<String>,
-    #[arg(long, hide = true)]
-    node_manager: Option<String>,
 }
 
 impl OnboardArgs {

@@ -6,6 +6,7 @@
 //! no key is shown.
 
 mod flags;
+mod ignored;
 pub(super) mod keys;
 mod prefilled;
 mod provider_keys;
@@ -22,6 +23,7 @@ use serde_json::Value;
 use super::checked::would_work;
 use super::output::{note, say};
 use super::service::{self, InstallArgs};
+use super::{block_on, one_thread};
 use crate::config::{self, Env, Overrides};
 use crate::support::{SystemClock, json};
 use crate::wizard::{self, FileWriter, Mode, Outcome, Section, Setup, Stopped, next_steps};
@@ -117,8 +119,8 @@ fn walk(
         skips_check: args.skip_check,
         command,
     };
-    let runtime = super::one_thread()?;
-    let outcome = runtime.block_on(wizard::run(&mut asker, setup));
+    let runtime = one_thread()?;
+    let outcome = block_on(&runtime, wizard::run(&mut asker, setup));
     runtime.shutdown_background();
     let outcome = match outcome {
         Ok(outcome) => outcome,

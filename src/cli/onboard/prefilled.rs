@@ -6,7 +6,7 @@ use super::flags::Answers;
 use super::terminal::Terminal;
 use crate::config::Env;
 use crate::providers::{key_in_environment, known_providers};
-use crate::support::{BoxFuture, json};
+use crate::support::{BoxFuture, json, sort};
 use crate::wizard::{
     Answer, Asker, KEEP, LEAVES_OUT, OTHER_MODEL, SKIP, Step, StepKind, Stopped, WrongAnswer,
 };
@@ -43,7 +43,7 @@ impl Prefilled {
         };
         let mut flags: Vec<_> = self.answers.iter().map(flag_of).collect();
         flags.retain(|it| !it.is_empty());
-        flags.sort_unstable();
+        sort::plain(&mut flags);
         flags
     }
 

@@ -12,6 +12,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+use super::args::JsonArgs;
 use super::doctor::{Finding, Report, check_files, check_hooks, check_restrictions, tell, tls_key};
 use crate::config::{self, Env, Overrides, Settings};
 
@@ -36,9 +37,8 @@ enum SecurityCommand {
         /// With it OpenClaw asks a running gateway, which nothing here depends on.
         #[arg(long, hide = true)]
         deep: bool,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        json: JsonArgs,
     },
 }
 
@@ -51,7 +51,7 @@ pub fn run(args: &SecurityArgs, env: &Env) -> anyhow::Result<ExitCode> {
     let mut findings = audit(&settings);
     findings.extend(check_files(&settings.paths));
     findings.extend(tls_key(&settings));
-    tell(Report::new(findings), fix, json)
+    tell(Report::new(findings), fix, json.json)
 }
 
 /// What the settings themselves open.

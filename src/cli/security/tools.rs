@@ -29,7 +29,7 @@ pub fn check(settings: &Settings) -> Vec<Finding> {
             Severity::Warn,
             "this is root",
             "what an agent's command can do as root nothing can hold back or hide from it",
-            "run the gateway as a user of its own: docs/operations.md",
+            "run the gateway as a user of its own: docs/deploy.md, systemd",
         ));
     }
     findings

@@ -13,6 +13,7 @@ use tempfile::TempDir;
 use super::folder::Filling;
 use super::{Mark, PAGE, archive, installed_in, npm};
 use crate::cli::output::note;
+use crate::cli::{block_on, one_thread};
 use crate::config::Settings;
 use crate::store::atomic::{create_private_dir, sync_dir};
 use crate::support::{Clock, SystemClock};
@@ -36,7 +37,7 @@ pub(super) fn run(settings: &Settings, version: &str, from: Option<&Path>) -> an
     let known = match from {
         None => {
             progress.begin(&format!("fetching openclaw@{version} with npm"));
-            let package = super::super::one_thread()?.block_on(npm::pack(version, work.path()))?;
+            let package = block_on(&one_thread()?, npm::pack(version, work.path()))?;
             unpack(&package, &mut filling, &progress)?.or_else(|| Some(version.to_owned()))
         }
         Some(from) => take(from, &mut filling, &progress)?,

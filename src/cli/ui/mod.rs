@@ -18,6 +18,7 @@ use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::args::JsonArgs;
 use super::banner::reachable;
 use super::format::{count, size};
 use super::output::say;
@@ -48,21 +49,18 @@ enum UiCommand {
         /// A package folder, a control-ui folder or an npm package file (.tgz)
         #[arg(long, value_name = "PATH")]
         from: Option<PathBuf>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        json: JsonArgs,
     },
     /// Show what is installed and where it is served
     Status {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        json: JsonArgs,
     },
     /// Remove what was installed
     Remove {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        json: JsonArgs,
     },
 }
 
@@ -84,12 +82,12 @@ pub fn run(args: &UiArgs, env: &Env) -> anyhow::Result<ExitCode> {
         UiCommand::Install { version, from, json } => {
             let version = version.as_deref().unwrap_or_else(|| fitting());
             install::run(&settings, version, from.as_deref())?;
-            report(&settings, &installed_in(&settings), "Installed", *json)
+            report(&settings, &installed_in(&settings), "Installed", json.json)
         }
-        UiCommand::Status { json } => report(&settings, &settings.gateway.ui.root, "", *json),
+        UiCommand::Status { json } => report(&settings, &settings.gateway.ui.root, "", json.json),
         UiCommand::Remove { json } => {
             let was_there = install::remove(&settings)?;
-            if *json {
+            if json.json {
                 say(&format!("{:#}\n", json!({"removed": was_there})))?;
             } else {
                 let told = if was_there { "Removed the Control UI" } else { "There was none" };
