@@ -368,8 +368,10 @@ async fn a_key_belongs_to_the_agent_that_it_names_else_to_the_one_in_whose_folde
     openclaw(&home);
     let other = json!({"main": {"sessionId": "s-other", "updatedAt": 1},
         "global": {"sessionId": "s-global", "updatedAt": 1},
-        "agent:main:moved": {"sessionId": "s-moved", "updatedAt": 1}});
+        "agent:main:moved": {"sessionId": "s-moved", "updatedAt": 1},
+        "telegram:group:-100": {"sessionId": "s-group", "updatedAt": 1}});
     home.write("agents/other/sessions/sessions.json", &other.to_string());
+    home.write("agents/other/sessions/s-group.jsonl", &transcript("s-group", &["eight"]));
     home.write("agents/other/sessions/s-global.jsonl", &transcript("s-global", &["six"]));
     home.write("agents/other/sessions/s-moved.jsonl", &transcript("s-moved", &["seven"]));
     let (code, report) = home.report(&[]);
@@ -385,9 +387,14 @@ async fn a_key_belongs_to_the_agent_that_it_names_else_to_the_one_in_whose_folde
         ("agent:other:main", vec!["five"]),
         ("agent:other:s-global", vec!["six"]),
         ("agent:main:moved", vec!["seven"]),
+        ("agent:other:telegram:group:-100", vec!["eight"]),
     ] {
         assert_eq!(texts(&mut client, key).await, said, "{key}");
     }
+    // Its row said nothing of that; OpenClaw reads it off the key as well.
+    let asked = json!({"key": "agent:other:telegram:group:-100"});
+    let row = client.request("sessions.describe", asked).await;
+    assert_eq!(row["payload"]["session"]["channel"], "telegram", "{row}");
 }
 
 #[tokio::test]
@@ -456,6 +463,13 @@ fn the_report_for_people_is_a_table_and_wrong_sources_are_told() {
     let output = home.import(&["--from", home.0.path().to_str().unwrap()]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("no OpenClaw state directory"), "{said}");
+    assert!(said.contains("name another one"), "{said}");
+    // Before there were agents, sessions were at the top.
+    let old = home.0.path().join("home/.clawdbot");
+    fs::create_dir_all(old.join("sessions")).unwrap();
+    let output = home.import(&["--from", old.to_str().unwrap()]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("`openclaw doctor --fix`"), "{said}");
     assert_eq!(home.import(&["--to", "x"]).status.code(), Some(2));
     let help = String::from_utf8(home.import(&["--help"]).stdout).unwrap();
     for word in ["--from", "--dry-run", "--json", "Exit codes: 0", "only read"] {

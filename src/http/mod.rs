@@ -80,7 +80,7 @@ pub async fn answer(
     let answer = if is_reading {
         answering.await
     } else {
-        tasks.spawn("http", answering).await.ok().flatten().unwrap_or_else(broken)
+        tasks.result_of("http", answering).await.unwrap_or_else(broken)
     };
     going.disarm();
     request_id::named(answer, &id)

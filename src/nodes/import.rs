@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::Nodes;
 use crate::auth::pairing::{hash, paired_rows};
 use crate::store::{NodeFacts, NodePair};
-use crate::support::blocking;
+use crate::support::{blocking, reading};
 
 /// Under this name it is noted that nodes were taken over.
 const MARK: &str = "nodes imported";
@@ -50,7 +50,7 @@ fn read(folder: &Path) -> io::Result<Found> {
     for (node_id, value) in paired_rows(&folder.join("paired.json"))?.unwrap_or_default() {
         let named = value.get("nodeId").and_then(Value::as_str);
         let other = named.filter(|named| *named != node_id).map(str::to_owned);
-        let known = serde_json::from_value(value).ok().filter(|_| other.is_none());
+        let known = reading::of(&value).ok().filter(|_| other.is_none());
         match known.and_then(|known| row(&node_id, known)) {
             Some(row) => found.rows.push(row),
             None => found.left_out.extend([node_id].into_iter().chain(other)),

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::{LiveNode, Nodes, policy};
 use crate::store::{KnownNode, NodeFacts, NodePair, StoreError};
-use crate::support::json;
+use crate::support::{json, sort};
 
 /// What is known of one node, from all sides.
 #[derive(Debug, Clone)]
@@ -132,8 +132,7 @@ impl NodeRow {
                 row.insert("pathEnv".into(), json!(path));
             }
             if let Some(permissions) = &joined.permissions {
-                let permissions: BTreeMap<_, _> =
-                    permissions.iter().map(|(name, on)| (name, on)).collect();
+                let permissions = sort::map(permissions.iter().map(|(name, on)| (name, on)));
                 row.insert("permissions".into(), json!(permissions));
             }
             row.insert("connectedAtMs".into(), json!(live.connected_at));
@@ -155,7 +154,8 @@ impl NodeRow {
     fn seen(&self) -> Option<(u64, &str)> {
         let of_pair = || {
             let pair = self.pair.as_ref()?;
-            Some((pair.last_seen_at_ms?, pair.last_seen_reason.as_deref()?))
+            let seen = pair.last_seen_at_ms.zip(pair.last_seen_reason.as_deref());
+            seen.or_else(|| Some((pair.last_connected_at_ms?, "connect")))
         };
         let known = self.known.as_ref().map(|known| (known.seen_at, known.seen_reason.as_str()));
         let live = self.live.as_ref().map(|live| (live.connected_at, "connect"));
@@ -201,7 +201,7 @@ impl Nodes {
                 row.is_connected() || row.pair.is_some() || row.device_approved_at.is_some()
             })
             .collect();
-        rows.sort_by_cached_key(|row| {
+        sort::by_key(&mut rows, |row| {
             let name = row.name().unwrap_or(&row.node_id).to_lowercase();
             (Reverse(row.is_connected()), name, row.node_id.clone())
         });

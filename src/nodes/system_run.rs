@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::support::json;
+use crate::support::{json, reading};
 
 /// What of the params of `system.run` a caller may say. That it was approved is
 /// not among it.
@@ -93,7 +93,7 @@ impl NodePlan {
     /// # Errors
     /// In words, when that is no plan, or not one for this command.
     pub fn read(payload: &Value, argv: &[String], session: (&str, &str)) -> Result<Self, String> {
-        let mut plan = Self::deserialize(&payload["plan"])
+        let mut plan: Self = reading::of(&payload["plan"])
             .map_err(|error| format!("the node's plan is not readable: {error}"))?;
         let (agent, key) = session;
         let is_ours = plan.argv.last() == argv.last()

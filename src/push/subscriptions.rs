@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::{Push, PushError};
-use crate::support::{hex, json};
+use crate::support::{hex, json, reading};
 
 /// Browsers of one device; more are left over from earlier ones.
 const OF_DEVICE_MAX: usize = 16;
@@ -66,7 +66,7 @@ impl Book {
     pub fn read(file: &Value) -> Result<Self, String> {
         let Value::Object(mut rest) = file.clone() else { return Err("must be an object".into()) };
         let rows = rest.remove(ROWS).unwrap_or_else(|| json!({}));
-        let rows = serde_json::from_value(rows).map_err(|error| format!("{ROWS}: {error}"))?;
+        let rows = reading::of(&rows).map_err(|error| format!("{ROWS}: {error}"))?;
         Ok(Self { rows, rest })
     }
 

@@ -83,6 +83,8 @@ pub struct Services {
     pub wizards: Wizards,
     /// When the gateway started.
     pub started: tokio::time::Instant,
+    /// The same in milliseconds since the epoch, by the clock of that time.
+    pub started_ms: u64,
 }
 
 impl Services {

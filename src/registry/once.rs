@@ -72,8 +72,8 @@ impl Ctx {
             answer
         });
         let doing = traces::within(traces::current(), doing);
-        let doing = self.services.tasks.spawn(method, doing);
-        doing.await.ok().flatten().unwrap_or_else(|| Err(failed(method)))
+        let doing = self.services.tasks.result_of(method, doing);
+        doing.await.unwrap_or_else(|| Err(failed(method)))
     }
 }
 

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use crate::support::reading;
+
 /// A compaction that can be gone back behind (`SessionCompactionCheckpoint`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -71,5 +73,5 @@ pub(super) fn readable<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<CompactionCheckpoint>, D::Error> {
     let found = Option::<Vec<Value>>::deserialize(deserializer)?.unwrap_or_default();
-    Ok(found.into_iter().filter_map(|value| serde_json::from_value(value).ok()).collect())
+    Ok(found.iter().filter_map(|value| reading::of(value).ok()).collect())
 }

@@ -9,6 +9,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::column::{signed, unsigned};
 use super::error::Fault;
+use crate::support::sort;
 
 /// Files that are forgotten in one commit, which others wait for, with the rest of their
 /// workspaces.
@@ -213,7 +214,7 @@ pub(super) fn search(
         }
     }
     let mut best: Vec<_> = found.into_iter().collect();
-    best.sort_by(|(one, a), (other, b)| {
+    sort::by(&mut best, |(one, a), (other, b)| {
         let by_weight = b.weight.total_cmp(&a.weight);
         by_weight.then(a.rank.total_cmp(&b.rank)).then(one.cmp(other))
     });

@@ -207,12 +207,17 @@ async fn on_a_full_disk_nothing_is_taken_by_half_and_what_is_stored_can_be_read(
     assert_eq!(history(&mut client, "main").await, before, "what is stored can be read");
     call(&mut client, "sessions.list", json!({})).await;
 
+    // However often it is tried, that is one change.
+    let said = disk.gateway.stderr();
+    assert_eq!(said.matches("a group of writes was not stored").count(), 1, "{said}");
+
     disk.make_room();
     // Nobody writes anything, or asks for a new look.
     until("health", async || {
         (call(&mut client, "health", json!({})).await["ok"] == true).then_some(())
     })
     .await;
+    disk.gateway.logs("writes are stored again").await;
     until("readiness", async || readiness(&disk.gateway).await.0.then_some(())).await;
     // The same message once more: it was not taken.
     call(&mut client, "chat.send", message("main", &run)).await;

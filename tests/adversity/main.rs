@@ -24,6 +24,7 @@ mod descriptors;
 mod full_disk;
 mod hanging_disk;
 mod link;
+mod long_messages;
 mod providers;
 mod put_away;
 mod records;

@@ -144,7 +144,7 @@ const WHY_TOO_LARGE: &str =
     "Who sends too large a message is told why, and where files go (#10243).";
 const TRUNCATED: &str = "A message that was shortened says so, and its id gives the rest.";
 const PLAIN_TEXT: &str =
-    "The model gets what the user wrote; the day is in the system prompt, not before each message.";
+    "What the user wrote is kept as it is; when it was said, only the model reads before it.";
 const WHOLE_THOUGHT: &str = "Of a thought inside a text not even a piece is shown.";
 const CUT_WITH_HEADER: &str =
     "A cut transcript keeps its header, so there is something to sum up; the request is not sent.";

@@ -620,12 +620,14 @@ async fn nodes_that_openclaw_approved_are_taken_over_once() {
     let mut gateway = gateway().await;
     gateway.kill9();
     let row = json!({"nodeId": "old", "token": "their-token", "displayName": "Old Phone",
-        "commands": ["location.get"], "createdAtMs": 1, "approvedAtMs": 2});
+        "commands": ["location.get"], "createdAtMs": 1, "approvedAtMs": 2, "lastConnectedAtMs": 3});
     leave_nodes(&gateway, &json!({"old": row}).to_string());
     gateway.restart().await;
     let mut client = admin(&gateway).await;
     let list = call(&mut client, "node.list", json!({})).await;
     assert_eq!(list["nodes"][0]["displayName"], "Old Phone", "{list}");
+    assert_eq!(list["nodes"][0]["lastSeenAtMs"], 3, "{list}");
+    assert_eq!(list["nodes"][0]["lastSeenReason"], "connect", "{list}");
     let verify = json!({"nodeId": "old", "token": "their-token"});
     assert_eq!(call(&mut client, "node.pair.verify", verify).await["ok"], true);
     call(&mut client, "node.pair.remove", json!({"nodeId": "old"})).await;

@@ -376,8 +376,15 @@ async fn commands_believe_the_authorities_that_the_environment_names() {
     assert!(ok, "{text}");
     for wrong in [gateway.config_path(), elsewhere.join("gone.pem")] {
         let (ok, text) = clawgate_with(&gateway, &elsewhere, &call, Some(&wrong)).await;
-        let said = format!("no certificates can be read from {}", wrong.display());
+        let said = format!(
+            "NODE_EXTRA_CA_CERTS is left out: no certificates can be read from {}: ",
+            wrong.display(),
+        );
         assert!(!ok && text.contains(&said), "{text}");
+        // Who is believed without it still is.
+        let own = gateway.state_dir();
+        let (ok, text) = clawgate_with(&gateway, &own, &["health"], Some(&wrong)).await;
+        assert!(ok && text.contains(&said), "{text}");
     }
     let dotenv = format!("NODE_EXTRA_CA_CERTS={}\n", certificate.display());
     fs::write(elsewhere.join(".env"), dotenv).unwrap();

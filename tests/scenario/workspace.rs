@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
-use crate::stage::{Api, admin, ask, call, config, refusal};
+use crate::stage::{Api, admin, ask, call, config, lines, refusal, told};
 use crate::support::{Gateway, GatewayOptions, MockProvider};
 
 /// A gateway that makes the files of workspaces, with these defaults of agents.
@@ -65,6 +65,36 @@ async fn the_first_run_makes_the_files_and_the_model_is_told_them() {
     assert!(prompt.contains("Be a pirate."), "{prompt}");
     assert!(!prompt.contains("BOOTSTRAP.md"), "{prompt}");
     assert!(!workspace.join("BOOTSTRAP.md").exists());
+}
+
+#[tokio::test]
+async fn the_model_reads_when_a_person_has_said_something_and_nobody_else_does() {
+    let (gateway, mock) = gateway(json!({"envelopeTimezone": "UTC"})).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hello", "run-1").await;
+    ask(&mut client, "main", "and again", "run-2").await;
+    let sent_at: Vec<_> = mock.requests().into_iter().map(|request| request.sent_at).collect();
+    let [first, second] = &sent_at[..] else { panic!("{sent_at:?}") };
+    assert_eq!((first.len(), second.len()), (1, 2), "{sent_at:?}");
+    assert_eq!(first[0], second[0], "what was said before is said again as it was");
+    assert!(second[1].ends_with(" UTC] "), "{sent_at:?}");
+    let expected = [
+        ("user", "hello"),
+        ("assistant", "Echo: hello"),
+        ("user", "and again"),
+        ("assistant", "Echo: and again"),
+    ];
+    assert_eq!(told(&mut client, "main").await, lines(&expected));
+    let list = call(&mut client, "sessions.list", json!({"includeDerivedTitles": true})).await;
+    assert_eq!(list["sessions"][0]["derivedTitle"], "hello", "{list}");
+}
+
+#[tokio::test]
+async fn without_envelope_timestamps_the_model_reads_no_times() {
+    let (gateway, mock) = gateway(json!({"envelopeTimestamp": "off"})).await;
+    let mut client = admin(&gateway).await;
+    ask(&mut client, "main", "hello", "run-1").await;
+    assert_eq!(mock.requests()[0].sent_at, [""; 0]);
 }
 
 #[tokio::test]

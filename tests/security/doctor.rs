@@ -277,6 +277,17 @@ fn of_a_reference_to_no_variable_nobody_hears_how_to_write_a_text() {
 }
 
 #[test]
+fn a_key_whose_variable_is_not_set_is_told_with_both_names() {
+    let home = Home::new();
+    let config = json!({"skills": {"entries": {"s": {"apiKey": "${NOPE}"}}}});
+    home.write("openclaw.json", 0o600, &config.to_string());
+    let (_, report) = home.run("doctor");
+    let title = finding(&report, "config.unset")["title"].as_str().unwrap();
+    assert!(title.starts_with("skills.entries.s.apiKey needs"), "{title}");
+    assert!(title.contains(" NOPE, which is not set"), "{title}");
+}
+
+#[test]
 fn a_place_without_a_right_to_it_and_a_lock_of_somebody_else_are_found() {
     const NOBODY: u32 = 65534;
     if !geteuid().is_root() {

@@ -140,15 +140,22 @@ async fn a_large_body_whose_signature_is_over_all_of_it_arrives() {
 #[tokio::test]
 async fn a_reference_that_lets_nobody_in_is_told_by_health() {
     let reference = |id: &str| json!({"source": "env", "provider": "default", "id": id});
-    for (id, why) in [("HT", "must not match gateway auth token"), ("NOPE", "NOPE is not set")] {
+    let alone = |id: &str| json!({"enabled": true, "token": reference(id)});
+    let mut both = alone("NOPE");
+    both["mappings"] = json!([{"match": {"path": "m"}, "action": "wake", "textTemplate": "m",
+        "token": reference("HT")}]);
+    let (reused, unset) = ("must not match gateway auth token", "NOPE is not set");
+    for (hooks, why) in
+        [(alone("HT"), [reused].as_slice()), (alone("NOPE"), &[unset]), (both, &[reused, unset])]
+    {
         let mut config = default_config("127.0.0.1:9");
         config["gateway"]["trustedProxies"] = json!(["127.0.0.1"]);
-        config["hooks"] = json!({"enabled": true, "token": reference(id)});
+        config["hooks"] = hooks;
         let gateway = Gateway::start(GatewayOptions::with_config(config).env("HT", SECRET)).await;
         assert_eq!(wake(&gateway, "203.0.113.9", SECRET).await.0, 401);
         let health = call(&mut admin(&gateway).await, "health", json!({})).await;
         assert_eq!(health["degraded"], json!(["hooks"]), "{health}");
         let error = health["services"]["hooks"]["error"].as_str().unwrap();
-        assert!(error.contains(why), "{error}");
+        assert!(why.iter().all(|why| error.contains(why)), "{error}");
     }
 }

@@ -15,6 +15,7 @@ use clawgate::config::{Env, Overrides};
 use clawgate::dialects::Dialect;
 use clawgate::gateway::{Frames, Opened, Speaker, Utf8Bytes};
 use clawgate::http::{Manner, SocketEntry, SocketRoute};
+use clawgate::support::BoxFuture;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -51,20 +52,24 @@ struct Echo(Arc<Subscriber>);
 
 impl Speaker for Echo {
     /// Never, as far as a case is concerned: nobody waits for a ping here.
-    const PING_EVERY: Duration = Duration::from_hours(1);
+    fn ping_every(&self) -> Duration {
+        Duration::from_hours(1)
+    }
 
     fn subscriber(&self) -> &Arc<Subscriber> {
         &self.0
     }
 
-    async fn hear(&mut self, message: Utf8Bytes) {
+    fn hear(&mut self, message: Utf8Bytes) -> Option<BoxFuture<'_, ()>> {
         self.0.outbox.answer(message.to_string());
+        None
     }
 
-    async fn hear_binary(&mut self, message: Bytes) {
+    fn hear_binary(&mut self, message: Bytes) -> Option<BoxFuture<'_, ()>> {
         let mut text = String::from_utf8_lossy(BINARY).into_owned();
         STANDARD.encode_string(&message, &mut text);
         self.0.outbox.answer(text);
+        None
     }
 
     fn render(&mut self, _: &Event, _: &mut Frames) {}

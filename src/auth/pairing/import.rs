@@ -15,7 +15,7 @@ use crate::protocol::Role;
 use crate::store::{
     DeviceFacts, DeviceRow, DeviceToken, PairedDevice, SourceNote, Store, StoreError,
 };
-use crate::support::{blocking, json_file_of_javascript};
+use crate::support::{blocking, json_file_of_javascript, reading, sort};
 
 use super::Pairing;
 use super::scopes::{covers_all, normalized};
@@ -125,7 +125,7 @@ impl PairedFile {
         let Some(found) = found else { return Ok(Self::default()) };
         let mut file = Self { names: found.keys().cloned().collect(), ..Self::default() };
         for (device_id, value) in found {
-            match serde_json::from_value(value).ok().and_then(|known| row(&device_id, known)) {
+            match reading::of(&value).ok().and_then(|known| row(&device_id, known)) {
                 Some(row) => file.rows.push(row),
                 None => file.left_out.push(device_id),
             }
@@ -280,7 +280,7 @@ fn row(device_id: &str, known: Original) -> Option<DeviceRow> {
         };
         (role, kept)
     });
-    let tokens = tokens.collect();
+    let tokens = sort::map(tokens);
     let facts = DeviceFacts {
         public_key,
         display_name: facts.display_name,

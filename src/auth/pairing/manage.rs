@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::auth::Principal;
 use crate::protocol::{ErrorShape, Role, Scope};
 use crate::store::DeviceRow;
-use crate::support::{Secret, json};
+use crate::support::{Secret, json, sort};
 
 use super::decide::{ApproveError, approve, live};
 use super::scopes::covers_all;
@@ -63,10 +63,10 @@ impl Pairing {
         rows.retain(|row| may_manage(caller, Some(&row.device_id)));
         let mut pending: Vec<_> =
             rows.iter().filter_map(|row| Some((row, row.pending.as_ref()?))).collect();
-        pending.sort_by_key(|(_, request)| std::cmp::Reverse(request.ts));
+        sort::by_key(&mut pending, |(_, request)| std::cmp::Reverse(request.ts));
         let mut paired: Vec<_> =
             rows.iter().filter_map(|row| Some((row, row.paired.as_ref()?))).collect();
-        paired.sort_by_key(|(_, device)| std::cmp::Reverse(device.approved_at_ms));
+        sort::by_key(&mut paired, |(_, device)| std::cmp::Reverse(device.approved_at_ms));
         let pending: Vec<_> = pending
             .into_iter()
             .map(|(row, request)| wire::pending(&row.device_id, request))

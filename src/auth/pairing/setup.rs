@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use crate::auth::Principal;
 use crate::protocol::{ErrorKind, ErrorShape, Role, Scope};
 use crate::store::{CodeUse, DeviceFacts, DeviceRow, DeviceToken, PendingDevice, SetupCode};
-use crate::support::Secret;
+use crate::support::{Secret, reading, sort};
 
 use super::decide::{Ask, approve, live};
 use super::manage::{ManageError, holds};
@@ -225,7 +225,7 @@ impl Pairing {
             };
             let note = tokens.as_ref().filter(|_| is_first).and_then(|tokens| {
                 let tokens = tokens.iter().map(|(role, it)| (role.clone(), it.hash.clone()));
-                let (device_id, tokens) = (row.device_id.clone(), tokens.collect());
+                let (device_id, tokens) = (row.device_id.clone(), sort::map(tokens));
                 serde_json::to_string(&Taken { device_id, tokens, at_ms: now_ms }).ok()
             });
             // Nobody waits any more when the connection has gone; it counts all the same.
@@ -263,7 +263,7 @@ fn login_by(code: &str, ground: &Secret) -> String {
 
 /// What a code gives, when that is enough for what a device asks.
 fn fitting(code: &SetupCode, ask: &Ask) -> Option<SetupGrant> {
-    let grant: SetupGrant = serde_json::from_str(&code.grant).ok()?;
+    let grant: SetupGrant = reading::text(&code.grant).ok()?;
     let has_role = grant.roles.iter().any(|role| role == ask.role.as_str());
     (has_role && covers_all(&grant.scopes, &ask.facts.scopes)).then_some(grant)
 }
@@ -303,7 +303,7 @@ fn pair(row: &mut DeviceRow, asked: PendingDevice, minter: &Minter, now_ms: u64)
 /// What the device got that a code has let in, while it is the one that asks again and has
 /// not come with its token for this role yet.
 fn again(row: &DeviceRow, taken_by: &str, role: Role) -> Option<Tokens> {
-    let taken: Taken = serde_json::from_str(taken_by).ok()?;
+    let taken: Taken = reading::text(taken_by).ok()?;
     let paired = row.paired.as_ref().filter(|_| taken.device_id == row.device_id)?;
     let is_same = |name: &str, token: &DeviceToken| taken.tokens.get(name) == Some(&token.hash);
     let own = live(paired, role.as_str()).filter(|token| is_same(role.as_str(), token))?;

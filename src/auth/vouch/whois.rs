@@ -16,6 +16,8 @@ use tokio::process::Command;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
+use crate::support::reading;
+
 /// The program, on the gateway's `PATH`; then where the app for the Mac has it.
 const PROGRAMS: [&str; 2] = ["tailscale", "/Applications/Tailscale.app/Contents/MacOS/Tailscale"];
 /// As in the original.
@@ -102,7 +104,7 @@ async fn ask(ip: IpAddr) -> Option<String> {
             return None;
         }
     };
-    let answer: Answer = serde_json::from_slice(&output).ok()?;
+    let answer: Answer = reading::of(&serde_json::from_slice(&output).ok()?).ok()?;
     Some(answer.user_profile.login_name).filter(|login| !login.trim().is_empty())
 }
 

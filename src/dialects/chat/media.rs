@@ -154,9 +154,10 @@ pub(super) async fn answer(asked: Asked<'_>) -> Response {
         return refusal;
     }
     let folder: PathBuf = asked.gateway.services.settings.now().paths.state_dir.join(FOLDER);
-    match tokio::fs::read(folder.join(&name)).await {
-        Ok(bytes) => shown(bytes),
-        Err(_) => manner.error(StatusCode::NOT_FOUND, "Not found"),
+    let file = folder.join(&name);
+    match blocking(move || std::fs::read(file)).await {
+        Ok(Ok(bytes)) => shown(bytes),
+        _ => manner.error(StatusCode::NOT_FOUND, "Not found"),
     }
 }
 

@@ -19,6 +19,8 @@ use crate::support::json;
 /// Who may call this may change the config.
 const METHOD: &str = "config.patch";
 
+type Change<T> = dyn FnMut(&mut Value) -> Reply<T> + Send;
+
 /// Why nothing is changed.
 enum Failed {
     Refused(ErrorShape),
@@ -45,8 +47,13 @@ impl From<SaveError> for Failed {
 /// Those of `change`, and when the caller may not or the file cannot be changed.
 pub async fn change<T: Send + 'static>(
     cx: &Ctx,
-    mut change: impl FnMut(&mut Value) -> Reply<T> + Send + 'static,
+    change: impl FnMut(&mut Value) -> Reply<T> + Send + 'static,
 ) -> Reply<T> {
+    change_by(cx, Box::new(change)).await
+}
+
+/// The same, in the program once for all changes that answer a `T`.
+async fn change_by<T: Send + 'static>(cx: &Ctx, mut change: Box<Change<T>>) -> Reply<T> {
     cx.check(METHOD)?;
     let env = cx.services.env.clone();
     let work = move |would_work: Box<WouldWork>| {

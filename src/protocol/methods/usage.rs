@@ -7,7 +7,7 @@ use crate::protocol::decode::{
 };
 
 /// Params of `sessions.usage`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct SessionsUsageParams {
     /// Only this session, as the client wrote it.
     pub key: Option<String>,
@@ -73,7 +73,7 @@ fn is_digits(text: &str) -> bool {
 }
 
 /// Params of `usage.cost`, which the original reads without a schema.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct UsageCostParams {
     /// First day, `YYYY-MM-DD`.
     pub start_date: Option<String>,

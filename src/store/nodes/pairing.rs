@@ -10,6 +10,7 @@ use super::traits::NodeCheck;
 use super::{KnownNode, NodeFacts, NodePair, NodePairRequest};
 use crate::store::column::{signed, unsigned};
 use crate::store::error::Fault;
+use crate::support::reading;
 
 /// A request that nobody answers is gone after this time, as in the original.
 const REQUEST_TTL_MS: u64 = 5 * 60 * 1000;
@@ -325,7 +326,7 @@ pub(super) fn known(connection: &Connection) -> Result<Vec<KnownNode>, Fault> {
     let mut known = Vec::new();
     for row in rows {
         let ((node_id, facts, granted), seen_at, seen_reason) = row?;
-        let mut facts: NodeFacts = serde_json::from_str(&facts)?;
+        let mut facts: NodeFacts = reading::text(&facts)?;
         let granted: Vec<String> = serde_json::from_str(&granted)?;
         if let Some(commands) = &mut facts.commands {
             commands.retain(|command| granted.contains(command));
@@ -386,7 +387,7 @@ fn read_pair(row: &Row<'_>) -> rusqlite::Result<PairRow> {
 }
 
 fn whole(row: PairRow) -> Result<(NodePair, String), Fault> {
-    let mut facts: NodeFacts = serde_json::from_str(&row.facts)?;
+    let mut facts: NodeFacts = reading::text(&row.facts)?;
     if row.pair.label.is_some() {
         facts.display_name.clone_from(&row.pair.label);
     }
@@ -406,7 +407,7 @@ fn requests(connection: &Connection) -> Result<Vec<NodePairRequest>, Fault> {
     let mut found = Vec::new();
     for row in rows {
         let ((request_id, node_id, facts), silent, ts) = row?;
-        let facts = serde_json::from_str(&facts)?;
+        let facts = reading::text(&facts)?;
         found.push(NodePairRequest { request_id, node_id, facts, silent, ts });
     }
     Ok(found)

@@ -12,6 +12,7 @@ use super::traits::NodeDone;
 use crate::store::answers;
 use crate::store::column::{signed, unsigned};
 use crate::store::error::Fault;
+use crate::support::sort;
 
 /// Most commands that wait for one node, as in the original.
 const MAX_ACTIONS: usize = 64;
@@ -117,7 +118,7 @@ pub(super) fn drain(
 ) -> Result<NodeDrain, Fault> {
     let mut items = bodies::<NodeWork>(connection, node_id, "work", now_ms)?;
     // The order in which they were queued holds among those that are as urgent.
-    items.sort_by_key(|item| item.priority != "high");
+    sort::by_key(&mut items, |item| item.priority != "high");
     let total = items.len();
     let asks_status = items.iter().any(|item| item.kind == "status.request");
     items.truncate(limit);

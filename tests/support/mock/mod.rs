@@ -34,7 +34,11 @@ pub struct Logged {
     pub method: String,
     pub path: String,
     pub headers: Vec<(String, String)>,
+    /// Without the times of [`Logged::sent_at`].
     pub body: Value,
+    /// The times before what people have said, each message in turn, such as
+    /// `[Tue 2026-12-01 15:00 UTC] `.
+    pub sent_at: Vec<String>,
 }
 
 #[derive(Default)]
@@ -164,8 +168,9 @@ async fn serve(
     headers: HeaderMap,
     raw: Bytes,
 ) -> Response<Body> {
-    let body: Value = serde_json::from_slice(&raw).unwrap_or_else(|_| json!({}));
-    let call = logged(&method, &uri, &headers, &body);
+    let mut body: Value = serde_json::from_slice(&raw).unwrap_or_else(|_| json!({}));
+    let sent_at = take_times(&mut body);
+    let call = Logged { sent_at, ..logged(&method, &uri, &headers, &body) };
     let names = [model_of(&body), key_of(&call.headers)];
     shared.log.lock().push(call);
     if shared.holds(&body) {
@@ -213,7 +218,46 @@ fn logged(method: &Method, uri: &Uri, headers: &HeaderMap, body: &Value) -> Logg
         .iter()
         .map(|(name, value)| (name.to_string(), String::from_utf8_lossy(value.as_bytes()).into()))
         .collect();
-    Logged { method: method.to_string(), path: uri.to_string(), headers, body: body.clone() }
+    Logged {
+        method: method.to_string(),
+        path: uri.to_string(),
+        headers,
+        body: body.clone(),
+        sent_at: Vec::new(),
+    }
+}
+
+/// Takes the times off what users say: nobody can foretell them.
+fn take_times(body: &mut Value) -> Vec<String> {
+    let mut taken = Vec::new();
+    let messages = body.get_mut("messages").and_then(Value::as_array_mut);
+    for message in messages.into_iter().flatten().filter(|message| message["role"] == "user") {
+        let texts: Vec<&mut Value> = match message.get_mut("content") {
+            Some(Value::Array(parts)) => {
+                parts.iter_mut().filter_map(|part| part.get_mut("text")).collect()
+            }
+            content => content.into_iter().collect(),
+        };
+        for text in texts {
+            let Value::String(text) = text else { continue };
+            if let Some(length) = time_length(text) {
+                taken.push(text.drain(..length).collect());
+            }
+        }
+    }
+    taken
+}
+
+/// How long the time is that a text begins with, such as `[Tue 2026-12-01 15:00 UTC] `.
+fn time_length(text: &str) -> Option<usize> {
+    let (time, _) = text.strip_prefix('[')?.split_once("] ")?;
+    let words: Vec<_> = time.split(' ').collect();
+    let [day, date, clock, zone] = words[..] else { return None };
+    let is_time = day.len() == 3
+        && date.split('-').map(str::len).eq([4, 2, 2])
+        && clock.split(':').map(str::len).eq([2, 2])
+        && !zone.is_empty();
+    is_time.then_some(time.len() + 3)
 }
 
 pub(crate) fn json_answer(status: StatusCode, body: &Value) -> Response<Body> {

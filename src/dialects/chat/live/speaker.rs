@@ -22,7 +22,7 @@ use crate::bus::{Event, EventKind, Subscriber};
 use crate::commands::is_stop_word;
 use crate::dialects::chat::lockdown;
 use crate::gateway::{Frames, Speaker, Utf8Bytes};
-use crate::support::json;
+use crate::support::{BoxFuture, json};
 
 /// An open connection.
 pub struct Connection(Arc<View>);
@@ -146,19 +146,22 @@ impl Connection {
 }
 
 impl Speaker for Connection {
-    const PING_EVERY: Duration = Duration::from_secs(30);
+    fn ping_every(&self) -> Duration {
+        Duration::from_secs(30)
+    }
 
     fn subscriber(&self) -> &Arc<Subscriber> {
         &self.0.subscriber
     }
 
-    async fn hear(&mut self, message: Utf8Bytes) {
-        // Boxed: what a frame asks for is larger than what a connection is.
-        let acting = AssertUnwindSafe(Box::pin(self.act(&message))).catch_unwind();
-        if acting.await.is_err() {
-            tracing::error!(conn = %self.0.subscriber.conn_id, "an action panicked");
-            self.0.tell(&frame::error("Internal error"));
-        }
+    fn hear(&mut self, message: Utf8Bytes) -> Option<BoxFuture<'_, ()>> {
+        Some(Box::pin(async move {
+            let acting = AssertUnwindSafe(self.act(&message)).catch_unwind();
+            if acting.await.is_err() {
+                tracing::error!(conn = %self.0.subscriber.conn_id, "an action panicked");
+                self.0.tell(&frame::error("Internal error"));
+            }
+        }))
     }
 
     fn render(&mut self, event: &Event, _: &mut Frames) {
