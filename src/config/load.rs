@@ -180,17 +180,17 @@ fn settings(
 
 /// The sections that are read, their variables filled in.
 fn filled(raw: &Value, env: &Env, place: &Path) -> Result<(Value, Vec<unset::Unset>), ConfigError> {
-    let (raw, unset) = unset::without(raw, env);
-    let mut filled = substitute::sections(&raw, &SECTIONS, env, place)?;
+    let (left, unset) = unset::without(raw, env);
+    let mut filled = substitute::sections(&left, &SECTIONS, env, place)?;
     let built = channels::ChannelKind::ALL.map(channels::ChannelKind::as_str);
-    let offered = substitute::members(&raw, "channels", &built, env, place)?;
+    let offered = substitute::members(&left, "channels", &built, env, place)?;
     if let (Value::Object(members), Some(offered)) = (&mut filled, offered) {
         members.insert("channels".into(), offered);
     }
     hiding::credentials(&filled);
     // What nobody here reads is in the file all the same.
-    hiding::credentials(&raw);
-    fillings::hide(&raw, env);
+    hiding::credentials(raw);
+    fillings::hide(raw, env);
     Ok((filled, unset))
 }
 

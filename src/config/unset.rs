@@ -22,6 +22,8 @@ const STRICT: [&[&str]; 4] =
     [&["gateway"], &["hooks"], &["tools", "exec"], &["agents", "defaults", "cliBackends"]];
 /// How the names of variables begin that are settings of the gateway.
 const SETTING: &str = "OPENCLAW_";
+/// How the names of variables end that say where something goes: a key would go elsewhere.
+const ADDRESSES: [&str; 6] = ["_URL", "_ADDR", "_HOST", "_ENDPOINT", "_PROXY", "_CERTS"];
 
 /// A value that counts as absent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +79,7 @@ fn stand_in(path: &[Step], variable: &str) -> Option<Value> {
             let reference = json!({"source": "env", "provider": null, "id": variable});
             reading::of::<SecretRef>(&reference).is_ok().then_some(reference)
         }
-        Some(SlotKind::Text) => Some(Value::Null),
+        Some(SlotKind::Text) => (!is_address(path)).then_some(Value::Null),
         // Credentials of features that are not here; what is in a list keeps its place.
         None if matches!(path.last(), Some(Step::Key(_))) => {
             let is_read = keys::find(path).is_some_and(|found| found.kind != Kind::Any);
@@ -89,6 +91,12 @@ fn stand_in(path: &[Step], variable: &str) -> Option<Value> {
 
 fn is(step: &Step, name: &str) -> bool {
     matches!(step, Step::Key(key) if key == name)
+}
+
+fn is_address(path: &[Step]) -> bool {
+    let Some(Step::Key(name)) = path.last() else { return false };
+    let name = name.to_ascii_uppercase();
+    ADDRESSES.iter().any(|end| name.ends_with(end))
 }
 
 fn is_strict(path: &[Step]) -> bool {
@@ -116,7 +124,10 @@ mod tests {
             "skills": {"entries": {"s": {"apiKey": "${NO}", "env": {"A": "${NO}", "B": "b"}}}},
             "tools": {"exec": {"env": {"A": "${NO}"}},
                 "web": {"search": {"perplexity": {"apiKey": "${NO}"}}}},
-            "env": {"A": "${NO}", "vars": {"OPENCLAW_GATEWAY_TOKEN": "${NO}"}},
+            "secrets": {"providers": {"v": {"env":
+                {"VAULT_ADDR": "${NO}", "VAULT_TOKEN": "${NO}"}}}},
+            "env": {"A": "${NO}", "https_proxy": "${NO}",
+                "vars": {"OPENCLAW_GATEWAY_TOKEN": "${NO}", "OPENAI_BASE_URL": "${NO}"}},
         });
         let (left, told) = without(&whole, &Env::fixed([("SET", "s")], "/h"));
         let told: Vec<_> = told.iter().map(|it| it.path.to_string()).collect();
@@ -128,6 +139,7 @@ mod tests {
             "skills.entries.s.apiKey",
             "skills.entries.s.env.A",
             "tools.web.search.perplexity.apiKey",
+            "secrets.providers.v.env.VAULT_TOKEN",
             "env.A",
         ];
         assert_eq!(told, expected);
@@ -139,7 +151,9 @@ mod tests {
         wanted["mcp"]["servers"]["m"]["env"]["A"] = no.clone();
         wanted["skills"]["entries"]["s"] = json!({"apiKey": no, "env": {"B": "b"}});
         wanted["tools"]["web"]["search"]["perplexity"] = json!({});
-        wanted["env"] = json!({"vars": {"OPENCLAW_GATEWAY_TOKEN": "${NO}"}});
+        wanted["secrets"]["providers"]["v"]["env"] = json!({"VAULT_ADDR": "${NO}"});
+        wanted["env"] = json!({"https_proxy": "${NO}",
+            "vars": {"OPENCLAW_GATEWAY_TOKEN": "${NO}", "OPENAI_BASE_URL": "${NO}"}});
         assert_eq!(left, wanted);
     }
 }

@@ -55,6 +55,8 @@ pub(super) struct Word<'a> {
     pub tool: &'a str,
     /// What is said.
     pub text: &'a str,
+    /// When it was there, Unix milliseconds: said again after a crash it is known by that.
+    pub at_ms: u64,
     /// Who may read it.
     pub mark: fn(Source<'_>, &str, u64) -> UserMessage,
 }
@@ -107,6 +109,7 @@ impl Runs {
         parent: &SessionKey,
     ) -> Result<bool, SendError> {
         let child = SessionKey::from_canonical(row.child_key.as_str());
+        let ended = self.subagent_now(&row.run_id).await?.and_then(|now| now.ended_at);
         let word = Word {
             from: &child,
             to: parent,
@@ -116,6 +119,7 @@ impl Runs {
             place: row.place.clone(),
             tool: TOOL,
             text: &outcome.told(row),
+            at_ms: ended.unwrap_or_else(|| self.parts.clock.now_ms()),
             mark: inter_session::internal,
         };
         let is_wanted = async {
@@ -131,7 +135,7 @@ impl Runs {
         word: Word<'_>,
         is_wanted: impl Future<Output = Result<bool, StoreError>> + Send,
     ) -> Result<bool, SendError> {
-        let Word { from, to, run_id, begun_by, owner, place, tool, text, mark } = word;
+        let Word { from, to, run_id, begun_by, owner, place, tool, text, at_ms, mark } = word;
         let held = self.hold_row(to, owner.clone()).await?;
         // Without a session there is nobody to say it to.
         let Some(entry) = self.parts.sessions.entry(to).await? else { return Ok(true) };
@@ -154,7 +158,7 @@ impl Runs {
             key: to.clone(),
             written_key: to.to_string(),
             idempotency_key: run_id.clone(),
-            message: mark(source, text, self.parts.clock.now_ms()),
+            message: mark(source, text, at_ms),
             media: None,
             thinking: None,
             owner,

@@ -148,6 +148,7 @@ impl Runs {
             place: asker.place.clone(),
             tool: "sessions_send",
             text,
+            at_ms: self.parts.clock.now_ms(),
             mark: inter_session::message,
         };
         self.bring(word, async { Ok(!asker.stopped.is_cancelled()) }).await?;

@@ -152,9 +152,14 @@ fn provider_row(
 ) -> Value {
     let model = in_use.iter().find(|model| model.provider == id);
     let variable = key_in_environment(id, &|name| env.get(name));
+    let without = model.filter(|model| !model.has_credential());
+    let unset = without.and_then(|model| model.options.unset.as_deref());
     let (kind, detail) = if has_profile(stored, id) {
         let first = stored.iter().find(|it| it.opens(id));
         ("profiles", first.map(|state| state.profile.id.clone()).unwrap_or_default())
+    } else if let Some(why) = unset {
+        // No other key is used for one that is written.
+        ("missing", why.to_owned())
     } else if let Some(variable) = variable {
         ("env", variable.to_owned())
     } else if model.is_some_and(|model| model.api_key.is_some()) {
@@ -164,8 +169,6 @@ fn provider_row(
         ("profiles", "none can be used; see: clawgate models auth list".to_owned())
     } else if model.is_some_and(|model| model.has_credential()) {
         ("none", "none is needed".to_owned())
-    } else if let Some(why) = model.and_then(|model| model.options.unset.as_deref()) {
-        ("missing", why.to_owned())
     } else {
         let set = known_provider(id).map(|(_, variable)| format!("set {variable}, or "));
         let set = set.unwrap_or_default();

@@ -276,10 +276,17 @@ impl EmbeddingSettings<'_> {
                 info.api_key = None;
             }
         }
-        let is_elsewhere = url.is_some() || key.is_some();
+        let lost = self.config.references().find(|at| secrets.get(at).is_none());
+        let is_elsewhere = url.is_some() || key.is_some() || lost.is_some();
         if let Some(key) = key {
             let options = std::sync::Arc::make_mut(&mut info.options);
             options.auth = Some(auth(api, key));
+        }
+        // In its stead neither the usual key nor the usual address is taken.
+        if let Some(at) = lost {
+            let options = std::sync::Arc::make_mut(&mut info.options);
+            let why = format!("memorySearch.remote: the secret {at} cannot be had");
+            options.missing = Some(why.into());
         }
         is_elsewhere
     }

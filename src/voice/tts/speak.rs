@@ -92,6 +92,10 @@ impl Ready<'_> {
 
     /// A service that is asked over the network.
     fn service(&self, provider: SpeechProvider, options: SpeechOptions) -> Option<Service> {
+        // No other key is taken for one that is not to be had, nor another address.
+        if options.references().any(|at| self.secrets.get(at).is_none()) {
+            return None;
+        }
         let usual = provider.usual();
         let env = self.voice.env();
         let variable = |name: &str| env.get(name).map(Secret::new);

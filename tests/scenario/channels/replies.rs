@@ -126,14 +126,14 @@ async fn what_is_said_anew_under_a_key_has_another_id_for_who_gets_it() {
     call(&mut client, "chat.send", params.clone()).await;
     let sent = receiver.wait(1).await;
     assert!(whom(&sent[0]).1.ends_with("⚠️ It took too long and was stopped."), "{sent:?}");
-    params["message"] = json!("hi");
+    params["message"] = json!("@mock text text=again");
     until("its key is free again", async || {
         let answer = call(&mut client, "chat.send", params.clone()).await;
         (answer["status"] == "started").then_some(())
     })
     .await;
     let sent = receiver.wait(2).await;
-    assert_eq!(whom(&sent[1]), ("ann", "Echo: hi"));
+    assert_eq!(whom(&sent[1]), ("ann", "again"));
     assert_ne!(sent[0]["id"], sent[1]["id"]);
 }
 

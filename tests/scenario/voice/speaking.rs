@@ -111,6 +111,21 @@ async fn services_that_others_play_speak_into_a_file_of_ours() {
 }
 
 #[tokio::test]
+async fn no_other_key_is_sent_for_one_that_is_not_set() {
+    let speaker = Speaker::start().await;
+    let mut config = default_config("127.0.0.1:9");
+    config["messages"]["tts"] = json!({"providers": {"openai":
+        {"apiKey": "${NO_SPEECH_KEY}", "baseUrl": speaker.url()}}});
+    let options = GatewayOptions::with_config(config).env("OPENAI_API_KEY", "key-of-models");
+    let gateway = Gateway::start(options).await;
+    let mut client = admin(&gateway).await;
+    let params = json!({"text": "hello", "provider": "openai"});
+    refusal(&mut client, "tts.convert", params).await;
+    assert!(speaker.asked.lock().is_empty());
+    gateway.logs("env:default:NO_SPEECH_KEY").await;
+}
+
+#[tokio::test]
 async fn a_service_is_asked_in_its_own_words() {
     let speaker = Speaker::start().await;
     let tts = json!({

@@ -126,6 +126,15 @@ fn the_remote_of_the_section_wins_over_the_provider() {
     assert_eq!(found.info.options.auth.as_ref().unwrap().value.expose(), "own-key");
     assert!(found.info.credential().unwrap().is_none(), "the usual key stays at home");
 
+    for place in ["apiKey", "baseUrl"] {
+        let mut remote = json!({"baseUrl": "http://there/v1"});
+        remote[place] = json!({"source": "env", "id": "NO"});
+        let config = json!({"provider": "openai", "remote": remote});
+        let found = candidates(config, &json!({}), &env, None).unwrap().remove(0);
+        let why = found.info.credential().unwrap_err().message;
+        assert!(found.is_elsewhere && why.contains("env:default:NO"), "{place}: {why}");
+    }
+
     let gemini = json!({"provider": "gemini", "remote": {"apiKey": "k",
         "baseUrl": "http://there/v1beta/openai"}});
     let found = candidates(gemini, &json!({}), &[], None).unwrap().remove(0);
