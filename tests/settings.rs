@@ -416,7 +416,8 @@ fn what_the_original_takes_is_taken() {
     let odd = Home::with(
         "{gateway: {trustedProxies: ['127.0.0.1', 'proxy']}, agents: {list: [{id: 'My Agent'}],
           defaults: {mediaMaxMb: 0.5, userTimezone: 'Mars/Base'}},
-          hooks: {mappings: [{match: {path: 'x'}, timeoutSeconds: 999999}]}}",
+          hooks: {allowedAgentIds: [' ', 'Ops'],
+            mappings: [{match: {path: 'x'}, timeoutSeconds: 999999}]}}",
     )
     .settings();
     assert_eq!(odd.gateway.proxies.ranges.len(), 1);
@@ -424,6 +425,8 @@ fn what_the_original_takes_is_taken() {
     assert_eq!(odd.agents.defaults.media_max_bytes, 512 * 1024);
     assert!(odd.workspace.user_timezone.is_none());
     assert_eq!(odd.hooks.mappings[0].fields.timeout_seconds, Some(604_800));
+    // What is empty names nobody.
+    assert_eq!(odd.hooks.allowed_agent_ids, Some(["ops".to_owned()].into()));
 }
 
 #[test]

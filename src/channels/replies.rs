@@ -74,7 +74,7 @@ impl Expected {
                 channels.expect_again(&reply).await;
             }
             // Also when it was expected before, and there was no run then.
-            channels.follow(reply, workings);
+            channels.follow(reply, is_new, workings);
         } else if is_new && !channels.has_run(&reply.run_id) {
             if let Err(error) = channels.expect_no_more(&reply.run_id).await {
                 tracing::error!(run = reply.run_id, %error, "a reply is still expected");
@@ -163,14 +163,19 @@ impl Channels {
     }
 
     /// Waits for the end of an accepted run, and sends its reply. Where somebody does already it
-    /// may be that of an earlier run of this key: what is expected after that is sent here.
-    fn follow(&self, reply: ReplyTo, workings: Option<Workings>) {
-        if let Some(follower) = self.0.followers.take(&reply.run_id, &reply.address) {
-            return self.follow_as(follower, reply, None, workings);
-        }
+    /// may be that of an earlier run of this key: what is expected after that is sent here. What
+    /// was shown of one that was expected before, it takes the place of.
+    fn follow(&self, reply: ReplyTo, is_new: bool, workings: Option<Workings>) {
+        let free = match self.0.followers.take(&reply.run_id, &reply.address) {
+            Some(follower) if is_new => return self.follow_as(follower, reply, None, workings),
+            free => free,
+        };
         let channels = self.clone();
         self.0.parts.tasks.spawn("reply", async move {
-            let follower = channels.0.followers.take_next(&reply.run_id, &reply.address).await;
+            let follower = match free {
+                Some(follower) => follower,
+                None => channels.0.followers.take_next(&reply.run_id, &reply.address).await,
+            };
             let expected = channels.0.parts.store.expected_reply(&reply.run_id).await;
             match expected {
                 Ok(Some(row)) => channels.follow_as(follower, reply, row.preview, workings),
@@ -204,8 +209,9 @@ impl Channels {
         for row in self.0.parts.store.expected_replies().await? {
             // Nobody expects it anew meanwhile. Those of this process may be about to be accepted.
             let Some(_turn) = self.0.followers.of_last(&row.run_id).await else { continue };
-            let run_id = row.run_id.clone();
-            if !self.resume_reply(runs, row).await? {
+            let (run_id, is_shown) = (row.run_id.clone(), row.preview.is_some());
+            // What is shown of one without a run is of a result that is told again.
+            if !self.resume_reply(runs, row).await? && !is_shown {
                 // It was never accepted: whoever has the message comes again.
                 self.expect_no_more(&run_id).await?;
             }

@@ -55,6 +55,8 @@ pub struct ExecSettings {
     pub env: BTreeMap<String, String>,
     /// Where programs are told to put temporary files.
     pub temporary: PathBuf,
+    /// The node of an agent that names one itself, for commands that name none.
+    pub node: Option<String>,
     /// What holds for agents that say something themselves.
     own: BTreeMap<String, Self>,
 }
@@ -106,6 +108,7 @@ pub(super) fn read(
         sandbox,
         env: env_of_all,
         temporary,
+        node: None,
         own: BTreeMap::new(),
     };
     let mut all = BTreeMap::new();
@@ -135,6 +138,8 @@ fn read_own(node: &Node<'_>, all: &ExecSettings) -> Result<ExecSettings, ConfigE
     };
     let flag = |name: &str| -> Result<Option<bool>, ConfigError> { node.member(name)?.boolean() };
     let mut own = all.clone();
+    own.node = node.member("node")?.text()?.map(|name| name.trim().to_owned());
+    own.node = own.node.filter(|name| !name.is_empty());
     if let Some(background) = number("backgroundMs", BACKGROUND_MS)? {
         own.background_after = Duration::from_millis(background);
     }
@@ -246,7 +251,7 @@ mod tests {
             "agents": {"list": [
                 {"id": "main"},
                 {"id": "Ops", "tools": {"exec": {"timeoutSec": 5, "backgroundMs": 100,
-                    "notifyOnExit": false, "pathPrepend": ["/ops"]}}},
+                    "notifyOnExit": false, "pathPrepend": ["/ops"], "node": " box "}}},
             ]},
         });
         let settings = load_whole(&document).unwrap();
@@ -256,6 +261,7 @@ mod tests {
         assert_eq!((ops.timeout, path(ops)), (Duration::from_secs(5), "/ops".into()));
         assert_eq!(ops.background_after, Duration::from_millis(100));
         assert!(main.notify_on_exit && !ops.notify_on_exit);
+        assert_eq!((main.node.as_deref(), ops.node.as_deref()), (None, Some("box")));
         assert_eq!(ops.env["A"], "1");
         let search = settings.search().unwrap();
         assert!(search.starts_with("/all:") && search.contains(":/ops:"), "{search}");

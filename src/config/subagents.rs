@@ -82,6 +82,7 @@ pub(super) fn choice(node: &Node<'_>) -> Result<SubagentChoice, ConfigError> {
     Ok(SubagentChoice {
         allow_agents: agents
             .iter()
+            .filter(|id| !id.trim().is_empty())
             .map(|id| if id.trim() == "*" { "*".into() } else { id_of(id) })
             .collect(),
         model: model(&node.member("model")?)?,

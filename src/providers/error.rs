@@ -228,7 +228,10 @@ impl ProviderError {
     /// Whether the cause is an answer of the conversation that has no thought where one must be:
     /// the model may think in others.
     pub(super) fn misses_thought(&self) -> bool {
-        self.message.to_lowercase().contains("expected `thinking`")
+        let text = self.message.to_lowercase();
+        // As Anthropic says it; DeepSeek, Moonshot and who has their models.
+        text.contains("expected `thinking`")
+            || (text.contains("thinking") && text.contains("reasoning_content"))
     }
 
     /// Whether the request may do without its pictures: one is too large or of a kind

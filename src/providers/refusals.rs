@@ -256,6 +256,7 @@ mod tests {
         let body = || json!({"thinking": {"type": "enabled"}, "model": "m"});
         for (text, is_told) in [
             ("messages.1.content.0.type: Expected `thinking` or `redacted_thinking`", true),
+            ("The `reasoning_content` in the thinking mode must be passed back to the API.", true),
             ("thinking: Extra inputs are not permitted", false),
         ] {
             let mut left_out = refusals.of(&model, &["thinking"], 10);

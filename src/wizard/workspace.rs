@@ -7,6 +7,7 @@ use super::draft::{Draft, blocking};
 use super::talk::{Line, Talk};
 use crate::agent::roster::check_workspace;
 use crate::agent::workspace::set_up;
+use crate::config::agent_id;
 use crate::support::{json, with_cause};
 
 /// Longest name of an agent; it stands in lists.
@@ -50,7 +51,7 @@ pub async fn choose(
 fn written_id(config: &Value, id: &str) -> String {
     let items = config["agents"]["list"].as_array();
     let ids = items.into_iter().flatten().filter_map(|item| item.get("id")?.as_str());
-    let same = |written: &&str| written.trim().to_lowercase() == id;
+    let same = |written: &&str| agent_id(written) == id;
     ids.into_iter().find(same).unwrap_or(id).to_owned()
 }
 

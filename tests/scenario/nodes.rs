@@ -751,6 +751,25 @@ async fn a_session_that_is_bound_to_one_node_runs_its_commands_on_no_other() {
 }
 
 #[tokio::test]
+async fn an_agent_that_names_its_node_runs_its_commands_there() {
+    let mock = MockProvider::start().await;
+    let mut config = config(mock.address(), Api::OpenAi);
+    let exec = json!({"host": "node", "node": "Own", "security": "full", "ask": "off"});
+    config["agents"]["list"] = json!([{"id": "main", "tools": {"exec": exec}}]);
+    let gateway = Gateway::start(GatewayOptions::with_config(config)).await;
+    let mut client = admin(&gateway).await;
+    let mut own = NodeClient::connect(&gateway, "Own", "linux", &["system.run"]).await;
+    let other = NodeClient::connect(&gateway, "Other", "linux", &["system.run"]).await;
+    start(&mut client, "main", RUN, "run-1").await;
+    let run = own.asked("system.run", 1).await;
+    own.answer(&run, json!({"exitCode": 0, "success": true, "stdout": "there"})).await;
+    end_of(&client, "run-1").await;
+    let lines = told(&mut client, "main").await;
+    assert!(lines.iter().any(|(_, text)| text.contains("there")), "{lines:?}");
+    assert!(other.requests().is_empty());
+}
+
+#[tokio::test]
 async fn a_command_that_would_go_elsewhere_by_now_does_not_run_on_the_node_that_was_shown() {
     let (gateway, _mock) = on_nodes(json!({"security": "full", "ask": "always"})).await;
     let mut client = admin(&gateway).await;

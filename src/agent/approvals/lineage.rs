@@ -96,11 +96,12 @@ impl Lineage {
         bounds.collect()
     }
 
-    /// What a command of the session may write to, as the config has it.
+    /// What a command of the session may write to, as the config has it: what it says of where
+    /// commands of an agent run binds those that come from it as well.
     pub fn confinement(&self, settings: &Settings) -> ExecSandbox {
         self.strictest(|link| {
             let agent = settings.agents.ruling_id(&link.agent);
-            settings.exec.sandbox.of(agent, link.is_main)
+            settings.exec.sandbox.usual(agent, link.is_main, None)
         })
     }
 
@@ -180,7 +181,7 @@ impl ExecWords {
     pub fn of_agent(settings: &Settings, agent: &str) -> Self {
         let agent = settings.agents.ruling_id(agent);
         let rules = settings.exec_policy.rules(agent);
-        let is_confined = settings.exec.sandbox.of(agent, false) != ExecSandbox::Off;
+        let is_confined = settings.exec.sandbox.usual(agent, false, None) != ExecSandbox::Off;
         Self {
             security: rules
                 .security
@@ -266,6 +267,25 @@ mod tests {
         assert_eq!((below.security, below.entries.len()), (ExecSecurity::Allowlist, 0));
         let kid = policy("kid", &[]);
         assert_eq!((kid.security, kid.entries.len()), (ExecSecurity::Full, 1));
+    }
+
+    #[test]
+    fn a_session_is_confined_as_the_agent_that_spawned_it() {
+        let settings =
+            "{agents: {list: [{id: 'main'}, {id: 'ops', tools: {exec: {host: 'sandbox'}}}]}}";
+        let settings = preview(settings, &Env::fixed([], Path::new("/home/u"))).unwrap();
+        let link = |agent: &str| Link {
+            agent: agent.to_owned(),
+            is_main: false,
+            entry: SessionEntry::default(),
+        };
+        let confinement = |above: Vec<Link>| {
+            Lineage { own: Box::new(link("main")), above }.confinement(&settings)
+        };
+        assert_eq!(confinement(Vec::new()), ExecSandbox::Off);
+        assert_eq!(confinement(vec![link("ops")]), ExecSandbox::WorkspaceWrite);
+        let host = |agent: &str| ExecWords::of_agent(&settings, agent).host;
+        assert_eq!((host("main"), host("ops")), (None, Some(SANDBOX.to_owned())));
     }
 
     #[test]

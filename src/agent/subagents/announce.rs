@@ -2,7 +2,7 @@
 //!
 //! Promises: it arrives once, however often it is tried. Its run has an id of its
 //! own, made of those of the child, and an id is answered once, also across a restart. One
-//! whose answer was cut off with the gateway is told again.
+//! whose answer a kill has cut off is told again.
 //! Where the answer of the run that asked for it goes to a chat, the answer to it goes there, too.
 //! What it brings to the run of a job waits until nothing runs in the session of the job.
 

@@ -126,7 +126,8 @@ fn allowed_agents(written: &[String]) -> Option<BTreeSet<String>> {
     if written.iter().any(|id| id.trim() == "*") {
         return None;
     }
-    Some(written.iter().map(|id| id_of(id)).collect())
+    // An empty one names nobody, and not `main`.
+    Some(written.iter().filter(|id| !id.trim().is_empty()).map(|id| id_of(id)).collect())
 }
 
 fn path(node: &Node<'_>) -> Result<String, ConfigError> {

@@ -55,8 +55,18 @@ pub(super) const OF_AGENT: &[Key] = &[
     key("exec", Object(OF_AGENTS_EXEC), "How its commands run, in the place of the general words."),
 ];
 
-const OF_AGENTS_EXEC: &[Key] =
-    &[SECURITY, ASK, BACKGROUND, TIMEOUT, NOTIFY, NOTIFY_EMPTY, PATH_PREPEND, HOST, APPLY_PATCH];
+const OF_AGENTS_EXEC: &[Key] = &[
+    SECURITY,
+    ASK,
+    BACKGROUND,
+    TIMEOUT,
+    NOTIFY,
+    NOTIFY_EMPTY,
+    PATH_PREPEND,
+    HOST,
+    NODE,
+    APPLY_PATCH,
+];
 
 const BACKGROUND: Key = key(
     "backgroundMs",
@@ -83,6 +93,7 @@ const PATH_PREPEND: Key =
     key("pathPrepend", TEXTS, "Directories that come before the others in PATH.")
         .like("[\"~/.local/bin\"]");
 const HOST: Key = key("host", Word(&["auto", "sandbox", "gateway", "node"]), "Where commands run.");
+const NODE: Key = key("node", Text, "The node for host node: its id or name.");
 
 const KEYS: &[Key] = &[
     PROFILE.or("\"full\""),
@@ -184,7 +195,7 @@ const EXEC: &[Key] = &[
     key("sandbox", Word(&["off", "workspace-write", "read-only"]), "What commands may write to.")
         .or("\"off\""),
     HOST.or("\"auto\""),
-    key("node", Text, "The node for host node: its id or name."),
+    NODE,
     APPLY_PATCH,
 ];
 

@@ -98,6 +98,16 @@ fn same_item(was: &[Value], items: &[Value], index: usize) -> Option<usize> {
     if !item.to_string().contains(REDACTED) {
         return Some(index);
     }
+    let is_bare = |list: &[Value], at: usize| {
+        list.get(at).is_some_and(|it| *it == REDACTED) && flag(list, at).is_none()
+    };
+    if is_bare(items, index) && items.len() != was.len() {
+        // Only their order tells them apart: as many as before are the same ones.
+        let old: Vec<_> = (0..was.len()).filter(|at| is_bare(was, *at)).collect();
+        let new: Vec<_> = (0..items.len()).filter(|at| is_bare(items, *at)).collect();
+        let place = new.iter().position(|at| *at == index)?;
+        return old.get(place).copied().filter(|_| old.len() == new.len());
+    }
     // One that shows nothing is told by the flag before it.
     let is_like = |at: usize| {
         was.get(at) == Some(item) && (*item != REDACTED || flag(was, at) == flag(items, index))
@@ -175,6 +185,24 @@ mod tests {
         let moved = with(json!(["--rm", "-e", hidden, "-e", hidden]));
         let error = written_back(moved, &before).unwrap_err();
         assert!(error.starts_with("mcp.servers.m.args[2]: "), "{error}");
+    }
+
+    #[test]
+    fn of_arguments_that_show_nothing_none_takes_the_place_of_another() {
+        let with = |args: Value| json!({"secrets": {"providers": {"x": {"source": "exec", "args": args}}}});
+        let before = with(json!(["read", "kv/house", "${WHERE}"]));
+        for (shown, args) in [
+            (json!([REDACTED, "kv/flat", "${WHERE}"]), json!(["read", "kv/flat", "${WHERE}"])),
+            (
+                json!(["-q", REDACTED, REDACTED, "${WHERE}"]),
+                json!(["-q", "read", "kv/house", "${WHERE}"]),
+            ),
+        ] {
+            assert_eq!(written_back(with(shown), &before), Ok(with(args)));
+        }
+        // One has gone, and nobody knows which.
+        let error = written_back(with(json!([REDACTED, "${WHERE}"])), &before).unwrap_err();
+        assert!(error.starts_with("secrets.providers.x.args[0]: "), "{error}");
     }
 
     #[test]

@@ -27,7 +27,7 @@ async fn from_ann(gateway: &Gateway, id: &str, text: &str) {
 }
 
 /// A message by which a sub-agent is begun with whose result the model is told to do this.
-fn asking(then: &str) -> String {
+pub fn asking(then: &str) -> String {
     // The mark is written so that neither who asks nor the sub-agent takes it for its own.
     spawning(&[json!({"task": format!("@child text text=\"\\u0040mock {then}\"")})])
 }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::bot_api::{BotApi, OTHER_TOKEN, TOKEN};
 use super::receiver::post;
+use super::results::asking;
 use super::{patch, with_bot};
 use crate::stage::{admin, call, connect, history, lines, refusal, row, told, until};
 use crate::support::client::standard_connect;
@@ -253,6 +254,18 @@ async fn an_answer_is_shown_while_it_is_written_and_ends_as_one_message() {
     })
     .await;
     assert_eq!(place.api.shown().len(), 2);
+}
+
+#[tokio::test]
+async fn an_answer_to_a_result_takes_the_place_of_what_a_kill_has_left_of_it() {
+    let mut place = place(&json!({"streaming": "partial"})).await;
+    place.api.direct(1, 7, &asking("stream n=60 delay=80"));
+    place.api.shows_at_least(2).await;
+    until("it is noted", async || place.api.shown()[1].edits.checked_sub(1)).await;
+    place.gateway.kill9();
+    place.gateway.restart().await;
+    let whole: Vec<_> = (1..=60).map(|index| format!("w{index}")).collect();
+    place.api.shows(&["spawned", whole.join(" ").as_str()]).await;
 }
 
 #[tokio::test]

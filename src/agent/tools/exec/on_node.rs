@@ -142,7 +142,8 @@ async fn find(
     let parts = cx.parts();
     let devices = parts.node_devices().await.map_err(|error| error.to_string())?;
     let settings = parts.nodes.settings();
-    let configured = of_session.or(settings.nodes.exec_node.as_deref());
+    let exec = settings.exec.of(settings.agents.ruling_id(cx.agent.id.as_str()));
+    let configured = of_session.or(exec.node.as_deref()).or(settings.nodes.exec_node.as_deref());
     let name = match (wanted.node(), configured) {
         // Who was given one node does not choose another.
         (Some(asked), Some(bound)) if !asked.eq_ignore_ascii_case(bound) => {
